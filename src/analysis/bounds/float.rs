@@ -1,0 +1,57 @@
+//! Rounding to binary floats, in exact arithmetic.
+//!
+//! A rational and a format go in, the nearest float of that format comes out, as a rational again.
+//! Nothing is assumed of the number; the rounding is IEEE 754's, so that an interval whose ends went
+//! through it holds what float arithmetic gives.
+//!
+//! ```text
+//! nearest_float(1/10, SINGLE) = 13421773 / 2^27       0.100000001490116…
+//! nearest_float(10^39, SINGLE) = None                 +∞
+//! ```
+
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::{One, Signed, Zero};
+
+use crate::privacy::Rational;
+
+/// A binary float format: its precision, and the exponents of its smallest step and of its overflow.
+#[derive(Debug)]
+pub(super) struct Format {
+    digits: i64,
+    least: i64,
+    overflow: i64,
+}
+
+/// `f32`.
+pub(super) const SINGLE: Format = Format { digits: 24, least: -149, overflow: 128 };
+/// `f64`.
+pub(super) const DOUBLE: Format = Format { digits: 53, least: -1074, overflow: 1024 };
+
+/// The float nearest to `value`, the even one of two.
+///
+/// # Guarantee
+/// Exactly IEEE 754 roundTiesToEven, subnormals included; `None` when that is ±∞.
+pub(super) fn nearest_float(value: &Rational, format: &Format) -> Option<Rational> {
+    if value.is_zero() {
+        return Some(Rational::zero());
+    }
+    // 2^(exponent−1) < |value| < 2^(exponent+1), because a number of b bits lies in [2^(b−1), 2^b).
+    let bits = |part: &BigInt| i64::try_from(part.bits()).ok();
+    let exponent = bits(value.numer())? - bits(value.denom())?;
+    let exponent = if value.abs() < power_of_two(exponent) { exponent - 1 } else { exponent };
+    let step = power_of_two((exponent + 1 - format.digits).max(format.least));
+    let steps = value / &step;
+    let below = steps.floor().to_integer();
+    let half = Rational::new(BigInt::one(), BigInt::from(2));
+    let rest = steps - Rational::from_integer(below.clone());
+    let up = rest > half || (rest == half && below.is_odd());
+    let nearest = Rational::from_integer(if up { below + BigInt::one() } else { below }) * step;
+    (nearest.abs() < power_of_two(format.overflow)).then_some(nearest)
+}
+
+fn power_of_two(exponent: i64) -> Rational {
+    let power = BigInt::one() << exponent.unsigned_abs();
+    let power = Rational::from_integer(power);
+    if exponent < 0 { power.recip() } else { power }
+}

@@ -1,0 +1,595 @@
+//! Takes what is ours out of a parsed tree, and refuses what the planner would silently drop.
+//!
+//! In: the tree as sqlparser built it, with our marker calls. Out: plain SQL plus one aggregate marker per
+//! release, the clauses beside it. The planner ignores some clauses without a trace (TABLESAMPLE, hints,
+//! FOR UPDATE …), so every node is destructured field by field: a field nobody thought about stops the
+//! compiler, a clause nobody allowed is refused.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    self as sql, Expr, GroupByExpr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
+};
+
+use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
+use super::parser::{Clauses, Options, aggregate_call, aggregate_marker, numbered};
+use super::{AggregateName, DialectError};
+use crate::refusal::{Reason, Refusal};
+
+/// Lowers a query in place; the clauses keep growing by the releases that OPTIONS and KEYS imply.
+pub(super) fn lower(query: &mut Query, clauses: &mut Clauses) -> Result<(), DialectError> {
+    let mut lowering = Lowering { clauses };
+    match query.visit(&mut lowering) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Lowering<'a> {
+    clauses: &'a mut Clauses,
+}
+
+impl VisitorMut for Lowering<'_> {
+    type Break = DialectError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DialectError> {
+        flow(self.query(query))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<DialectError> {
+        flow(table_factor(factor))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DialectError> {
+        flow(expression(expr))
+    }
+}
+
+fn flow(result: Result<(), DialectError>) -> ControlFlow<DialectError> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}
+
+/// Refuses a clause that is set and not allowed.
+fn absent(is_absent: bool, clause: &str) -> Result<(), DialectError> {
+    if is_absent {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        Reason::Clause,
+        clause,
+        format!("{clause} is not part of the dialect"),
+        "the query without it",
+    )
+    .into())
+}
+
+impl Lowering<'_> {
+    fn query(&mut self, query: &mut Query) -> Result<(), DialectError> {
+        let Query {
+            with,
+            body,
+            order_by,
+            limit_clause,
+            fetch,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = query;
+        if let Some(sql::With { with_token: _, recursive, cte_tables }) = with {
+            absent(!*recursive, "WITH RECURSIVE")?;
+            for sql::Cte { alias: _, query: _, from, materialized: _, closing_paren_token: _ } in
+                cte_tables
+            {
+                absent(from.is_none(), "a CTE's FROM")?;
+            }
+        }
+        absent(fetch.is_none(), "FETCH")?;
+        absent(locks.is_empty(), "FOR UPDATE")?;
+        absent(for_clause.is_none(), "FOR XML/JSON")?;
+        absent(settings.is_none(), "SETTINGS")?;
+        absent(format_clause.is_none(), "FORMAT")?;
+        absent(pipe_operators.is_empty(), "|>")?;
+        let limited = match limit_clause {
+            None => false,
+            Some(LimitClause::LimitOffset { limit, offset: _, limit_by }) => {
+                absent(limit_by.is_empty(), "LIMIT BY")?;
+                limit.is_some()
+            }
+            Some(LimitClause::OffsetCommaLimit { offset: _, limit: _ }) => true,
+        };
+        if let Some(OrderBy { kind, interpolate }) = order_by {
+            absent(interpolate.is_none(), "INTERPOLATE")?;
+            if let OrderByKind::Expressions(expressions) = kind {
+                for sql::OrderByExpr { expr: _, options: _, with_fill } in expressions {
+                    absent(with_fill.is_none(), "WITH FILL")?;
+                }
+            }
+        }
+        self.body(body, order_by.as_mut(), limited)
+    }
+
+    fn body(
+        &mut self,
+        body: &mut SetExpr,
+        order_by: Option<&mut OrderBy>,
+        limited: bool,
+    ) -> Result<(), DialectError> {
+        match body {
+            SetExpr::Select(select) => self.select(select, order_by, limited),
+            SetExpr::Query(_) | SetExpr::Values(_) => Ok(()),
+            SetExpr::SetOperation { left, op: _, set_quantifier: _, right } => {
+                self.body(left, None, false)?;
+                self.body(right, None, false)
+            }
+            SetExpr::Table(_) => absent(false, "TABLE as a query"),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                absent(false, "a statement that writes")
+            }
+        }
+    }
+
+    fn select(
+        &mut self,
+        select: &mut Select,
+        order_by: Option<&mut OrderBy>,
+        limited: bool,
+    ) -> Result<(), DialectError> {
+        let Select {
+            select_token: _,
+            optimizer_hints,
+            distinct,
+            select_modifiers,
+            top,
+            top_before_distinct: _,
+            projection,
+            exclude,
+            into,
+            from,
+            lateral_views,
+            prewhere,
+            selection: _,
+            connect_by,
+            group_by,
+            cluster_by,
+            distribute_by,
+            sort_by,
+            having,
+            named_window,
+            qualify: _,
+            window_before_qualify: _,
+            value_table_mode,
+            flavor,
+        } = select;
+        absent(optimizer_hints.is_empty(), "an optimizer hint")?;
+        absent(!matches!(distinct, Some(sql::Distinct::On(_))), "DISTINCT ON")?;
+        absent(select_modifiers.is_none(), "a SELECT modifier")?;
+        absent(top.is_none(), "TOP without a mechanism")?;
+        absent(exclude.is_none(), "EXCLUDE")?;
+        absent(into.is_none(), "INTO")?;
+        absent(lateral_views.is_empty(), "LATERAL VIEW")?;
+        absent(prewhere.is_none(), "PREWHERE")?;
+        absent(connect_by.is_empty(), "CONNECT BY")?;
+        absent(cluster_by.is_empty(), "CLUSTER BY")?;
+        absent(distribute_by.is_empty(), "DISTRIBUTE BY")?;
+        absent(sort_by.is_empty(), "SORT BY")?;
+        absent(named_window.is_empty(), "WINDOW")?;
+        absent(value_table_mode.is_none(), "AS STRUCT/VALUE")?;
+        absent(*flavor == sql::SelectFlavor::Standard, "FROM without SELECT")?;
+        for sql::TableWithJoins { relation: _, joins } in from {
+            for sql::Join { relation: _, global, join_operator } in joins {
+                absent(!*global, "GLOBAL JOIN")?;
+                absent(standard_join(join_operator), "this kind of join")?;
+            }
+        }
+        for item in projection.iter() {
+            match item {
+                SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. } => {}
+                SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => {
+                    absent(options.to_string().is_empty(), "an option after *")?;
+                }
+                SelectItem::ExprWithAliases { .. } => absent(false, "several aliases")?,
+            }
+        }
+        let keys = self.take_keys(group_by)?;
+        let options = self.take_options(projection);
+        let first_implied = self.clauses.releases.len();
+        if options.is_some() || !keys.is_empty() {
+            let options = options.unwrap_or_default();
+            let in_select = projection
+                .iter_mut()
+                .filter_map(item_expression)
+                .try_fold(0, |n, e| self.imply(e, &options).map(|m| n + m))?;
+            let mut elsewhere = 0;
+            if let Some(having) = having {
+                elsewhere += self.imply(having, &options)?;
+            }
+            if let Some(OrderBy { kind: OrderByKind::Expressions(expressions), .. }) = order_by {
+                for expression in expressions {
+                    elsewhere += self.imply(&mut expression.expr, &options)?;
+                }
+                if in_select == 0 && elsewhere > 0 && limited {
+                    return Err(disguised_selection().into());
+                }
+            }
+            self.share(first_implied, &options)?;
+        }
+        let implied = first_implied..self.clauses.releases.len();
+        self.attach_keys(projection, having.as_ref(), &keys, implied)?;
+        self.name_releases(projection)
+    }
+
+    /// Unwraps `GROUP BY x KEYS …`; the result is as long as GROUP BY, or empty when no keys are given.
+    fn take_keys(
+        &self,
+        group_by: &mut GroupByExpr,
+    ) -> Result<Vec<Option<super::KeysClause>>, DialectError> {
+        let expressions = match group_by {
+            GroupByExpr::All(modifiers) => {
+                absent(modifiers.is_empty(), "a modifier of GROUP BY")?;
+                return Ok(Vec::new());
+            }
+            GroupByExpr::Expressions(expressions, modifiers) => {
+                absent(modifiers.is_empty(), "a modifier of GROUP BY")?;
+                expressions
+            }
+        };
+        let mut keys = Vec::new();
+        for expression in expressions.iter_mut() {
+            let found = reserved_argument(expression, "_keys_");
+            keys.push(found.as_ref().and_then(|(n, _)| self.clauses.keys.get(*n).cloned()));
+            if let Some((_, inner)) = found {
+                *expression = inner;
+            }
+        }
+        Ok(if keys.iter().any(Option::is_some) { keys } else { Vec::new() })
+    }
+
+    /// Unwraps the OPTIONS marker around the leftmost operand of the first item.
+    fn take_options(&self, projection: &mut [SelectItem]) -> Option<Options> {
+        let mut found = None;
+        let first = projection.first_mut().and_then(item_expression)?;
+        let _ = sql::visit_expressions_mut(first, |expression| {
+            if let Some((n, inner)) = reserved_argument(expression, "_options_") {
+                found = self.clauses.options.get(n).cloned();
+                *expression = inner;
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
+    /// Turns the bare aggregates of an expression into releases; returns how many there were.
+    fn imply(&mut self, expression: &mut Expr, options: &Options) -> Result<usize, DialectError> {
+        let mut count = 0;
+        let outcome = sql::visit_expressions_mut(expression, |expression| {
+            let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
+            let name = function.name.to_string();
+            if function.over.is_some() || AggregateName::parse(&name).is_none() {
+                return ControlFlow::Continue(());
+            }
+            let mut named = function.clone();
+            named.name = sql::ObjectName::from(vec![Ident::new(name.to_lowercase())]);
+            let text = named.to_string();
+            match aggregate_call(function.clone()) {
+                Err(message) => {
+                    let hint = "COUNT, SUM or AVG of one expression";
+                    ControlFlow::Break(Refusal::new(Reason::Operand, text, message, hint))
+                }
+                Ok((call, arguments, filter)) => {
+                    let n = self.clauses.releases.len();
+                    *expression = aggregate_marker(n, arguments, filter, call.distinct);
+                    self.clauses.releases.push(ReleaseClause {
+                        mechanism: MechanismName::Default,
+                        parameters: options.parameters.clone(),
+                        operand: Operand::Aggregate(call),
+                        keys: Vec::new(),
+                        unit_column: None,
+                        text,
+                    });
+                    count += 1;
+                    ControlFlow::Continue(())
+                }
+            }
+        });
+        match outcome {
+            ControlFlow::Break(refusal) => Err(refusal.into()),
+            ControlFlow::Continue(()) => Ok(count),
+        }
+    }
+
+    /// Shares the query's ε and δ equally among the releases that OPTIONS implied.
+    fn share(&mut self, first: usize, options: &Options) -> Result<(), DialectError> {
+        if options.min_units.is_some() || options.group_selection.as_deref() == Some("LAPLACE_THRESHOLD")
+        {
+            return Err(Refusal::new(
+                Reason::NotYet,
+                "OPTIONS(…)",
+                "group keys taken from the data need a threshold, which is not built yet",
+                "GROUP BY a column with a declared domain, or GROUP BY x KEYS ('a', 'b')",
+            )
+            .into());
+        }
+        let implied = &mut self.clauses.releases[first..];
+        let parts = implied.len();
+        for release in implied {
+            let parameters = &mut release.parameters;
+            let too_small = |_| {
+                Refusal::new(
+                    Reason::BadValue,
+                    "OPTIONS(…)",
+                    format!("a share of one in {parts} is smaller than the engine counts"),
+                    "a larger epsilon",
+                )
+            };
+            let shared = Parameters {
+                epsilon: parameters
+                    .epsilon
+                    .as_ref()
+                    .map(|e| e.share(parts))
+                    .transpose()
+                    .map_err(too_small)?,
+                delta: parameters
+                    .delta
+                    .as_ref()
+                    .map(|d| d.share(parts))
+                    .transpose()
+                    .map_err(too_small)?,
+                ..parameters.clone()
+            };
+            *parameters = shared;
+            release.unit_column.clone_from(&options.unit_column);
+        }
+        Ok(())
+    }
+
+    /// Gives every release of this SELECT the keys of its GROUP BY.
+    fn attach_keys(
+        &mut self,
+        projection: &[SelectItem],
+        having: Option<&Expr>,
+        keys: &[Option<super::KeysClause>],
+        implied: std::ops::Range<usize>,
+    ) -> Result<(), DialectError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let mut numbers: Vec<usize> = implied.collect();
+        for item in projection {
+            if let SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } = item {
+                numbers.extend(markers(e));
+            }
+        }
+        numbers.extend(having.into_iter().flat_map(markers));
+        if numbers.is_empty() {
+            return Err(DialectError::syntax("KEYS stands in GROUP BY beside a release", None));
+        }
+        for n in numbers {
+            if let Some(release) = self.clauses.releases.get_mut(n) {
+                release.keys = keys.to_vec();
+            }
+        }
+        Ok(())
+    }
+
+    /// Names the unaliased columns that hold a release by what was written: `count(*)`.
+    fn name_releases(&self, projection: &mut [SelectItem]) -> Result<(), DialectError> {
+        let mut names: Vec<String> = Vec::new();
+        for item in projection {
+            if let SelectItem::UnnamedExpr(expr) = item
+                && !markers(expr).is_empty()
+            {
+                let name = self.natural_name(expr);
+                *item = SelectItem::ExprWithAlias {
+                    expr: expr.clone(),
+                    alias: Ident::with_quote('"', &name),
+                };
+            }
+            if let SelectItem::ExprWithAlias { expr: _, alias } = item {
+                if names.contains(&alias.value) {
+                    return Err(DialectError::syntax(
+                        format!(
+                            "two columns are named {}; give each its own alias with AS",
+                            alias.value
+                        ),
+                        None,
+                    ));
+                }
+                names.push(alias.value.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn natural_name(&self, expr: &Expr) -> String {
+        let mut named = expr.clone();
+        let _ = sql::visit_expressions_mut(&mut named, |e| {
+            if let Expr::Function(function) = e
+                && let Some(n) = marked(&function.name.to_string())
+                && let Some(release) = self.clauses.releases.get(n)
+            {
+                *e = Expr::Identifier(Ident::new(release.text.clone()));
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        match named {
+            Expr::Identifier(ident) => ident.value,
+            other => other.to_string(),
+        }
+    }
+}
+
+/// The releases inside an expression.
+fn markers(expr: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    let _ = sql::visit_expressions(expr, |e| {
+        if let Expr::Function(function) = e {
+            found.extend(marked(&function.name.to_string()));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+fn item_expression(item: &mut SelectItem) -> Option<&mut Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, alias: _ } => Some(expr),
+        SelectItem::ExprWithAliases { .. }
+        | SelectItem::QualifiedWildcard(..)
+        | SelectItem::Wildcard(_) => None,
+    }
+}
+
+/// The number and argument of a reserved wrapper call.
+fn reserved_argument(expr: &Expr, kind: &str) -> Option<(usize, Expr)> {
+    let Expr::Function(function) = expr else { return None };
+    let n = numbered(&function.name.to_string(), kind)?;
+    let sql::FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.first()? {
+        sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(inner)) => Some((n, inner.clone())),
+        sql::FunctionArg::Unnamed(_)
+        | sql::FunctionArg::Named { .. }
+        | sql::FunctionArg::ExprNamed { .. } => None,
+    }
+}
+
+fn disguised_selection() -> Refusal {
+    Refusal::new(
+        Reason::NotYet,
+        "ORDER BY … LIMIT",
+        "keys ordered by an aggregate that is not shown are a selection in disguise, which is not planned as one yet",
+        "SELECT ARGMAX EXPONENTIAL(eps=1) key FROM t GROUP BY key",
+    )
+}
+
+fn standard_join(operator: &sql::JoinOperator) -> bool {
+    use sql::JoinOperator as J;
+    match operator {
+        J::Join(_)
+        | J::Inner(_)
+        | J::Left(_)
+        | J::LeftOuter(_)
+        | J::Right(_)
+        | J::RightOuter(_)
+        | J::FullOuter(_)
+        | J::CrossJoin(_) => true,
+        J::Semi(_)
+        | J::LeftSemi(_)
+        | J::RightSemi(_)
+        | J::Anti(_)
+        | J::LeftAnti(_)
+        | J::RightAnti(_)
+        | J::CrossApply
+        | J::OuterApply
+        | J::AsOf { .. }
+        | J::StraightJoin(_)
+        | J::ArrayJoin
+        | J::LeftArrayJoin
+        | J::InnerArrayJoin => false,
+    }
+}
+
+fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
+    match factor {
+        TableFactor::Table {
+            name: _,
+            alias: _,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+        } => {
+            absent(args.is_none(), "a table function")?;
+            absent(with_hints.is_empty(), "a table hint")?;
+            absent(version.is_none(), "a table version")?;
+            absent(!*with_ordinality, "WITH ORDINALITY")?;
+            absent(partitions.is_empty(), "PARTITION")?;
+            absent(json_path.is_none(), "a JSON path")?;
+            absent(sample.is_none(), "TABLESAMPLE")?;
+            absent(index_hints.is_empty(), "an index hint")
+        }
+        TableFactor::Derived { lateral, subquery: _, alias: _, sample } => {
+            absent(!*lateral, "LATERAL")?;
+            absent(sample.is_none(), "TABLESAMPLE")
+        }
+        TableFactor::NestedJoin { table_with_joins: _, alias: _ } => Ok(()),
+        TableFactor::TableFunction { .. }
+        | TableFactor::Function { .. }
+        | TableFactor::UNNEST { .. }
+        | TableFactor::JsonTable { .. }
+        | TableFactor::OpenJsonTable { .. }
+        | TableFactor::Pivot { .. }
+        | TableFactor::Unpivot { .. }
+        | TableFactor::MatchRecognize { .. }
+        | TableFactor::XmlTable { .. }
+        | TableFactor::SemanticView { .. } => absent(false, "this kind of table"),
+    }
+}
+
+/// The expressions of SQL that the dialect keeps; the analysis decides which may stand below a release.
+fn expression(expr: &Expr) -> Result<(), DialectError> {
+    match expr {
+        Expr::Function(sql::Function {
+            name: _,
+            uses_odbc_syntax,
+            parameters,
+            args: _,
+            filter: _,
+            null_treatment,
+            over: _,
+            within_group,
+        }) => {
+            absent(!*uses_odbc_syntax, "{fn …}")?;
+            absent(*parameters == sql::FunctionArguments::None, "a parametric function")?;
+            absent(null_treatment.is_none(), "IGNORE NULLS")?;
+            absent(within_group.is_empty(), "WITHIN GROUP")
+        }
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::IsDistinctFrom(..)
+        | Expr::IsNotDistinctFrom(..)
+        | Expr::InList { .. }
+        | Expr::InSubquery { .. }
+        | Expr::Between { .. }
+        | Expr::BinaryOp { .. }
+        | Expr::Like { any: false, .. }
+        | Expr::ILike { any: false, .. }
+        | Expr::UnaryOp { .. }
+        | Expr::Cast { format: None, array: false, .. }
+        | Expr::Extract { .. }
+        | Expr::Ceil { .. }
+        | Expr::Floor { .. }
+        | Expr::Position { .. }
+        | Expr::Substring { .. }
+        | Expr::Trim { .. }
+        | Expr::Nested(_)
+        | Expr::Value(_)
+        | Expr::TypedString(_)
+        | Expr::Case { .. }
+        | Expr::Exists { .. }
+        | Expr::Subquery(_)
+        | Expr::Tuple(_)
+        | Expr::Interval(_)
+        | Expr::Wildcard(_)
+        | Expr::QualifiedWildcard(..) => Ok(()),
+        other => absent(false, &format!("the expression {other}")),
+    }
+}

@@ -1,0 +1,171 @@
+//! Stage 1: text → [`Statement`].
+//!
+//! In: one statement of the dialect as text. Out: a [`Statement`] whose queries are plain SQL with one
+//! marker per release, the release clauses beside it. Nothing is resolved; nothing is read.
+//! The identifiers that begin with `__hushql` are the engine's: nobody can write a marker by hand.
+//!
+//! ```
+//! use hushql::dialect::{Statement, parse};
+//!
+//! let statement = parse("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status")?;
+//! let Statement::Query(query) = statement else { unreachable!() };
+//! assert_eq!(query.releases[0].text, "status");
+//! # Ok::<(), hushql::dialect::DialectError>(())
+//! ```
+
+mod ast;
+mod lower;
+mod parser;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+pub use ast::{
+    AggregateCall, AggregateName, Declaration, DomainClause, ExplainFormat, KeysClause,
+    LimitClause, Literal, MechanismName, Operand, Parameters, PerQueryClause, QueryStatement,
+    RESERVED, ReleaseClause, Selector, Show, Statement, UnitClause, marked, marker,
+};
+
+use std::fmt;
+
+use sqlparser::parser::ParserError;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
+
+use crate::refusal::Refusal;
+
+/// Why a text is no statement.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DialectError {
+    /// The text does not parse.
+    #[error("syntax error{}: {message}", Place(.position))]
+    Syntax {
+        /// What was expected.
+        message: String,
+        /// Line and column, from 1, where it is known.
+        position: Option<(u64, u64)>,
+    },
+    /// The text parses and asks for what the dialect leaves out.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+struct Place<'a>(&'a Option<(u64, u64)>);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((line, column)) => write!(f, " at line {line}, column {column}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl DialectError {
+    pub(crate) fn syntax(message: impl Into<String>, position: Option<(u64, u64)>) -> Self {
+        Self::Syntax { message: message.into(), position }
+    }
+}
+
+impl From<ParserError> for DialectError {
+    fn from(error: ParserError) -> Self {
+        let message = match error {
+            ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
+            ParserError::RecursionLimitExceeded => "the statement is nested too deeply".to_owned(),
+        };
+        // The parser writes positions into its sentences only.
+        match message.rsplit_once(" at Line: ") {
+            Some((message, place)) => {
+                let position = place
+                    .split_once(", Column: ")
+                    .and_then(|(l, c)| Some((l.trim().parse().ok()?, c.trim().parse().ok()?)));
+                Self::syntax(message, position)
+            }
+            None => Self::syntax(message, None),
+        }
+    }
+}
+
+impl From<TokenizerError> for DialectError {
+    fn from(error: TokenizerError) -> Self {
+        Self::syntax(error.message, Some((error.location.line, error.location.column)))
+    }
+}
+
+/// Reads one statement; a `;` at its end is allowed.
+///
+/// # Errors
+/// [`DialectError::Syntax`] with the position, or [`DialectError::Refused`] for clauses of SQL that the
+/// dialect leaves out.
+pub fn parse(text: &str) -> Result<Statement, DialectError> {
+    statement::parse(significant(tokens(text)?)?)
+}
+
+/// Splits a script at the `;` between statements; comments and quoted text are respected.
+///
+/// Each piece starts with as many line breaks as stand before it in the script, so that the positions in
+/// its errors are those of the script.
+///
+/// # Errors
+/// [`DialectError::Syntax`] when a quotation or comment never ends.
+pub fn split(script: &str) -> Result<Vec<String>, DialectError> {
+    let mut pieces = Vec::new();
+    let (mut piece, mut started, mut line) = (String::new(), false, 0_u64);
+    for TokenWithSpan { token, span } in tokens(script)? {
+        match token {
+            Token::SemiColon => {
+                if started {
+                    pieces.push(std::mem::take(&mut piece));
+                }
+                piece.clear();
+                started = false;
+            }
+            Token::EOF => {}
+            Token::Whitespace(_) if !started => {}
+            token => {
+                if !started {
+                    line = span.start.line.saturating_sub(1);
+                    piece.extend((0..line).map(|_| '\n'));
+                    let indent = span.start.column.saturating_sub(1);
+                    piece.extend((0..indent).map(|_| ' '));
+                    started = true;
+                }
+                piece.push_str(&token.to_string());
+            }
+        }
+    }
+    let _ = line;
+    if started {
+        pieces.push(piece);
+    }
+    Ok(pieces)
+}
+
+fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {
+    Ok(Tokenizer::new(&parser::HushDialect::default(), text).tokenize_with_location()?)
+}
+
+/// Drops white space, frees TOP of its keyword, and keeps our reserved names to ourselves.
+fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, DialectError> {
+    let mut kept = Vec::with_capacity(tokens.len());
+    for mut token in tokens {
+        match &mut token.token {
+            Token::Whitespace(_) => continue,
+            Token::Word(word) => {
+                if word.value.to_lowercase().starts_with(RESERVED) {
+                    let start = token.span.start;
+                    return Err(DialectError::syntax(
+                        format!("names that begin with {RESERVED} belong to the engine"),
+                        Some((start.line, start.column)),
+                    ));
+                }
+                // sqlparser would read TOP as a clause of SELECT, also where it names a column.
+                if word.keyword == sqlparser::keywords::Keyword::TOP {
+                    word.keyword = sqlparser::keywords::Keyword::NoKeyword;
+                }
+            }
+            _ => {}
+        }
+        kept.push(token);
+    }
+    Ok(kept)
+}

@@ -1,0 +1,367 @@
+//! Statements: queries, EXPLAIN, SHOW, and the owner's declarations.
+
+use sqlparser::ast as sql;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::DialectError;
+use super::ast::{
+    Declaration, DomainClause, ExplainFormat, LimitClause, PerQueryClause, QueryStatement, Show,
+    Statement, UnitClause,
+};
+use super::lower::lower;
+use super::parser::{
+    HushDialect, error, expect_word, literal, literal_list, named_literals, numbered, take_word,
+};
+use crate::privacy::{Delta, Epsilon};
+use crate::refusal::{Reason, Refusal};
+
+/// How deeply expressions and queries may nest.
+const RECURSION_LIMIT: usize = 100;
+
+/// Reads one statement from tokens without white space.
+pub(super) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, DialectError> {
+    let first = first_word(&tokens);
+    let dialect = HushDialect::default();
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(RECURSION_LIMIT)
+        .with_tokens_with_locations(tokens);
+    let statement = match first.as_str() {
+        "select" | "with" | "(" | "values" => Statement::Query(query(&mut parser, &dialect)?),
+        "explain" => explain(&mut parser, &dialect)?,
+        "show" | "describe" => Statement::Show(show(&mut parser)?),
+        "create" | "alter" | "drop" => Statement::Declare(declaration(&mut parser)?),
+        "" => return Err(DialectError::syntax("there is no statement", None)),
+        _ => return Err(unknown_statement(&first).into()),
+    };
+    while parser.consume_token(&Token::SemiColon) {}
+    if parser.peek_token().token != Token::EOF {
+        let found = parser.peek_token();
+        return Ok(parser.expected("the end of the statement", found)?);
+    }
+    Ok(statement)
+}
+
+fn first_word(tokens: &[TokenWithSpan]) -> String {
+    match tokens.first().map(|t| &t.token) {
+        Some(Token::Word(word)) => word.value.to_lowercase(),
+        Some(Token::EOF) | None => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn unknown_statement(word: &str) -> Refusal {
+    Refusal::new(
+        Reason::Statement,
+        word.to_uppercase(),
+        "sessions ask, explain, show and declare; nothing else",
+        "SELECT …, EXPLAIN PRIVACY SELECT …, SHOW TABLES, SHOW PRIVACY; owners also CREATE and ALTER",
+    )
+}
+
+fn query(parser: &mut Parser, dialect: &HushDialect) -> Result<QueryStatement, DialectError> {
+    let mut tree = parser.parse_query()?;
+    let mut clauses = dialect.clauses.take();
+    lower(&mut tree, &mut clauses)?;
+    refuse_leftovers(&tree)?;
+    Ok(QueryStatement { tree, releases: clauses.releases })
+}
+
+/// KEYS and OPTIONS are read wherever an expression is, and have a meaning in one place each.
+fn refuse_leftovers(tree: &sql::Query) -> Result<(), DialectError> {
+    let found = sql::visit_expressions(tree, |e| {
+        if let sql::Expr::Function(function) = e {
+            let name = function.name.to_string();
+            if numbered(&name, "_keys_").is_some() {
+                return std::ops::ControlFlow::Break("KEYS stands behind a column of GROUP BY");
+            }
+            if numbered(&name, "_options_").is_some() {
+                return std::ops::ControlFlow::Break(
+                    "WITH DIFFERENTIAL_PRIVACY stands directly behind SELECT",
+                );
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    match found {
+        std::ops::ControlFlow::Break(message) => Err(DialectError::syntax(message, None)),
+        std::ops::ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, DialectError> {
+    expect_word(parser, "EXPLAIN")?;
+    let privacy = take_word(parser, "PRIVACY");
+    let mut format = ExplainFormat::Text;
+    if privacy && take_word(parser, "FORMAT") {
+        format = if take_word(parser, "JSON") {
+            ExplainFormat::Json
+        } else {
+            expect_word(parser, "TEXT")?;
+            ExplainFormat::Text
+        };
+    }
+    for option in ["ANALYZE", "VERBOSE"] {
+        if take_word(parser, option) {
+            return Err(Refusal::new(
+                Reason::Statement,
+                format!("EXPLAIN {option}"),
+                "an explanation never shows what running the query would",
+                "EXPLAIN PRIVACY SELECT …",
+            )
+            .into());
+        }
+    }
+    let query = query(parser, dialect)?;
+    Ok(if privacy {
+        Statement::ExplainPrivacy { query, format }
+    } else {
+        Statement::Explain(query)
+    })
+}
+
+fn show(parser: &mut Parser) -> Result<Show, ParserError> {
+    if take_word(parser, "DESCRIBE") {
+        return Ok(Show::Describe(name(parser)?));
+    }
+    expect_word(parser, "SHOW")?;
+    if take_word(parser, "TABLES") {
+        return Ok(Show::Tables);
+    }
+    if take_word(parser, "PRIVACY") {
+        if !take_word(parser, "BUDGET") {
+            return Ok(Show::Privacy);
+        }
+        let named = !matches!(parser.peek_token().token, Token::EOF | Token::SemiColon);
+        return Ok(Show::Budget(if named { Some(name(parser)?) } else { None }));
+    }
+    error(parser, "SHOW takes TABLES, PRIVACY or PRIVACY BUDGET")
+}
+
+fn declaration(parser: &mut Parser) -> Result<Declaration, DialectError> {
+    let verb = parser.next_token().token.to_string().to_lowercase();
+    if take_word(parser, "PRIVACY") {
+        expect_word(parser, "BUDGET")?;
+        return Ok(budget(parser, &verb)?);
+    }
+    match verb.as_str() {
+        "create" if take_word(parser, "EXTERNAL") => {
+            expect_word(parser, "TABLE")?;
+            Ok(create_table(parser)?)
+        }
+        "alter" if take_word(parser, "TABLE") => Ok(alter_table(parser)?),
+        "drop" if take_word(parser, "TABLE") => Ok(Declaration::DropTable { name: name(parser)? }),
+        _ => Err(Refusal::new(
+            Reason::Statement,
+            verb.to_uppercase(),
+            "tables are files or registered by the program; nothing else is created or dropped",
+            "CREATE EXTERNAL TABLE …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …",
+        )
+        .into()),
+    }
+}
+
+/// A table's, column's or budget's name; unquoted names are lower case, as in queries.
+fn name(parser: &mut Parser) -> Result<String, ParserError> {
+    let ident = parser.parse_identifier()?;
+    Ok(match ident.quote_style {
+        Some(_) => ident.value,
+        None => ident.value.to_lowercase(),
+    })
+}
+
+fn create_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
+    let table = name(parser)?;
+    let mut columns = Vec::new();
+    if parser.consume_token(&Token::LParen) {
+        loop {
+            columns.push((name(parser)?, parser.parse_data_type()?));
+            if !parser.consume_token(&Token::Comma) {
+                parser.expect_token(&Token::RParen)?;
+                break;
+            }
+        }
+    }
+    expect_word(parser, "STORED")?;
+    parser.expect_keyword(Keyword::AS)?;
+    let at = parser.next_token();
+    let format = match &at.token {
+        Token::Word(word) => word.value.to_uppercase(),
+        _ => return parser.expected("CSV, PARQUET, JSON or ARROW", at),
+    };
+    expect_word(parser, "LOCATION")?;
+    let location = parser.parse_literal_string()?;
+    let mut options = Vec::new();
+    if take_word(parser, "OPTIONS") {
+        parser.expect_token(&Token::LParen)?;
+        loop {
+            let key = match parser.peek_token().token {
+                Token::SingleQuotedString(_) => parser.parse_literal_string()?,
+                _ => name(parser)?,
+            };
+            let _ = parser.consume_token(&Token::Eq);
+            let value = literal(parser)?;
+            options.push((key.to_lowercase(), value.text().unwrap_or_default()));
+            if !parser.consume_token(&Token::Comma) {
+                parser.expect_token(&Token::RParen)?;
+                break;
+            }
+        }
+    }
+    Ok(Declaration::CreateTable { name: table, columns, format, location, options })
+}
+
+fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
+    let table = name(parser)?;
+    if take_word(parser, "ALTER") {
+        take_word(parser, "COLUMN");
+        let column = name(parser)?;
+        if take_word(parser, "DROP") {
+            expect_word(parser, "PRIVACY")?;
+            expect_word(parser, "DOMAIN")?;
+            return Ok(Declaration::DropDomain { table, column });
+        }
+        expect_word(parser, "SET")?;
+        expect_word(parser, "PRIVACY")?;
+        expect_word(parser, "DOMAIN")?;
+        return Ok(Declaration::SetDomain { table, column, domain: domain(parser)? });
+    }
+    if take_word(parser, "DROP") {
+        expect_word(parser, "PRIVACY")?;
+        take_word(parser, "UNIT");
+        return Ok(Declaration::DropUnit { table });
+    }
+    expect_word(parser, "SET")?;
+    if take_word(parser, "PUBLIC") {
+        return Ok(Declaration::SetPublic { table });
+    }
+    expect_word(parser, "PRIVACY")?;
+    expect_word(parser, "UNIT")?;
+    if take_word(parser, "ROW") {
+        return Ok(Declaration::SetUnit { table, unit: UnitClause::Row });
+    }
+    if take_word(parser, "VIA") {
+        return error(parser, "units VIA another table are not built yet; name the unit's column");
+    }
+    parser.expect_token(&Token::LParen)?;
+    let column = name(parser)?;
+    if parser.peek_token().token == Token::Comma {
+        return error(parser, "a unit of several columns is not built yet; name one column");
+    }
+    parser.expect_token(&Token::RParen)?;
+    let unique = take_word(parser, "UNIQUE");
+    let max_rows = if take_word(parser, "MAX") {
+        expect_word(parser, "ROWS")?;
+        match parser.parse_literal_uint()? {
+            0 => return error(parser, "MAX ROWS is at least 1"),
+            rows if rows > 1 << 32 => return error(parser, "MAX ROWS is at most 4294967296"),
+            rows => Some(rows),
+        }
+    } else {
+        None
+    };
+    Ok(Declaration::SetUnit { table, unit: UnitClause::Column { column, unique, max_rows } })
+}
+
+fn domain(parser: &mut Parser) -> Result<DomainClause, ParserError> {
+    if parser.parse_keyword(Keyword::IN) {
+        return Ok(DomainClause::In(literal_list(parser)?));
+    }
+    if take_word(parser, "REFERENCES") {
+        return error(parser, "domains that reference a table are not built yet; list the values: IN (…)");
+    }
+    expect_word(parser, "BETWEEN")?;
+    parser.expect_token(&Token::LParen)?;
+    let lo = literal(parser)?;
+    parser.expect_token(&Token::Comma)?;
+    let hi = literal(parser)?;
+    parser.expect_token(&Token::RParen)?;
+    let step = if take_word(parser, "STEP") { Some(literal(parser)?) } else { None };
+    Ok(DomainClause::Between { lo, hi, step })
+}
+
+fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, ParserError> {
+    let budget = name(parser)?;
+    match verb {
+        "create" => {
+            expect_word(parser, "FOR")?;
+            let table = name(parser)?;
+            expect_word(parser, "LIMIT")?;
+            let limit = limit(parser)?;
+            let per_query =
+                if take_word(parser, "PER") { per_query(parser)? } else { PerQueryClause::default() };
+            Ok(Declaration::CreateBudget { name: budget, table, limit, per_query })
+        }
+        "alter" => {
+            expect_word(parser, "SET")?;
+            if take_word(parser, "PER") {
+                let per_query = Some(per_query(parser)?);
+                return Ok(Declaration::AlterBudget { name: budget, limit: None, per_query });
+            }
+            expect_word(parser, "LIMIT")?;
+            let limit = Some(limit(parser)?);
+            let per_query = if take_word(parser, "PER") { Some(per_query(parser)?) } else { None };
+            Ok(Declaration::AlterBudget { name: budget, limit, per_query })
+        }
+        _ => Ok(Declaration::DropBudget { name: budget }),
+    }
+}
+
+fn limit(parser: &mut Parser) -> Result<LimitClause, ParserError> {
+    let (mut epsilon, mut delta) = (None, None);
+    for (name, value) in named_literals(parser, "LIMIT (epsilon=10, delta=1e-6)")? {
+        match name.as_str() {
+            "epsilon" | "eps" => set(parser, &mut epsilon, &name, parse_epsilon(&value))?,
+            "delta" => set(parser, &mut delta, &name, parse_delta(&value))?,
+            _ => return error(parser, &format!("LIMIT takes epsilon and delta, not {name}")),
+        }
+    }
+    match epsilon {
+        Some(epsilon) => Ok(LimitClause { epsilon, delta }),
+        None => error(parser, "LIMIT needs epsilon"),
+    }
+}
+
+fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
+    expect_word(parser, "QUERY")?;
+    let mut clause = PerQueryClause::default();
+    for (name, value) in named_literals(parser, "PER QUERY (default=0.1, max=1)")? {
+        match name.as_str() {
+            "default" => set(parser, &mut clause.default, &name, parse_epsilon(&value))?,
+            "max" => set(parser, &mut clause.max, &name, parse_epsilon(&value))?,
+            "default_delta" => set(parser, &mut clause.default_delta, &name, parse_delta(&value))?,
+            "max_delta" => set(parser, &mut clause.max_delta, &name, parse_delta(&value))?,
+            _ => {
+                return error(
+                    parser,
+                    &format!("PER QUERY takes default, default_delta, max and max_delta, not {name}"),
+                );
+            }
+        }
+    }
+    Ok(clause)
+}
+
+fn parse_epsilon(value: &super::Literal) -> Option<Epsilon> {
+    value.text()?.parse().ok()
+}
+
+fn parse_delta(value: &super::Literal) -> Option<Delta> {
+    value.text()?.parse().ok()
+}
+
+fn set<T>(
+    parser: &Parser,
+    slot: &mut Option<T>,
+    name: &str,
+    value: Option<T>,
+) -> Result<(), ParserError> {
+    let Some(value) = value else {
+        return error(parser, &format!("{name} is out of range"));
+    };
+    if slot.replace(value).is_some() {
+        return error(parser, &format!("{name} is given twice"));
+    }
+    Ok(())
+}

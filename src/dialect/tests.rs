@@ -1,0 +1,155 @@
+use super::*;
+
+fn query(text: &str) -> QueryStatement {
+    match parse(text) {
+        Ok(Statement::Query(query)) => query,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+fn syntax(text: &str) -> String {
+    match parse(text) {
+        Err(DialectError::Syntax { message, .. }) => message,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_release_becomes_one_marker() {
+    let query = query("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status");
+    assert_eq!(query.releases.len(), 1);
+    assert_eq!(
+        query.tree.to_string(),
+        "SELECT __hushql_release_0(status, 1) AS \"status\" FROM adult GROUP BY status"
+    );
+}
+
+#[test]
+fn names_are_contextual() {
+    for text in [
+        "SELECT top, prior, laplace, argmax, auto, keys FROM t",
+        "SELECT laplace(1), auto(x) FROM t",
+        "SELECT top FROM t ORDER BY top",
+    ] {
+        assert!(query(text).releases.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_mechanism_binds_tighter_than_an_operator() {
+    let query = query("SELECT 1 + LAPLACE(eps=0.5) SUM(x * 2) FILTER (WHERE y > 0) * 3 FROM t");
+    assert_eq!(
+        query.tree.to_string(),
+        "SELECT 1 + __hushql_release_0(x * 2) FILTER (WHERE y > 0) * 3 \
+         AS \"1 + sum(x * 2) FILTER (WHERE y > 0) * 3\" FROM t"
+    );
+}
+
+#[test]
+fn keys_are_taken_out_of_group_by() {
+    let query = query("SELECT a, LAPLACE(eps=1) COUNT(*) n FROM t GROUP BY b, a KEYS ('x', NULL)");
+    assert_eq!(
+        query.tree.to_string(),
+        "SELECT a, __hushql_release_0(1) AS n FROM t GROUP BY b, a"
+    );
+    let keys = KeysClause::List(vec![Literal::Text("x".into()), Literal::Null]);
+    assert_eq!(query.releases[0].keys, vec![None, Some(keys)]);
+}
+
+#[test]
+fn options_imply_releases_and_share_epsilon() {
+    let query = query(
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, max_groups_contributed=2, \
+         privacy_unit_column=id) status, COUNT(*), \
+         AVG(age, contribution_bounds_per_group => (17, 90)) FROM adult GROUP BY status",
+    );
+    assert_eq!(query.releases.len(), 2);
+    assert_eq!(query.releases[0].parameters.to_string(), "eps=0.5, groups=2");
+    assert_eq!(query.releases[0].text, "count(*)");
+    let Operand::Aggregate(call) = &query.releases[1].operand else { panic!() };
+    assert!(call.bounds_per_group.is_some());
+}
+
+#[test]
+fn bad_parameters_are_errors_with_a_position() {
+    for (text, expected) in [
+        ("SELECT LAPLACE(eps=0) COUNT(*) FROM t", "eps must be"),
+        ("SELECT LAPLACE(eps=-0.0) COUNT(*) FROM t", "eps must be"),
+        ("SELECT LAPLACE(eps=NaN) COUNT(*) FROM t", "eps must be"),
+        ("SELECT LAPLACE(eps=1, eps=2) COUNT(*) FROM t", "eps is given twice"),
+        ("SELECT LAPLACE(EPS=1, \"eps\"=0.001) COUNT(*) FROM t", "eps is given twice"),
+        ("SELECT LAPLACE(eps=1+1) COUNT(*) FROM t", "one literal"),
+        ("SELECT LAPLACE(eps=(SELECT 1)) COUNT(*) FROM t", "a literal"),
+        ("SELECT GAUSSIAN(eps=1, delta=2) COUNT(*) FROM t", "delta must be"),
+        ("SELECT LAPLACE(eps=1, lower=0) COUNT(*) FROM t", "lower is no parameter"),
+        ("SELECT LAPLACE(0.5) COUNT(*) FROM t", "a named parameter"),
+        ("SELECT LAPLACE(eps=1) array_agg(x) FROM t", "no aggregate that can be released"),
+        ("SELECT LAPLACE(eps=1) x FROM t", "an aggregate after LAPLACE"),
+        ("SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) COUNT(*) FROM t", "alias"),
+        ("SELECT __hushql_release_0(1) FROM t", "belong to the engine"),
+        ("SELECT \"__HUSHQL_release_0\"(1) FROM t", "belong to the engine"),
+        ("SELECT x FROM t WHERE x KEYS (1)", "KEYS stands"),
+        ("", "no statement"),
+        ("SELECT 1; SELECT 2", "the end of the statement"),
+    ] {
+        let message = syntax(text);
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+    let Err(DialectError::Syntax { position, .. }) = parse("SELECT x\nFROM t WHERE )") else { panic!() };
+    assert_eq!(position.map(|(line, _)| line), Some(2));
+}
+
+#[test]
+fn dropped_clauses_are_refused() {
+    for text in [
+        "SELECT 1 FROM t TABLESAMPLE (10 PERCENT)",
+        "SELECT 1 FROM t FOR UPDATE",
+        "SELECT DISTINCT ON (x) x FROM t",
+        "SELECT x FROM t, LATERAL (SELECT 1) s",
+        "SELECT x FROM generate_series(1, 3)",
+        "WITH RECURSIVE r AS (SELECT 1) SELECT * FROM r",
+        "SELECT name COLLATE \"C\" FROM t",
+        "SELECT x FROM t FETCH FIRST 1 ROW ONLY",
+        "BEGIN",
+        "COPY t TO 'x'",
+        "INSERT INTO t VALUES (1)",
+        "SET x = 1",
+        "EXPLAIN ANALYZE SELECT 1",
+        "CREATE VIEW v AS SELECT 1",
+    ] {
+        assert!(matches!(parse(text), Err(DialectError::Refused(_))), "{text}: {:?}", parse(text));
+    }
+}
+
+#[test]
+fn scripts_are_split_at_semicolons_outside_of_quotes() {
+    let pieces = split("SELECT ';' -- ;\n;\n\n  SELECT 2;;").unwrap();
+    assert_eq!(pieces.len(), 2);
+    assert!(pieces[1].starts_with("\n\n\n  SELECT 2"), "{:?}", pieces[1]);
+}
+
+#[test]
+fn declarations_parse() {
+    for text in [
+        "CREATE EXTERNAL TABLE adult STORED AS CSV LOCATION 'adult.csv' OPTIONS ('has_header' 'true')",
+        "CREATE EXTERNAL TABLE a (id BIGINT, x DOUBLE) STORED AS PARQUET LOCATION 'a.parquet'",
+        "ALTER TABLE adult SET PRIVACY UNIT ROW",
+        "ALTER TABLE visits SET PRIVACY UNIT (patient_id) MAX ROWS 20;",
+        "ALTER TABLE customer SET PRIVACY UNIT (c) UNIQUE",
+        "ALTER TABLE nation SET PUBLIC",
+        "ALTER TABLE adult DROP PRIVACY UNIT",
+        "ALTER TABLE adult ALTER COLUMN status SET PRIVACY DOMAIN IN ('a', NULL)",
+        "ALTER TABLE bids ALTER COLUMN bid SET PRIVACY DOMAIN BETWEEN (0, 5) STEP 0.01",
+        "ALTER TABLE o ALTER COLUMN ts SET PRIVACY DOMAIN BETWEEN (TIMESTAMP '2025-01-01', DATE '2025-12-31')",
+        "ALTER TABLE o ALTER COLUMN ts DROP PRIVACY DOMAIN",
+        "CREATE PRIVACY BUDGET r FOR adult LIMIT (epsilon=10, delta=1e-6) PER QUERY (default=0.1, max=1)",
+        "ALTER PRIVACY BUDGET r SET LIMIT (epsilon=20)",
+        "DROP PRIVACY BUDGET r",
+        "DROP TABLE adult",
+    ] {
+        assert!(matches!(parse(text), Ok(Statement::Declare(_))), "{text}: {:?}", parse(text));
+    }
+    for text in ["SHOW TABLES", "SHOW PRIVACY", "SHOW PRIVACY BUDGET r", "DESCRIBE adult"] {
+        assert!(matches!(parse(text), Ok(Statement::Show(_))), "{text}");
+    }
+}

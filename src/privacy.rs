@@ -1,0 +1,358 @@
+//! The quantities of privacy: ε, δ, their exact arithmetic and the integers a ledger stores.
+//!
+//! Text and rationals go in, checked newtypes come out. Nothing here is a float: a parameter is the
+//! decimal the analyst wrote, exactly, and what a vault stores is an integer rounded *up*.
+//!
+//! ```
+//! use hushql::privacy::{Epsilon, Loss, Spend};
+//!
+//! let epsilon: Epsilon = "0.1".parse()?;
+//! let loss = Loss::pure(&epsilon).plus(&Loss::pure(&epsilon));
+//! assert_eq!(Spend::round_up(&loss)?.to_string(), "ε = 0.2");
+//! # Ok::<(), hushql::privacy::ParameterError>(())
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use num_bigint::BigInt;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+use thiserror::Error;
+
+/// An exact rational number; every privacy parameter, scale and bound is one.
+pub type Rational = num_rational::BigRational;
+
+/// Units of ε in the ledger: 10⁻⁹.
+const NANO: u32 = 9;
+/// Units of δ in the ledger: 10⁻¹⁸.
+const ATTO: u32 = 18;
+
+/// Why a number is no privacy parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// The text is no finite decimal number.
+    #[error("`{0}` is not a finite decimal number")]
+    NotANumber(String),
+    /// ε outside its range.
+    #[error("epsilon must be greater than 0, at least 1e-12 and at most 1000000")]
+    Epsilon,
+    /// δ outside (0, 1).
+    #[error("delta must lie strictly between 0 and 1, and be at least 1e-18")]
+    Delta,
+    /// The amount does not fit the ledger's integers.
+    #[error("the cost does not fit the ledger")]
+    Overflow,
+}
+
+/// Reads a decimal such as `0.5`, `1e-6` or `-3` exactly.
+///
+/// Returns `None` for anything else (`NaN`, `inf`, hexadecimal, more than 60 digits, exponents beyond ±40).
+pub fn parse_decimal(text: &str) -> Option<Rational> {
+    let text = text.trim();
+    if text.len() > 60 {
+        return None;
+    }
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (sign, digits) = match mantissa.strip_prefix('-') {
+        Some(rest) => (-BigInt::one(), rest),
+        None => (BigInt::one(), mantissa.strip_prefix('+').unwrap_or(mantissa)),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{fraction}");
+    let digits_only = !all.is_empty() && all.bytes().all(|b| b.is_ascii_digit());
+    if !digits_only || exponent.unsigned_abs() > 40 {
+        return None;
+    }
+    let mut value = Rational::from_integer(sign * all.parse::<BigInt>().ok()?);
+    let shift = exponent - i32::try_from(fraction.len()).ok()?;
+    let power = Rational::from_integer(BigInt::from(10).pow(shift.unsigned_abs()));
+    if shift < 0 {
+        value /= power;
+    } else {
+        value *= power;
+    }
+    Some(value)
+}
+
+/// Writes a rational as a decimal: exactly when it has at most `digits` places, else rounded half away from zero.
+pub fn decimal_text(value: &Rational, digits: u32) -> String {
+    let scaled = (value * Rational::from_integer(BigInt::from(10).pow(digits))).round().to_integer();
+    let sign = if scaled.is_negative() { "-" } else { "" };
+    let width = digits as usize + 1;
+    let text = format!("{:0>width$}", scaled.abs().to_string());
+    let (whole, fraction) = text.split_at(text.len() - digits as usize);
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+/// A privacy loss ε of one release: a rational in [10⁻¹², 10⁶].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Epsilon(Rational);
+
+impl Epsilon {
+    /// Checks the range.
+    ///
+    /// # Errors
+    /// [`ParameterError::Epsilon`] outside [10⁻¹², 10⁶].
+    pub fn new(value: Rational) -> Result<Self, ParameterError> {
+        let least = Rational::new(BigInt::one(), BigInt::from(10).pow(12));
+        let most = Rational::from_integer(BigInt::from(1_000_000));
+        if value < least || value > most { Err(ParameterError::Epsilon) } else { Ok(Self(value)) }
+    }
+
+    /// The exact value.
+    pub fn value(&self) -> &Rational {
+        &self.0
+    }
+
+    /// This loss shared equally by `parts` releases.
+    ///
+    /// # Guarantee
+    /// The shares add up to exactly this loss: the division is rational.
+    ///
+    /// # Errors
+    /// [`ParameterError::Epsilon`] when a share is below 10⁻¹², or `parts` is 0.
+    pub fn share(&self, parts: usize) -> Result<Self, ParameterError> {
+        if parts == 0 {
+            return Err(ParameterError::Epsilon);
+        }
+        Self::new(&self.0 / Rational::from_integer(BigInt::from(parts)))
+    }
+}
+
+impl FromStr for Epsilon {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(parse_decimal(text).ok_or_else(|| ParameterError::NotANumber(text.to_owned()))?)
+    }
+}
+
+impl fmt::Display for Epsilon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&decimal_text(&self.0, 12))
+    }
+}
+
+/// A failure probability δ: a rational in [10⁻¹⁸, 1).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Delta(Rational);
+
+impl Delta {
+    /// Checks the range.
+    ///
+    /// # Errors
+    /// [`ParameterError::Delta`] outside [10⁻¹⁸, 1).
+    pub fn new(value: Rational) -> Result<Self, ParameterError> {
+        let least = Rational::new(BigInt::one(), BigInt::from(10).pow(ATTO));
+        if value < least || value >= Rational::one() {
+            Err(ParameterError::Delta)
+        } else {
+            Ok(Self(value))
+        }
+    }
+
+    /// The exact value.
+    pub fn value(&self) -> &Rational {
+        &self.0
+    }
+
+    /// This δ shared equally by `parts` releases.
+    ///
+    /// # Guarantee
+    /// The shares add up to exactly this δ.
+    ///
+    /// # Errors
+    /// [`ParameterError::Delta`] when a share is below 10⁻¹⁸, or `parts` is 0.
+    pub fn share(&self, parts: usize) -> Result<Self, ParameterError> {
+        if parts == 0 {
+            return Err(ParameterError::Delta);
+        }
+        Self::new(&self.0 / Rational::from_integer(BigInt::from(parts)))
+    }
+}
+
+impl FromStr for Delta {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(parse_decimal(text).ok_or_else(|| ParameterError::NotANumber(text.to_owned()))?)
+    }
+}
+
+impl fmt::Display for Delta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&scientific(&self.0))
+    }
+}
+
+/// The exact (ε, δ) of one or several releases; composition is addition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    epsilon: Rational,
+    delta: Rational,
+}
+
+impl Loss {
+    /// Nothing is lost: the loss of an answer over public data.
+    pub fn zero() -> Self {
+        Self { epsilon: Rational::zero(), delta: Rational::zero() }
+    }
+
+    /// A pure ε.
+    pub fn pure(epsilon: &Epsilon) -> Self {
+        Self { epsilon: epsilon.0.clone(), delta: Rational::zero() }
+    }
+
+    /// An (ε, δ).
+    pub fn approximate(epsilon: &Epsilon, delta: &Delta) -> Self {
+        Self { epsilon: epsilon.0.clone(), delta: delta.0.clone() }
+    }
+
+    /// Basic composition.
+    ///
+    /// # Guarantee
+    /// Releases of loss (ε₁, δ₁) and (ε₂, δ₂), the second chosen adaptively, are together (ε₁+ε₂, δ₁+δ₂)-DP.
+    /// The sum is exact. Source: Dwork, Roth 2014, theorem B.1.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self { epsilon: &self.epsilon + &other.epsilon, delta: &self.delta + &other.delta }
+    }
+
+    /// The exact ε.
+    pub fn epsilon(&self) -> &Rational {
+        &self.epsilon
+    }
+
+    /// The exact δ.
+    pub fn delta(&self) -> &Rational {
+        &self.delta
+    }
+}
+
+/// A loss as the ledger stores it: ε in 10⁻⁹, δ in 10⁻¹⁸, both whole and rounded up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spend {
+    /// ε in units of 10⁻⁹.
+    pub nano_epsilon: i64,
+    /// δ in units of 10⁻¹⁸.
+    pub atto_delta: i64,
+}
+
+impl Spend {
+    /// Rounds a loss to the ledger's units.
+    ///
+    /// # Guarantee
+    /// Never less than the loss: both parts are rounded toward +∞.
+    ///
+    /// # Errors
+    /// [`ParameterError::Overflow`] when a part does not fit 63 bits (ε of 9.2 thousand million, δ of 9.2).
+    pub fn round_up(loss: &Loss) -> Result<Self, ParameterError> {
+        let part = |value: &Rational, places: u32| {
+            (value * Rational::from_integer(BigInt::from(10).pow(places)))
+                .ceil()
+                .to_integer()
+                .to_i64()
+                .filter(|units| *units >= 0)
+                .ok_or(ParameterError::Overflow)
+        };
+        Ok(Self {
+            nano_epsilon: part(&loss.epsilon, NANO)?,
+            atto_delta: part(&loss.delta, ATTO)?,
+        })
+    }
+
+    /// The ε of this spend, exactly.
+    pub fn epsilon(&self) -> Rational {
+        Rational::new(BigInt::from(self.nano_epsilon), BigInt::from(10).pow(NANO))
+    }
+
+    /// The δ of this spend, exactly.
+    pub fn delta(&self) -> Rational {
+        Rational::new(BigInt::from(self.atto_delta), BigInt::from(10).pow(ATTO))
+    }
+
+    /// ε as decimal text, such as `0.5`.
+    pub fn epsilon_text(&self) -> String {
+        decimal_text(&self.epsilon(), NANO)
+    }
+
+    /// δ as text, such as `1e-6`, or `0`.
+    pub fn delta_text(&self) -> String {
+        scientific(&self.delta())
+    }
+}
+
+impl fmt::Display for Spend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ε = {}", self.epsilon_text())?;
+        if self.atto_delta != 0 {
+            write!(f, ", δ = {}", self.delta_text())?;
+        }
+        Ok(())
+    }
+}
+
+/// A small number in scientific notation, exact up to 18 significant digits: `1e-6`, `2.5e-7`, `0`.
+fn scientific(value: &Rational) -> String {
+    if value.is_zero() {
+        return "0".to_owned();
+    }
+    let ten = Rational::from_integer(BigInt::from(10));
+    let (mut mantissa, mut exponent) = (value.abs(), 0_i32);
+    while mantissa < Rational::one() {
+        mantissa *= &ten;
+        exponent -= 1;
+    }
+    while mantissa >= ten {
+        mantissa /= &ten;
+        exponent += 1;
+    }
+    let sign = if value.is_negative() { "-" } else { "" };
+    match exponent {
+        -2..=2 => decimal_text(value, 18),
+        _ => format!("{sign}{}e{exponent}", decimal_text(&mantissa, 17)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        assert_eq!(parse_decimal("0.1"), Some(Rational::new(1.into(), 10.into())));
+        assert_eq!(parse_decimal("1e-6"), Some(Rational::new(1.into(), 1_000_000.into())));
+        assert_eq!(parse_decimal("-2.50"), Some(Rational::new((-5).into(), 2.into())));
+        for bad in ["", "-", ".", "NaN", "inf", "1e999", "0x10", "1_000", "1e", "--1", "1.2.3"] {
+            assert_eq!(parse_decimal(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        for bad in ["0", "-1", "1e-13", "1000001", "NaN"] {
+            assert!(bad.parse::<Epsilon>().is_err(), "{bad}");
+        }
+        for bad in ["0", "1", "2", "-0.1", "1e-19"] {
+            assert!(bad.parse::<Delta>().is_err(), "{bad}");
+        }
+        assert_eq!("0.10".parse::<Epsilon>().map(|e| e.to_string()), Ok("0.1".to_owned()));
+        assert_eq!("1e-6".parse::<Delta>().map(|d| d.to_string()), Ok("1e-6".to_owned()));
+    }
+
+    #[test]
+    fn spends_round_up() {
+        let third = Epsilon::new(Rational::new(1.into(), 3.into())).unwrap();
+        assert_eq!(Spend::round_up(&Loss::pure(&third)).unwrap().nano_epsilon, 333_333_334);
+        let tiny: Epsilon = "1e-12".parse().unwrap();
+        assert_eq!(Spend::round_up(&Loss::pure(&tiny)).unwrap().nano_epsilon, 1);
+        let delta: Delta = "2.5e-7".parse().unwrap();
+        let spend = Spend::round_up(&Loss::approximate(&tiny, &delta)).unwrap();
+        assert_eq!(spend.to_string(), "ε = 0.000000001, δ = 2.5e-7");
+    }
+}

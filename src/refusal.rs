@@ -1,0 +1,223 @@
+//! Every reason why the engine says no, each with a stable code and what to write instead.
+//!
+//! A refusal is decided from the query, the catalog and the budget alone, before anything is read, so it
+//! is the same whatever the data. It costs nothing.
+//!
+//! ```text
+//! HQ007 refused: SUM(price) has no range
+//!   in:    SUM(price)
+//!   write: CLAMP(price, lo, hi), or declare the column's domain …
+//! ```
+
+use std::fmt;
+
+/// The reasons, by stable code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The answer would hold exact values of a private table.
+    Exact,
+    /// The table is neither private nor public.
+    Undeclared,
+    /// The statement is not one this session may run.
+    Statement,
+    /// A clause of SQL that the dialect leaves out.
+    Clause,
+    /// A function that is not allowed below a release.
+    Function,
+    /// An expression that could fail or overflow on some row.
+    Partial,
+    /// A sum without a range.
+    NoRange,
+    /// Group keys that only the data know.
+    UnknownKeys,
+    /// Candidates that only the data know.
+    UnknownCandidates,
+    /// The target of a selection is no group key.
+    Target,
+    /// A release where none can stand.
+    Place,
+    /// A bare aggregate that no mechanism releases.
+    NoMechanism,
+    /// The privacy unit among the group keys.
+    UnitAsKey,
+    /// The mechanism cannot release this operand.
+    Operand,
+    /// The cost is not stated.
+    NoEpsilon,
+    /// The mechanism needs δ.
+    NoDelta,
+    /// Nothing bounds what one unit contributes.
+    NoContributionBound,
+    /// An operator that is not allowed below a release.
+    Operator,
+    /// A subquery below a release.
+    Subquery,
+    /// One selection per group.
+    WinnerPerGroup,
+    /// More group keys or candidates than allowed.
+    TooManyKeys,
+    /// An aggregate that cannot score candidates.
+    Score,
+    /// The table has no budget.
+    NoBudget,
+    /// `privacy_unit_column` does not name the declared unit.
+    UnitColumn,
+    /// Bounds, keys or options that contradict each other or the column.
+    BadValue,
+    /// The noise would be too large for exact sampling.
+    TooNoisy,
+    /// A system table that tells about the installation.
+    SystemTable,
+    /// A data file that is no longer the declared one.
+    ChangedFile,
+    /// A parameter that this mechanism does not take.
+    Parameter,
+    /// A function whose value changes from call to call.
+    Volatile,
+    /// A column that cannot be a group key.
+    KeyType,
+    /// Known to the language and not built yet.
+    NotYet,
+    /// A private table beside another one, or beside a released one.
+    Join,
+}
+
+impl Reason {
+    /// Every reason with its code; codes are never reused.
+    pub const ALL: [(Self, &'static str); 33] = [
+        (Self::Exact, "HQ001"),
+        (Self::Undeclared, "HQ002"),
+        (Self::Statement, "HQ003"),
+        (Self::Clause, "HQ004"),
+        (Self::Function, "HQ005"),
+        (Self::Partial, "HQ006"),
+        (Self::NoRange, "HQ007"),
+        (Self::UnknownKeys, "HQ008"),
+        (Self::UnknownCandidates, "HQ009"),
+        (Self::Target, "HQ010"),
+        (Self::Place, "HQ011"),
+        (Self::NoMechanism, "HQ012"),
+        (Self::UnitAsKey, "HQ013"),
+        (Self::Operand, "HQ014"),
+        (Self::NoEpsilon, "HQ015"),
+        (Self::NoDelta, "HQ016"),
+        (Self::NoContributionBound, "HQ017"),
+        (Self::Operator, "HQ018"),
+        (Self::Subquery, "HQ019"),
+        (Self::WinnerPerGroup, "HQ020"),
+        (Self::TooManyKeys, "HQ021"),
+        (Self::Score, "HQ022"),
+        (Self::NoBudget, "HQ023"),
+        (Self::UnitColumn, "HQ024"),
+        (Self::BadValue, "HQ025"),
+        (Self::TooNoisy, "HQ026"),
+        (Self::SystemTable, "HQ027"),
+        (Self::ChangedFile, "HQ028"),
+        (Self::Parameter, "HQ029"),
+        (Self::Volatile, "HQ030"),
+        (Self::KeyType, "HQ031"),
+        (Self::NotYet, "HQ032"),
+        (Self::Join, "HQ033"),
+    ];
+
+    /// The stable code, such as `HQ007`.
+    pub fn code(self) -> &'static str {
+        Self::ALL.iter().find(|(reason, _)| *reason == self).map_or("HQ000", |(_, code)| code)
+    }
+}
+
+/// Why a statement is refused, the clause it is about, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    reason: Reason,
+    clause: String,
+    message: String,
+    hint: String,
+    derivation: Vec<String>,
+}
+
+impl Refusal {
+    /// A refusal of `clause`: what is wrong with it, and what to write instead.
+    pub(crate) fn new(
+        reason: Reason,
+        clause: impl fmt::Display,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self {
+            reason,
+            clause: clause.to_string(),
+            message: message.into(),
+            hint: hint.into(),
+            derivation: Vec::new(),
+        }
+    }
+
+    /// The same refusal with the steps of the analysis that had succeeded before it.
+    #[must_use]
+    pub(crate) fn after(mut self, derivation: &[String]) -> Self {
+        if self.derivation.is_empty() {
+            self.derivation = derivation.to_vec();
+        }
+        self
+    }
+
+    /// The reason.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The stable code, such as `HQ007`.
+    pub fn code(&self) -> &'static str {
+        self.reason.code()
+    }
+
+    /// The part of the statement that the refusal is about.
+    pub fn clause(&self) -> &str {
+        &self.clause
+    }
+
+    /// What is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to write instead.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
+    /// The steps of the analysis up to the refusal.
+    pub fn derivation(&self) -> &[String] {
+        &self.derivation
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} refused: {}", self.code(), self.message)?;
+        if !self.clause.is_empty() {
+            write!(f, "\n  in:    {}", self.clause)?;
+        }
+        if !self.hint.is_empty() {
+            write!(f, "\n  write: {}", self.hint)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique() {
+        let mut codes: Vec<_> = Reason::ALL.iter().map(|(_, code)| *code).collect();
+        codes.dedup();
+        assert_eq!(codes.len(), Reason::ALL.len());
+        assert!(Reason::ALL.iter().all(|(reason, code)| reason.code() == *code));
+    }
+}
