@@ -1,7 +1,65 @@
-//! HushQL: a SQL engine that answers questions about people without telling on anyone.
+//! HushQL answers SQL questions about people without telling on anyone.
+//!
+//! An analyst writes SQL in an extended dialect; the engine derives by itself how much one person can change
+//! the answer, runs the query on Apache DataFusion with a privatizing final operator, charges a durable
+//! budget, and returns a differentially private answer together with how accurate it is.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+//! let engine = hushql::Engine::demo()?;
+//! let session = engine.analyst("lab")?;
+//! let answer = session
+//!     .query("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status")
+//!     .await?;
+//! assert_eq!(answer.batches()[0].num_rows(), 1);
+//! # Ok(()) }
+//! ```
+//!
+//! # What is guaranteed
+//!
+//! Everything a session sees (answers, refusals, error texts, schemas, explanations, costs, what is left) is
+//! (ε, δ)-differentially private under adding or removing one privacy unit from all tables that carry it,
+//! with ε and δ no larger than what the ledger shows as spent. Not covered: who reads the data files or the
+//! memory of the process, who puts an old vault file back, and timing.
+//!
+//! # Life of a query
+//!
+//! | stage | from → to | module |
+//! |---|---|---|
+//! | 1 parse | text → [`dialect::Statement`] | [`dialect`] |
+//! | 2 bind | → [`bind::Bound`]: names and types resolved, each release one aggregate | [`bind`] |
+//! | 3 analyze | → [`analysis::Analysis`]: private parts, sensitivity, enforced plans | [`analysis`] |
+//! | 4 choose | → [`release::Release`]: mechanisms, cost, accuracy | [`release`] |
+//! | 5 charge | → [`ledger::Charge`]: durable, the only proof of payment | [`ledger`] |
+//! | 6 run | → rows, through the privatizing operator | [`exec`] |
+//! | 7 answer | → [`Answer`]: rows, accuracy, receipt | |
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+pub mod bind;
+pub mod catalog;
+pub mod demo;
 pub mod dialect;
+pub mod exec;
+pub mod grid;
+pub mod ledger;
+pub mod mechanism;
 pub mod privacy;
 pub mod refusal;
+pub mod release;
+pub mod sampler;
+
+mod answer;
+mod declare;
+mod engine;
+mod error;
+mod explain;
+mod functions;
+mod show;
+
+pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
+pub use engine::{Engine, Output, Session, split_statements};
+pub use error::Error;
+pub use explain::Explanation;
+pub use refusal::{Reason, Refusal};

@@ -80,7 +80,8 @@ pub fn parse_decimal(text: &str) -> Option<Rational> {
 
 /// Writes a rational as a decimal: exactly when it has at most `digits` places, else rounded half away from zero.
 pub fn decimal_text(value: &Rational, digits: u32) -> String {
-    let scaled = (value * Rational::from_integer(BigInt::from(10).pow(digits))).round().to_integer();
+    let scaled =
+        (value * Rational::from_integer(BigInt::from(10).pow(digits))).round().to_integer();
     let sign = if scaled.is_negative() { "-" } else { "" };
     let width = digits as usize + 1;
     let text = format!("{:0>width$}", scaled.abs().to_string());
@@ -260,10 +261,7 @@ impl Spend {
                 .filter(|units| *units >= 0)
                 .ok_or(ParameterError::Overflow)
         };
-        Ok(Self {
-            nano_epsilon: part(&loss.epsilon, NANO)?,
-            atto_delta: part(&loss.delta, ATTO)?,
-        })
+        Ok(Self { nano_epsilon: part(&loss.epsilon, NANO)?, atto_delta: part(&loss.delta, ATTO)? })
     }
 
     /// The ε of this spend, exactly.

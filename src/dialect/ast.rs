@@ -398,14 +398,12 @@ pub enum Declaration {
         /// The PER QUERY parameters.
         per_query: PerQueryClause,
     },
-    /// `ALTER PRIVACY BUDGET name SET LIMIT (…)` or `SET PER QUERY (…)`.
+    /// `ALTER PRIVACY BUDGET name SET LIMIT (…)`.
     AlterBudget {
         /// The budget's name.
         name: String,
-        /// The new limit, if it changes.
-        limit: Option<LimitClause>,
-        /// The new PER QUERY parameters, if they change.
-        per_query: Option<PerQueryClause>,
+        /// The new limit.
+        limit: LimitClause,
     },
     /// `DROP PRIVACY BUDGET name`.
     DropBudget {

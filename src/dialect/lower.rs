@@ -306,7 +306,8 @@ impl Lowering<'_> {
 
     /// Shares the query's ε and δ equally among the releases that OPTIONS implied.
     fn share(&mut self, first: usize, options: &Options) -> Result<(), DialectError> {
-        if options.min_units.is_some() || options.group_selection.as_deref() == Some("LAPLACE_THRESHOLD")
+        if options.min_units.is_some()
+            || options.group_selection.as_deref() == Some("LAPLACE_THRESHOLD")
         {
             return Err(Refusal::new(
                 Reason::NotYet,

@@ -160,8 +160,7 @@ fn followed_by_operand(parser: &Parser, n: usize) -> bool {
 
 fn starts_options(parser: &mut Parser) -> bool {
     let with = word_at(parser, 0).is_some_and(|w| w.keyword == Keyword::WITH)
-        && word_at(parser, 1)
-            .is_some_and(|w| w.value.eq_ignore_ascii_case("differential_privacy"));
+        && word_at(parser, 1).is_some_and(|w| w.value.eq_ignore_ascii_case("differential_privacy"));
     if !with {
         return false;
     }
@@ -177,8 +176,7 @@ fn starts_keys(parser: &Parser) -> bool {
             Token::LParen => true,
             Token::Word(word) => {
                 word.quote_style.is_none()
-                    && (word.keyword == Keyword::TABLE
-                        || word.value.eq_ignore_ascii_case("domain"))
+                    && (word.keyword == Keyword::TABLE || word.value.eq_ignore_ascii_case("domain"))
             }
             _ => false,
         }
@@ -581,7 +579,9 @@ pub(super) fn literal(parser: &mut Parser) -> Result<Literal, ParserError> {
     }
     let token = parser.next_token();
     match token.token {
-        Token::Number(text, _) => Ok(Literal::Number(if negative { format!("-{text}") } else { text })),
+        Token::Number(text, _) => {
+            Ok(Literal::Number(if negative { format!("-{text}") } else { text }))
+        }
         Token::SingleQuotedString(text) if !negative => Ok(Literal::Text(text)),
         Token::Word(ref word) if word.quote_style.is_none() && !negative => match word.keyword {
             Keyword::TRUE => Ok(Literal::Boolean(true)),

@@ -269,7 +269,10 @@ fn domain(parser: &mut Parser) -> Result<DomainClause, ParserError> {
         return Ok(DomainClause::In(literal_list(parser)?));
     }
     if take_word(parser, "REFERENCES") {
-        return error(parser, "domains that reference a table are not built yet; list the values: IN (…)");
+        return error(
+            parser,
+            "domains that reference a table are not built yet; list the values: IN (…)",
+        );
     }
     expect_word(parser, "BETWEEN")?;
     parser.expect_token(&Token::LParen)?;
@@ -289,20 +292,17 @@ fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, ParserError> {
             let table = name(parser)?;
             expect_word(parser, "LIMIT")?;
             let limit = limit(parser)?;
-            let per_query =
-                if take_word(parser, "PER") { per_query(parser)? } else { PerQueryClause::default() };
+            let per_query = if take_word(parser, "PER") {
+                per_query(parser)?
+            } else {
+                PerQueryClause::default()
+            };
             Ok(Declaration::CreateBudget { name: budget, table, limit, per_query })
         }
         "alter" => {
             expect_word(parser, "SET")?;
-            if take_word(parser, "PER") {
-                let per_query = Some(per_query(parser)?);
-                return Ok(Declaration::AlterBudget { name: budget, limit: None, per_query });
-            }
             expect_word(parser, "LIMIT")?;
-            let limit = Some(limit(parser)?);
-            let per_query = if take_word(parser, "PER") { Some(per_query(parser)?) } else { None };
-            Ok(Declaration::AlterBudget { name: budget, limit, per_query })
+            Ok(Declaration::AlterBudget { name: budget, limit: limit(parser)? })
         }
         _ => Ok(Declaration::DropBudget { name: budget }),
     }
@@ -335,7 +335,9 @@ fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
             _ => {
                 return error(
                     parser,
-                    &format!("PER QUERY takes default, default_delta, max and max_delta, not {name}"),
+                    &format!(
+                        "PER QUERY takes default, default_delta, max and max_delta, not {name}"
+                    ),
                 );
             }
         }

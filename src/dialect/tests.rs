@@ -48,10 +48,7 @@ fn a_mechanism_binds_tighter_than_an_operator() {
 #[test]
 fn keys_are_taken_out_of_group_by() {
     let query = query("SELECT a, LAPLACE(eps=1) COUNT(*) n FROM t GROUP BY b, a KEYS ('x', NULL)");
-    assert_eq!(
-        query.tree.to_string(),
-        "SELECT a, __hushql_release_0(1) AS n FROM t GROUP BY b, a"
-    );
+    assert_eq!(query.tree.to_string(), "SELECT a, __hushql_release_0(1) AS n FROM t GROUP BY b, a");
     let keys = KeysClause::List(vec![Literal::Text("x".into()), Literal::Null]);
     assert_eq!(query.releases[0].keys, vec![None, Some(keys)]);
 }
@@ -95,7 +92,9 @@ fn bad_parameters_are_errors_with_a_position() {
         let message = syntax(text);
         assert!(message.contains(expected), "{text}: {message}");
     }
-    let Err(DialectError::Syntax { position, .. }) = parse("SELECT x\nFROM t WHERE )") else { panic!() };
+    let Err(DialectError::Syntax { position, .. }) = parse("SELECT x\nFROM t WHERE )") else {
+        panic!()
+    };
     assert_eq!(position.map(|(line, _)| line), Some(2));
 }
 

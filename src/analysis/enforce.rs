@@ -1,0 +1,219 @@
+//! The scan of a private table: what the catalog declares about its columns is made true, row by row.
+//!
+//! In: a table's declaration. Out: for each column an expression whose values lie in the declared domain
+//! whatever the file holds, and the facts that follow. Numbers out of their range are clamped, categories
+//! that are not listed become NULL, NaN becomes NULL, −0.0 becomes 0.0, dates beyond the years that date
+//! functions can handle become NULL. WHERE and every other expression see these values only.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::{Case, InList, TryCast};
+use num_traits::ToPrimitive;
+
+use super::bounds::Interval;
+use super::facts::{Facts, KeySource, is_discrete, rational, temporal_limits};
+use crate::catalog::Domain;
+use crate::functions::{clamp, snap, without_nan};
+
+/// Why a declared domain does not fit its column.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DomainError(String);
+
+/// A column as it leaves the scan of its private table.
+///
+/// # Guarantee
+/// For every value that the column's type can hold, the expression's value is NULL or lies in the domain;
+/// the facts say no more than that.
+///
+/// # Errors
+/// [`DomainError`] when the domain's literals are not values of the column's type.
+pub(crate) fn enforced(
+    column: Expr,
+    data_type: &DataType,
+    domain: Option<&Domain>,
+) -> Result<(Expr, Facts), DomainError> {
+    let column = within_calendar(without_nan(column, data_type), data_type);
+    match domain {
+        None => Ok((column, Facts::of_type(data_type))),
+        Some(Domain::In(values)) => listed(column, data_type, values),
+        Some(Domain::Between { lo, hi, step: None }) => between(column, data_type, lo, hi),
+        Some(Domain::Between { lo, hi, step: Some(step) }) => {
+            stepped(column, data_type, lo, hi, step)
+        }
+    }
+}
+
+/// Dates and timestamps outside of the years that date functions take become NULL.
+fn within_calendar(column: Expr, data_type: &DataType) -> Expr {
+    let Some((first, last)) = temporal_limits(data_type) else { return column };
+    let literal = |v: i64| {
+        let value = match data_type {
+            DataType::Date32 => ScalarValue::Date32(i32::try_from(v).ok()),
+            _ => ScalarValue::Int64(Some(v)).cast_to(data_type).unwrap_or(ScalarValue::Null),
+        };
+        Expr::Literal(value, None)
+    };
+    let condition = column.clone().between(literal(first), literal(last));
+    only_when(condition, column)
+}
+
+fn only_when(condition: Expr, value: Expr) -> Expr {
+    Expr::Case(Case::new(None, vec![(Box::new(condition), Box::new(value))], None))
+}
+
+/// A declared literal as a value of the column's type.
+///
+/// # Errors
+/// [`DomainError`] when the text is no value of that type, or the type would change it.
+pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainError> {
+    let wrong = || DomainError(format!("'{text}' is not a value of type {data_type}"));
+    let value = ScalarValue::try_from_string(text.to_owned(), data_type).map_err(|_| wrong())?;
+    if value.is_null() {
+        return Err(wrong());
+    }
+    match &value {
+        ScalarValue::Float64(Some(v)) if !v.is_finite() => Err(wrong()),
+        ScalarValue::Float32(Some(v)) if !v.is_finite() => Err(wrong()),
+        ScalarValue::Float64(Some(v)) => Ok(ScalarValue::Float64(Some(v + 0.0))),
+        ScalarValue::Float32(Some(v)) => Ok(ScalarValue::Float32(Some(v + 0.0))),
+        // A decimal with fewer places than the literal would round it silently.
+        ScalarValue::Decimal128(..) => match crate::privacy::parse_decimal(text) {
+            Some(exact) if rational(&value).as_ref() != Some(&exact) => Err(wrong()),
+            _ => Ok(value),
+        },
+        _ => Ok(value),
+    }
+}
+
+fn listed(
+    column: Expr,
+    data_type: &DataType,
+    values: &[Option<String>],
+) -> Result<(Expr, Facts), DomainError> {
+    let mut keys = Vec::new();
+    for value in values {
+        let key = match value {
+            Some(text) => typed(text, data_type)?,
+            None => null_of(data_type)?,
+        };
+        if keys.contains(&key) {
+            return Err(DomainError(format!("the value {key} is listed twice")));
+        }
+        keys.push(key);
+    }
+    let members: Vec<Expr> =
+        keys.iter().filter(|k| !k.is_null()).map(|k| Expr::Literal(k.clone(), None)).collect();
+    let mut facts = Facts::of_type(data_type);
+    if members.is_empty() {
+        return Err(DomainError("the domain holds no value but NULL".to_owned()));
+    }
+    if let Some(points) =
+        keys.iter().filter(|k| !k.is_null()).map(rational).collect::<Option<Vec<_>>>()
+    {
+        let hull = points
+            .into_iter()
+            .fold(Interval::empty(), |hull, point| hull.union(&Interval::point(point)));
+        facts = Facts::ranged(hull, true);
+    }
+    facts.keys = Some(KeySource::Values(Arc::new(keys)));
+    let member = Expr::InList(InList::new(Box::new(column.clone()), members, false));
+    Ok((only_when(member, column), facts))
+}
+
+fn null_of(data_type: &DataType) -> Result<ScalarValue, DomainError> {
+    ScalarValue::try_new_null(data_type)
+        .map_err(|_| DomainError(format!("the type {data_type} has no NULL")))
+}
+
+/// The ends of a range, in order.
+fn ends(
+    data_type: &DataType,
+    lo: &str,
+    hi: &str,
+) -> Result<(ScalarValue, ScalarValue), DomainError> {
+    let (low, high) = (typed(lo, data_type)?, typed(hi, data_type)?);
+    match (rational(&low), rational(&high)) {
+        (Some(a), Some(b)) if a <= b => Ok((low, high)),
+        (Some(_), Some(_)) => Err(DomainError(format!("the bounds {lo} and {hi} are reversed"))),
+        _ => {
+            Err(DomainError(format!("a column of type {data_type} has no range; list its values")))
+        }
+    }
+}
+
+fn between(
+    column: Expr,
+    data_type: &DataType,
+    lo: &str,
+    hi: &str,
+) -> Result<(Expr, Facts), DomainError> {
+    let (low, high) = ends(data_type, lo, hi)?;
+    let range = match (rational(&low), rational(&high)) {
+        (Some(a), Some(b)) => Interval::between(a, b),
+        _ => Interval::everything(),
+    };
+    let mut facts = Facts::ranged(range, true);
+    let is_key = data_type.is_integer() || *data_type == DataType::Date32;
+    if is_key && let Some((first, last)) = facts.range.to_i128() {
+        facts.keys = i64::try_from(first)
+            .ok()
+            .zip(i64::try_from(last).ok())
+            .map(|(first, last)| KeySource::Integers(first, last));
+    }
+    Ok((clamp(column, low, high), facts))
+}
+
+fn stepped(
+    column: Expr,
+    data_type: &DataType,
+    lo: &str,
+    hi: &str,
+    step: &str,
+) -> Result<(Expr, Facts), DomainError> {
+    let is_number = data_type.is_integer() && is_discrete(data_type);
+    if !is_number && *data_type != DataType::Float64 {
+        return Err(DomainError(format!("STEP is for integers and DOUBLE, not for {data_type}")));
+    }
+    let exact = |text: &str| {
+        crate::privacy::parse_decimal(text)
+            .ok_or_else(|| DomainError(format!("'{text}' is not a number")))
+    };
+    let (low, high, width) = (exact(lo)?, exact(hi)?, exact(step)?);
+    if width <= crate::privacy::Rational::from_integer(0.into()) || low > high {
+        return Err(DomainError("STEP is positive, and the bounds are in order".to_owned()));
+    }
+    if is_number && !(low.is_integer() && width.is_integer()) {
+        return Err(DomainError("an integer column steps by whole numbers".to_owned()));
+    }
+    let last = ((&high - &low) / &width).floor().to_integer();
+    let (Some(first), Some(size), Some(count)) = (low.to_f64(), width.to_f64(), last.to_u64())
+    else {
+        return Err(DomainError("the domain has too many ticks".to_owned()));
+    };
+    let Some(last) = count.to_f64().filter(|last| *last < 9e15) else {
+        return Err(DomainError("the domain has too many ticks".to_owned()));
+    };
+    let (low_value, high_value) = ends(data_type, lo, hi)?;
+    let clamped = clamp(column, low_value, high_value);
+    let as_float = Expr::TryCast(TryCast::new(Box::new(clamped), DataType::Float64));
+    let snapped = snap(as_float, first, size, last);
+    let top = crate::functions::tick(first, size, last);
+    let range = Interval::from_f64_bounds(first.min(top), first.max(top));
+    let mut facts = Facts::ranged(range.round_outward_f64(), true);
+    facts.keys = Some(KeySource::Ticks { lo: first, step: size, last: count });
+    let expr = if is_number {
+        Expr::TryCast(TryCast::new(Box::new(snapped), data_type.clone()))
+    } else {
+        snapped
+    };
+    Ok((expr, facts))
+}
+
+/// `column IS NOT NULL`: rows that belong to nobody are dropped at the scan.
+pub(crate) fn is_someone(unit: Expr) -> Expr {
+    Expr::IsNotNull(Box::new(unit))
+}

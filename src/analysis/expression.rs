@@ -1,0 +1,601 @@
+//! Expressions below a release: made total, and bounded.
+//!
+//! In: an expression over a [`Scope`]. Out: an expression that never fails on any row, with [`Facts`] about
+//! its values; or a refusal. Casts become TRY_CAST, divisors of zero become NULL, integer arithmetic must
+//! provably fit, functions come from an allow-list. Everything is row-local and deterministic.
+//!
+//! The attack prevented: a query that fails for one person and not for another tells them apart, and what a
+//! run-time error says quotes the cell.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::functions::core::expr_fn::nullif;
+use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, ScalarFunction, TryCast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Volatility};
+use num_bigint::BigInt;
+use num_traits::Zero;
+
+use super::bounds::Interval;
+use super::facts::{Facts, KeySource, Scope, decimal_unit, rational, type_range};
+use crate::functions::is_clamp;
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// A total expression and what is known of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Total {
+    pub(crate) expr: Expr,
+    pub(crate) facts: Facts,
+}
+
+/// Makes an expression total.
+///
+/// # Guarantee
+/// The result is a function of the row alone, never fails on any row, and on every row where it is neither
+/// NULL nor NaN its value lies in `facts.always`, and in `facts.range` on the rows of the narrowed scope.
+///
+/// # Errors
+/// A refusal for every expression and function that is not on the allow-list, and where a failure or an
+/// overflow cannot be ruled out.
+pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    match expr {
+        Expr::Alias(alias) => total(&alias.expr, scope),
+        Expr::Column(column) => match scope.of(column) {
+            Some(facts) => Ok(Total { expr: expr.clone(), facts: facts.clone() }),
+            None => Err(not_allowed(expr, "this column is out of reach")),
+        },
+        Expr::Literal(value, _) => {
+            Ok(Total { expr: expr.clone(), facts: Facts::of_literal(value) })
+        }
+        Expr::BinaryExpr(binary) => self::binary(binary, expr, scope),
+        Expr::Like(like) => self::like(like, expr, scope),
+        Expr::Not(inner) => boolean(inner, scope, |e| Expr::Not(Box::new(e))),
+        Expr::IsNotNull(inner) => boolean(inner, scope, |e| Expr::IsNotNull(Box::new(e))),
+        Expr::IsNull(inner) => boolean(inner, scope, |e| Expr::IsNull(Box::new(e))),
+        Expr::IsTrue(inner) => boolean(inner, scope, |e| Expr::IsTrue(Box::new(e))),
+        Expr::IsFalse(inner) => boolean(inner, scope, |e| Expr::IsFalse(Box::new(e))),
+        Expr::IsUnknown(inner) => boolean(inner, scope, |e| Expr::IsUnknown(Box::new(e))),
+        Expr::IsNotTrue(inner) => boolean(inner, scope, |e| Expr::IsNotTrue(Box::new(e))),
+        Expr::IsNotFalse(inner) => boolean(inner, scope, |e| Expr::IsNotFalse(Box::new(e))),
+        Expr::IsNotUnknown(inner) => boolean(inner, scope, |e| Expr::IsNotUnknown(Box::new(e))),
+        Expr::Negative(inner) => negative(inner, expr, scope),
+        Expr::Between(between) => self::between(between, scope),
+        Expr::Case(case) => self::case(case, scope),
+        Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) => {
+            cast(inner, field.data_type(), expr, scope)
+        }
+        Expr::ScalarFunction(call) => function(call, expr, scope),
+        Expr::InList(list) => in_list(list, scope),
+        Expr::Exists(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_)
+        | Expr::ScalarSubquery(_) => Err(Refusal::new(
+            Reason::Subquery,
+            expr,
+            "a subquery cannot stand below a release",
+            "the condition over the table's own columns, or a second statement with the first one's answer",
+        )),
+        Expr::SimilarTo(_)
+        | Expr::ScalarVariable(..)
+        | Expr::AggregateFunction(_)
+        | Expr::WindowFunction(_)
+        | Expr::GroupingSet(_)
+        | Expr::Placeholder(_)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::Unnest(_)
+        | Expr::HigherOrderFunction(_)
+        | Expr::Lambda(_)
+        | Expr::LambdaVariable(_) => Err(not_allowed(expr, "this cannot stand below a release")),
+        #[expect(deprecated, reason = "the variant exists, and must be refused by name")]
+        Expr::Wildcard { .. } => Err(not_allowed(expr, "this cannot stand below a release")),
+    }
+}
+
+fn not_allowed(expr: &Expr, message: &str) -> Refusal {
+    let hint =
+        "arithmetic, comparisons, CASE, BETWEEN, IN, LIKE and the functions listed in grammar.md";
+    Refusal::new(Reason::Function, expr, message, hint)
+}
+
+fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::Partial, expr, message, hint)
+}
+
+fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
+    expr.get_type(schema).map_err(|_| not_allowed(expr, "the type of this is not known"))
+}
+
+/// A predicate over one operand.
+fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total, Refusal> {
+    let inner = total(inner, scope)?;
+    Ok(Total { expr: build(inner.expr), facts: Facts::of_type(&DataType::Boolean) })
+}
+
+fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    let left = total(&binary.left, scope)?;
+    let right = total(&binary.right, scope)?;
+    let op = binary.op;
+    match op {
+        Operator::Eq
+        | Operator::NotEq
+        | Operator::Lt
+        | Operator::LtEq
+        | Operator::Gt
+        | Operator::GtEq
+        | Operator::And
+        | Operator::Or
+        | Operator::IsDistinctFrom
+        | Operator::IsNotDistinctFrom => {
+            let expr = combine(left.expr, op, right.expr);
+            Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
+        }
+        Operator::Plus
+        | Operator::Minus
+        | Operator::Multiply
+        | Operator::Divide
+        | Operator::Modulo => arithmetic(left, op, right, whole, scope),
+        Operator::RegexMatch
+        | Operator::RegexIMatch
+        | Operator::RegexNotMatch
+        | Operator::RegexNotIMatch
+        | Operator::LikeMatch
+        | Operator::ILikeMatch
+        | Operator::NotLikeMatch
+        | Operator::NotILikeMatch
+        | Operator::BitwiseAnd
+        | Operator::BitwiseOr
+        | Operator::BitwiseXor
+        | Operator::BitwiseShiftRight
+        | Operator::BitwiseShiftLeft
+        | Operator::StringConcat
+        | Operator::AtArrow
+        | Operator::ArrowAt
+        | Operator::Arrow
+        | Operator::LongArrow
+        | Operator::HashArrow
+        | Operator::HashLongArrow
+        | Operator::AtAt
+        | Operator::IntegerDivide
+        | Operator::HashMinus
+        | Operator::AtQuestion
+        | Operator::Question
+        | Operator::QuestionAnd
+        | Operator::QuestionPipe
+        | Operator::Colon => {
+            Err(not_allowed(whole, &format!("the operator {op} cannot stand below a release")))
+        }
+    }
+}
+
+fn combine(left: Expr, op: Operator, right: Expr) -> Expr {
+    Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+}
+
+/// `+ - * / %`: integers and decimals must provably fit their type; a zero divisor gives NULL.
+fn arithmetic(
+    left: Total,
+    op: Operator,
+    right: Total,
+    whole: &Expr,
+    scope: &Scope,
+) -> Result<Total, Refusal> {
+    let (left_type, right_type) =
+        (type_of(&left.expr, &scope.schema)?, type_of(&right.expr, &scope.schema)?);
+    let result_type = type_of(&combine(left.expr.clone(), op, right.expr.clone()), &scope.schema)?;
+    let numeric = [&left_type, &right_type, &result_type].iter().all(|t| t.is_numeric());
+    let decimal = matches!(result_type, DataType::Decimal128(..));
+    if !numeric || matches!(result_type, DataType::Decimal256(..) | DataType::Float16) {
+        return Err(not_allowed(whole, "arithmetic below a release is on numbers"));
+    }
+    let divides = matches!(op, Operator::Divide | Operator::Modulo);
+    if divides && decimal {
+        return Err(partial(
+            whole,
+            "dividing decimals can overflow",
+            format!("CAST({} AS DOUBLE) as the dividend", left.expr),
+        ));
+    }
+    let integer = result_type.is_integer();
+    let apply = |a: &Interval, b: &Interval| match op {
+        Operator::Plus => a.add(b),
+        Operator::Minus => a.sub(b),
+        Operator::Multiply => a.mul(b),
+        Operator::Divide if integer => a.div_trunc(b),
+        Operator::Divide => a.div(b),
+        _ if integer => a.rem_trunc(b),
+        _ => a.rem(b),
+    };
+    let mut range = apply(&left.facts.range, &right.facts.range);
+    let mut always = apply(&left.facts.always, &right.facts.always);
+    if integer || decimal {
+        let Some(fits) = type_range(&result_type) else {
+            return Err(not_allowed(whole, "arithmetic of this type is not known"));
+        };
+        // Sums and products wrap silently, which is wrong but never fails: the rows that count must fit.
+        // A quotient out of range fails, so it must fit on every row there is.
+        let proven = if divides { &always } else { &range };
+        if !proven.is_within(&fits) {
+            return Err(partial(
+                whole,
+                format!("it can lie in {proven}, which does not fit {result_type}"),
+                format!("CLAMP({}, lo, hi) for a column without a domain", left.expr),
+            ));
+        }
+        // Decimal arithmetic is checked while it runs, integer arithmetic wraps.
+        if decimal && !always.is_within(&fits) {
+            return Err(partial(whole, "it can overflow", "CLAMP(x, lo, hi) around its operands"));
+        }
+        always = if always.is_within(&fits) { always } else { fits };
+    } else {
+        range = range.round_outward_f64();
+        always = always.round_outward_f64();
+    }
+    let divisor = if divides && !is_nonzero_literal(&right.expr) {
+        let zero = ScalarValue::new_zero(&right_type)
+            .map_err(|_| not_allowed(whole, "the type of this is not known"))?;
+        nullif(right.expr, Expr::Literal(zero, None))
+    } else {
+        right.expr
+    };
+    let nullable = divides || left.facts.nullable || right.facts.nullable;
+    let facts = Facts { range, always, nullable, keys: None, is_unit: false };
+    Ok(Total { expr: combine(left.expr, op, divisor), facts })
+}
+
+fn is_nonzero_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => rational(value).is_some_and(|v| !v.is_zero()),
+        _ => false,
+    }
+}
+
+fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    let inner = total(inner, scope)?;
+    let data_type = type_of(&inner.expr, &scope.schema)?;
+    let range = inner.facts.range.neg();
+    let mut always = inner.facts.always.neg();
+    if !data_type.is_numeric() {
+        return Err(not_allowed(whole, "only numbers have a negative"));
+    }
+    if let Some(fits) = type_range(&data_type) {
+        if !range.is_within(&fits) || !always.is_within(&fits) {
+            return Err(partial(whole, "the negative can overflow", "-CLAMP(x, lo, hi)"));
+        }
+        always = always.intersect(&fits);
+    }
+    let facts = Facts { range, always, keys: None, is_unit: false, ..inner.facts };
+    Ok(Total { expr: Expr::Negative(Box::new(inner.expr)), facts })
+}
+
+fn between(between: &Between, scope: &Scope) -> Result<Total, Refusal> {
+    let part = |e: &Expr| total(e, scope).map(|t| Box::new(t.expr));
+    let expr = Expr::Between(Between::new(
+        part(&between.expr)?,
+        between.negated,
+        part(&between.low)?,
+        part(&between.high)?,
+    ));
+    Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
+}
+
+fn in_list(list: &InList, scope: &Scope) -> Result<Total, Refusal> {
+    let expr = total(&list.expr, scope)?.expr;
+    let items =
+        list.list.iter().map(|e| total(e, scope).map(|t| t.expr)).collect::<Result<_, _>>()?;
+    let expr = Expr::InList(InList::new(Box::new(expr), items, list.negated));
+    Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
+}
+
+/// LIKE with a literal pattern; another pattern could be one that does not compile.
+fn like(like: &Like, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    const LONGEST_PATTERN: usize = 1_000;
+    let short = match like.pattern.as_ref() {
+        Expr::Literal(value, _) => {
+            value.try_as_str().flatten().is_some_and(|pattern| pattern.len() <= LONGEST_PATTERN)
+        }
+        _ => false,
+    };
+    if !short || like.escape_char.is_some() {
+        let hint = "x LIKE 'literal%', without ESCAPE";
+        return Err(partial(whole, "LIKE takes a literal pattern of at most 1000 bytes", hint));
+    }
+    let expr = Expr::Like(Like { expr: Box::new(total(&like.expr, scope)?.expr), ..like.clone() });
+    Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
+}
+
+/// The union of the branches, each narrowed by its condition.
+fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
+    let base = case.expr.as_ref().map(|e| total(e, scope)).transpose()?;
+    let mut branches = Vec::new();
+    let mut when_then = Vec::new();
+    for (when, then) in &case.when_then_expr {
+        let condition = total(when, scope)?;
+        let narrowed = if base.is_none() { scope.narrowed(when) } else { scope.clone() };
+        let then = total(then, &narrowed)?;
+        branches.push(then.facts);
+        when_then.push((Box::new(condition.expr), Box::new(then.expr)));
+    }
+    let otherwise = case.else_expr.as_ref().map(|e| total(e, scope)).transpose()?;
+    let nullable = otherwise.is_none();
+    branches.extend(otherwise.iter().map(|t| t.facts.clone()));
+    let mut facts = union(&branches);
+    facts.nullable |= nullable;
+    let expr = Expr::Case(Case::new(
+        base.map(|t| Box::new(t.expr)),
+        when_then,
+        otherwise.map(|t| Box::new(t.expr)),
+    ));
+    Ok(Total { expr, facts })
+}
+
+/// What is known of a value that is one of several.
+fn union(branches: &[Facts]) -> Facts {
+    let mut all = Facts::ranged(Interval::empty(), false);
+    let mut keys: Option<Vec<ScalarValue>> = Some(Vec::new());
+    for facts in branches {
+        all.range = all.range.union(&facts.range);
+        all.always = all.always.union(&facts.always);
+        all.nullable |= facts.nullable;
+        keys = match (keys, &facts.keys) {
+            (Some(mut known), Some(KeySource::Values(values))) => {
+                for value in values.iter() {
+                    if !known.contains(value) {
+                        known.push(value.clone());
+                    }
+                }
+                Some(known)
+            }
+            // A branch that is always NULL adds no key.
+            (Some(known), None) if facts.range.is_empty() && facts.nullable => Some(known),
+            _ => None,
+        };
+    }
+    all.keys = keys.map(|values| KeySource::Values(Arc::new(values)));
+    all
+}
+
+/// Any cast becomes TRY_CAST; the analyzer inserts casts that can fail.
+fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    let inner = total(inner, scope)?;
+    let from = type_of(&inner.expr, &scope.schema)?;
+    if !castable(&from) || !castable(to) || !arrow::compute::can_cast_types(&from, to) {
+        return Err(not_allowed(whole, &format!("a cast from {from} to {to} is not allowed here")));
+    }
+    let mut facts = Facts::of_type(to);
+    facts.nullable = inner.facts.nullable || !widens(&from, to);
+    if from.is_numeric() && to.is_numeric() {
+        let carry = |range: &Interval| {
+            let carried = if to.is_floating() {
+                range.round_outward_f64()
+            } else {
+                // Truncation and rounding both stay between the floor and the ceiling.
+                range.floor().union(&range.ceil()).union(range)
+            };
+            type_range(to).map_or(carried.clone(), |fits| carried.intersect(&fits))
+        };
+        facts.range = carry(&inner.facts.range);
+        facts.always = carry(&inner.facts.always);
+    }
+    if is_string(&from) && is_string(to) {
+        facts.keys = recast(inner.facts.keys, to);
+        facts.is_unit = false;
+    }
+    let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
+    Ok(Total { expr, facts })
+}
+
+/// Listed keys in another type of the same values.
+fn recast(keys: Option<KeySource>, to: &DataType) -> Option<KeySource> {
+    match keys {
+        Some(KeySource::Values(values)) => {
+            let cast: Option<Vec<_>> = values.iter().map(|v| v.cast_to(to).ok()).collect();
+            cast.map(|values| KeySource::Values(Arc::new(values)))
+        }
+        Some(KeySource::Integers(..) | KeySource::Ticks { .. }) | None => None,
+    }
+}
+
+fn is_string(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether every value of `from` has one in `to`.
+fn widens(from: &DataType, to: &DataType) -> bool {
+    from == to
+        || (is_string(from) && is_string(to))
+        || (from.is_integer() && to.is_floating())
+        || match (type_range(from), type_range(to)) {
+            (Some(from_range), Some(to_range)) => {
+                from.is_integer() && to.is_integer() && from_range.is_within(&to_range)
+            }
+            _ => false,
+        }
+}
+
+/// The types whose casts were looked at.
+fn castable(data_type: &DataType) -> bool {
+    is_string(data_type)
+        || matches!(
+            data_type,
+            DataType::Null | DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, None)
+        )
+        || (data_type.is_numeric()
+            && !matches!(data_type, DataType::Decimal256(..) | DataType::Float16))
+}
+
+/// The functions that are total, by what is known of their results.
+fn function(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    if call.func.signature().volatility != Volatility::Immutable {
+        return Err(Refusal::new(
+            Reason::Volatile,
+            whole,
+            format!("{} changes from call to call or from day to day", call.func.name()),
+            "a literal in its place",
+        ));
+    }
+    let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
+    let whole_number = |i: usize, least: i64| match args.get(i).map(|a| &a.expr) {
+        Some(Expr::Literal(value, _)) => rational(value)
+            .is_some_and(|v| v.is_integer() && v >= Rational::from_integer(least.into())),
+        _ => false,
+    };
+    let literal_text = |i: usize| matches!(args.get(i).map(|a| &a.expr), Some(Expr::Literal(v, _)) if v.try_as_str().flatten().is_some());
+    let facts = match (call.func.name(), args.as_slice()) {
+        ("clamp", [x, lo, hi]) if is_clamp(&call.func) => clamped(&x.facts, lo, hi, whole)?,
+        ("least", [_, ..]) => extreme(&args, Interval::least),
+        ("greatest", [_, ..]) => extreme(&args, Interval::greatest),
+        ("coalesce", [_, ..]) => {
+            let parts: Vec<_> = args.iter().map(|a| a.facts.clone()).collect();
+            let nullable = parts.iter().all(|f| f.nullable);
+            Facts { nullable, ..union(&parts) }
+        }
+        ("nullif", [x, _]) => {
+            Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
+        }
+        ("abs", [x]) => absolute(x, whole, scope)?,
+        ("floor", [x]) => mapped(&x.facts, Interval::floor),
+        ("ceil", [x]) => mapped(&x.facts, Interval::ceil),
+        ("round", [x]) => mapped(&x.facts, Interval::round),
+        ("trunc", [x]) => mapped(&x.facts, Interval::trunc),
+        ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "reverse", [_]) => {
+            unknown(whole, scope)?
+        }
+        ("btrim" | "ltrim" | "rtrim", [_, _]) if literal_text(1) => unknown(whole, scope)?,
+        ("character_length" | "octet_length" | "bit_length" | "ascii", [_])
+        | ("starts_with" | "ends_with" | "contains" | "strpos", [_, _]) => unknown(whole, scope)?,
+        ("left" | "right", [_, _]) if whole_number(1, 0) => unknown(whole, scope)?,
+        ("substr", [_, _]) if whole_number(1, 1) => unknown(whole, scope)?,
+        ("substr", [_, _, _]) if whole_number(1, 1) && whole_number(2, 0) => unknown(whole, scope)?,
+        ("date_part", [_, _]) if literal_text(0) => date_part(&args[0].expr, whole, scope)?,
+        ("date_trunc", [_, _]) if literal_text(0) => unknown(whole, scope)?,
+        (name, _) => {
+            return Err(not_allowed(
+                whole,
+                &format!("{name} with these arguments can fail on some row, or was not looked at"),
+            ));
+        }
+    };
+    let args = args.into_iter().map(|a| a.expr).collect();
+    let expr = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args });
+    Ok(Total { expr, facts })
+}
+
+fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
+}
+
+fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {
+    Facts {
+        range: map(&facts.range),
+        always: map(&facts.always),
+        nullable: facts.nullable,
+        keys: None,
+        is_unit: false,
+    }
+}
+
+/// `LEAST` and `GREATEST` skip NULLs, so an argument that can be NULL leaves the others as they are.
+fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
+    let mut parts = args.iter().map(|a| a.facts.clone());
+    let Some(mut all) = parts.next() else { return Facts::ranged(Interval::everything(), true) };
+    for next in parts {
+        let merge = |a: &Interval, b: &Interval| {
+            let mut merged = op(a, b);
+            if all.nullable || a.is_empty() {
+                merged = merged.union(b);
+            }
+            if next.nullable || b.is_empty() {
+                merged = merged.union(a);
+            }
+            merged
+        };
+        let (range, always) = (merge(&all.range, &next.range), merge(&all.always, &next.always));
+        let nullable = all.nullable && next.nullable;
+        all = Facts { range, always, nullable, keys: None, is_unit: false };
+    }
+    Facts { keys: None, is_unit: false, ..all }
+}
+
+fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Refusal> {
+    let bound = |t: &Total| match &t.expr {
+        Expr::Literal(value, _) => rational(value),
+        Expr::TryCast(cast) => match cast.expr.as_ref() {
+            Expr::Literal(value, _) => {
+                value.cast_to(cast.field.data_type()).ok().and_then(|v| rational(&v))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let (Some(lo), Some(hi)) = (bound(lo), bound(hi)) else {
+        return Err(partial(whole, "the bounds of CLAMP are literals", "CLAMP(x, 0, 100)"));
+    };
+    if lo > hi {
+        return Err(Refusal::new(
+            Reason::BadValue,
+            whole,
+            "the bounds of CLAMP are reversed",
+            "CLAMP(x, lo, hi) with lo ≤ hi",
+        ));
+    }
+    let cut = |range: &Interval| range.clamp(&lo, &hi);
+    Ok(Facts {
+        range: cut(&x.range),
+        always: cut(&x.always),
+        nullable: true,
+        keys: None,
+        is_unit: false,
+    })
+}
+
+fn absolute(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let facts = mapped(&x.facts, Interval::abs);
+    match type_range(&type_of(&x.expr, &scope.schema)?) {
+        Some(fits) if !facts.always.is_within(&fits) => {
+            Err(partial(whole, "ABS of the least integer overflows", "ABS(CLAMP(x, lo, hi))"))
+        }
+        _ => Ok(facts),
+    }
+}
+
+/// The parts of a date that are small whole numbers are their own keys.
+fn date_part(part: &Expr, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let Expr::Literal(value, _) = part else { return unknown(whole, scope) };
+    let part = value.try_as_str().flatten().unwrap_or_default().to_lowercase();
+    let (lo, hi) = match part.as_str() {
+        "year" => (1, 9999),
+        "quarter" => (1, 4),
+        "month" => (1, 12),
+        "week" => (1, 53),
+        "day" => (1, 31),
+        "doy" => (1, 366),
+        "dow" => (0, 6),
+        "hour" => (0, 23),
+        "minute" => (0, 59),
+        "second" => (0, 59),
+        _ => {
+            return Err(not_allowed(
+                whole,
+                "of a date, year, quarter, month, week, day, doy, dow, hour, minute and second can be taken",
+            ));
+        }
+    };
+    let data_type = type_of(whole, &scope.schema)?;
+    if !data_type.is_integer() {
+        return unknown(whole, scope);
+    }
+    let mut facts =
+        Facts::ranged(Interval::integer_range(BigInt::from(lo), BigInt::from(hi)), true);
+    facts.keys = Some(KeySource::Integers(lo, hi));
+    Ok(facts)
+}
+
+/// The unit of a decimal type's last digit, 1 for integers.
+pub(crate) fn unit_of(data_type: &DataType) -> Rational {
+    match data_type {
+        DataType::Decimal128(_, scale) => decimal_unit(*scale),
+        _ => Rational::from_integer(1.into()),
+    }
+}

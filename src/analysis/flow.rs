@@ -1,0 +1,264 @@
+//! Below a release: private rows, operator by operator.
+//!
+//! In: the plan under an aggregate. Out: the same rows in a plan in which every assumption is enforced, with
+//! the privacy unit carried along as a hidden column and facts about every other. One arm per operator; an
+//! operator that is not known to keep rows apart by unit is refused.
+//!
+//! ```text
+//! Scan adult ─▶ domains ─▶ Filter (unit IS NOT NULL) ─▶ Projection + unit ─▶ …
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::common::{Column, DFSchemaRef, DataFusionError, TableReference};
+use datafusion::logical_expr::expr::Alias;
+use datafusion::logical_expr::{
+    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, TableScan,
+};
+
+use super::enforce::{enforced, is_someone};
+use super::expression::total;
+use super::facts::{Facts, Scope};
+use crate::catalog::{Catalog, Privacy, Table, Unit};
+use crate::dialect::RESERVED;
+use crate::refusal::{Reason, Refusal};
+
+/// The name of the hidden column that carries the unit.
+pub(super) fn unit_name() -> String {
+    format!("{RESERVED}_unit")
+}
+
+/// Private rows: an enforced plan, and what is known of its columns.
+#[derive(Debug, Clone)]
+pub(super) struct Flow {
+    pub(super) plan: LogicalPlan,
+    pub(super) scope: Scope,
+    pub(super) table: String,
+    pub(super) unit: Unit,
+}
+
+impl Flow {
+    /// The hidden unit column; `None` when the unit is the row.
+    pub(super) fn unit_column(&self) -> Option<Column> {
+        let (qualifier, field) =
+            self.plan.schema().iter().find(|(_, field)| *field.name() == unit_name())?;
+        Some(Column::new(qualifier.cloned(), field.name()))
+    }
+}
+
+/// What the planner may still say about a plan that the analysis built: nothing about data.
+pub(super) fn internal(error: &DataFusionError) -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        "",
+        format!("the query cannot be planned: {}", error.strip_backtrace()),
+        "a simpler form of the same question",
+    )
+}
+
+/// The table that a scan reads, as the catalog knows it.
+pub(super) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> Option<&'a Table> {
+    match &scan.table_name {
+        TableReference::Bare { table } => catalog.table(table),
+        TableReference::Partial { .. } | TableReference::Full { .. } => None,
+    }
+}
+
+/// Walks the rows under a release.
+///
+/// # Guarantee
+/// In the resulting plan each row stems from one row of the private table and carries its unit, so one unit
+/// contributes at most the rows it has in the table; every expression is total, every column obeys its facts.
+///
+/// # Errors
+/// A refusal for every operator, expression and table that is not on the allow-list.
+pub(super) fn rows(
+    plan: &LogicalPlan,
+    catalog: &Catalog,
+    steps: &mut Vec<String>,
+) -> Result<Flow, Refusal> {
+    match plan {
+        LogicalPlan::TableScan(scan) => scan_rows(scan, plan, catalog, steps),
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let flow = rows(input, catalog, steps)?;
+            filtered(flow, predicate, steps)
+        }
+        LogicalPlan::Projection(Projection { expr, input, schema, .. }) => {
+            let flow = rows(input, catalog, steps)?;
+            projected(flow, expr, schema)
+        }
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, schema, .. }) => {
+            let flow = rows(input, catalog, steps)?;
+            let plan = LogicalPlanBuilder::from(flow.plan)
+                .alias(alias.clone())
+                .and_then(LogicalPlanBuilder::build)
+                .map_err(|e| internal(&e))?;
+            let scope = Scope { schema: Arc::clone(schema), facts: flow.scope.facts };
+            Ok(Flow { plan, scope, ..flow })
+        }
+        LogicalPlan::Join(_) => Err(Refusal::new(
+            Reason::Join,
+            "JOIN",
+            "joins below a release are not built yet: a join can repeat one person's rows without bound",
+            "the release over one table; join released answers above it",
+        )),
+        LogicalPlan::Union(_) => Err(operator("UNION", "one release per branch, added above")),
+        LogicalPlan::Distinct(_) => {
+            Err(operator("DISTINCT", "COUNT(DISTINCT unit), or GROUP BY the columns"))
+        }
+        LogicalPlan::Sort(_) => Err(operator("ORDER BY", "ORDER BY outside, on released columns")),
+        LogicalPlan::Limit(_) => Err(operator("LIMIT", "LIMIT outside, on released rows")),
+        LogicalPlan::Window(_) => Err(operator("a window function", "an aggregate with GROUP BY")),
+        LogicalPlan::Aggregate(_) => Err(operator(
+            "GROUP BY",
+            "the mechanism in front of the inner aggregate: a release of releases is not one",
+        )),
+        LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
+            Err(operator("VALUES", "the aggregate without a mechanism: constants need none"))
+        }
+        LogicalPlan::Subquery(_) => Err(operator("a subquery", "the query without it")),
+        LogicalPlan::Repartition(_)
+        | LogicalPlan::Statement(_)
+        | LogicalPlan::Explain(_)
+        | LogicalPlan::Analyze(_)
+        | LogicalPlan::Extension(_)
+        | LogicalPlan::Dml(_)
+        | LogicalPlan::Ddl(_)
+        | LogicalPlan::Copy(_)
+        | LogicalPlan::DescribeTable(_)
+        | LogicalPlan::Unnest(_)
+        | LogicalPlan::RecursiveQuery(_) => {
+            Err(operator("this operator", "SELECT … FROM one table WHERE … below the release"))
+        }
+    }
+}
+
+fn operator(name: &str, hint: &str) -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        name,
+        format!("{name} below a release could let one person change many rows"),
+        hint,
+    )
+}
+
+fn scan_rows(
+    scan: &TableScan,
+    plan: &LogicalPlan,
+    catalog: &Catalog,
+    steps: &mut Vec<String>,
+) -> Result<Flow, Refusal> {
+    let name = scan.table_name.to_string();
+    let (table, unit) = match scanned(scan, catalog).map(|t| (t, &t.privacy)) {
+        Some((table, Privacy::Private(unit))) => (table, unit.clone()),
+        Some((_, Privacy::Undeclared)) => return Err(undeclared(&name)),
+        Some((_, Privacy::Public)) | None => {
+            return Err(Refusal::new(
+                Reason::Operand,
+                &name,
+                format!("{name} is public; a mechanism would only add noise"),
+                "the aggregate without a mechanism",
+            ));
+        }
+    };
+    let mut expressions = Vec::new();
+    let mut facts = Vec::new();
+    for (qualifier, field) in scan.projected_schema.iter() {
+        let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+        let domain = table.column(field.name()).and_then(|c| c.domain.as_ref());
+        let (expr, mut known) = enforced(column, field.data_type(), domain).map_err(|error| {
+            Refusal::new(
+                Reason::BadValue,
+                field.name(),
+                error.to_string(),
+                "a domain of the column's own type",
+            )
+        })?;
+        known.is_unit = unit.column() == Some(field.name());
+        expressions.push(expr.alias_qualified(qualifier.cloned(), field.name()));
+        facts.push(known);
+    }
+    let mut builder = LogicalPlanBuilder::from(plan.clone());
+    if let Some(column) = unit.column() {
+        let column = Column::new(Some(scan.table_name.clone()), column);
+        builder =
+            builder.filter(is_someone(Expr::Column(column.clone()))).map_err(|e| internal(&e))?;
+        let hidden =
+            Expr::Column(column).alias_qualified(Some(scan.table_name.clone()), unit_name());
+        expressions.push(hidden);
+    }
+    let plan = builder
+        .project(expressions)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|e| internal(&e))?;
+    steps.push(format!("Scan {name} [{}]", describe_unit(&unit)));
+    let scope = Scope { schema: Arc::clone(&scan.projected_schema), facts };
+    Ok(Flow { plan, scope, table: table.name.clone(), unit })
+}
+
+/// The unit of a table in a few words.
+pub(crate) fn describe_unit(unit: &Unit) -> String {
+    match unit {
+        Unit::Row => "1 row/unit".to_owned(),
+        Unit::Column { column, max_rows, unique } => match (unique, max_rows) {
+            (true, _) => format!("unit {column}, 1 row/unit"),
+            (false, Some(rows)) => format!("unit {column}, at most {rows} rows/unit"),
+            (false, None) => format!("unit {column}, any number of rows/unit"),
+        },
+    }
+}
+
+/// The refusal of a table that nobody declared.
+pub(super) fn undeclared(name: &str) -> Refusal {
+    Refusal::new(
+        Reason::Undeclared,
+        name,
+        format!("{name} is declared neither private nor public"),
+        format!("ALTER TABLE {name} SET PRIVACY UNIT …, or SET PUBLIC, in an owner's session"),
+    )
+}
+
+fn filtered(flow: Flow, predicate: &Expr, steps: &mut Vec<String>) -> Result<Flow, Refusal> {
+    let total = total(predicate, &flow.scope)?;
+    let scope = flow.scope.narrowed(predicate);
+    let plan = LogicalPlanBuilder::from(flow.plan)
+        .filter(total.expr)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|e| internal(&e))?;
+    steps.push(format!("Filter {predicate}"));
+    Ok(Flow { plan, scope, ..flow })
+}
+
+fn projected(flow: Flow, expressions: &[Expr], schema: &DFSchemaRef) -> Result<Flow, Refusal> {
+    let mut rewritten = Vec::with_capacity(expressions.len() + 1);
+    let mut facts = Vec::with_capacity(expressions.len());
+    for (expression, (qualifier, field)) in expressions.iter().zip(schema.iter()) {
+        let total = total(expression, &flow.scope)?;
+        rewritten.push(named(total.expr, qualifier, field.name()));
+        facts.push(total.facts);
+    }
+    if let Some(unit) = flow.unit_column() {
+        rewritten.push(named(Expr::Column(unit), None, &unit_name()));
+    }
+    let plan = LogicalPlanBuilder::from(flow.plan)
+        .project(rewritten)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|e| internal(&e))?;
+    let scope = Scope { schema: Arc::clone(schema), facts };
+    Ok(Flow { plan, scope, ..flow })
+}
+
+/// An expression under the name that the original column has.
+fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
+    Expr::Alias(Alias {
+        expr: Box::new(expr),
+        relation: qualifier.cloned(),
+        name: name.to_owned(),
+        metadata: None,
+    })
+}
+
+/// Facts about nothing, for an aggregate without an argument.
+pub(super) fn no_facts() -> Facts {
+    Facts::ranged(super::bounds::Interval::everything(), true)
+}

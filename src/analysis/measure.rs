@@ -1,0 +1,455 @@
+//! What one release measures: which aggregate of which rows, on which grid, within which bounds.
+//!
+//! In: an aggregate call, its argument's facts, the privacy unit and the parameters. Out: a [`Measure`]:
+//! the exact integers that a mechanism will be given, how they are bounded per unit, and how much one unit
+//! can change them.
+
+use arrow::datatypes::DataType;
+use num_bigint::BigInt;
+use num_traits::{One, Signed, ToPrimitive};
+
+use super::bounds::Interval;
+use super::enforce::typed;
+use super::expression::unit_of;
+use super::facts::rational;
+use super::sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
+use crate::catalog::Unit;
+use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters, ReleaseClause, Selector};
+use crate::grid::Grid;
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// The aggregate that a release reads, by the columns of its part's input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// COUNT(*).
+    Rows,
+    /// COUNT(x): rows where the column is not NULL.
+    Values(usize),
+    /// COUNT(DISTINCT unit).
+    Units,
+    /// SUM(x).
+    Sum(usize),
+    /// AVG(x), as the vector (Σ(x − lo), Σ(hi − x)).
+    Mean(usize),
+    /// SUM(x) with the unit's sum in a group clamped to the measure's bounds.
+    SumPerUnit(usize),
+    /// AVG(x) in which the unit counts once per group, with its clamped mean.
+    MeanPerUnit(usize),
+}
+
+/// What one release measures.
+#[derive(Debug, Clone)]
+pub struct Measure {
+    /// The release as written.
+    pub clause: ReleaseClause,
+    /// The column's name in the plan.
+    pub column: String,
+    /// The column's type.
+    pub data_type: DataType,
+    /// The aggregate.
+    pub input: Input,
+    /// The FILTER's column, if it has one.
+    pub filter: Option<usize>,
+    /// The grid of the sum.
+    pub grid: Grid,
+    /// The least value of one row (or of one unit in a group, where that is bounded), on the grid.
+    pub lo: i128,
+    /// The greatest value, on the grid.
+    pub hi: i128,
+    /// The bounds of a unit's contribution, all enforced.
+    pub limits: Limits,
+    /// How the measure is released.
+    pub use_: Use,
+}
+
+/// How a measure is released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Use {
+    /// Perturbed: the sensitivity of the vector over all groups.
+    Number(Sensitivity),
+    /// Chosen by: a score of candidates.
+    Score {
+        /// Which end of the ranking is chosen.
+        selector: Selector,
+        /// The candidates: rows of the key space, in order.
+        candidates: Vec<usize>,
+        /// The range R of the scores.
+        range: u128,
+        /// The largest change Δ∞ of one score.
+        largest: u128,
+    },
+}
+
+impl Measure {
+    /// What one step of the grid is worth.
+    pub fn grid_unit(&self) -> Rational {
+        match self.grid {
+            Grid::Integer => Rational::one(),
+            Grid::Decimal { scale } => super::facts::decimal_unit(scale),
+            Grid::Binary { log2 } => {
+                let power = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
+                if log2 < 0 { power } else { power.recip() }
+            }
+        }
+    }
+
+    /// How many integers the measure has per group: 2 for a mean.
+    pub fn width(&self) -> usize {
+        match self.input {
+            Input::Rows
+            | Input::Values(_)
+            | Input::Units
+            | Input::Sum(_)
+            | Input::SumPerUnit(_) => 1,
+            Input::Mean(_) | Input::MeanPerUnit(_) => 2,
+        }
+    }
+
+    /// The most that one row (or one unit in a group) moves the measure, in L1, in grid units.
+    ///
+    /// # Guarantee
+    /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together move by exactly that.
+    pub fn weight(&self) -> Option<u128> {
+        match self.width() {
+            1 => Some(self.lo.unsigned_abs().max(self.hi.unsigned_abs())),
+            _ => self.hi.checked_sub(self.lo).and_then(|w| u128::try_from(w).ok()),
+        }
+    }
+}
+
+/// The argument of an aggregate: its column, type and range.
+#[derive(Debug, Clone)]
+pub(super) struct Argument {
+    pub(super) column: usize,
+    pub(super) data_type: DataType,
+    pub(super) range: Interval,
+    pub(super) is_unit: bool,
+}
+
+/// The aggregate that is read, on its grid, with the bounds of one row.
+pub(super) struct Read {
+    pub(super) input: Input,
+    pub(super) grid: Grid,
+    pub(super) lo: i128,
+    pub(super) hi: i128,
+}
+
+impl Read {
+    fn count(input: Input) -> Self {
+        Self { input, grid: Grid::Integer, lo: 0, hi: 1 }
+    }
+
+    /// Whether a unit counts once per group, however many rows it has there.
+    fn once_per_group(&self) -> bool {
+        matches!(self.input, Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_))
+    }
+}
+
+/// Decides what an aggregate call reads; may tighten the parameters by GoogleSQL's named bounds.
+pub(super) fn read(
+    call: &AggregateCall,
+    argument: &Argument,
+    unit: &Unit,
+    parameters: &mut Parameters,
+    text: &str,
+) -> Result<Read, Refusal> {
+    let is_row = matches!(unit, Unit::Row);
+    match call.function {
+        AggregateName::Unsupported(name) => Err(unsupported(name, text)),
+        AggregateName::Count if call.distinct && argument.is_unit => Ok(Read::count(Input::Units)),
+        AggregateName::Count if call.distinct => Err(Refusal::new(
+            Reason::NotYet,
+            text,
+            "COUNT(DISTINCT x) is released for the privacy unit only, so far",
+            "COUNT(DISTINCT unit), or COUNT(*) per group of x",
+        )),
+        AggregateName::Sum | AggregateName::Avg if call.distinct => Err(Refusal::new(
+            Reason::Operand,
+            text,
+            "a DISTINCT sum has no bounded change: one person can remove a value that others share",
+            "the aggregate without DISTINCT",
+        )),
+        AggregateName::Count => {
+            if call.bounds_per_row.is_some() {
+                return Err(bad_bounds(text, "COUNT has no value per row to bound"));
+            }
+            if let Some((lo, hi)) = &call.bounds_per_group {
+                let most = match (lo, hi) {
+                    (Literal::Number(lo), Literal::Number(hi)) if lo == "0" => {
+                        hi.parse::<u64>().ok()
+                    }
+                    _ => None,
+                };
+                let most = most.filter(|n| *n > 0);
+                let most =
+                    most.ok_or_else(|| bad_bounds(text, "the bounds of COUNT are (0, n)"))?;
+                parameters.rows = Some(parameters.rows.map_or(most, |rows| rows.min(most)));
+            }
+            Ok(Read::count(if call.star { Input::Rows } else { Input::Values(argument.column) }))
+        }
+        AggregateName::Sum => {
+            let column = argument.column;
+            if let Some(bounds) = &call.bounds_per_group {
+                if call.bounds_per_row.is_some() {
+                    return Err(bad_bounds(text, "bounds are per group or per row, not both"));
+                }
+                let bounds = bounds_of(bounds, &argument.data_type, text)?;
+                let (grid, lo, hi) = on_grid(&argument.data_type, &bounds, text)?;
+                let input = if is_row { Input::Sum(column) } else { Input::SumPerUnit(column) };
+                return Ok(Read { input, grid, lo, hi });
+            }
+            let (grid, lo, hi) =
+                on_grid(&argument.data_type, &per_row(call, argument, text)?, text)?;
+            Ok(Read { input: Input::Sum(column), grid, lo, hi })
+        }
+        AggregateName::Avg => {
+            let column = argument.column;
+            let (bounds, once) = match &call.bounds_per_group {
+                Some(_) if call.bounds_per_row.is_some() => {
+                    return Err(bad_bounds(text, "bounds are per group or per row, not both"));
+                }
+                Some(bounds) => (bounds_of(bounds, &argument.data_type, text)?, !is_row),
+                None => (per_row(call, argument, text)?, false),
+            };
+            let (grid, lo, hi) = on_grid(&argument.data_type, &bounds, text)?;
+            let input = if once { Input::MeanPerUnit(column) } else { Input::Mean(column) };
+            Ok(Read { input, grid, lo, hi })
+        }
+    }
+}
+
+/// The range of one row: the derived one, cut by `contribution_bounds_per_row`.
+fn per_row(call: &AggregateCall, argument: &Argument, text: &str) -> Result<Interval, Refusal> {
+    match &call.bounds_per_row {
+        Some(bounds) => bounds_of(bounds, &argument.data_type, text),
+        None => Ok(argument.range.clone()),
+    }
+}
+
+fn bounds_of(
+    (lo, hi): &(Literal, Literal),
+    data_type: &DataType,
+    text: &str,
+) -> Result<Interval, Refusal> {
+    let number = |literal: &Literal| match literal {
+        Literal::Number(number) if data_type.is_floating() => {
+            typed(number, data_type).ok().and_then(|v| rational(&v))
+        }
+        Literal::Number(number) => crate::privacy::parse_decimal(number),
+        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+    };
+    let bounds = number(lo).zip(number(hi));
+    let (lo, hi) = bounds.ok_or_else(|| bad_bounds(text, "contribution bounds are two numbers"))?;
+    if lo > hi {
+        return Err(bad_bounds(text, "the contribution bounds are reversed"));
+    }
+    Ok(Interval::between(lo, hi))
+}
+
+fn bad_bounds(text: &str, message: &str) -> Refusal {
+    Refusal::new(Reason::BadValue, text, message, "contribution_bounds_per_group => (lo, hi)")
+}
+
+fn unsupported(name: &str, text: &str) -> Refusal {
+    match name {
+        "MIN" | "MAX" | "MEDIAN" | "QUANTILE" | "PERCENTILE_CONT" | "APPROX_QUANTILES" => {
+            Refusal::new(
+                Reason::NotYet,
+                text,
+                format!(
+                    "{name} is a selection on a grid, which is not built yet; noise could not protect it, because one person can be the extreme"
+                ),
+                "AVG of the column, or COUNT(*) FILTER (WHERE x <= literal)",
+            )
+        }
+        "REVENUE" => {
+            Refusal::new(Reason::NotYet, text, "REVENUE is not built yet", "SUM(CLAMP(x, lo, hi))")
+        }
+        _ => Refusal::new(
+            Reason::NotYet,
+            text,
+            format!("{name} is not built yet"),
+            "AVG(x), and AVG of the clamped square",
+        ),
+    }
+}
+
+/// Puts a range on the grid of its type.
+///
+/// # Guarantee
+/// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]; for floats the grid
+/// is 2^−k with k the largest such that the magnitudes stay within 2³⁹, chosen from the range alone.
+fn on_grid(
+    data_type: &DataType,
+    range: &Interval,
+    text: &str,
+) -> Result<(Grid, i128, i128), Refusal> {
+    // Beyond this, sums of many rows would come near the accumulator's width.
+    let widest = Rational::from_integer(BigInt::one() << 62);
+    let none = || no_range(text);
+    let magnitude = range.max_abs().ok_or_else(none)?;
+    let (grid, scaled) = if data_type.is_floating() {
+        if magnitude > Rational::from_integer(BigInt::one() << 128) {
+            return Err(none());
+        }
+        let log2 = binary_places(&magnitude);
+        let factor = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
+        let factor = if log2 < 0 { factor.recip() } else { factor };
+        (Grid::Binary { log2 }, range.scale(&factor))
+    } else {
+        let scaled = range.scale(&unit_of(data_type).recip());
+        let grid = match data_type {
+            DataType::Decimal128(_, scale) => Grid::Decimal { scale: *scale },
+            integer if integer.is_integer() => Grid::Integer,
+            other => {
+                return Err(Refusal::new(
+                    Reason::Operand,
+                    text,
+                    format!("a column of type {other} cannot be summed"),
+                    "a number: CAST(x AS DOUBLE), clamped",
+                ));
+            }
+        };
+        if scaled.max_abs().is_none_or(|m| m > widest) {
+            return Err(none());
+        }
+        (grid, scaled)
+    };
+    let (lo, hi) = scaled.to_i128().ok_or_else(none)?;
+    Ok((grid, lo, hi))
+}
+
+/// The k for which magnitudes up to `magnitude` times 2^k stay within 2³⁹.
+fn binary_places(magnitude: &Rational) -> i32 {
+    const BITS: i32 = 39;
+    const FINEST: i32 = 200;
+    let mut log2 = 0_i32;
+    let most = Rational::from_integer(BigInt::one() << BITS);
+    let two = Rational::from_integer(2.into());
+    let mut scaled = magnitude.abs();
+    while scaled > most {
+        scaled /= &two;
+        log2 -= 1;
+    }
+    while log2 < FINEST && &scaled * &two <= most {
+        scaled *= &two;
+        log2 += 1;
+    }
+    log2
+}
+
+fn no_range(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::NoRange,
+        text,
+        format!("{text} has no range, so one person could change it by any amount"),
+        "CLAMP(x, lo, hi) inside it, or declare the column's domain: ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN BETWEEN (lo, hi)",
+    )
+}
+
+/// The enforced bounds of a unit's contribution, from the unit, the parameters and the number of groups.
+///
+/// # Errors
+/// A refusal when the measure needs a bound that nobody gave.
+pub(super) fn limits(
+    unit: &Unit,
+    parameters: &Parameters,
+    read: &Read,
+    keys: usize,
+    is_score: bool,
+    text: &str,
+) -> Result<Limits, Refusal> {
+    if matches!(unit, Unit::Row) {
+        return Ok(Limits { rows_in_all: Some(1), rows_per_group: 1, groups: Some(1) });
+    }
+    let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    };
+    let total = least(unit.max_rows(), parameters.total_rows);
+    let rows = if read.once_per_group() { Some(1) } else { least(parameters.rows, total) };
+    let Some(rows_per_group) = rows else {
+        return Err(unbounded(text, "rows of a unit", "rows=m"));
+    };
+    let groups = least(parameters.groups, total);
+    let groups = if keys == 1 { Some(1) } else { least(groups, None) };
+    let groups = groups.map(|c| c.min(u64::try_from(keys).unwrap_or(u64::MAX)));
+    if groups.is_none() && !is_score {
+        return Err(unbounded(text, "groups a unit is in", "groups=C"));
+    }
+    Ok(Limits { rows_in_all: total, rows_per_group, groups })
+}
+
+fn unbounded(text: &str, what: &str, parameter: &str) -> Refusal {
+    Refusal::new(
+        Reason::NoContributionBound,
+        text,
+        format!("nothing bounds the {what}, so one person could change the answer by any amount"),
+        format!(
+            "{parameter} among the mechanism's parameters, max_rows_contributed or max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n"
+        ),
+    )
+}
+
+/// The sensitivity of a numeric release.
+pub(super) fn number(read: &Read, limits: &Limits, text: &str) -> Result<Use, Refusal> {
+    let mean = matches!(read.input, Input::Mean(_) | Input::MeanPerUnit(_));
+    let weight = if mean {
+        u128::try_from(read.hi - read.lo).unwrap_or(u128::MAX)
+    } else {
+        read.lo.unsigned_abs().max(read.hi.unsigned_abs())
+    };
+    if weight == 0 {
+        let hint = "COUNT(x): a constant needs no other aggregate";
+        return Err(Refusal::new(Reason::Operand, text, format!("{text} sums a constant"), hint));
+    }
+    of_sums(limits, weight).map(Use::Number).ok_or_else(|| too_large(text))
+}
+
+/// The range of a score.
+pub(super) fn score(
+    read: &Read,
+    limits: &Limits,
+    selector: Selector,
+    candidates: Vec<usize>,
+    text: &str,
+) -> Result<Use, Refusal> {
+    if matches!(read.input, Input::Mean(_) | Input::MeanPerUnit(_)) {
+        return Err(Refusal::new(
+            Reason::Score,
+            text,
+            "AVG cannot score candidates: in a small group one person moves it across its whole range",
+            "BY SUM(x - c) with c a value between low and high averages",
+        ));
+    }
+    let range = range_of_scores(limits, read.lo, read.hi);
+    let weight = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
+    let largest = weight.checked_mul(limits.rows_per_group.into());
+    match range.zip(largest) {
+        Some((range, largest)) if range > 0 => {
+            Ok(Use::Score { selector, candidates, range, largest })
+        }
+        Some(_) => Err(Refusal::new(
+            Reason::Score,
+            text,
+            "every candidate scores the same whatever the data",
+            "a score that depends on the rows, such as COUNT(*)",
+        )),
+        None => Err(too_large(text)),
+    }
+}
+
+fn too_large(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::TooNoisy,
+        text,
+        "what one person can change does not fit the engine's integers",
+        "tighter bounds: CLAMP(x, lo, hi), rows=m, groups=C",
+    )
+}
+
+/// A noise scale or error as a number for people.
+pub(crate) fn approximate(value: &Rational) -> f64 {
+    value.to_f64().unwrap_or(f64::INFINITY)
+}

@@ -1,0 +1,358 @@
+//! Stage 3: [`Bound`] → [`Analysis`].
+//!
+//! In: the planned query and the catalog. Out: its private parts, each a sub-plan that ends in one aggregate
+//! across privacy units together with everything a mechanism must know (unit, ranges, contribution bounds,
+//! sensitivity, public keys), and the public remainder in which every part is a scan of its released table.
+//!
+//! Nothing is assumed: what the sensitivity relies on is enforced by the rewritten plan (domains at the scan,
+//! total expressions, bounded contributions, clamped integer sums). What nobody thought about is refused.
+//!
+//! ```text
+//! Projection n > 3                       Projection n > 3
+//!   Aggregate status: LAPLACE count  ⇒     Scan released 0      part 0: Aggregate over enforced rows
+//!     Scan adult
+//! ```
+
+pub mod bounds;
+mod enforce;
+mod expression;
+mod facts;
+mod flow;
+mod keys;
+mod measure;
+mod part;
+mod sensitivity;
+
+pub(crate) use enforce::enforced;
+pub use enforce::{DomainError, typed};
+pub use keys::{KeySpace, MOST_KEYS};
+pub use measure::{Input, Measure, Use};
+pub use part::Part;
+pub(crate) use part::prefers_low;
+pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
+
+pub(crate) use flow::describe_unit;
+pub(crate) use measure::approximate;
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::expr::Alias;
+use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
+
+use crate::bind::Bound;
+use crate::catalog::{Catalog, Privacy};
+use crate::dialect::{RESERVED, Selector, marked};
+use crate::refusal::{Reason, Refusal};
+use flow::{internal, scanned, undeclared};
+use part::{CallOf, cut};
+
+/// What a query releases, and how much one unit can change it.
+#[derive(Debug)]
+pub struct Analysis {
+    parts: Vec<Part>,
+    remainder: LogicalPlan,
+    steps: Vec<String>,
+}
+
+impl Analysis {
+    /// The private parts, in the order in which they run.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The public remainder, over one released table per part.
+    pub fn remainder(&self) -> &LogicalPlan {
+        &self.remainder
+    }
+
+    /// How the analysis went, step by step, for the explanation.
+    pub fn steps(&self) -> &[String] {
+        &self.steps
+    }
+
+    /// The release whose values an output column of the remainder shows unchanged: (part, measure).
+    pub fn origin(&self, output: usize) -> Option<(usize, usize)> {
+        let (part, field) = origin(&self.remainder, output)?;
+        let keys = self.parts.get(part)?.key_names().len();
+        field.checked_sub(keys).map(|measure| (part, measure))
+    }
+}
+
+/// The name under which the remainder scans the released table of part `i`.
+pub fn released_name(part: usize) -> String {
+    format!("{RESERVED}_released_{part}")
+}
+
+/// The part whose released table this is the name of.
+pub fn released_part(name: &str) -> Option<usize> {
+    name.strip_prefix(RESERVED)?.strip_prefix("_released_")?.parse().ok()
+}
+
+/// Analyzes a bound query against the catalog.
+///
+/// # Guarantee
+/// For every pair of neighbouring databases, and every measure of every part of the result, the integers
+/// that the part's enforced plan yields differ by at most the measure's sensitivity (by at most its range,
+/// for scores); the remainder reads released and public tables only.
+///
+/// # Errors
+/// A [`Refusal`], with the steps that had succeeded.
+pub fn analyze(bound: Bound, catalog: &Catalog) -> Result<Analysis, Refusal> {
+    let mut cutter = Cutter { bound: &bound, catalog, parts: Vec::new(), steps: Vec::new() };
+    let remainder = match cutter.public(bound.plan()) {
+        Ok(remainder) => remainder,
+        Err(refusal) => return Err(refusal.after(&cutter.steps)),
+    };
+    if has_marker(&remainder) {
+        return Err(Refusal::new(
+            Reason::Place,
+            "a release",
+            "a release stands where none can",
+            "the release in the SELECT list, HAVING or ORDER BY of a query over a private table",
+        )
+        .after(&cutter.steps));
+    }
+    Ok(Analysis { parts: cutter.parts, remainder, steps: cutter.steps })
+}
+
+struct Cutter<'a> {
+    bound: &'a Bound,
+    catalog: &'a Catalog,
+    parts: Vec<Part>,
+    steps: Vec<String>,
+}
+
+impl Cutter<'_> {
+    /// Rewrites what stands above the releases; the first private scan without one is refused.
+    fn public(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
+        match plan {
+            LogicalPlan::Aggregate(aggregate) if self.is_private(&aggregate.input) => {
+                self.released(aggregate)
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
+                    return Err(Refusal::new(
+                        Reason::Operand,
+                        aggregate.aggr_expr.first().map(ToString::to_string).unwrap_or_default(),
+                        "no private table stands below this release, so it would only add noise",
+                        "the aggregate without a mechanism",
+                    )
+                    .hiding_markers(self.bound.releases()));
+                }
+                self.descend(plan)
+            }
+            LogicalPlan::TableScan(scan) => match scanned(scan, self.catalog).map(|t| &t.privacy) {
+                Some(Privacy::Private(_)) => Err(exact(&scan.table_name.to_string())),
+                Some(Privacy::Undeclared) => Err(undeclared(&scan.table_name.to_string())),
+                // Tables outside of the catalog are the engine's own: the ledger.
+                Some(Privacy::Public) | None => Ok(plan.clone()),
+            },
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Sort(_) => {
+                refuse_keys_of_selection(plan)?;
+                self.descend(plan)
+            }
+            LogicalPlan::Join(_)
+            | LogicalPlan::Union(_)
+            | LogicalPlan::EmptyRelation(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Values(_)
+            | LogicalPlan::Distinct(_) => self.descend(plan),
+            LogicalPlan::Repartition(_)
+            | LogicalPlan::Statement(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_)
+            | LogicalPlan::Extension(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Ddl(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::DescribeTable(_)
+            | LogicalPlan::Unnest(_)
+            | LogicalPlan::RecursiveQuery(_) => Err(Refusal::new(
+                Reason::Statement,
+                plan.display(),
+                "this operator is not part of the dialect",
+                "SELECT …",
+            )),
+        }
+    }
+
+    /// Rewrites the inputs of a node, and the subqueries in its expressions.
+    fn descend(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
+        let mut refusal = None;
+        let mut rewrite = |child: LogicalPlan| match self.public(&child) {
+            Ok(rewritten) => Ok(Transformed::yes(rewritten)),
+            Err(error) => {
+                refusal = Some(error);
+                Ok(Transformed::new(child, false, TreeNodeRecursion::Stop))
+            }
+        };
+        let rewritten = plan
+            .clone()
+            .map_children(&mut rewrite)
+            .and_then(|t| t.data.map_subqueries(&mut rewrite));
+        match (refusal, rewritten) {
+            (Some(refusal), _) => Err(refusal),
+            (None, Ok(rewritten)) => Ok(rewritten.data),
+            (None, Err(error)) => Err(internal(&error)),
+        }
+    }
+
+    /// Replaces an aggregate over private rows by a scan of its released table.
+    fn released(&mut self, aggregate: &Aggregate) -> Result<LogicalPlan, Refusal> {
+        // A CTE that is used twice is planned twice; copies of one release are one draw.
+        let known = self.parts.iter().position(|part| part.is_of(aggregate));
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let part = cut(aggregate, self.bound, self.catalog, &mut self.steps)?;
+                self.parts.push(part);
+                self.parts.len() - 1
+            }
+        };
+        let part = &self.parts[index];
+        let name = released_name(index);
+        let source = Arc::new(LogicalTableSource::new(part.released_schema()));
+        let columns = part.released_schema();
+        let expressions: Vec<Expr> = aggregate
+            .schema
+            .iter()
+            .zip(columns.fields())
+            .map(|((qualifier, field), released)| {
+                Expr::Alias(Alias {
+                    expr: Box::new(Expr::Column(Column::new(
+                        Some(TableReference::bare(name.clone())),
+                        released.name(),
+                    ))),
+                    relation: qualifier.cloned(),
+                    name: field.name().clone(),
+                    metadata: None,
+                })
+            })
+            .collect();
+        LogicalPlanBuilder::scan(name.clone(), source, None)
+            .and_then(|scan| scan.project(expressions))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))
+    }
+
+    /// Whether a plan reads a private or undeclared table anywhere, also in subqueries.
+    fn is_private(&self, plan: &LogicalPlan) -> bool {
+        let mut found = false;
+        let outcome = plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(table) = scanned(scan, self.catalog)
+                && !table.is_public()
+            {
+                found = true;
+                return Ok(TreeNodeRecursion::Stop);
+            }
+            // What an inner release lets out is public.
+            if let LogicalPlan::Aggregate(inner) = node
+                && inner.aggr_expr.iter().any(|e| CallOf::marker(e).is_some())
+            {
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        found || outcome.is_err()
+    }
+}
+
+fn exact(table: &str) -> Refusal {
+    Refusal::new(
+        Reason::Exact,
+        table,
+        format!("{table} is private, and this query would show its rows or exact values"),
+        format!(
+            "SELECT LAPLACE(eps=1) COUNT(*) FROM {table}, or ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
+        ),
+    )
+}
+
+fn has_marker(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let outcome = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::AggregateFunction(call) = e {
+                    found |= marked(call.func.name()).is_some();
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    found || outcome.is_err()
+}
+
+/// The group key of a selection is its target; another key beside it would ask for one winner per group.
+fn refuse_keys_of_selection(plan: &LogicalPlan) -> Result<(), Refusal> {
+    let mut below = plan;
+    let aggregate = loop {
+        below = match below {
+            LogicalPlan::Aggregate(aggregate) => break aggregate,
+            LogicalPlan::Filter(filter) => &filter.input,
+            LogicalPlan::Window(window) => &window.input,
+            LogicalPlan::Sort(sort) => &sort.input,
+            LogicalPlan::Projection(projection) if std::ptr::eq(below, plan) => &projection.input,
+            _ => return Ok(()),
+        };
+    };
+    let selects = aggregate.aggr_expr.iter().any(|e| CallOf::selection(e));
+    if !selects {
+        return Ok(());
+    }
+    let keys = aggregate.schema.columns().into_iter().take(aggregate.group_expr.len());
+    let keys: Vec<Column> = keys.collect();
+    for expression in plan.expressions() {
+        if let Some(key) = expression.column_refs().into_iter().find(|c| keys.contains(c)) {
+            return Err(Refusal::new(
+                Reason::WinnerPerGroup,
+                &key.name,
+                format!(
+                    "{} stands beside a selection; one winner per group is not built yet",
+                    key.name
+                ),
+                "the selection alone: its column is the chosen key",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Follows an output column down to the released table it comes from unchanged: (part, field).
+fn origin(plan: &LogicalPlan, output: usize) -> Option<(usize, usize)> {
+    match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let mut expr = expr.get(output)?;
+            while let Expr::Alias(alias) = expr {
+                expr = &alias.expr;
+            }
+            let Expr::Column(column) = expr else { return None };
+            origin(input, input.schema().maybe_index_of_column(column)?)
+        }
+        LogicalPlan::Filter(filter) => origin(&filter.input, output),
+        LogicalPlan::Sort(sort) => origin(&sort.input, output),
+        LogicalPlan::Limit(limit) => origin(&limit.input, output),
+        LogicalPlan::SubqueryAlias(alias) => origin(&alias.input, output),
+        LogicalPlan::TableScan(scan) => {
+            released_part(scan.table_name.table()).map(|part| (part, output))
+        }
+        _ => None,
+    }
+}
+
+/// Whether k candidates are chosen where the engine chooses one.
+fn chooses_several(selector: Selector) -> bool {
+    match selector {
+        Selector::ArgMax | Selector::ArgMin => false,
+        Selector::Top(_) | Selector::Bottom(_) => true,
+    }
+}

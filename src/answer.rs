@@ -1,0 +1,201 @@
+//! Stage 7: the answer: rows, how accurate they are, and what they cost.
+
+use std::fmt;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::util::pretty::pretty_format_batches;
+
+use crate::exec::Rows;
+use crate::privacy::Spend;
+use crate::release::{CONFIDENCE, Predicted, Release};
+
+/// What an accuracy says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AccuracyKind {
+    /// The column's numbers are within the value of the bounded aggregate.
+    Within,
+    /// The winner's score is within the value of the best score.
+    Winner,
+    /// On average the winner's score is within the value of the best score.
+    Average,
+}
+
+impl fmt::Display for AccuracyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Within => "within",
+            Self::Winner => "winner",
+            Self::Average => "average",
+        })
+    }
+}
+
+/// How accurate one released column is. It speaks of the noise alone: what bounding contributions and
+/// clamping values cut is not in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accuracy {
+    /// The answer's column.
+    pub column: String,
+    /// What the value says.
+    pub kind: AccuracyKind,
+    /// The bound, in the column's or the score's own unit.
+    pub value: f64,
+    /// The probability with which it holds; 0.95, or 1 for an average.
+    pub confidence: f64,
+}
+
+/// What a query cost and what is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// What was charged.
+    pub spent: Spend,
+    /// What every touched budget has left, by name.
+    pub left: Vec<(String, Spend)>,
+}
+
+impl fmt::Display for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cost {}", self.spent)?;
+        for (budget, left) in &self.left {
+            write!(f, " · left {budget} {left}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The answer to a query.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    accuracy: Vec<Accuracy>,
+    receipt: Option<Receipt>,
+}
+
+impl Answer {
+    pub(crate) fn new(rows: Rows, release: &Release, receipt: Option<Receipt>) -> Self {
+        let accuracy = (0..rows.schema.fields().len())
+            .flat_map(|output| accuracy(release, output, &rows))
+            .collect();
+        Self { schema: rows.schema, batches: rows.batches, accuracy, receipt }
+    }
+
+    /// An answer that no mechanism made: a look at the catalog.
+    pub(crate) fn public(batch: RecordBatch) -> Self {
+        Self { schema: batch.schema(), batches: vec![batch], accuracy: Vec::new(), receipt: None }
+    }
+
+    /// The rows, in order.
+    pub fn batches(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    /// How accurate the released columns are; columns computed from them have no entry.
+    pub fn accuracy(&self) -> &[Accuracy] {
+        &self.accuracy
+    }
+
+    /// What it cost; `None` for what cost nothing.
+    pub fn receipt(&self) -> Option<&Receipt> {
+        self.receipt.as_ref()
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let empty = RecordBatch::new_empty(self.schema());
+        let batches =
+            if self.batches.is_empty() { std::slice::from_ref(&empty) } else { &self.batches };
+        let table = pretty_format_batches(batches).map_err(|_| fmt::Error)?;
+        write!(f, "{table}")?;
+        for accuracy in &self.accuracy {
+            let Accuracy { column, kind, value, confidence } = accuracy;
+            match kind {
+                AccuracyKind::Within => {
+                    write!(f, "\n{column}: ± {} with {} %", short(*value), confidence * 100.0)?;
+                }
+                AccuracyKind::Winner => write!(
+                    f,
+                    "\n{column}: within {} of the best score with {} %",
+                    short(*value),
+                    confidence * 100.0
+                )?,
+                AccuracyKind::Average => {
+                    write!(f, "\n{column}: within {} of the best on average", short(*value))?;
+                }
+            }
+        }
+        if let Some(receipt) = &self.receipt {
+            write!(f, "\n{receipt}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A number with three significant digits, for people; [`Accuracy`] holds the exact bound.
+pub(crate) fn short(value: f64) -> String {
+    if value <= 0.0 || !value.is_finite() {
+        return value.max(0.0).to_string();
+    }
+    let magnitude = value.log10().floor();
+    let step = 10_f64.powf(magnitude - 2.0);
+    let rounded = (value / step).round() * step;
+    let places = (2.0 - magnitude).max(0.0);
+    format!("{rounded:.*}", decimals(places))
+}
+
+/// A small whole float as a number of digits.
+fn decimals(places: f64) -> usize {
+    (0..=20_u8).find(|n| f64::from(*n) >= places).map_or(20, usize::from)
+}
+
+fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {
+    let Some((part, measure)) = release.analysis().origin(output) else { return Vec::new() };
+    let Some(mechanized) = release.mechanisms(part).get(measure) else { return Vec::new() };
+    let column = rows.schema.field(output).name();
+    let one =
+        |kind, value, confidence| Accuracy { column: column.clone(), kind, value, confidence };
+    match mechanized.accuracy {
+        Predicted::Within(value) => vec![one(AccuracyKind::Within, value, CONFIDENCE)],
+        Predicted::WithinOverCount(value) => {
+            // For the group with the fewest rows, by the noisy count: the bound holds for every group.
+            let least = rows.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
+            match least {
+                Some(n) if n.is_finite() => {
+                    vec![one(AccuracyKind::Within, value / n, CONFIDENCE)]
+                }
+                Some(_) | None => Vec::new(),
+            }
+        }
+        Predicted::Winner { worst, average } => vec![
+            one(AccuracyKind::Winner, worst, CONFIDENCE),
+            one(AccuracyKind::Average, average, 1.0),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn accuracies_have_three_digits() {
+        for (value, text) in [
+            (4.941_642, "4.94"),
+            (1.945_910, "1.95"),
+            (3.0, "3.00"),
+            (0.001_234, "0.00123"),
+            (123_456.0, "123000"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(short(value), text, "{value}");
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Stage 2: [`QueryStatement`] → [`Bound`].
+//!
+//! In: a query whose releases are markers, and the tables it may name. Out: DataFusion's logical plan after
+//! type coercion, in which every release is one aggregate function of its own. Names and types are resolved;
+//! whether anything is private is not looked at yet.
+//!
+//! A release becomes an *aggregate* on purpose: the planner then carries it through HAVING, ORDER BY,
+//! aliases, CTEs and subqueries like any other aggregate, and copies of one release stay one column. The
+//! analyzer's type coercion runs here, before the analysis, because it inserts casts that can fail
+//! (`status = 5` is `CAST(status AS BIGINT) = 5` only afterwards). No optimizer rule runs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{
+    DataFusionError, Result as DataFusionResult, SchemaError, TableReference, not_impl_err,
+    plan_err,
+};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::SessionStateDefaults;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, HigherOrderUDF, LogicalPlan, ScalarUDF, Signature,
+    TableSource, Volatility, WindowUDF,
+};
+use datafusion::optimizer::Analyzer;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::sql::planner::SqlToRel;
+use sqlparser::ast as sql;
+
+use crate::dialect::{AggregateName, Operand, QueryStatement, ReleaseClause, marked, marker};
+use crate::functions::clamp_function;
+
+/// The tables a query may name, by `name` or `schema.name`.
+pub type Sources = BTreeMap<String, Arc<dyn TableSource>>;
+
+/// A query with its names and types resolved.
+#[derive(Debug)]
+pub struct Bound {
+    plan: LogicalPlan,
+    releases: Vec<ReleaseClause>,
+}
+
+impl Bound {
+    /// The plan; each release in it is a call of its marker function.
+    pub fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
+    /// The releases; a marker's number is its index here.
+    pub fn releases(&self) -> &[ReleaseClause] {
+        &self.releases
+    }
+}
+
+/// Why a query does not bind.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// A table that nobody registered.
+    #[error("there is no table `{name}`{}", Suggestion(.suggestion))]
+    UnknownTable {
+        /// The name as written.
+        name: String,
+        /// The nearest name there is.
+        suggestion: Option<String>,
+    },
+    /// A column that its tables do not have.
+    #[error("there is no column `{name}`{}", Suggestion(.suggestion))]
+    UnknownColumn {
+        /// The name as written.
+        name: String,
+        /// The nearest name there is.
+        suggestion: Option<String>,
+    },
+    /// Anything else that the planner says of the query; it has seen no data.
+    #[error("{0}")]
+    Plan(#[source] Box<DataFusionError>),
+}
+
+struct Suggestion<'a>(&'a Option<String>);
+
+impl std::fmt::Display for Suggestion<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(name) => write!(f, "; did you mean `{name}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Resolves a query against tables.
+///
+/// # Errors
+/// [`BindError`]: an unknown name, or types that do not go together.
+pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError> {
+    let QueryStatement { tree, releases } = query;
+    let context = Context::new(sources, &releases);
+    let plan = SqlToRel::new(&context)
+        .sql_statement_to_plan(sql::Statement::Query(tree))
+        .and_then(|plan| coerce(plan, &context.options))
+        .map_err(|error| explain_error(error, sources))?;
+    Ok(Bound { plan, releases })
+}
+
+/// Runs type coercion, the only rewrite between the planner and the analysis.
+pub(crate) fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+    Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]).execute_and_check(
+        plan,
+        options,
+        |_, _| {},
+    )
+}
+
+fn explain_error(error: DataFusionError, sources: &Sources) -> BindError {
+    match error.find_root() {
+        DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
+            SchemaError::FieldNotFound { field, valid_fields } => {
+                let names: Vec<String> = valid_fields.iter().map(|c| c.name.clone()).collect();
+                BindError::UnknownColumn {
+                    name: field.flat_name(),
+                    suggestion: nearest(&field.name, names.iter().map(String::as_str)),
+                }
+            }
+            SchemaError::AmbiguousReference { .. }
+            | SchemaError::DuplicateQualifiedField { .. }
+            | SchemaError::DuplicateUnqualifiedField { .. } => BindError::Plan(Box::new(error)),
+        },
+        DataFusionError::Plan(message) if message.starts_with(UNKNOWN_TABLE) => {
+            let name = message.trim_start_matches(UNKNOWN_TABLE).to_owned();
+            let suggestion = nearest(&name, sources.keys().map(String::as_str));
+            BindError::UnknownTable { name, suggestion }
+        }
+        _ => BindError::Plan(Box::new(error)),
+    }
+}
+
+/// The nearest of some names, if any is near.
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    names
+        .filter(|candidate| *candidate != name)
+        .map(|candidate| (strsim::jaro_winkler(&name.to_lowercase(), candidate), candidate))
+        .filter(|(similarity, _)| *similarity > 0.8)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// How [`Context`] says that a table is unknown; the planner passes the sentence through.
+const UNKNOWN_TABLE: &str = "unknown table ";
+
+/// What the planner may see: tables, allowed functions, and the markers of this query.
+struct Context<'a> {
+    sources: &'a Sources,
+    scalars: HashMap<String, Arc<ScalarUDF>>,
+    aggregates: HashMap<String, Arc<AggregateUDF>>,
+    windows: HashMap<String, Arc<WindowUDF>>,
+    planners: Vec<Arc<dyn ExprPlanner>>,
+    options: ConfigOptions,
+}
+
+impl<'a> Context<'a> {
+    fn new(sources: &'a Sources, releases: &[ReleaseClause]) -> Self {
+        let mut scalars = HashMap::new();
+        for function in SessionStateDefaults::default_scalar_functions() {
+            for alias in function.aliases() {
+                scalars.insert(alias.clone(), Arc::clone(&function));
+            }
+            scalars.insert(function.name().to_owned(), function);
+        }
+        scalars.insert("clamp".to_owned(), clamp_function());
+        let mut aggregates = HashMap::new();
+        for function in SessionStateDefaults::default_aggregate_functions() {
+            for alias in function.aliases() {
+                aggregates.insert(alias.clone(), Arc::clone(&function));
+            }
+            aggregates.insert(function.name().to_owned(), function);
+        }
+        for (n, release) in releases.iter().enumerate() {
+            let function = AggregateUDF::from(Marker::new(n, &release.operand));
+            aggregates.insert(marker(n), Arc::new(function));
+        }
+        let windows = SessionStateDefaults::default_window_functions()
+            .into_iter()
+            .map(|function| (function.name().to_owned(), function))
+            .collect();
+        let planners = SessionStateDefaults::default_expr_planners();
+        Self { sources, scalars, aggregates, windows, planners, options: ConfigOptions::default() }
+    }
+}
+
+fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
+    map.keys().filter(|name| marked(name).is_none()).cloned().collect()
+}
+
+impl ContextProvider for Context<'_> {
+    fn get_table_source(&self, name: TableReference) -> DataFusionResult<Arc<dyn TableSource>> {
+        let key = match &name {
+            TableReference::Bare { table } => table.to_string(),
+            TableReference::Partial { schema, table } => format!("{schema}.{table}"),
+            TableReference::Full { .. } => name.to_string(),
+        };
+        match self.sources.get(&key) {
+            Some(source) => Ok(Arc::clone(source)),
+            None => Err(DataFusionError::Plan(format!("{UNKNOWN_TABLE}{key}"))),
+        }
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.planners
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.scalars.get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.aggregates.get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.windows.get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        names(&self.scalars)
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        names(&self.aggregates)
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        names(&self.windows)
+    }
+}
+
+/// What a release's column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Selection,
+    Count,
+    Sum,
+    Average,
+    Unsupported,
+}
+
+/// The aggregate function that stands for one release while the query is planned. It never runs: the
+/// analysis replaces it, and a plan that still holds one fails before anything is read.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Marker {
+    name: String,
+    kind: Kind,
+    signature: Signature,
+}
+
+impl Marker {
+    fn new(n: usize, operand: &Operand) -> Self {
+        let kind = match operand {
+            Operand::Selection { .. } => Kind::Selection,
+            Operand::Aggregate(call) => match call.function {
+                AggregateName::Count => Kind::Count,
+                AggregateName::Sum => Kind::Sum,
+                AggregateName::Avg => Kind::Average,
+                AggregateName::Unsupported(_) => Kind::Unsupported,
+            },
+        };
+        let signature = Signature::user_defined(Volatility::Volatile);
+        Self { name: marker(n), kind, signature }
+    }
+}
+
+/// The type that a sum of this type is released in.
+fn sum_type(of: &DataType) -> DataFusionResult<DataType> {
+    match of {
+        DataType::Null => Ok(DataType::Int64),
+        DataType::Decimal128(_, scale) => Ok(DataType::Decimal128(38, *scale)),
+        integer if integer.is_integer() => Ok(DataType::Int64),
+        float if float.is_floating() => Ok(DataType::Float64),
+        other => plan_err!("SUM and AVG take numbers, not {other}"),
+    }
+}
+
+impl AggregateUDFImpl for Marker {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        Ok(arg_types.to_vec())
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> DataFusionResult<DataType> {
+        let Some(first) = arg_types.first() else { return plan_err!("a release needs an operand") };
+        match self.kind {
+            Kind::Selection => Ok(first.clone()),
+            Kind::Count => Ok(DataType::Int64),
+            Kind::Sum => sum_type(first),
+            Kind::Average => sum_type(first).map(|_| DataType::Float64),
+            Kind::Unsupported => Ok(DataType::Float64),
+        }
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs) -> DataFusionResult<Box<dyn Accumulator>> {
+        not_impl_err!("a release is not computed by an aggregate function")
+    }
+
+    fn state_fields(
+        &self,
+        _: StateFieldsArgs,
+    ) -> DataFusionResult<Vec<arrow::datatypes::FieldRef>> {
+        not_impl_err!("a release is not computed by an aggregate function")
+    }
+}

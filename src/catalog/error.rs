@@ -1,0 +1,89 @@
+//! Why a declaration is refused, or a stored one cannot be read.
+//!
+//! Declarations and stored rows go in, a [`CatalogError`] with a sentence for the owner comes out. It
+//! never quotes a cell of a table: nothing here has seen one.
+//!
+//! ```
+//! use hushql::catalog::CatalogError;
+//!
+//! let error = CatalogError::UnknownTable { table: "adlut".to_owned() };
+//! assert_eq!(error.to_string(), "there is no table `adlut`");
+//! ```
+
+use thiserror::Error;
+
+/// Why a declaration is refused, or a stored one cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// No table has this name.
+    #[error("there is no table `{table}`")]
+    UnknownTable {
+        /// The name that was asked for.
+        table: String,
+    },
+    /// A table of this name is declared already.
+    #[error("there is a table `{table}` already")]
+    DuplicateTable {
+        /// The name that is taken.
+        table: String,
+    },
+    /// No budget has this name.
+    #[error("there is no privacy budget `{budget}`")]
+    UnknownBudget {
+        /// The name that was asked for.
+        budget: String,
+    },
+    /// A budget of this name is declared already.
+    #[error(
+        "there is a privacy budget `{budget}` already; change it with `ALTER PRIVACY BUDGET {budget} SET LIMIT (…)`"
+    )]
+    DuplicateBudget {
+        /// The name that is taken.
+        budget: String,
+    },
+    /// A budget was declared for a table that is not private.
+    #[error(
+        "the table `{table}` has no privacy unit, so there is nothing to budget; write `ALTER TABLE {table} SET PRIVACY UNIT …` first"
+    )]
+    NotPrivate {
+        /// The table the budget is for.
+        table: String,
+    },
+    /// A table that budgets are declared for cannot be dropped.
+    #[error("the table `{table}` has privacy budgets ({}); drop them first", budgets.join(", "))]
+    HasBudgets {
+        /// The table.
+        table: String,
+        /// Its budgets.
+        budgets: Vec<String>,
+    },
+    /// A name is empty, too long, or has control characters.
+    #[error("`{}` cannot be a name: names have 1 to 128 characters and no control characters", name.escape_debug())]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// An amount of a budget contradicts another, or is out of range.
+    #[error("the privacy budget `{budget}` cannot be declared: {reason}")]
+    Amount {
+        /// The budget.
+        budget: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A declaration contradicts itself.
+    #[error("the table `{table}` cannot be declared: {reason}")]
+    Declaration {
+        /// The table.
+        table: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A stored declaration is not what was stored.
+    #[error("the catalog is damaged: {0}")]
+    Damaged(&'static str),
+    /// SQLite failed.
+    #[error("the catalog cannot be read or written")]
+    Store(#[from] rusqlite::Error),
+}

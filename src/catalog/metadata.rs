@@ -1,0 +1,533 @@
+//! Tables, privacy units, domains and budgets: plain data, and the look-ups over them.
+//!
+//! What the owner declared goes in; a [`Catalog`] that answers by name comes out. Values of domains are
+//! canonical text, so that this file knows no column type; whoever declares them checks them against
+//! the type first. What is guaranteed is consistency of the declaration with itself ([`Table::check`],
+//! [`Budget::check`]): no two columns of one name, no unit column that does not exist or has a domain.
+//!
+//! ```
+//! use hushql::catalog::{Budget, PerQuery};
+//! use hushql::privacy::Spend;
+//!
+//! let budget = Budget {
+//!     name: "research".to_owned(),
+//!     table: "adult".to_owned(),
+//!     limit: Spend { nano_epsilon: 10_000_000_000, atto_delta: 0 },
+//!     per_query: PerQuery { default: Some(100_000_000), ..PerQuery::default() },
+//! };
+//! assert!(budget.check().is_ok());
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::CatalogError;
+use crate::privacy::Spend;
+
+/// A table as the owner declared it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Its name, as queries write it.
+    pub name: String,
+    /// Where its rows come from.
+    pub source: Source,
+    /// Whether it is about people, and about whom.
+    pub privacy: Privacy,
+    /// Its columns, in order; fixed when the table is declared.
+    pub columns: Vec<Column>,
+}
+
+/// Where the rows of a table come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Source {
+    /// A file that the engine opens itself.
+    File {
+        /// Its format.
+        format: FileFormat,
+        /// Its absolute path, fixed when declared: the working directory must not choose the data.
+        location: String,
+        /// Reader options such as `has_header`.
+        options: BTreeMap<String, String>,
+        /// The file that MAX ROWS and UNIQUE were verified on; another file is refused.
+        fingerprint: Option<Fingerprint>,
+    },
+    /// A table provider that the embedding program registers under this name.
+    Registered,
+}
+
+/// A file format that the engine reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileFormat {
+    /// Comma-separated values.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+    /// One JSON object per line.
+    Json,
+    /// Arrow IPC.
+    Arrow,
+}
+
+impl fmt::Display for FileFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Csv => "CSV",
+            Self::Parquet => "PARQUET",
+            Self::Json => "JSON",
+            Self::Arrow => "ARROW",
+        })
+    }
+}
+
+/// What a file looked like when constraints were verified on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fingerprint {
+    /// Its length in bytes.
+    pub size: u64,
+    /// When it was last modified, in nanoseconds since 1970.
+    pub modified_nanos: i64,
+    /// Its inode number.
+    pub inode: u64,
+    /// The SHA-256 of its bytes, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Whether a table is about people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Privacy {
+    /// Nobody has said; every query on it is refused.
+    Undeclared,
+    /// It is about nobody, and queried without noise.
+    Public,
+    /// It is about people: one privacy unit each.
+    Private(Unit),
+}
+
+/// What one person is, in a private table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Unit {
+    /// Every row is one person.
+    Row,
+    /// A column names the person.
+    Column {
+        /// The column.
+        column: String,
+        /// At most so many rows each, when declared.
+        max_rows: Option<u64>,
+        /// At most one row each.
+        unique: bool,
+    },
+}
+
+impl Unit {
+    /// The most rows that one unit has, where the declaration says so.
+    ///
+    /// # Guarantee
+    /// Every unit of every database that satisfies the declaration has at most so many rows; `None` means
+    /// that no bound is declared. Whether the data satisfy it is verified or enforced elsewhere.
+    pub fn max_rows(&self) -> Option<u64> {
+        match self {
+            Self::Row => Some(1),
+            Self::Column { unique: true, .. } => Some(1),
+            Self::Column { max_rows, unique: false, .. } => *max_rows,
+        }
+    }
+
+    /// The column that names the person, if a column does.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::Row => None,
+            Self::Column { column, .. } => Some(column),
+        }
+    }
+}
+
+/// A column as it was when the table was declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The text of its Arrow type, such as `Int64`.
+    pub data_type: String,
+    /// Whether it may hold NULL.
+    pub nullable: bool,
+    /// The values that it may take, when declared; what lies outside is clamped or becomes NULL.
+    pub domain: Option<Domain>,
+}
+
+/// The values that a column may take. They are public.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Domain {
+    /// These values, as canonical text; `None` is NULL, where the owner lists it.
+    In(Vec<Option<String>>),
+    /// Everything from `lo` to `hi`, both included.
+    Between {
+        /// The least value, as canonical text.
+        lo: String,
+        /// The greatest value, as canonical text.
+        hi: String,
+        /// The distance of neighbouring values, when declared.
+        step: Option<String>,
+    },
+}
+
+impl Table {
+    /// The column of this name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The column of this name, to declare something about it.
+    pub fn column_mut(&mut self, name: &str) -> Option<&mut Column> {
+        self.columns.iter_mut().find(|column| column.name == name)
+    }
+
+    /// Its privacy unit, when it is private.
+    pub fn unit(&self) -> Option<&Unit> {
+        match &self.privacy {
+            Privacy::Private(unit) => Some(unit),
+            Privacy::Undeclared | Privacy::Public => None,
+        }
+    }
+
+    /// Whether it is declared public.
+    pub fn is_public(&self) -> bool {
+        self.privacy == Privacy::Public
+    }
+
+    /// The unit space it belongs to: the name under which losses of its people add up.
+    ///
+    /// # Guarantee
+    /// Tables of different spaces share no privacy unit by declaration; charges on tables of one space are
+    /// summed. A table whose unit is a row or a column of its own has a space of its own, named like the table.
+    pub fn space(&self) -> Option<&str> {
+        match &self.privacy {
+            Privacy::Private(Unit::Row | Unit::Column { .. }) => Some(&self.name),
+            Privacy::Undeclared | Privacy::Public => None,
+        }
+    }
+
+    /// Checks the declaration against itself.
+    ///
+    /// # Errors
+    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Declaration`] for a repeated column, a
+    /// unit column that is missing or has a domain, MAX ROWS 0, an empty domain or one with a value twice.
+    pub fn check(&self) -> Result<(), CatalogError> {
+        check_name(&self.name)?;
+        let refuse =
+            |reason: String| CatalogError::Declaration { table: self.name.clone(), reason };
+        let mut seen = BTreeSet::new();
+        for column in &self.columns {
+            if !seen.insert(&column.name) {
+                return Err(refuse(format!("it has two columns `{}`", column.name)));
+            }
+            let Some(Domain::In(values)) = &column.domain else { continue };
+            if values.is_empty() {
+                return Err(refuse(format!("the domain of `{}` has no value", column.name)));
+            }
+            // A value listed twice would be two candidates and two draws of one group.
+            if values.iter().collect::<BTreeSet<_>>().len() != values.len() {
+                return Err(refuse(format!("the domain of `{}` has a value twice", column.name)));
+            }
+        }
+        let Some(Unit::Column { column, max_rows, .. }) = self.unit() else { return Ok(()) };
+        match self.column(column) {
+            None => Err(refuse(format!("its unit column `{column}` does not exist"))),
+            // A clamped unit column would make one person of several.
+            Some(found) if found.domain.is_some() => {
+                Err(refuse(format!("its unit column `{column}` has a domain")))
+            }
+            Some(_) if *max_rows == Some(0) => {
+                Err(refuse("MAX ROWS must be at least 1".to_owned()))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// What may be spent on the people of one table, by all analysts together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// Its name.
+    pub name: String,
+    /// The table it was declared for; it binds the table's whole unit space.
+    pub table: String,
+    /// The most that may ever be spent.
+    pub limit: Spend,
+    /// What a single query spends by default, and at most.
+    pub per_query: PerQuery,
+}
+
+/// What a single query spends by default, and at most: ε in 10⁻⁹, δ in 10⁻¹⁸.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PerQuery {
+    /// The ε of a query that names none.
+    pub default: Option<i64>,
+    /// The δ of a query that names none.
+    pub default_delta: Option<i64>,
+    /// The most ε of one query.
+    pub max: Option<i64>,
+    /// The most δ of one query.
+    pub max_delta: Option<i64>,
+}
+
+impl PerQuery {
+    /// Whether a query that costs `asked` is within what one query may cost.
+    pub fn allows(&self, asked: Spend) -> bool {
+        self.max.is_none_or(|max| asked.nano_epsilon <= max)
+            && self.max_delta.is_none_or(|max| asked.atto_delta <= max)
+    }
+
+    /// What one query may cost, as text such as `ε = 1, δ = 1e-6`, or `anything`.
+    pub fn most_text(&self) -> String {
+        let text = |epsilon: i64, delta: i64| Spend { nano_epsilon: epsilon, atto_delta: delta };
+        match (self.max, self.max_delta) {
+            (None, None) => "anything".to_owned(),
+            (Some(epsilon), None) => format!("ε = {}", text(epsilon, 0).epsilon_text()),
+            (None, Some(delta)) => format!("δ = {}", text(0, delta).delta_text()),
+            (Some(epsilon), Some(delta)) => {
+                let most = text(epsilon, delta);
+                format!("ε = {}, δ = {}", most.epsilon_text(), most.delta_text())
+            }
+        }
+    }
+}
+
+impl Budget {
+    /// Checks the declaration against itself.
+    ///
+    /// # Errors
+    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount, an ε
+    /// limit of 0, a δ limit of 1 or more, or a default above the maximum or the limit.
+    pub fn check(&self) -> Result<(), CatalogError> {
+        check_name(&self.name)?;
+        check_limit(&self.name, self.limit)?;
+        let PerQuery { default, default_delta, max, max_delta } = self.per_query;
+        let refuse = |reason| Err(CatalogError::Amount { budget: self.name.clone(), reason });
+        let above = |small: Option<i64>, large: Option<i64>| {
+            small.is_some() && large.is_some() && small > large
+        };
+        if [default, max].into_iter().flatten().any(|epsilon| epsilon <= 0)
+            || [default_delta, max_delta].into_iter().flatten().any(|delta| delta < 0)
+        {
+            return refuse("an amount per query must be greater than 0");
+        }
+        if above(default, max) || above(default_delta, max_delta) {
+            return refuse("the default per query is above the maximum per query");
+        }
+        if above(default, Some(self.limit.nano_epsilon))
+            || above(default_delta, Some(self.limit.atto_delta))
+        {
+            return refuse("the default per query is above the limit");
+        }
+        Ok(())
+    }
+}
+
+/// Checks the limit of a budget: 0 < ε, 0 ≤ δ < 1.
+///
+/// # Errors
+/// [`CatalogError::Amount`] outside that range.
+pub(crate) fn check_limit(budget: &str, limit: Spend) -> Result<(), CatalogError> {
+    let refuse = |reason| Err(CatalogError::Amount { budget: budget.to_owned(), reason });
+    if limit.nano_epsilon <= 0 {
+        return refuse("the epsilon of its limit must be greater than 0");
+    }
+    if !(0..1_000_000_000_000_000_000).contains(&limit.atto_delta) {
+        return refuse("the delta of its limit must be at least 0 and less than 1");
+    }
+    Ok(())
+}
+
+/// Checks that a name can be shown on one line of a terminal.
+fn check_name(name: &str) -> Result<(), CatalogError> {
+    if name.is_empty() || name.chars().count() > 128 || name.chars().any(char::is_control) {
+        return Err(CatalogError::Name { name: name.to_owned() });
+    }
+    Ok(())
+}
+
+/// An unchanging snapshot of everything that is declared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalog {
+    tables: BTreeMap<String, Table>,
+    budgets: BTreeMap<String, Budget>,
+}
+
+impl Catalog {
+    /// A snapshot of these tables and budgets.
+    pub fn new(
+        tables: impl IntoIterator<Item = Table>,
+        budgets: impl IntoIterator<Item = Budget>,
+    ) -> Self {
+        Self {
+            tables: tables.into_iter().map(|table| (table.name.clone(), table)).collect(),
+            budgets: budgets.into_iter().map(|budget| (budget.name.clone(), budget)).collect(),
+        }
+    }
+
+    /// The table of this name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.get(name)
+    }
+
+    /// All tables, by name.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.values()
+    }
+
+    /// The budget of this name.
+    pub fn budget(&self, name: &str) -> Option<&Budget> {
+        self.budgets.get(name)
+    }
+
+    /// All budgets, by name.
+    pub fn budgets(&self) -> impl Iterator<Item = &Budget> {
+        self.budgets.values()
+    }
+
+    /// The unit space of the table that a budget was declared for.
+    pub fn space_of(&self, budget: &Budget) -> Option<&str> {
+        self.table(&budget.table)?.space()
+    }
+
+    /// All budgets that a query on this unit space is charged to, by name.
+    pub fn budgets_of(&self, space: &str) -> impl Iterator<Item = &Budget> {
+        self.budgets.values().filter(move |budget| self.space_of(budget) == Some(space))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visits() -> Table {
+        let column = |name: &str| Column {
+            name: name.to_owned(),
+            data_type: "Int64".to_owned(),
+            nullable: true,
+            domain: None,
+        };
+        Table {
+            name: "visits".to_owned(),
+            source: Source::Registered,
+            privacy: Privacy::Private(Unit::Column {
+                column: "patient".to_owned(),
+                max_rows: Some(20),
+                unique: false,
+            }),
+            columns: vec![column("patient"), column("cost")],
+        }
+    }
+
+    #[test]
+    fn declarations_contradict_themselves() {
+        assert!(visits().check().is_ok());
+        let reason = |change: fn(&mut Table)| {
+            let mut table = visits();
+            change(&mut table);
+            table.check().unwrap_err().to_string()
+        };
+        let domain = |values: &[&str]| {
+            Some(Domain::In(values.iter().map(|value| Some((*value).to_owned())).collect()))
+        };
+        assert!(
+            reason(|t| t.columns[1].name = "patient".to_owned()).ends_with("two columns `patient`")
+        );
+        assert!(
+            reason(|t| t.columns[0].name = "id".to_owned()).ends_with("`patient` does not exist")
+        );
+        let mut clamped = visits();
+        clamped.columns[0].domain = domain(&["1"]);
+        assert!(clamped.check().unwrap_err().to_string().ends_with("`patient` has a domain"));
+        let mut twice = visits();
+        twice.columns[1].domain = domain(&["1", "2", "1"]);
+        assert!(twice.check().unwrap_err().to_string().ends_with("has a value twice"));
+        twice.columns[1].domain = domain(&[]);
+        assert!(twice.check().unwrap_err().to_string().ends_with("has no value"));
+        assert!(reason(|t| t.name = "a\nb".to_owned()).contains("a\\nb"));
+        assert!(
+            reason(|t| {
+                t.privacy = Privacy::Private(Unit::Column {
+                    column: "patient".to_owned(),
+                    max_rows: Some(0),
+                    unique: false,
+                });
+            })
+            .ends_with("at least 1")
+        );
+    }
+
+    #[test]
+    fn amounts_contradict_each_other() {
+        let budget = |epsilon, delta, per_query| Budget {
+            name: "b".to_owned(),
+            table: "t".to_owned(),
+            limit: Spend { nano_epsilon: epsilon, atto_delta: delta },
+            per_query,
+        };
+        let none = PerQuery::default();
+        assert!(budget(1, 0, none).check().is_ok());
+        for (epsilon, delta, per_query) in [
+            (0, 0, none),
+            (-1, 0, none),
+            (1, -1, none),
+            (1, 1_000_000_000_000_000_000, none),
+            (9, 0, PerQuery { default: Some(0), ..none }),
+            (9, 0, PerQuery { max: Some(0), ..none }),
+            (9, 0, PerQuery { default: Some(3), max: Some(2), ..none }),
+            (9, 9, PerQuery { default_delta: Some(3), max_delta: Some(2), ..none }),
+            (9, 0, PerQuery { default: Some(10), ..none }),
+            (9, 0, PerQuery { default_delta: Some(1), ..none }),
+        ] {
+            assert!(budget(epsilon, delta, per_query).check().is_err(), "{per_query:?}");
+        }
+        let most =
+            PerQuery { max: Some(1_000_000_000), max_delta: Some(1_000_000_000_000), ..none };
+        assert_eq!(most.most_text(), "ε = 1, δ = 1e-6");
+        assert!(most.allows(Spend { nano_epsilon: 1_000_000_000, atto_delta: 0 }));
+        assert!(!most.allows(Spend { nano_epsilon: 1_000_000_001, atto_delta: 0 }));
+        assert!(!most.allows(Spend { nano_epsilon: 1, atto_delta: 1_000_000_000_001 }));
+    }
+
+    #[test]
+    fn rows_per_unit() {
+        let column = |max_rows, unique| Unit::Column { column: "c".to_owned(), max_rows, unique };
+        assert_eq!(Unit::Row.max_rows(), Some(1));
+        assert_eq!(column(Some(20), false).max_rows(), Some(20));
+        assert_eq!(column(Some(20), true).max_rows(), Some(1));
+        assert_eq!(column(None, false).max_rows(), None);
+    }
+
+    #[test]
+    fn json_is_read_back_and_read_strictly() {
+        let mut table = visits();
+        table.source = Source::File {
+            format: FileFormat::Csv,
+            location: "/data/visits.csv".to_owned(),
+            options: BTreeMap::from([("has_header".to_owned(), "true".to_owned())]),
+            fingerprint: Some(Fingerprint {
+                size: u64::MAX,
+                modified_nanos: i64::MIN,
+                inode: u64::MAX,
+                sha256: "00".repeat(32),
+            }),
+        };
+        table.columns[1].domain = Some(Domain::In(vec![None, Some("\u{0}'\"".to_owned())]));
+        let text = serde_json::to_string(&table).unwrap();
+        assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
+        // A field that this program does not know may be a protection that it would not give.
+        let more = text.replacen('{', "{\"via\":\"customer\",", 1);
+        assert!(serde_json::from_str::<Table>(&more).is_err());
+    }
+}

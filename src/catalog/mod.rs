@@ -1,0 +1,29 @@
+//! What the owner declared: which tables there are, whom they are about, and what may be spent on them.
+//!
+//! In go the owner's declarations, already checked against the data by whoever made them; out comes a
+//! [`Catalog`], an unchanging snapshot that one statement is bound and analysed against. The snapshot
+//! assumes nothing about the data files and holds no value of theirs: it is public, like every refusal
+//! that is derived from it. Whoever reads it through the vault may rely on its being whole, for a
+//! damaged catalog is refused and not repaired.
+//!
+//! ```
+//! use hushql::catalog::{Privacy, Source, Table, Unit};
+//!
+//! let adult = Table {
+//!     name: "adult".to_owned(),
+//!     source: Source::Registered,
+//!     privacy: Privacy::Private(Unit::Row),
+//!     columns: Vec::new(),
+//! };
+//! assert_eq!(adult.space(), Some("adult"));
+//! ```
+
+mod error;
+mod metadata;
+pub(crate) mod store;
+
+pub use error::CatalogError;
+pub use metadata::{
+    Budget, Catalog, Column, Domain, FileFormat, Fingerprint, PerQuery, Privacy, Source, Table,
+    Unit,
+};

@@ -1,0 +1,437 @@
+//! The catalog inside a vault: tables as JSON, budgets as columns of whole numbers.
+//!
+//! An open SQLite connection and a declaration go in, rows come out; the caller holds the transaction.
+//! Every write of declared rows ends by writing their *seal*, a digest over all of them, and every read
+//! checks it, so a row that a failing disk altered, dropped or revived is noticed and nothing is
+//! answered on its account. A seal is no signature: whoever may write the file may write the seal.
+//!
+//! Budgets carry what was spent beside what was declared. Only the ledger adds to it, and two
+//! constraints of the table hold even against a defect of this program: spent never falls, and never
+//! rises beyond the limit.
+//!
+//! ```text
+//! declared_table(name, body)                 seal('tables')   = SHA-256 of every name and body
+//! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column
+//! ```
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use sha2::{Digest, Sha256};
+
+use super::metadata::check_limit;
+use super::{Budget, Catalog, CatalogError, PerQuery, Table};
+use crate::privacy::Spend;
+
+/// The tables of the catalog and of the seals.
+///
+/// `floor_…` is what had been spent when the limit was last set. A limit may be set below that, and then
+/// the floor alone keeps the constraint true while forbidding any further spending.
+pub(crate) const SCHEMA: &str = "
+CREATE TABLE seal (
+    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger')),
+    digest BLOB NOT NULL CHECK (length(digest) = 32)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE declared_table (
+    name TEXT PRIMARY KEY NOT NULL,
+    body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE budget (
+    name TEXT PRIMARY KEY NOT NULL,
+    table_name TEXT NOT NULL REFERENCES declared_table (name),
+    space TEXT NOT NULL,
+    limit_epsilon INTEGER NOT NULL CHECK (limit_epsilon > 0),
+    limit_delta INTEGER NOT NULL CHECK (limit_delta >= 0),
+    floor_epsilon INTEGER NOT NULL CHECK (floor_epsilon >= 0),
+    floor_delta INTEGER NOT NULL CHECK (floor_delta >= 0),
+    default_epsilon INTEGER CHECK (default_epsilon > 0),
+    default_delta INTEGER CHECK (default_delta >= 0),
+    max_epsilon INTEGER CHECK (max_epsilon > 0),
+    max_delta INTEGER CHECK (max_delta >= 0),
+    spent_epsilon INTEGER NOT NULL CHECK (spent_epsilon >= 0),
+    spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
+    CONSTRAINT cap_epsilon CHECK (spent_epsilon <= max(limit_epsilon, floor_epsilon)),
+    CONSTRAINT cap_delta CHECK (spent_delta <= max(limit_delta, floor_delta))
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER budget_never_refunds BEFORE UPDATE ON budget
+WHEN NEW.spent_epsilon < OLD.spent_epsilon OR NEW.spent_delta < OLD.spent_delta
+BEGIN SELECT RAISE(ABORT, 'spent budget is never given back'); END;
+";
+
+/// Rows that share one seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Declared tables.
+    Tables,
+    /// Budgets as declared, without what was spent.
+    Budgets,
+    /// The names of analysts.
+    Analysts,
+    /// The last hash of the ledger's chain.
+    Ledger,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tables => "tables",
+            Self::Budgets => "budgets",
+            Self::Analysts => "analysts",
+            Self::Ledger => "ledger",
+        }
+    }
+
+    /// What a reader is told when the rows are not what was sealed.
+    fn damage(self) -> CatalogError {
+        CatalogError::Damaged(match self {
+            Self::Tables => "the declared tables are not what was declared",
+            Self::Budgets => "the budgets are not what was declared",
+            Self::Analysts => "the list of analysts is not what was written",
+            Self::Ledger => "the end of the ledger is missing",
+        })
+    }
+}
+
+/// A digest over a sequence of fields.
+///
+/// Every field is preceded by its length, so that no two different sequences have the same bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Fields(Sha256);
+
+impl Fields {
+    /// An empty sequence; `what` keeps digests of different things apart.
+    pub(crate) fn new(what: &str) -> Self {
+        let mut fields = Self(Sha256::new());
+        fields.bytes(what.as_bytes());
+        fields
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        // As 64 bits, so that a vault is read alike on every machine.
+        self.0.update(u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    pub(crate) fn integer(&mut self, value: i64) {
+        self.bytes(&value.to_be_bytes());
+    }
+
+    fn optional(&mut self, value: Option<i64>) {
+        match value {
+            Some(value) => self.integer(value),
+            None => self.bytes(&[]),
+        }
+    }
+
+    pub(crate) fn digest(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
+/// The stored seal of these rows.
+pub(crate) fn seal(connection: &Connection, kind: Kind) -> Result<[u8; 32], CatalogError> {
+    let mut statement = connection.prepare_cached("SELECT digest FROM seal WHERE kind = ?1")?;
+    statement.query_row([kind.name()], |row| row.get(0)).optional()?.ok_or_else(|| kind.damage())
+}
+
+/// Stores the seal of these rows.
+pub(crate) fn set_seal(
+    connection: &Connection,
+    kind: Kind,
+    digest: [u8; 32],
+) -> Result<(), CatalogError> {
+    connection
+        .prepare_cached("INSERT INTO seal (kind, digest) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET digest = excluded.digest")?
+        .execute(params![kind.name(), digest])?;
+    Ok(())
+}
+
+/// Checks rows that were read against their seal.
+pub(crate) fn check_seal(
+    connection: &Connection,
+    kind: Kind,
+    digest: [u8; 32],
+) -> Result<(), CatalogError> {
+    if seal(connection, kind)? == digest { Ok(()) } else { Err(kind.damage()) }
+}
+
+/// Writes the seals of a catalog without tables and budgets.
+pub(crate) fn initialise(connection: &Connection) -> Result<(), CatalogError> {
+    reseal_tables(connection)?;
+    reseal_budgets(connection)
+}
+
+/// Everything that is declared.
+///
+/// # Errors
+/// [`CatalogError::Damaged`] when rows differ from their seals or contradict themselves.
+pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
+    let rows = checked_table_rows(connection)?;
+    let mut tables = Vec::new();
+    for (name, body) in &rows {
+        let table: Table = serde_json::from_str(body).map_err(|_| Kind::Tables.damage())?;
+        if table.name != *name || table.check().is_err() {
+            return Err(Kind::Tables.damage());
+        }
+        tables.push(table);
+    }
+    Ok(Catalog::new(tables, accounts(connection)?.into_iter().map(|account| account.budget)))
+}
+
+/// The declared table of this name.
+pub(crate) fn table(connection: &Connection, name: &str) -> Result<Table, CatalogError> {
+    let catalog = load(connection)?;
+    let unknown = || CatalogError::UnknownTable { table: name.to_owned() };
+    catalog.table(name).cloned().ok_or_else(unknown)
+}
+
+/// Stores a new table.
+///
+/// # Errors
+/// [`CatalogError::DuplicateTable`] when the name is taken.
+pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
+    table.check()?;
+    if checked_table_rows(connection)?.contains_key(&table.name) {
+        return Err(CatalogError::DuplicateTable { table: table.name.clone() });
+    }
+    connection.execute(
+        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
+        params![table.name, body(table)?],
+    )?;
+    reseal_tables(connection)
+}
+
+/// Replaces the declaration of a table that exists.
+///
+/// # Errors
+/// [`CatalogError::UnknownTable`] when it does not.
+pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
+    table.check()?;
+    checked_table_rows(connection)?;
+    let changed = connection.execute(
+        "UPDATE declared_table SET body = ?2 WHERE name = ?1",
+        params![table.name, body(table)?],
+    )?;
+    if changed != 1 {
+        return Err(CatalogError::UnknownTable { table: table.name.clone() });
+    }
+    reseal_tables(connection)
+}
+
+/// Forgets the declaration of a table that has no budgets.
+///
+/// # Errors
+/// [`CatalogError::UnknownTable`] when there is none, [`CatalogError::HasBudgets`] while budgets name it.
+pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let budgets: Vec<String> = accounts(connection)?
+        .into_iter()
+        .filter(|account| account.budget.table == name)
+        .map(|account| account.budget.name)
+        .collect();
+    if !budgets.is_empty() {
+        return Err(CatalogError::HasBudgets { table: name.to_owned(), budgets });
+    }
+    if connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])? != 1 {
+        return Err(CatalogError::UnknownTable { table: name.to_owned() });
+    }
+    reseal_tables(connection)
+}
+
+/// A budget, the unit space it binds, and what has been spent of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) budget: Budget,
+    pub(crate) space: String,
+    floor: Spend,
+    pub(crate) spent: Spend,
+}
+
+/// All budgets, by name.
+///
+/// # Errors
+/// [`CatalogError::Damaged`] when they differ from their seal.
+pub(crate) fn accounts(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
+    let accounts = account_rows(connection)?;
+    check_seal(connection, Kind::Budgets, budgets_digest(&accounts))?;
+    Ok(accounts)
+}
+
+/// Stores a new budget of which `spent` has been spent already.
+///
+/// # Errors
+/// [`CatalogError::DuplicateBudget`] when the name is taken.
+pub(crate) fn insert_budget(
+    connection: &Connection,
+    budget: &Budget,
+    space: &str,
+    spent: Spend,
+) -> Result<(), CatalogError> {
+    budget.check()?;
+    if accounts(connection)?.iter().any(|account| account.budget.name == budget.name) {
+        return Err(CatalogError::DuplicateBudget { budget: budget.name.clone() });
+    }
+    let PerQuery { default, default_delta, max, max_delta } = budget.per_query;
+    connection.execute(
+        "INSERT INTO budget VALUES (:name, :table, :space, :limit_epsilon, :limit_delta,
+             :spent_epsilon, :spent_delta, :default, :default_delta, :max, :max_delta,
+             :spent_epsilon, :spent_delta)",
+        named_params! {
+            ":name": budget.name,
+            ":table": budget.table,
+            ":space": space,
+            ":limit_epsilon": budget.limit.nano_epsilon,
+            ":limit_delta": budget.limit.atto_delta,
+            ":default": default,
+            ":default_delta": default_delta,
+            ":max": max,
+            ":max_delta": max_delta,
+            ":spent_epsilon": spent.nano_epsilon,
+            ":spent_delta": spent.atto_delta,
+        },
+    )?;
+    reseal_budgets(connection)
+}
+
+/// Sets the limit of a budget; one below what is spent leaves nothing.
+///
+/// # Errors
+/// [`CatalogError::UnknownBudget`], or [`CatalogError::Amount`] when the limit is out of range.
+pub(crate) fn set_limit(
+    connection: &Connection,
+    budget: &str,
+    limit: Spend,
+) -> Result<(), CatalogError> {
+    check_limit(budget, limit)?;
+    accounts(connection)?;
+    let changed = connection.execute(
+        "UPDATE budget SET limit_epsilon = ?2, limit_delta = ?3, floor_epsilon = spent_epsilon,
+             floor_delta = spent_delta WHERE name = ?1",
+        params![budget, limit.nano_epsilon, limit.atto_delta],
+    )?;
+    if changed != 1 {
+        return Err(CatalogError::UnknownBudget { budget: budget.to_owned() });
+    }
+    reseal_budgets(connection)
+}
+
+/// Forgets a budget; the ledger remembers what was spent.
+///
+/// # Errors
+/// [`CatalogError::UnknownBudget`].
+pub(crate) fn delete_budget(connection: &Connection, budget: &str) -> Result<(), CatalogError> {
+    accounts(connection)?;
+    if connection.execute("DELETE FROM budget WHERE name = ?1", [budget])? != 1 {
+        return Err(CatalogError::UnknownBudget { budget: budget.to_owned() });
+    }
+    reseal_budgets(connection)
+}
+
+/// Sets what is spent of a budget. The caller is the ledger, which has compared it with the limit.
+///
+/// # Errors
+/// [`CatalogError::Store`] when it would fall or pass the cap: the file refuses by itself.
+pub(crate) fn set_spent(
+    connection: &Connection,
+    budget: &str,
+    spent: Spend,
+) -> Result<(), CatalogError> {
+    let changed = connection
+        .prepare_cached("UPDATE budget SET spent_epsilon = ?2, spent_delta = ?3 WHERE name = ?1")?
+        .execute(params![budget, spent.nano_epsilon, spent.atto_delta])?;
+    if changed == 1 { Ok(()) } else { Err(Kind::Budgets.damage()) }
+}
+
+fn body(table: &Table) -> Result<String, CatalogError> {
+    // A map with text keys and integers always has a JSON text; the error is for the type only.
+    serde_json::to_string(table).map_err(|_| Kind::Tables.damage())
+}
+
+fn table_rows(connection: &Connection) -> Result<BTreeMap<String, String>, CatalogError> {
+    let mut statement =
+        connection.prepare_cached("SELECT name, body FROM declared_table ORDER BY name")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The stored tables, checked: also before a write, for a new seal must not bless damaged rows.
+fn checked_table_rows(connection: &Connection) -> Result<BTreeMap<String, String>, CatalogError> {
+    let rows = table_rows(connection)?;
+    check_seal(connection, Kind::Tables, tables_digest(&rows))?;
+    Ok(rows)
+}
+
+fn tables_digest(rows: &BTreeMap<String, String>) -> [u8; 32] {
+    let mut fields = Fields::new("hushql tables 1");
+    for (name, body) in rows {
+        fields.text(name);
+        fields.text(body);
+    }
+    fields.digest()
+}
+
+fn reseal_tables(connection: &Connection) -> Result<(), CatalogError> {
+    set_seal(connection, Kind::Tables, tables_digest(&table_rows(connection)?))
+}
+
+fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT name, table_name, space, limit_epsilon, limit_delta, floor_epsilon, floor_delta,
+             default_epsilon, default_delta, max_epsilon, max_delta, spent_epsilon, spent_delta
+         FROM budget ORDER BY name",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok(Account {
+            budget: Budget {
+                name: row.get(0)?,
+                table: row.get(1)?,
+                limit: spend(row, 3)?,
+                per_query: PerQuery {
+                    default: row.get(7)?,
+                    default_delta: row.get(8)?,
+                    max: row.get(9)?,
+                    max_delta: row.get(10)?,
+                },
+            },
+            space: row.get(2)?,
+            floor: spend(row, 5)?,
+            spent: spend(row, 11)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The ε of this column and the δ of the next.
+fn spend(row: &Row<'_>, column: usize) -> Result<Spend, rusqlite::Error> {
+    Ok(Spend { nano_epsilon: row.get(column)?, atto_delta: row.get(column + 1)? })
+}
+
+/// Everything of a budget but what was spent, which the ledger proves.
+fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
+    let mut fields = Fields::new("hushql budgets 1");
+    for Account { budget, space, floor, spent: _ } in accounts {
+        let PerQuery { default, default_delta, max, max_delta } = budget.per_query;
+        fields.text(&budget.name);
+        fields.text(&budget.table);
+        fields.text(space);
+        for amount in [budget.limit, *floor] {
+            fields.integer(amount.nano_epsilon);
+            fields.integer(amount.atto_delta);
+        }
+        for amount in [default, default_delta, max, max_delta] {
+            fields.optional(amount);
+        }
+    }
+    fields.digest()
+}
+
+fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
+    set_seal(connection, Kind::Budgets, budgets_digest(&account_rows(connection)?))
+}

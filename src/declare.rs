@@ -1,0 +1,305 @@
+//! The owner's declarations: tables, units, domains, budgets, written into the vault.
+//!
+//! In: a [`Declaration`] from an owner's session. Out: one sentence. What the analysis relies on is checked
+//! against the column types here, and enforced again by every plan; MAX ROWS and UNIQUE of a file are also
+//! verified on the file itself, once, so that an owner hears at once that a declaration would drop rows.
+
+use std::str::FromStr;
+
+use arrow::datatypes::DataType;
+use datafusion::common::Column as PlanColumn;
+use datafusion::datasource::provider_as_source;
+use datafusion::functions_aggregate::expr_fn::{count, max};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, col, lit};
+use datafusion::physical_plan::collect;
+
+use crate::analysis::enforced;
+use crate::bind::{BindError, nearest};
+use crate::catalog::{
+    Budget, CatalogError, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit,
+};
+use crate::dialect::{Declaration, DomainClause, LimitClause, Literal, PerQueryClause, UnitClause};
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::exec::files;
+use crate::privacy::{Delta, Epsilon, Loss, Spend};
+use crate::show::known;
+
+/// Carries out a declaration.
+pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
+    match declaration {
+        Declaration::CreateTable { name, columns, format, location, options } => {
+            let table = files::declared(name, columns, file_format(format)?, location, options)?;
+            let shown = table.columns.len();
+            inner.vault.create_table(&table)?;
+            Ok(format!(
+                "table {name} has {shown} columns; it is undeclared until SET PRIVACY UNIT or SET PUBLIC"
+            ))
+        }
+        Declaration::SetUnit { table, unit: UnitClause::Column { column, unique, max_rows } } => {
+            let catalog = inner.vault.catalog()?;
+            let known = known(&catalog, table)?;
+            unit_column(known, column)?;
+            let rows = if *unique { Some(1) } else { *max_rows };
+            let fingerprint = match (rows, &known.source) {
+                (Some(rows), Source::File { location, .. }) => {
+                    verify(inner, known, column, rows).await?;
+                    Some(files::fingerprint(location)?)
+                }
+                (None, _) | (_, Source::Registered) => None,
+            };
+            let unit =
+                Unit::Column { column: column.clone(), max_rows: *max_rows, unique: *unique };
+            alter(inner, table, |entry| {
+                entry.privacy = Privacy::Private(unit);
+                if let Source::File { fingerprint: slot, .. } = &mut entry.source {
+                    *slot = fingerprint;
+                }
+                Ok(())
+            })?;
+            Ok(format!("table {table} is private; its unit is {column}"))
+        }
+        other => in_memory(inner, other),
+    }
+}
+
+/// The declarations that read no file.
+pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
+    match declaration {
+        Declaration::CreateTable { .. } => Err(Error::Internal),
+        Declaration::DropTable { name } => {
+            inner.vault.drop_table(name)?;
+            Ok(format!("table {name} is forgotten; what was charged for it is not"))
+        }
+        Declaration::SetUnit { table, unit } => {
+            let unit = match unit {
+                UnitClause::Row => Unit::Row,
+                UnitClause::Column { column, unique, max_rows } => {
+                    let catalog = inner.vault.catalog()?;
+                    unit_column(known(&catalog, table)?, column)?;
+                    Unit::Column { column: column.clone(), max_rows: *max_rows, unique: *unique }
+                }
+            };
+            let shown = unit.column().unwrap_or("the row").to_owned();
+            alter(inner, table, |entry| {
+                entry.privacy = Privacy::Private(unit);
+                Ok(())
+            })?;
+            Ok(format!("table {table} is private; its unit is {shown}"))
+        }
+        Declaration::SetPublic { table } => {
+            alter(inner, table, |entry| {
+                entry.privacy = Privacy::Public;
+                Ok(())
+            })?;
+            Ok(format!("table {table} is public: its rows may be shown to anyone"))
+        }
+        Declaration::DropUnit { table } => {
+            alter(inner, table, |entry| {
+                entry.privacy = Privacy::Undeclared;
+                Ok(())
+            })?;
+            Ok(format!("table {table} is undeclared: every query on it is refused"))
+        }
+        Declaration::SetDomain { table, column, domain } => {
+            set_domain(inner, table, column, domain)
+        }
+        Declaration::DropDomain { table, column } => {
+            alter(inner, table, |entry| {
+                if let Some(column) = entry.column_mut(column) {
+                    column.domain = None;
+                }
+                Ok(())
+            })?;
+            Ok(format!("column {table}.{column} has no domain"))
+        }
+        Declaration::CreateBudget { name, table, limit, per_query } => {
+            let budget = Budget {
+                name: name.clone(),
+                table: table.clone(),
+                limit: spend(limit)?,
+                per_query: amounts(per_query)?,
+            };
+            let state = inner.vault.create_budget(&budget)?;
+            Ok(format!("budget {name} for {table}: {} left", state.left))
+        }
+        Declaration::AlterBudget { name, limit } => {
+            inner.vault.set_budget_limit(name, spend(limit)?)?;
+            Ok(format!("budget {name}: {} left", inner.vault.budget(name)?.left))
+        }
+        Declaration::DropBudget { name } => {
+            inner.vault.drop_budget(name)?;
+            Ok(format!("budget {name} is dropped; what was spent stays spent"))
+        }
+    }
+}
+
+fn alter(
+    inner: &Inner,
+    table: &str,
+    change: impl FnOnce(&mut Table) -> Result<(), CatalogError>,
+) -> Result<(), Error> {
+    known(&*inner.vault.catalog()?, table)?;
+    Ok(inner.vault.alter_table(table, change)?)
+}
+
+fn file_format(name: &str) -> Result<FileFormat, Error> {
+    match name {
+        "CSV" => Ok(FileFormat::Csv),
+        "PARQUET" => Ok(FileFormat::Parquet),
+        "JSON" | "NDJSON" => Ok(FileFormat::Json),
+        "ARROW" => Ok(FileFormat::Arrow),
+        other => Err(Error::catalog(format!("files are CSV, PARQUET, JSON or ARROW, not {other}"))),
+    }
+}
+
+fn column_of<'a>(table: &'a Table, column: &str) -> Result<&'a crate::catalog::Column, Error> {
+    table.column(column).ok_or_else(|| {
+        let suggestion = nearest(column, table.columns.iter().map(|c| c.name.as_str()));
+        BindError::UnknownColumn { name: format!("{}.{column}", table.name), suggestion }.into()
+    })
+}
+
+/// The Arrow type of a catalog column.
+pub(crate) fn data_type(column: &crate::catalog::Column) -> Result<DataType, Error> {
+    DataType::from_str(&column.data_type)
+        .map_err(|e| Error::catalog_from(format!("column {} has an unknown type", column.name), e))
+}
+
+/// Units are compared and hashed as they are: no floats, no booleans, no domain.
+fn unit_column(table: &Table, column: &str) -> Result<(), Error> {
+    let found = column_of(table, column)?;
+    let data_type = data_type(found)?;
+    let allowed = data_type.is_integer()
+        || matches!(
+            data_type,
+            DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
+                | DataType::Date32
+                | DataType::Decimal128(..)
+        );
+    if !allowed {
+        return Err(Error::catalog(format!(
+            "a unit is named by an integer, string, date or decimal, not by {column} of type {data_type}"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks on the file that no unit has more rows than declared.
+async fn verify(inner: &Inner, table: &Table, column: &str, rows: u64) -> Result<(), Error> {
+    let failed = |e| Error::catalog_from(format!("the file of {} cannot be read", table.name), e);
+    let provider = files::provider(table)?;
+    let unit = Expr::Column(PlanColumn::new(Some("t"), column));
+    let plan = LogicalPlanBuilder::scan("t", provider_as_source(provider), None)
+        .and_then(|scan| scan.filter(unit.clone().is_not_null()))
+        .and_then(|scan| scan.aggregate(vec![unit], vec![count(lit(1)).alias("rows")]))
+        .and_then(|groups| {
+            groups.aggregate(Vec::<Expr>::new(), vec![max(col("rows")).alias("most")])
+        })
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(failed)?;
+    let plan = inner.state.create_physical_plan(&plan).await.map_err(failed)?;
+    let batches = collect(plan, inner.state.task_ctx()).await.map_err(failed)?;
+    let most = batches.iter().find(|b| b.num_rows() > 0).and_then(|b| {
+        use arrow::array::AsArray;
+        let most = b.column(0).as_primitive_opt::<arrow::datatypes::Int64Type>()?;
+        most.iter().next().flatten()
+    });
+    match most.map(u64::try_from) {
+        Some(Ok(most)) if most > rows => Err(Error::catalog(format!(
+            "a unit of {} has more than {rows} rows; declare a larger MAX ROWS, or none and bound each query with rows=m",
+            table.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn set_domain(
+    inner: &Inner,
+    table: &str,
+    column: &str,
+    clause: &DomainClause,
+) -> Result<String, Error> {
+    let catalog = inner.vault.catalog()?;
+    let found = column_of(known(&catalog, table)?, column)?;
+    let data_type = data_type(found)?;
+    let domain = match clause {
+        DomainClause::In(values) => {
+            for value in values {
+                kind_fits(value, &data_type)?;
+            }
+            Domain::In(values.iter().map(Literal::text).collect())
+        }
+        DomainClause::Between { lo, hi, step } => {
+            let text = |literal: &Literal| {
+                kind_fits(literal, &data_type)?;
+                literal.text().ok_or_else(|| Error::catalog("NULL is no bound"))
+            };
+            let step = match step {
+                Some(Literal::Number(step)) => Some(step.clone()),
+                Some(other) => {
+                    return Err(Error::catalog(format!("STEP is a number, not {other}")));
+                }
+                None => None,
+            };
+            Domain::Between { lo: text(lo)?, hi: text(hi)?, step }
+        }
+    };
+    enforced(col(column), &data_type, Some(&domain))?;
+    alter(inner, table, |entry| {
+        if let Some(column) = entry.column_mut(column) {
+            column.domain = Some(domain);
+        }
+        Ok(())
+    })?;
+    Ok(format!("column {table}.{column} has a domain"))
+}
+
+/// Numbers for numbers, quoted text for the rest: '5' for an integer column is a slip worth hearing about.
+fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
+    let fits = match literal {
+        Literal::Null => true,
+        Literal::Number(_) => data_type.is_numeric(),
+        Literal::Boolean(_) => *data_type == DataType::Boolean,
+        Literal::Text(_) => !data_type.is_numeric() && *data_type != DataType::Boolean,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(Error::catalog(format!("{literal} is not a value of type {data_type}")))
+    }
+}
+
+fn spend(limit: &LimitClause) -> Result<Spend, Error> {
+    // A limit is rounded down: the owner never allows more than was written.
+    let loss = match &limit.delta {
+        Some(delta) => Loss::approximate(&limit.epsilon, delta),
+        None => Loss::pure(&limit.epsilon),
+    };
+    let up = Spend::round_up(&loss)?;
+    let down = |units: i64, exact: bool| if exact { units } else { units.saturating_sub(1) };
+    Ok(Spend {
+        nano_epsilon: down(up.nano_epsilon, up.epsilon() == *loss.epsilon()),
+        atto_delta: down(up.atto_delta, up.delta() == *loss.delta()),
+    })
+}
+
+fn amounts(clause: &PerQueryClause) -> Result<PerQuery, Error> {
+    let epsilon = |value: &Option<Epsilon>| -> Result<Option<i64>, Error> {
+        let spend = value.as_ref().map(|e| Spend::round_up(&Loss::pure(e))).transpose()?;
+        Ok(spend.map(|s| s.nano_epsilon))
+    };
+    let delta = |value: &Option<Delta>| -> Result<Option<i64>, Error> {
+        let unit: Epsilon = "1".parse()?;
+        let loss = |d: &Delta| Spend::round_up(&Loss::approximate(&unit, d));
+        Ok(value.as_ref().map(loss).transpose()?.map(|s| s.atto_delta))
+    };
+    Ok(PerQuery {
+        default: epsilon(&clause.default)?,
+        default_delta: delta(&clause.default_delta)?,
+        max: epsilon(&clause.max)?,
+        max_delta: delta(&clause.max_delta)?,
+    })
+}

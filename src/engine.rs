@@ -1,0 +1,468 @@
+//! THE LINE: an [`Engine`] holds a vault and tables, a [`Session`] asks.
+//!
+//! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse, bind,
+//! analyze, choose, prepare, charge, run, answer; each stage takes what only the stage before can make.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+//! let engine = hushql::Engine::demo()?;
+//! let session = engine.analyst("lab")?;
+//! let answer = session.query("SELECT LAPLACE(eps=1) COUNT(*) FROM adult").await?;
+//! assert_eq!(answer.receipt().map(|r| r.spent.to_string()), Some("ε = 1".to_owned()));
+//! # Ok(()) }
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::execution::SessionState;
+
+use crate::analysis::{Analysis, analyze};
+use crate::answer::{Answer, Receipt};
+use crate::bind::{Bound, Sources, bind};
+use crate::catalog::{Catalog, Column, Privacy, Source, Table};
+use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
+use crate::error::Error;
+use crate::exec::{self, PrivateTable, files, session_state};
+use crate::explain::{Explanation, ledger_texts};
+use crate::ledger::{BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, plan_hash};
+use crate::privacy::{Loss, Spend};
+use crate::refusal::{Reason, Refusal};
+use crate::release::{Release, choose};
+use crate::{declare, show};
+
+/// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) vault: Vault,
+    pub(crate) registered: RwLock<HashMap<String, Arc<dyn TableProvider>>>,
+    pub(crate) state: SessionState,
+}
+
+impl Engine {
+    fn new(vault: Vault) -> Self {
+        let registered = RwLock::new(HashMap::new());
+        Self { inner: Arc::new(Inner { vault, registered, state: session_state() }) }
+    }
+
+    /// Makes a new vault file and opens it.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the file exists or cannot be written.
+    pub fn init(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Ok(Self::new(Vault::init(path)?))
+    }
+
+    /// Opens an existing vault file; never makes one, so that deleting it does not reset a budget.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when it is missing, locked, corrupt or not writable.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Ok(Self::new(Vault::open(path)?))
+    }
+
+    /// An engine whose vault lives in memory and ends with it.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when SQLite cannot start.
+    pub fn in_memory() -> Result<Self, Error> {
+        Ok(Self::new(Vault::in_memory()?))
+    }
+
+    /// An engine in memory with the built-in tables `adult`, `bids` and `orders`, declared and budgeted.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the built-in tables contradict their declarations; never in a tested build.
+    pub fn demo() -> Result<Self, Error> {
+        let engine = Self::in_memory()?;
+        for (name, batch) in crate::demo::tables().map_err(|_| Error::Internal)? {
+            engine.register_batch(name, batch)?;
+        }
+        for statement in split(crate::demo::DECLARATIONS)? {
+            let Statement::Declare(declaration) = parse(&statement)? else {
+                return Err(Error::Internal);
+            };
+            // Registered tables are enforced, not verified, so nothing is read here.
+            declare::in_memory(&engine.inner, &declaration)?;
+        }
+        Ok(engine)
+    }
+
+    /// Registers a batch as a table. A new table is undeclared: every query on it is refused until the owner
+    /// says whether it is private or public.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when the vault knows this table with other columns.
+    pub fn register_batch(&self, name: &str, batch: RecordBatch) -> Result<(), Error> {
+        let failed = |e| Error::catalog_from(format!("`{name}` cannot be registered"), e);
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).map_err(failed)?;
+        self.register_table(name, Arc::new(table))
+    }
+
+    /// Registers any DataFusion table provider, as [`Engine::register_batch`] does a batch.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when the vault knows this table with other columns.
+    pub fn register_table(
+        &self,
+        name: &str,
+        provider: Arc<dyn TableProvider>,
+    ) -> Result<(), Error> {
+        let columns = columns_of(&provider.schema());
+        let catalog = self.inner.vault.catalog()?;
+        match catalog.table(name) {
+            None => {
+                let table = Table {
+                    name: name.to_owned(),
+                    source: Source::Registered,
+                    privacy: Privacy::Undeclared,
+                    columns,
+                };
+                self.inner.vault.create_table(&table)?;
+            }
+            Some(known) => {
+                let same = known.source == Source::Registered
+                    && known.columns.len() == columns.len()
+                    && known
+                        .columns
+                        .iter()
+                        .zip(&columns)
+                        .all(|(a, b)| a.name == b.name && a.data_type == b.data_type);
+                if !same {
+                    return Err(Error::catalog(format!(
+                        "the vault knows `{name}` with other columns; DROP TABLE {name} first"
+                    )));
+                }
+            }
+        }
+        let mut registered = self.inner.registered.write().unwrap_or_else(PoisonError::into_inner);
+        registered.insert(name.to_owned(), provider);
+        Ok(())
+    }
+
+    /// The owner's session: declares tables, units, domains and budgets. Its queries are charged like
+    /// anyone's.
+    pub fn owner(&self) -> Session {
+        Session { engine: self.clone(), analyst: OWNER.to_owned() }
+    }
+
+    /// An analyst's session.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] for a name that is not 1 to 64 letters, digits, `_` and `-`, or is the owner's.
+    pub fn analyst(&self, name: &str) -> Result<Session, Error> {
+        self.inner.vault.ensure_analyst(name)?;
+        Ok(Session { engine: self.clone(), analyst: name.to_owned() })
+    }
+}
+
+/// The columns of a schema, as the catalog keeps them.
+pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
+    schema
+        .fields()
+        .iter()
+        .map(|field| Column {
+            name: field.name().clone(),
+            data_type: field.data_type().to_string(),
+            nullable: field.is_nullable(),
+            domain: None,
+        })
+        .collect()
+}
+
+/// What a statement gave.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Output {
+    /// Rows.
+    Answer(Answer),
+    /// An explanation, as text.
+    Explanation(Explanation),
+    /// An explanation, to be written as JSON.
+    ExplanationJson(Explanation),
+    /// One sentence about what was done.
+    Done(String),
+}
+
+/// One analyst's, or the owner's, conversation with an engine.
+#[derive(Debug, Clone)]
+pub struct Session {
+    engine: Engine,
+    analyst: String,
+}
+
+impl Session {
+    /// Whether this is the owner's session.
+    pub fn is_owner(&self) -> bool {
+        self.analyst == OWNER
+    }
+
+    /// Answers a query: SELECT, with or without releases.
+    ///
+    /// # Errors
+    /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
+    pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
+        match parse(sql)? {
+            Statement::Query(query) => self.answer(query).await,
+            _ => Err(Refusal::new(
+                Reason::Statement,
+                "",
+                "this is no query",
+                "SELECT …, or run it as a statement",
+            )
+            .into()),
+        }
+    }
+
+    /// Runs any one statement.
+    ///
+    /// # Errors
+    /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
+    pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
+        match parse(statement)? {
+            Statement::Query(query) => self.answer(query).await.map(Output::Answer),
+            Statement::ExplainPrivacy { query, format } => {
+                let explanation = self.explained(query)?;
+                Ok(match format {
+                    ExplainFormat::Text => Output::Explanation(explanation),
+                    ExplainFormat::Json => Output::ExplanationJson(explanation),
+                })
+            }
+            Statement::Explain(query) => self.plan_of_public(query).await.map(Output::Answer),
+            Statement::Show(show) => {
+                show::show(&self.engine.inner.vault, &show).map(Output::Answer)
+            }
+            Statement::Declare(declaration) if self.is_owner() => {
+                declare::declare(&self.engine.inner, &declaration).await.map(Output::Done)
+            }
+            Statement::Declare(_) => Err(Refusal::new(
+                Reason::Statement,
+                "a declaration",
+                "only the owner's session declares tables, units, domains and budgets",
+                "hushql VAULT --owner",
+            )
+            .into()),
+        }
+    }
+
+    /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing, costs nothing.
+    ///
+    /// # Errors
+    /// [`Error`] for a text that is no query; a refused query is explained.
+    pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
+        match parse(query) {
+            Ok(Statement::Query(query)) => self.explained(query),
+            Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
+            Err(crate::dialect::DialectError::Refused(r)) => Ok(Explanation::of_refusal(&r)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What a statement would cost; zero for what is free.
+    ///
+    /// # Errors
+    /// [`Error`], as [`Session::execute`] would give before reading anything.
+    pub fn cost(&self, statement: &str) -> Result<Spend, Error> {
+        match parse(statement)? {
+            Statement::Query(query) => {
+                let planned = self.plan(query)?;
+                Ok(self.request(&planned.release)?.map_or(Spend::default(), |(_, spend)| spend))
+            }
+            _ => Ok(Spend::default()),
+        }
+    }
+
+    /// The budgets, with what is spent and left.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn budgets(&self) -> Result<Vec<BudgetState>, Error> {
+        Ok(self.engine.inner.vault.budgets()?)
+    }
+
+    /// The tables and their columns, by name.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
+        let catalog = self.engine.inner.vault.catalog()?;
+        Ok(catalog
+            .tables()
+            .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()))
+            .collect())
+    }
+
+    /// The life of a query, from its statement to its answer.
+    async fn answer(&self, query: QueryStatement) -> Result<Answer, Error> {
+        let state = &self.engine.inner.state;
+        let planned = self.plan(query)?;
+        let request = self.request(&planned.release)?;
+        if let Some((request, _)) = &request {
+            self.engine.inner.vault.quote(request)?;
+        }
+        self.check_files(&planned)?;
+        let prepared = exec::prepare(&planned.release, state).await.map_err(|_| Error::Internal)?;
+        let charge = match &request {
+            Some((request, _)) => Some(self.engine.inner.vault.charge(request)?),
+            None => None,
+        };
+        let (rows, charge) =
+            exec::run(prepared, charge, state).await.map_err(|_| Error::Execution)?;
+        let receipt =
+            charge.map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
+        Ok(Answer::new(rows, &planned.release, receipt))
+    }
+
+    /// Stages 2 to 4.
+    fn plan(&self, query: QueryStatement) -> Result<Planned, Error> {
+        let catalog = self.engine.inner.vault.catalog()?;
+        let sources = self.sources(&query, &catalog)?;
+        let bound: Bound = bind(query, &sources)?;
+        let analysis: Analysis = analyze(bound, &catalog)?;
+        let release: Release = choose(analysis, &catalog)?;
+        Ok(Planned { release, catalog })
+    }
+
+    /// The tables that a query may name, as plan sources; private ones are marked.
+    fn sources(&self, query: &QueryStatement, catalog: &Catalog) -> Result<Sources, Error> {
+        let mut sources: Sources = BTreeMap::new();
+        let registered =
+            self.engine.inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+        for table in catalog.tables() {
+            let provider = match &table.source {
+                Source::Registered => registered.get(&table.name).cloned(),
+                Source::File { .. } => files::provider(table).ok(),
+            };
+            let Some(provider) = provider else { continue };
+            let provider: Arc<dyn TableProvider> = if table.is_public() {
+                provider
+            } else {
+                Arc::new(PrivateTable::new(&table.name, provider))
+            };
+            sources.insert(table.name.clone(), provider_as_source(provider));
+        }
+        if show::names_ledger(&query.tree) {
+            let batch = show::ledger(&self.engine.inner.vault)?;
+            let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
+                .map_err(|_| Error::Internal)?;
+            sources.insert(show::LEDGER.to_owned(), provider_as_source(Arc::new(table)));
+        }
+        show::refuse_system_tables(&query.tree)?;
+        Ok(sources)
+    }
+
+    /// What a release asks of the ledger; `None` for a query that releases nothing.
+    fn request(&self, release: &Release) -> Result<Option<(ChargeRequest, Spend)>, Error> {
+        let catalog = self.engine.inner.vault.catalog()?;
+        let mut entries = Vec::new();
+        let mut spaces: Vec<String> = Vec::new();
+        let mut spend = Spend::default();
+        for (i, part) in release.analysis().parts().iter().enumerate() {
+            let space = catalog.table(part.table()).and_then(Table::space);
+            let space = space.ok_or(Error::Internal)?.to_owned();
+            if !spaces.contains(&space) {
+                spaces.push(space);
+            }
+            for (measure, mechanized) in part.measures().iter().zip(release.mechanisms(i)) {
+                let (mechanism, parameters, sensitivity) = ledger_texts(measure, mechanized);
+                let loss: Loss = mechanized.loss.clone();
+                let one = Spend::round_up(&loss)?;
+                spend.nano_epsilon = spend.nano_epsilon.saturating_add(one.nano_epsilon);
+                spend.atto_delta = spend.atto_delta.saturating_add(one.atto_delta);
+                entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
+            }
+        }
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let plan = release.analysis().remainder().display_indent().to_string();
+        let steps = release.analysis().steps().join("\n");
+        let plan_hash = plan_hash(&format!("{plan}\n{steps}"));
+        let analyst = self.analyst.clone();
+        Ok(Some((ChargeRequest { analyst, plan_hash, entries, spaces }, spend)))
+    }
+
+    /// A file that is no longer the declared one is refused before anything is charged.
+    fn check_files(&self, planned: &Planned) -> Result<(), Error> {
+        for part in planned.release.analysis().parts() {
+            if let Some(table) = planned.catalog.table(part.table()) {
+                files::check(table)?;
+            }
+        }
+        for table in public_tables(planned.release.analysis(), &planned.catalog) {
+            files::check(table)?;
+        }
+        Ok(())
+    }
+
+    fn explained(&self, query: QueryStatement) -> Result<Explanation, Error> {
+        let planned = match self.plan(query) {
+            Ok(planned) => planned,
+            Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
+            Err(error) => return Err(error),
+        };
+        let Some((request, spend)) = self.request(&planned.release)? else {
+            return Ok(Explanation::of(&planned.release, Spend::default(), &[]));
+        };
+        match self.engine.inner.vault.quote(&request).map_err(Error::from) {
+            Ok(quotes) => Ok(Explanation::of(&planned.release, spend, &quotes)),
+            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// DataFusion's plan of a query over public tables.
+    async fn plan_of_public(&self, query: QueryStatement) -> Result<Answer, Error> {
+        let planned = self.plan(query)?;
+        if !planned.release.analysis().parts().is_empty() || !self.is_owner() {
+            return Err(Refusal::new(
+                Reason::Statement,
+                "EXPLAIN",
+                "the plain plan is shown to owners, of public tables only",
+                "EXPLAIN PRIVACY SELECT …",
+            )
+            .into());
+        }
+        let plan = planned.release.analysis().remainder();
+        let plan = self.engine.inner.state.optimize(plan).map_err(|_| Error::Internal)?;
+        show::lines("plan", plan.display_indent().to_string().lines())
+    }
+}
+
+struct Planned {
+    release: Release,
+    catalog: Arc<Catalog>,
+}
+
+/// The public tables that the remainder reads.
+fn public_tables<'a>(
+    analysis: &'a Analysis,
+    catalog: &'a Catalog,
+) -> impl Iterator<Item = &'a Table> {
+    let mut names = Vec::new();
+    let _ = analysis.remainder().apply_with_subqueries(|node| {
+        if let datafusion::logical_expr::LogicalPlan::TableScan(scan) = node {
+            names.push(scan.table_name.table().to_owned());
+        }
+        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+    });
+    names.into_iter().filter_map(|name| catalog.table(&name))
+}
+
+/// Splits a script into its statements; positions in their errors are those of the script.
+///
+/// # Errors
+/// [`Error::Syntax`] when a quotation or comment never ends.
+pub fn split_statements(script: &str) -> Result<Vec<String>, Error> {
+    Ok(split(script)?)
+}

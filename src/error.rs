@@ -1,0 +1,168 @@
+//! What can go wrong, by what the reader should do about it, and what of it an analyst may see.
+//!
+//! Everything up to the charge depends on the query, the catalog and the budget alone, and says what it
+//! knows. What fails after it gives one constant sentence: which of two databases made it fail is not told.
+
+use crate::analysis::DomainError;
+use crate::bind::BindError;
+use crate::catalog::CatalogError;
+use crate::dialect::DialectError;
+use crate::ledger::VaultError;
+use crate::privacy::ParameterError;
+use crate::refusal::Refusal;
+
+/// Why a statement has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text does not parse: correct it at the position.
+    #[error("syntax error{}: {message}", place(.position))]
+    Syntax {
+        /// What was expected.
+        message: String,
+        /// Line and column, from 1, where it is known.
+        position: Option<(u64, u64)>,
+    },
+    /// A name or type is wrong: correct the query.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The engine will not answer this: write what the refusal says.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The budget does not allow it: ask for less, or ask the owner.
+    #[error("{0}")]
+    Budget(#[source] VaultError),
+    /// A declaration contradicts the catalog or a data file: correct it.
+    #[error("{message}")]
+    Catalog {
+        /// What is wrong.
+        message: String,
+        /// What the catalog, file or type said, where one did.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// The vault cannot be read or written: nothing is answered without it.
+    #[error("{0}")]
+    Ledger(#[source] VaultError),
+    /// The query failed while it ran. The charge stands.
+    #[error("the query failed while it ran; what was charged stays charged")]
+    Execution,
+    /// The engine's own checks failed: a bug, and nothing was answered.
+    #[error("the engine's own checks failed, and nothing was answered; please report the query")]
+    Internal,
+}
+
+fn place(position: &Option<(u64, u64)>) -> String {
+    position.map_or(String::new(), |(line, column)| format!(" at line {line}, column {column}"))
+}
+
+impl Error {
+    pub(crate) fn catalog(message: impl Into<String>) -> Self {
+        Self::Catalog { message: message.into(), source: None }
+    }
+
+    pub(crate) fn catalog_from(
+        message: impl Into<String>,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        Self::Catalog { message: message.into(), source: Some(Box::new(source)) }
+    }
+
+    /// The kind of error in one word: `syntax`, `bind`, `refused`, `budget`, `catalog`, `ledger`,
+    /// `execution` or `internal`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Syntax { .. } => "syntax",
+            Self::Bind(_) => "bind",
+            Self::Refused(_) => "refused",
+            Self::Budget(_) => "budget",
+            Self::Catalog { .. } => "catalog",
+            Self::Ledger(_) => "ledger",
+            Self::Execution => "execution",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The stable code of a refusal, such as `HQ007`.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.code()),
+            _ => None,
+        }
+    }
+
+    /// What is wrong, without code and hint.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Refused(refusal) => refusal.message().to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    /// What to write instead, where the engine knows.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.hint().to_owned()).filter(|h| !h.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// The exit status of a command that ends with this error: 3 refused, 4 budget exhausted, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Refused(_) => 3,
+            Self::Budget(_) => 4,
+            Self::Syntax { .. }
+            | Self::Bind(_)
+            | Self::Catalog { .. }
+            | Self::Ledger(_)
+            | Self::Execution
+            | Self::Internal => 1,
+        }
+    }
+}
+
+impl From<DialectError> for Error {
+    fn from(error: DialectError) -> Self {
+        match error {
+            DialectError::Syntax { message, position } => Self::Syntax { message, position },
+            DialectError::Refused(refusal) => Self::Refused(refusal),
+        }
+    }
+}
+
+impl From<VaultError> for Error {
+    fn from(error: VaultError) -> Self {
+        match error {
+            VaultError::Catalog(error) => error.into(),
+            error if error.is_budget() => Self::Budget(error),
+            VaultError::NoBudget { table } => Self::Refused(Refusal::new(
+                crate::refusal::Reason::NoBudget,
+                &table,
+                format!("{table} has no privacy budget, so nothing may be spent on it"),
+                format!(
+                    "CREATE PRIVACY BUDGET name FOR {table} LIMIT (epsilon=10), in an owner's session"
+                ),
+            )),
+            error => Self::Ledger(error),
+        }
+    }
+}
+
+impl From<CatalogError> for Error {
+    fn from(error: CatalogError) -> Self {
+        Self::catalog_from(error.to_string(), error)
+    }
+}
+
+impl From<DomainError> for Error {
+    fn from(error: DomainError) -> Self {
+        Self::catalog_from(error.to_string(), error)
+    }
+}
+
+impl From<ParameterError> for Error {
+    fn from(error: ParameterError) -> Self {
+        Self::catalog_from(error.to_string(), error)
+    }
+}

@@ -1,0 +1,360 @@
+//! Data files as tables: what an owner declares, opened when a query is paid for.
+//!
+//! In: a declared file. Out: a [`TableProvider`] with the declared columns. CSV and JSON are read leniently:
+//! a cell that does not parse is NULL and a malformed line is a row of NULLs, so that no one person's row can
+//! make a query fail. The columns are fixed when the table is created.
+
+mod lenient;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use sha2::{Digest, Sha256};
+use sqlparser::ast as sql;
+
+use lenient::{LenientFile, Shape};
+
+use crate::catalog::{Column, FileFormat, Fingerprint, Privacy, Source, Table};
+use crate::error::Error;
+use crate::refusal::{Reason, Refusal};
+
+/// How many rows the types of a CSV or JSON file are inferred from.
+const INFERRED_ROWS: usize = 10_000;
+
+/// A file declared as a table; its columns are read now and fixed.
+///
+/// # Errors
+/// [`Error::Catalog`] when the file is missing, empty or not of its format.
+pub(crate) fn declared(
+    name: &str,
+    columns: &[(String, sql::DataType)],
+    format: FileFormat,
+    location: &str,
+    options: &[(String, String)],
+) -> Result<Table, Error> {
+    let path = absolute(location)?;
+    let mut known = BTreeMap::new();
+    for (key, value) in options {
+        let key = key.trim_start_matches("format.");
+        match (format, key) {
+            (FileFormat::Csv, "has_header" | "delimiter") => {}
+            _ => return Err(Error::catalog(format!("{format} files take no option `{key}`"))),
+        }
+        known.insert(key.to_owned(), value.clone());
+    }
+    let shape = shape(format, &known)?;
+    let inferred = schema_of(&path, format, &shape)?;
+    let columns = if columns.is_empty() {
+        crate::engine::columns_of(&inferred)
+    } else {
+        given(columns, &inferred, format)?
+    };
+    Ok(Table {
+        name: name.to_owned(),
+        source: Source::File {
+            format,
+            location: path.to_string_lossy().into_owned(),
+            options: known,
+            fingerprint: None,
+        },
+        privacy: Privacy::Undeclared,
+        columns,
+    })
+}
+
+fn absolute(location: &str) -> Result<PathBuf, Error> {
+    let cannot = |e| Error::catalog_from(format!("there is no readable file `{location}`"), e);
+    let path = fs::canonicalize(location).map_err(cannot)?;
+    let metadata = fs::metadata(&path).map_err(cannot)?;
+    if !metadata.is_file() {
+        return Err(Error::catalog(format!("`{location}` is not a file")));
+    }
+    if metadata.len() == 0 {
+        return Err(Error::catalog(format!("the file `{location}` is empty")));
+    }
+    Ok(path)
+}
+
+fn shape(format: FileFormat, options: &BTreeMap<String, String>) -> Result<Shape, Error> {
+    let header = match options.get("has_header").map(|v| v.to_lowercase()) {
+        None => true,
+        Some(value) if value == "true" => true,
+        Some(value) if value == "false" => false,
+        Some(value) => {
+            return Err(Error::catalog(format!("has_header is true or false, not {value}")));
+        }
+    };
+    let delimiter = match options.get("delimiter").map(String::as_bytes) {
+        None => b',',
+        Some([byte]) => *byte,
+        Some(_) => return Err(Error::catalog("the delimiter of a CSV file is one character")),
+    };
+    Ok(match format {
+        FileFormat::Json => Shape::Json,
+        FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
+            Shape::Csv { header, delimiter }
+        }
+    })
+}
+
+/// The columns of a file, from its footer or its first rows.
+fn schema_of(path: &Path, format: FileFormat, shape: &Shape) -> Result<SchemaRef, Error> {
+    let shown = path.display();
+    let wrong = |e: arrow::error::ArrowError| {
+        Error::catalog_from(format!("`{shown}` is not a {format} file"), e)
+    };
+    let open = || {
+        File::open(path).map_err(|e| Error::catalog_from(format!("`{shown}` cannot be read"), e))
+    };
+    let schema = match (format, shape) {
+        (FileFormat::Parquet, _) => {
+            let reader = ParquetRecordBatchReaderBuilder::try_new(open()?)
+                .map_err(|e| Error::catalog_from(format!("`{shown}` is not a {format} file"), e))?;
+            Arc::clone(reader.schema())
+        }
+        (FileFormat::Arrow, _) => {
+            let reader = arrow::ipc::reader::FileReader::try_new(open()?, None).map_err(wrong)?;
+            reader.schema()
+        }
+        (FileFormat::Csv, Shape::Csv { header, delimiter }) => {
+            let format = arrow::csv::reader::Format::default()
+                .with_header(*header)
+                .with_delimiter(*delimiter)
+                .with_truncated_rows(true);
+            let (schema, _) =
+                format.infer_schema(BufReader::new(open()?), Some(INFERRED_ROWS)).map_err(wrong)?;
+            Arc::new(schema)
+        }
+        (FileFormat::Json, _) | (FileFormat::Csv, Shape::Json) => {
+            let reader = BufReader::new(open()?);
+            let (schema, _) = arrow::json::reader::infer_json_schema(reader, Some(INFERRED_ROWS))
+                .map_err(wrong)?;
+            Arc::new(schema)
+        }
+    };
+    if schema.fields().is_empty() {
+        return Err(Error::catalog(format!("`{shown}` has no columns")));
+    }
+    if schema.fields().iter().any(|f| f.name().chars().any(char::is_control)) {
+        return Err(Error::catalog(format!("`{shown}` is not a {format} file")));
+    }
+    let fields: Vec<_> = schema.fields().iter().map(|f| plain(f)).collect();
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// A column of a type that the engine computes with; cells are read as that type or as NULL.
+fn plain(field: &Field) -> Field {
+    let data_type = match field.data_type() {
+        DataType::Null => DataType::Utf8,
+        DataType::Dictionary(_, value) => value.as_ref().clone(),
+        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, None),
+        other => other.clone(),
+    };
+    Field::new(field.name(), data_type, true)
+}
+
+/// The columns that the owner wrote, checked against the file.
+fn given(
+    columns: &[(String, sql::DataType)],
+    inferred: &SchemaRef,
+    format: FileFormat,
+) -> Result<Vec<Column>, Error> {
+    if columns.len() != inferred.fields().len() {
+        let found = inferred.fields().len();
+        return Err(Error::catalog(format!("the file has {found} columns, not {}", columns.len())));
+    }
+    let mut given = Vec::new();
+    for ((name, data_type), field) in columns.iter().zip(inferred.fields()) {
+        let data_type = arrow_type(data_type)?;
+        let by_name = format != FileFormat::Csv;
+        if by_name && (name != field.name() || data_type != *field.data_type()) {
+            return Err(Error::catalog(format!(
+                "the file's column is {} {}, not {name} {data_type}",
+                field.name(),
+                field.data_type()
+            )));
+        }
+        given.push(Column {
+            name: name.clone(),
+            data_type: data_type.to_string(),
+            nullable: true,
+            domain: None,
+        });
+    }
+    Ok(given)
+}
+
+fn arrow_type(data_type: &sql::DataType) -> Result<DataType, Error> {
+    use sql::DataType as S;
+    Ok(match data_type {
+        S::Boolean | S::Bool => DataType::Boolean,
+        S::TinyInt(_) => DataType::Int8,
+        S::SmallInt(_) => DataType::Int16,
+        S::Int(_) | S::Integer(_) => DataType::Int32,
+        S::BigInt(_) => DataType::Int64,
+        S::Real | S::Float(_) => DataType::Float32,
+        S::Double(_) | S::DoublePrecision => DataType::Float64,
+        S::Varchar(_) | S::Text | S::String(_) | S::Char(_) => DataType::Utf8,
+        S::Date => DataType::Date32,
+        S::Timestamp(..) => DataType::Timestamp(TimeUnit::Microsecond, None),
+        S::Decimal(sql::ExactNumberInfo::PrecisionAndScale(precision, scale))
+        | S::Numeric(sql::ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
+            let precision = u8::try_from(*precision).ok().filter(|p| (1..=38).contains(p));
+            let scale = i8::try_from(*scale).ok();
+            match precision.zip(scale) {
+                Some((precision, scale)) => DataType::Decimal128(precision, scale),
+                None => return Err(Error::catalog(format!("there is no type {data_type}"))),
+            }
+        }
+        other => return Err(Error::catalog(format!("a column cannot be of type {other}"))),
+    })
+}
+
+fn schema(table: &Table) -> Result<SchemaRef, Error> {
+    let fields = table
+        .columns
+        .iter()
+        .map(|column| {
+            let data_type = DataType::from_str(&column.data_type).map_err(|e| {
+                Error::catalog_from(format!("column {} has an unknown type", column.name), e)
+            })?;
+            Ok(Field::new(&column.name, data_type, true))
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// A declared file as a table; opens nothing.
+///
+/// # Errors
+/// [`Error::Catalog`] for a table that is no file, or whose declaration is damaged.
+pub(crate) fn provider(table: &Table) -> Result<Arc<dyn TableProvider>, Error> {
+    let Source::File { format, location, options, .. } = &table.source else {
+        return Err(Error::Internal);
+    };
+    let schema = schema(table)?;
+    let failed = |e| Error::catalog_from(format!("table {} cannot be opened", table.name), e);
+    let listing = |format: Arc<dyn datafusion::datasource::file_format::FileFormat>| {
+        let url = ListingTableUrl::parse(location).map_err(failed)?;
+        let options = ListingOptions::new(format).with_file_extension("");
+        let config = ListingTableConfig::new(url)
+            .with_listing_options(options)
+            .with_schema(Arc::clone(&schema));
+        let table: Arc<dyn TableProvider> =
+            Arc::new(ListingTable::try_new(config).map_err(failed)?);
+        Ok(table)
+    };
+    match format {
+        FileFormat::Parquet => listing(Arc::new(ParquetFormat::default())),
+        FileFormat::Arrow => listing(Arc::new(ArrowFormat)),
+        FileFormat::Csv | FileFormat::Json => {
+            let file = LenientFile::new(location, shape(*format, options)?, Arc::clone(&schema));
+            let table = StreamingTable::try_new(schema, vec![Arc::new(file)]).map_err(failed)?;
+            Ok(Arc::new(table))
+        }
+    }
+}
+
+/// What a file looks like now.
+///
+/// # Errors
+/// [`Error::Catalog`] when it cannot be read.
+pub(crate) fn fingerprint(location: &str) -> Result<Fingerprint, Error> {
+    let failed = |e| Error::catalog_from(format!("`{location}` cannot be read"), e);
+    let mut file = File::open(location).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0_u8; 1 << 20];
+    loop {
+        let read = file.read(&mut buffer).map_err(failed)?;
+        if read == 0 {
+            break;
+        }
+        hash.update(buffer.get(..read).unwrap_or_default());
+    }
+    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Fingerprint {
+        size: metadata.len(),
+        modified_nanos: modified(&metadata),
+        inode: metadata.ino(),
+        sha256,
+    })
+}
+
+fn modified(metadata: &fs::Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+}
+
+/// Whether the file of a table is still the declared one; costs nothing and opens the file at most to hash it
+/// or to read its columns.
+///
+/// # Errors
+/// A refusal when it is missing, was changed since its constraints were verified, or has other columns.
+pub(crate) fn check(table: &Table) -> Result<(), Error> {
+    let Source::File { format, location, options, fingerprint: verified } = &table.source else {
+        return Ok(());
+    };
+    let name = &table.name;
+    let changed = |what: &str| -> Error {
+        Refusal::new(
+            Reason::ChangedFile,
+            name,
+            format!("the file of {name} {what}"),
+            format!("the owner declares {name} again: DROP TABLE and CREATE EXTERNAL TABLE, or SET PRIVACY UNIT once more"),
+        )
+        .into()
+    };
+    let metadata = fs::metadata(location).map_err(|_| changed("cannot be read"))?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Err(changed("is empty or no file"));
+    }
+    if let Some(verified) = verified {
+        let same = verified.size == metadata.len()
+            && verified.modified_nanos == modified(&metadata)
+            && verified.inode == metadata.ino();
+        if !same {
+            let now = fingerprint(location).map_err(|_| changed("cannot be read"))?;
+            if now.sha256 != verified.sha256 {
+                return Err(changed("was changed since MAX ROWS or UNIQUE was verified on it"));
+            }
+        }
+    }
+    let now = schema_of(Path::new(location), *format, &shape(*format, options)?)
+        .map_err(|_| changed("is no longer of its format"))?;
+    let named = match format {
+        // Without a header, and for the types of text, the declaration decides.
+        FileFormat::Csv => {
+            let header = options.get("has_header").is_none_or(|v| v != "false");
+            now.fields().len() == table.columns.len() && (!header || same_names(&now, table))
+        }
+        FileFormat::Json => true,
+        FileFormat::Parquet | FileFormat::Arrow => {
+            same_names(&now, table)
+                && now
+                    .fields()
+                    .iter()
+                    .zip(&table.columns)
+                    .all(|(field, column)| field.data_type().to_string() == column.data_type)
+        }
+    };
+    if named { Ok(()) } else { Err(changed("has other columns than were declared")) }
+}
+
+fn same_names(schema: &SchemaRef, table: &Table) -> bool {
+    schema.fields().len() == table.columns.len()
+        && schema.fields().iter().zip(&table.columns).all(|(f, c)| *f.name() == c.name)
+}

@@ -1,0 +1,47 @@
+//! The DataFusion session in which everything runs: its optimizers are a fixed list.
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::prelude::SessionConfig;
+
+/// The session of an engine.
+///
+/// # Guarantee
+/// No rule answers an aggregate from a file's statistics, failing rules fail the query (they are never
+/// skipped), and no SQL statement can change either: the engine runs no SET.
+pub fn session_state() -> SessionState {
+    let mut config = SessionConfig::new()
+        .with_information_schema(false)
+        .with_collect_statistics(false)
+        .with_repartition_file_scans(true);
+    config.options_mut().optimizer.skip_failed_rules = false;
+    let rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new()
+        .rules
+        .into_iter()
+        .filter(|rule| rule.name() != "aggregate_statistics")
+        .collect();
+    SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_physical_optimizer_rules(rules)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A COUNT(*) answered from a Parquet footer would be exact and free.
+    #[test]
+    fn statistics_answer_no_aggregate() {
+        let state = session_state();
+        let names: Vec<_> = state.physical_optimizers().iter().map(|r| r.name()).collect();
+        assert!(!names.contains(&"aggregate_statistics"), "{names:?}");
+        let all = PhysicalOptimizer::new().rules;
+        assert!(all.iter().any(|r| r.name() == "aggregate_statistics"), "the rule has a new name");
+    }
+}

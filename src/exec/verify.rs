@@ -1,0 +1,94 @@
+//! The finished physical plan is what was paid for: the last look before the charge.
+//!
+//! In: the plan of one private part, after every optimizer. Out: nothing, or a refusal to run. A node's own
+//! checks cannot notice that the node is gone, so the whole tree is walked: the root privatizes this very
+//! release, every leaf is a scan of this part's private table (or empty), and every operator between is one
+//! that keeps rows apart.
+
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+
+use super::bound::BoundContributionsExec;
+use super::physical::{PrivatizeExec, Specification};
+use super::table::PrivateScanExec;
+
+/// A finished plan that is not the one that was analyzed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the finished plan is not the analyzed one: {0}")]
+pub struct VerifyError(String);
+
+/// Checks the plan of one private part.
+///
+/// # Guarantee
+/// Succeeds only if the root is the privatizing operator of `specification`, no other stands below it, every
+/// leaf is a private scan of `table` or empty, and all else is filter, projection, aggregate, contribution
+/// bounding or a move between partitions.
+///
+/// # Errors
+/// [`VerifyError`], naming the operator.
+pub(super) fn verify(
+    plan: &Arc<dyn ExecutionPlan>,
+    specification: &Arc<Specification>,
+    table: &str,
+    bounded: bool,
+) -> Result<(), VerifyError> {
+    let Some(root) = plan.downcast_ref::<PrivatizeExec>() else {
+        return Err(VerifyError(format!("its root is {}", plan.name())));
+    };
+    if !Arc::ptr_eq(root.specification(), specification) {
+        return Err(VerifyError("its root releases something else".to_owned()));
+    }
+    let mut bounds = 0;
+    for child in plan.children() {
+        below(child, table, &mut bounds)?;
+    }
+    if bounds != usize::from(bounded) {
+        return Err(VerifyError(format!("contributions are bounded {bounds} times")));
+    }
+    Ok(())
+}
+
+fn below(
+    plan: &Arc<dyn ExecutionPlan>,
+    table: &str,
+    bounds: &mut usize,
+) -> Result<(), VerifyError> {
+    if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
+        // What stands below the marked scan is the table provider's own business.
+        return if scan.table() == table {
+            Ok(())
+        } else {
+            Err(VerifyError(format!("it reads {}", scan.table())))
+        };
+    }
+    if plan.is::<BoundContributionsExec>() {
+        *bounds += 1;
+    }
+    let known = plan.is::<BoundContributionsExec>()
+        || plan.is::<AggregateExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<FilterExec>()
+        || plan.is::<ProjectionExec>()
+        || plan.is::<RepartitionExec>()
+        || plan.is::<EmptyExec>();
+    if !known {
+        return Err(VerifyError(format!("it holds a {}", plan.name())));
+    }
+    if plan.fetch().is_some() {
+        return Err(VerifyError(format!("its {} stops early", plan.name())));
+    }
+    let children = plan.children();
+    if children.is_empty() && !plan.is::<EmptyExec>() {
+        return Err(VerifyError(format!("its rows come from a {}", plan.name())));
+    }
+    children.into_iter().try_for_each(|child| below(child, table, bounds))
+}

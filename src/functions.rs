@@ -1,0 +1,268 @@
+//! The scalar functions of the dialect: `CLAMP`, and the tick of a stepped domain.
+//!
+//! In: a column and literal bounds. Out: a column of the same type in which every value lies between the
+//! bounds. Both functions are total: there is no input on which they fail, and they are row-local, so what
+//! one row becomes never depends on another.
+//!
+//! NaN becomes NULL and −0.0 becomes 0.0 in every float that passes, because one NaN would make a sum NaN.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+static CLAMP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Clamp::new())));
+static SNAP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Snap::new())));
+
+/// `CLAMP(x, lo, hi)`, for the planner.
+pub(crate) fn clamp_function() -> Arc<ScalarUDF> {
+    Arc::clone(&CLAMP)
+}
+
+/// Whether a function is `CLAMP` itself, not only one of its name.
+pub(crate) fn is_clamp(function: &ScalarUDF) -> bool {
+    function == CLAMP.as_ref()
+}
+
+/// `clamp(x, lo, hi)` with literals of x's own type.
+pub(crate) fn clamp(x: Expr, lo: ScalarValue, hi: ScalarValue) -> Expr {
+    CLAMP.call(vec![x, Expr::Literal(lo, None), Expr::Literal(hi, None)])
+}
+
+/// A float without NaN and −0.0; other types pass unchanged.
+pub(crate) fn without_nan(x: Expr, data_type: &DataType) -> Expr {
+    match data_type {
+        DataType::Float64 => clamp(
+            x,
+            ScalarValue::Float64(Some(f64::NEG_INFINITY)),
+            ScalarValue::Float64(Some(f64::INFINITY)),
+        ),
+        DataType::Float32 => clamp(
+            x,
+            ScalarValue::Float32(Some(f32::NEG_INFINITY)),
+            ScalarValue::Float32(Some(f32::INFINITY)),
+        ),
+        _ => x,
+    }
+}
+
+/// The nearest of the ticks `lo + i·step`, `0 ≤ i ≤ last`, as a `Float64`.
+pub(crate) fn snap(x: Expr, lo: f64, step: f64, last: f64) -> Expr {
+    let literal = |v| Expr::Literal(ScalarValue::Float64(Some(v)), None);
+    SNAP.call(vec![x, literal(lo), literal(step), literal(last)])
+}
+
+/// Tick `i` of a stepped domain: the very value that [`snap`] gives to the rows near it.
+pub(crate) fn tick(lo: f64, step: f64, i: f64) -> f64 {
+    lo + i * step + 0.0
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Clamp {
+    signature: Signature,
+}
+
+impl Clamp {
+    fn new() -> Self {
+        Self { signature: Signature::user_defined(Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Clamp {
+    fn name(&self) -> &'static str {
+        "clamp"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        match arg_types {
+            [x, _, _] => Ok(x.clone()),
+            _ => plan_err!("CLAMP takes three arguments: CLAMP(x, lo, hi)"),
+        }
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        let [x, lo, hi] = arg_types else {
+            return plan_err!("CLAMP takes three arguments: CLAMP(x, lo, hi)");
+        };
+        let all = [x, lo, hi];
+        let common = if all.iter().all(|t| t.is_integer()) {
+            if x.is_integer() { x.clone() } else { DataType::Int64 }
+        } else if all.iter().all(|t| t.is_numeric()) {
+            match x {
+                DataType::Decimal128(..) | DataType::Float32 => x.clone(),
+                _ => DataType::Float64,
+            }
+        } else if matches!(x, DataType::Date32 | DataType::Timestamp(..)) {
+            x.clone()
+        } else {
+            return plan_err!("CLAMP takes numbers, dates or timestamps, not {x}");
+        };
+        Ok(vec![common; 3])
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [x, ColumnarValue::Scalar(lo), ColumnarValue::Scalar(hi)] = args.args.as_slice() else {
+            return exec_err!("the bounds of CLAMP are literals");
+        };
+        let scalar = matches!(x, ColumnarValue::Scalar(_));
+        let array = x.to_array(args.number_rows)?;
+        let clamped = clamp_array(&array, lo, hi)?;
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&clamped, 0)?));
+        }
+        Ok(ColumnarValue::Array(clamped))
+    }
+}
+
+fn clamp_array(array: &ArrayRef, lo: &ScalarValue, hi: &ScalarValue) -> Result<ArrayRef> {
+    Ok(match array.data_type() {
+        DataType::Int8 => integers::<Int8Type>(array, lo, hi)?,
+        DataType::Int16 => integers::<Int16Type>(array, lo, hi)?,
+        DataType::Int32 => integers::<Int32Type>(array, lo, hi)?,
+        DataType::Int64 => integers::<Int64Type>(array, lo, hi)?,
+        DataType::UInt8 => integers::<UInt8Type>(array, lo, hi)?,
+        DataType::UInt16 => integers::<UInt16Type>(array, lo, hi)?,
+        DataType::UInt32 => integers::<UInt32Type>(array, lo, hi)?,
+        DataType::UInt64 => integers::<UInt64Type>(array, lo, hi)?,
+        DataType::Date32 => integers::<Date32Type>(array, lo, hi)?,
+        DataType::Decimal128(..) => integers::<Decimal128Type>(array, lo, hi)?,
+        DataType::Timestamp(TimeUnit::Second, _) => integers::<TimestampSecondType>(array, lo, hi)?,
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            integers::<TimestampMillisecondType>(array, lo, hi)?
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            integers::<TimestampMicrosecondType>(array, lo, hi)?
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            integers::<TimestampNanosecondType>(array, lo, hi)?
+        }
+        DataType::Float32 => {
+            let (lo, hi) = (bound::<Float32Type>(lo)?, bound::<Float32Type>(hi)?);
+            let floats: PrimitiveArray<Float32Type> = array
+                .as_primitive::<Float32Type>()
+                .unary_opt(|v| (!v.is_nan()).then(|| v.max(lo).min(hi) + 0.0));
+            Arc::new(floats)
+        }
+        DataType::Float64 => {
+            let (lo, hi) = (bound::<Float64Type>(lo)?, bound::<Float64Type>(hi)?);
+            let floats: PrimitiveArray<Float64Type> = array
+                .as_primitive::<Float64Type>()
+                .unary_opt(|v| (!v.is_nan()).then(|| v.max(lo).min(hi) + 0.0));
+            Arc::new(floats)
+        }
+        _ => return exec_err!("CLAMP takes numbers, dates or timestamps"),
+    })
+}
+
+/// The native value of a literal bound.
+fn bound<T: ArrowPrimitiveType>(value: &ScalarValue) -> Result<T::Native> {
+    let array = value.to_array()?;
+    match array.as_primitive_opt::<T>() {
+        Some(array) if array.len() == 1 && array.is_valid(0) => Ok(array.value(0)),
+        _ => exec_err!("the bounds of CLAMP are literals"),
+    }
+}
+
+fn integers<T>(array: &ArrayRef, lo: &ScalarValue, hi: &ScalarValue) -> Result<ArrayRef>
+where
+    T: ArrowPrimitiveType,
+    T::Native: Ord,
+{
+    let (lo, hi) = (bound::<T>(lo)?, bound::<T>(hi)?);
+    let clamped: PrimitiveArray<T> = array.as_primitive::<T>().unary(|v| v.max(lo).min(hi));
+    Ok(Arc::new(clamped.with_data_type(array.data_type().clone())))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Snap {
+    signature: Signature,
+}
+
+impl Snap {
+    fn new() -> Self {
+        Self { signature: Signature::exact(vec![DataType::Float64; 4], Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Snap {
+    fn name(&self) -> &'static str {
+        "snap"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [
+            x,
+            ColumnarValue::Scalar(ScalarValue::Float64(Some(lo))),
+            ColumnarValue::Scalar(ScalarValue::Float64(Some(step))),
+            ColumnarValue::Scalar(ScalarValue::Float64(Some(last))),
+        ] = args.args.as_slice()
+        else {
+            return exec_err!("the ticks of a domain are literals");
+        };
+        let array = x.to_array(args.number_rows)?;
+        let Some(floats) = array.as_primitive_opt::<Float64Type>() else {
+            return exec_err!("the ticks of a domain are floats");
+        };
+        let snapped: PrimitiveArray<Float64Type> = floats.unary_opt(|v| {
+            let i = ((v - lo) / step).round_ties_even().max(0.0).min(*last);
+            (!v.is_nan()).then(|| tick(*lo, *step, i))
+        });
+        Ok(ColumnarValue::Array(Arc::new(snapped)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Float64Array, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn clamping_is_total_on_hostile_floats() {
+        let nan = -f64::NAN;
+        let array: ArrayRef = Arc::new(Float64Array::from(vec![
+            Some(nan),
+            Some(f64::INFINITY),
+            Some(f64::NEG_INFINITY),
+            Some(-0.0),
+            Some(0.5),
+            None,
+        ]));
+        let lo = ScalarValue::Float64(Some(-1.0));
+        let hi = ScalarValue::Float64(Some(1.0));
+        let clamped = clamp_array(&array, &lo, &hi).unwrap();
+        let clamped = clamped.as_primitive::<Float64Type>();
+        let values: Vec<_> = clamped.iter().collect();
+        assert_eq!(values, [None, Some(1.0), Some(-1.0), Some(0.0), Some(0.5), None]);
+        assert!(clamped.value(3).is_sign_positive());
+    }
+
+    #[test]
+    fn clamping_keeps_integers_exact() {
+        let array: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN, -1, 7, i64::MAX]));
+        let clamped =
+            clamp_array(&array, &ScalarValue::Int64(Some(0)), &ScalarValue::Int64(Some(9)))
+                .unwrap();
+        assert_eq!(clamped.as_primitive::<Int64Type>().values(), &[0, 0, 7, 9]);
+    }
+}

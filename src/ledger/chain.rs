@@ -1,0 +1,247 @@
+//! The chain of hashes through the ledger, and the one reader that follows it.
+//!
+//! Stored entries go in, sums per unit space come out, and only for entries whose hashes connect them to
+//! the first one without a gap. A [`Witness`] remembers how far one handle has followed the chain: what
+//! another process appended is verified before it is believed, and a file that was exchanged for an
+//! older one while it was open is noticed. The chain detects damage, not forgery: it has no key.
+//!
+//! ```text
+//! chain(n) = SHA-256(chain(n − 1), n, charge, analyst, spaces, budgets, mechanism, …, plan hash)
+//! ```
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::error::Fault;
+use crate::catalog::store::{self, Fields, Kind};
+use crate::privacy::{ParameterError, Spend};
+
+/// One release that was paid for. None of it depends on data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// Its number, from 1, without gaps.
+    pub sequence: i64,
+    /// The number of the first entry that was charged together with it.
+    pub charge: i64,
+    /// Who asked.
+    pub analyst: String,
+    /// The unit spaces whose people it is about.
+    pub spaces: Vec<String>,
+    /// The budgets it was charged to.
+    pub budgets: Vec<String>,
+    /// The mechanism.
+    pub mechanism: String,
+    /// The mechanism's parameters.
+    pub parameters: String,
+    /// The sensitivity that it was calibrated to.
+    pub sensitivity: String,
+    /// What it cost.
+    pub spend: Spend,
+    /// The hash of the plan.
+    pub plan_hash: [u8; 32],
+    /// The hash of this entry and, through the entry before it, of all earlier ones.
+    pub chain: [u8; 32],
+}
+
+/// The SHA-256 of a plan's text, as the ledger stores it.
+pub fn plan_hash(plan: &str) -> [u8; 32] {
+    let mut fields = Fields::new("hushql plan 1");
+    fields.text(plan);
+    fields.digest()
+}
+
+/// How far one handle has followed the chain, and what it summed on the way.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Witness {
+    sequence: i64,
+    chain: [u8; 32],
+    spent: BTreeMap<String, Spend>,
+}
+
+impl Witness {
+    /// What was ever charged on this unit space.
+    ///
+    /// # Guarantee
+    /// The exact sum of the stored entries that name the space, as far as the chain was followed.
+    pub(super) fn spent(&self, space: &str) -> Spend {
+        self.spent.get(space).copied().unwrap_or_default()
+    }
+
+    /// Follows the chain to its end; the caller holds a transaction.
+    ///
+    /// # Guarantee
+    /// `Ok` only if the entry this handle saw last is still there, every later one is linked to it, and the
+    /// last one is the one that was sealed: no entry was altered, dropped, inserted or cut off.
+    pub(super) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
+        let damage = |detail: &str| Fault::Damage(detail.to_owned());
+        if self.sequence > 0 {
+            let known: Option<[u8; 32]> = connection
+                .prepare_cached("SELECT chain FROM ledger WHERE sequence = ?1")?
+                .query_row([self.sequence], |row| row.get(0))
+                .optional()?;
+            if known != Some(self.chain) {
+                return Err(damage("it is not the ledger that was there before"));
+            }
+        }
+        let mut statement = connection
+            .prepare_cached("SELECT * FROM ledger WHERE sequence > ?1 ORDER BY sequence")?;
+        let mut rows = statement.query([self.sequence])?;
+        while let Some(row) = rows.next()? {
+            let entry = read(row)?;
+            if Some(entry.sequence) != self.sequence.checked_add(1)
+                || entry.chain != link(&self.chain, &entry)
+            {
+                return Err(damage("the chain of its ledger is broken"));
+            }
+            self.add(&entry)?;
+        }
+        store::check_seal(connection, Kind::Ledger, self.chain)?;
+        Ok(())
+    }
+
+    /// Appends entries, linked to the end of the chain; the caller holds a transaction and rolls it back
+    /// on an error. `entry.sequence`, `entry.charge` and `entry.chain` are written here.
+    pub(super) fn append(
+        &mut self,
+        connection: &Connection,
+        entries: Vec<LedgerEntry>,
+    ) -> Result<i64, Fault> {
+        let first = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
+        for mut entry in entries {
+            entry.sequence = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
+            entry.charge = first;
+            entry.chain = link(&self.chain, &entry);
+            write(connection, &entry)?;
+            self.add(&entry)?;
+        }
+        store::set_seal(connection, Kind::Ledger, self.chain)?;
+        Ok(first)
+    }
+
+    /// Takes the entry that follows into the sums.
+    fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
+        for space in &entry.spaces {
+            let sum = add(self.spent(space), entry.spend)?;
+            self.spent.insert(space.clone(), sum);
+        }
+        self.sequence = entry.sequence;
+        self.chain = entry.chain;
+        Ok(())
+    }
+}
+
+/// Seals a ledger without entries.
+pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+    Ok(store::set_seal(connection, Kind::Ledger, Witness::default().chain)?)
+}
+
+/// All entries, oldest first.
+pub(super) fn entries(connection: &Connection) -> Result<Vec<LedgerEntry>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT * FROM ledger ORDER BY sequence")?;
+    let mut rows = statement.query([])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        entries.push(read(row)?);
+    }
+    Ok(entries)
+}
+
+/// The sum of two amounts.
+///
+/// # Guarantee
+/// Exact, or [`ParameterError::Overflow`]; never less than either part.
+pub(super) fn add(left: Spend, right: Spend) -> Result<Spend, ParameterError> {
+    let sum = |left: i64, right: i64| left.checked_add(right).ok_or(ParameterError::Overflow);
+    Ok(Spend {
+        nano_epsilon: sum(left.nano_epsilon, right.nano_epsilon)?,
+        atto_delta: sum(left.atto_delta, right.atto_delta)?,
+    })
+}
+
+/// The hash of an entry that follows `before`.
+fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
+    let LedgerEntry {
+        sequence,
+        charge,
+        analyst,
+        spaces,
+        budgets,
+        mechanism,
+        parameters,
+        sensitivity,
+        spend,
+        plan_hash,
+        chain: _,
+    } = entry;
+    let mut fields = Fields::new("hushql ledger 1");
+    fields.bytes(before);
+    fields.integer(*sequence);
+    fields.integer(*charge);
+    fields.text(analyst);
+    fields.text(&names_text(spaces));
+    fields.text(&names_text(budgets));
+    fields.text(mechanism);
+    fields.text(parameters);
+    fields.text(sensitivity);
+    fields.integer(spend.nano_epsilon);
+    fields.integer(spend.atto_delta);
+    fields.bytes(plan_hash);
+    fields.digest()
+}
+
+/// Names as a JSON array: the separator cannot occur in a name.
+fn names_text(names: &[String]) -> String {
+    serde_json::Value::from(names.to_vec()).to_string()
+}
+
+fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "INSERT INTO ledger (sequence, charge, analyst, spaces, budgets, mechanism, parameters,
+                 sensitivity, epsilon_nano, delta_atto, plan_hash, chain)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?
+        .execute(params![
+            entry.sequence,
+            entry.charge,
+            entry.analyst,
+            names_text(&entry.spaces),
+            names_text(&entry.budgets),
+            entry.mechanism,
+            entry.parameters,
+            entry.sensitivity,
+            entry.spend.nano_epsilon,
+            entry.spend.atto_delta,
+            entry.plan_hash,
+            entry.chain,
+        ])?;
+    Ok(())
+}
+
+fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
+    let names = |column: &str| {
+        let text: String = row.get(column)?;
+        serde_json::from_str::<Vec<String>>(&text)
+            .map_err(|_| Fault::Damage("the ledger has an unreadable name".to_owned()))
+    };
+    let spend =
+        Spend { nano_epsilon: row.get("epsilon_nano")?, atto_delta: row.get("delta_atto")? };
+    // A negative amount would be a refund; the table forbids it, a failing disk does not.
+    if spend.nano_epsilon < 0 || spend.atto_delta < 0 {
+        return Err(Fault::Damage("the ledger has a negative amount".to_owned()));
+    }
+    Ok(LedgerEntry {
+        sequence: row.get("sequence")?,
+        charge: row.get("charge")?,
+        analyst: row.get("analyst")?,
+        spaces: names("spaces")?,
+        budgets: names("budgets")?,
+        mechanism: row.get("mechanism")?,
+        parameters: row.get("parameters")?,
+        sensitivity: row.get("sensitivity")?,
+        spend,
+        plan_hash: row.get("plan_hash")?,
+        chain: row.get("chain")?,
+    })
+}

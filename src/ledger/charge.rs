@@ -1,0 +1,227 @@
+//! A statement's cost, compared with every budget it touches and added to all of them or to none.
+//!
+//! A [`ChargeRequest`] goes in; a [`Charge`], or the same as a preview, comes out. The caller of
+//! [`pay`] holds the write lock of the file, so that nothing happens between the comparison and the
+//! addition. Everything here is decided from the request and the ledger, never from data: a charge is the
+//! same on neighbouring databases.
+//!
+//! ```text
+//! losses of a statement, exact      each rounded up once      added up          every budget of every space
+//! ⅓ and ⅓                       →   0.333333334, twice    →   0.666666668   →   spent + 0.666666668 ≤ limit ?
+//! ```
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use super::chain::{LedgerEntry, Witness, add};
+use super::error::{Fault, VaultError};
+use crate::catalog::store::{self, Account};
+use crate::privacy::{Loss, Spend};
+
+/// What a statement is about to release, and at what loss.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChargeRequest {
+    /// Who asks.
+    pub analyst: String,
+    /// The hash of the plan; see [`plan_hash`](super::plan_hash).
+    pub plan_hash: [u8; 32],
+    /// The releases; each becomes an entry of the ledger.
+    pub entries: Vec<ChargeEntry>,
+    /// The unit spaces of all private tables that any of the releases reads.
+    pub spaces: Vec<String>,
+}
+
+/// One release of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChargeEntry {
+    /// The mechanism, such as `LAPLACE`.
+    pub mechanism: String,
+    /// Its parameters, such as `eps=1`.
+    pub parameters: String,
+    /// The sensitivity that it is calibrated to.
+    pub sensitivity: String,
+    /// Its exact loss.
+    pub loss: Loss,
+}
+
+/// The proof that a statement was paid for, durably.
+///
+/// It is made by [`Vault::charge`](super::Vault::charge) alone and cannot be copied: one payment, one
+/// execution.
+///
+/// ```compile_fail
+/// fn twice(charge: &hushql::ledger::Charge) -> hushql::ledger::Charge {
+///     charge.clone()
+/// }
+/// ```
+#[derive(Debug)]
+#[must_use = "a charge that is not executed is paid for nothing"]
+pub struct Charge {
+    sequence: i64,
+    spend: Spend,
+    left: Vec<(String, Spend)>,
+}
+
+impl Charge {
+    /// What was charged to each budget.
+    ///
+    /// # Guarantee
+    /// At least the exact sum of the losses in the request; exactly the sum of the entries in the ledger.
+    pub fn spend(&self) -> Spend {
+        self.spend
+    }
+
+    /// The number of its first entry in the ledger.
+    pub fn sequence(&self) -> i64 {
+        self.sequence
+    }
+
+    /// What each budget had left right after this charge, by name.
+    pub fn left(&self) -> &[(String, Spend)] {
+        &self.left
+    }
+}
+
+/// What a charge would do to a budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetQuote {
+    /// The budget.
+    pub budget: String,
+    /// Its limit.
+    pub limit: Spend,
+    /// What is spent now.
+    pub spent: Spend,
+    /// What would be spent after the charge.
+    pub after: Spend,
+}
+
+/// What remains of a limit; nothing, where more was spent before the limit was lowered.
+///
+/// # Guarantee
+/// Never more than limit − spent.
+pub(super) fn left(limit: Spend, spent: Spend) -> Spend {
+    let rest = |limit: i64, spent: i64| limit.saturating_sub(spent).max(0);
+    Spend {
+        nano_epsilon: rest(limit.nano_epsilon, spent.nano_epsilon),
+        atto_delta: rest(limit.atto_delta, spent.atto_delta),
+    }
+}
+
+/// All budgets, with what is spent of them proven by the ledger.
+///
+/// # Guarantee
+/// `Ok` only if the amount beside every budget is the sum of the ledger's entries of its unit space. The
+/// witness must have been advanced in the same transaction.
+pub(super) fn accounts(connection: &Connection, witness: &Witness) -> Result<Vec<Account>, Fault> {
+    let accounts = store::accounts(connection)?;
+    if accounts.iter().any(|account| account.spent != witness.spent(&account.space)) {
+        return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
+    }
+    Ok(accounts)
+}
+
+/// Checks a request against every budget it touches; changes nothing.
+///
+/// # Guarantee
+/// `Ok` only if every unit space of the request has a budget, no budget's maximum per query is passed,
+/// and every budget holds the whole cost.
+pub(super) fn quote(
+    connection: &Connection,
+    witness: &Witness,
+    request: &ChargeRequest,
+) -> Result<Vec<BudgetQuote>, Fault> {
+    Ok(price(connection, witness, request)?.budgets)
+}
+
+/// A request that every budget holds.
+struct Price {
+    entries: Vec<LedgerEntry>,
+    asked: Spend,
+    budgets: Vec<BudgetQuote>,
+}
+
+fn price(
+    connection: &Connection,
+    witness: &Witness,
+    request: &ChargeRequest,
+) -> Result<Price, Fault> {
+    let spaces: BTreeSet<&String> = request.spaces.iter().collect();
+    if spaces.is_empty() || request.entries.is_empty() {
+        return Err(VaultError::EmptyCharge.into());
+    }
+    let mut asked = Spend::default();
+    let mut rounded = Vec::with_capacity(request.entries.len());
+    for entry in &request.entries {
+        let spend = Spend::round_up(&entry.loss)?;
+        if spend == Spend::default() {
+            return Err(VaultError::EmptyCharge.into());
+        }
+        asked = add(asked, spend)?;
+        rounded.push(spend);
+    }
+
+    let accounts = accounts(connection, witness)?;
+    for space in &spaces {
+        if !accounts.iter().any(|account| account.space == **space) {
+            return Err(VaultError::NoBudget { table: (*space).clone() }.into());
+        }
+    }
+    let touched: Vec<&Account> =
+        accounts.iter().filter(|account| spaces.contains(&account.space)).collect();
+    for Account { budget, .. } in &touched {
+        if !budget.per_query.allows(asked) {
+            let (budget, per_query) = (budget.name.clone(), budget.per_query);
+            return Err(VaultError::OverMax { budget, asked, per_query }.into());
+        }
+    }
+    let mut budgets = Vec::with_capacity(touched.len());
+    for Account { budget, spent, .. } in &touched {
+        let (name, limit) = (budget.name.clone(), budget.limit);
+        let left = left(limit, *spent);
+        if asked.nano_epsilon > left.nano_epsilon || asked.atto_delta > left.atto_delta {
+            return Err(VaultError::Exhausted { budget: name, asked, left }.into());
+        }
+        let after = add(*spent, asked)?;
+        budgets.push(BudgetQuote { budget: name, limit, spent: *spent, after });
+    }
+
+    let spaces: Vec<String> = spaces.into_iter().cloned().collect();
+    let names: Vec<String> = budgets.iter().map(|quote| quote.budget.clone()).collect();
+    let entries = request.entries.iter().zip(rounded).map(|(entry, spend)| LedgerEntry {
+        sequence: 0,
+        charge: 0,
+        analyst: request.analyst.clone(),
+        spaces: spaces.clone(),
+        budgets: names.clone(),
+        mechanism: entry.mechanism.clone(),
+        parameters: entry.parameters.clone(),
+        sensitivity: entry.sensitivity.clone(),
+        spend,
+        plan_hash: request.plan_hash,
+        chain: [0; 32],
+    });
+    Ok(Price { entries: entries.collect(), asked, budgets })
+}
+
+/// Charges a request. The result is worth nothing before the caller's commit has succeeded.
+///
+/// # Guarantee
+/// `Ok` only if [`quote`] would be, and then every touched budget has grown by the whole cost and the
+/// ledger by the request's entries; the caller rolls back on an error, so that nothing has changed.
+pub(super) fn pay(
+    connection: &Connection,
+    witness: &mut Witness,
+    request: &ChargeRequest,
+) -> Result<Charge, Fault> {
+    let Price { entries, asked, budgets } = price(connection, witness, request)?;
+    let sequence = witness.append(connection, entries)?;
+    for quote in &budgets {
+        store::set_spent(connection, &quote.budget, quote.after)?;
+    }
+    let left = budgets.into_iter().map(|quote| {
+        let left = left(quote.limit, quote.after);
+        (quote.budget, left)
+    });
+    Ok(Charge { sequence, spend: asked, left: left.collect() })
+}

@@ -1,0 +1,267 @@
+//! Why a vault refuses, in sentences for people.
+//!
+//! SQLite's codes and the vault's own checks go in; out comes a [`VaultError`] that says what happened to
+//! which file and what to do. It tells the cases apart that call for different actions (wait, restore a
+//! backup, free disk space, ask the owner) and keeps the source of each. No message depends on data.
+//!
+//! ```
+//! use hushql::ledger::{Vault, VaultError};
+//!
+//! let error = Vault::open("/nowhere/study.db").unwrap_err();
+//! assert!(matches!(error, VaultError::Missing { .. }));
+//! assert!(error.to_string().ends_with("make one with `hushql init /nowhere/study.db`"));
+//! ```
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
+use thiserror::Error;
+
+use crate::catalog::{CatalogError, PerQuery};
+use crate::privacy::{ParameterError, Spend};
+
+/// Why a vault refuses.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum VaultError {
+    /// There is no such file. A vault is never made on first use: deleting it must not reset a budget.
+    #[error("there is no vault `{path}`; make one with `hushql init {path}`")]
+    Missing {
+        /// The file.
+        path: String,
+    },
+    /// `init` was asked to make a file that exists.
+    #[error("`{path}` exists already; a vault is never overwritten")]
+    Exists {
+        /// The file.
+        path: String,
+    },
+    /// The path is a directory or another thing that is no file.
+    #[error("`{path}` is not a file, so it cannot be a vault")]
+    NotAFile {
+        /// The path.
+        path: String,
+    },
+    /// The file is empty, or something else.
+    #[error(
+        "`{path}` is not a HushQL vault; if `hushql init` was interrupted, remove the file and run it again"
+    )]
+    NotAVault {
+        /// The file.
+        path: String,
+    },
+    /// The file was made by another version of this program.
+    #[error("the vault `{path}` has format {found} and this program reads format {known}")]
+    Version {
+        /// The file.
+        path: String,
+        /// The format of the file.
+        found: i64,
+        /// The format that this program reads.
+        known: i64,
+    },
+    /// The file is damaged.
+    #[error(
+        "the vault `{path}` is damaged ({detail}): nothing is answered until its owner restores it"
+    )]
+    Corrupt {
+        /// The file.
+        path: String,
+        /// What was found.
+        detail: String,
+        /// What SQLite or the catalog said, if they noticed.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// The file cannot be written, so nothing can be charged.
+    #[error("the vault `{path}` is read-only, and what cannot be charged is not answered")]
+    ReadOnly {
+        /// The file.
+        path: String,
+    },
+    /// The file is not where it was when it was opened.
+    #[error(
+        "the vault `{path}` was moved or removed while it was open, and nothing can be charged to it"
+    )]
+    Moved {
+        /// Where the file was.
+        path: String,
+    },
+    /// The file may not be opened.
+    #[error(
+        "the vault `{path}` cannot be opened; check that you may read and write it and its folder"
+    )]
+    CannotOpen {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another program held the file for longer than the time-out.
+    #[error("the vault `{path}` is in use by another program; nothing was charged, try again")]
+    Locked {
+        /// The file.
+        path: String,
+    },
+    /// The disk is full.
+    #[error("the disk of the vault `{path}` is full, and what cannot be charged is not answered")]
+    DiskFull {
+        /// The file.
+        path: String,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// Reading or writing the file failed.
+    #[error(
+        "reading or writing the vault `{path}` failed, and what cannot be charged is not answered"
+    )]
+    Failed {
+        /// The file.
+        path: String,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// An earlier write failed in a way that leaves it unknown what is on the disk.
+    #[error("an earlier write to the vault `{path}` failed; open it again")]
+    Poisoned {
+        /// The file.
+        path: String,
+    },
+    /// The catalog refused a declaration.
+    #[error(transparent)]
+    Catalog(CatalogError),
+    /// A private table without a budget is asked.
+    #[error(
+        "the private table `{table}` has no privacy budget; its owner makes one with `CREATE PRIVACY BUDGET … FOR {table} LIMIT (epsilon=…)`"
+    )]
+    NoBudget {
+        /// The unit space, named like its table.
+        table: String,
+    },
+    /// The budget does not hold what the query costs.
+    #[error(
+        "the privacy budget `{budget}` does not suffice: this query costs {asked}, and left is {left}"
+    )]
+    Exhausted {
+        /// The budget.
+        budget: String,
+        /// What the query costs.
+        asked: Spend,
+        /// What is left.
+        left: Spend,
+    },
+    /// The query costs more than one query may.
+    #[error("this query costs {asked}, and the privacy budget `{budget}` allows {} per query", per_query.most_text())]
+    OverMax {
+        /// The budget.
+        budget: String,
+        /// What the query costs.
+        asked: Spend,
+        /// What one query may cost.
+        per_query: PerQuery,
+    },
+    /// A loss or a sum of losses does not fit the ledger's integers.
+    #[error("the cost of this query cannot be written down")]
+    Amount(#[from] ParameterError),
+    /// A charge without releases, without loss or without tables: it would be a proof of no payment.
+    #[error("a charge needs a release, a loss greater than 0 and a private table")]
+    EmptyCharge,
+    /// The name is no analyst's name.
+    #[error("`{}` cannot be the name of an analyst: use 1 to 64 letters, digits, `_` and `-`", name.escape_debug())]
+    AnalystName {
+        /// The name.
+        name: String,
+    },
+}
+
+impl VaultError {
+    /// Whether the budget is the reason: exhausted, or too small for one query.
+    pub fn is_budget(&self) -> bool {
+        matches!(self, Self::Exhausted { .. } | Self::OverMax { .. })
+    }
+}
+
+/// A failure inside a transaction, before the file it happened to is named.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Sqlite(rusqlite::Error),
+    Damage(String),
+    Refusal(VaultError),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<VaultError> for Fault {
+    fn from(error: VaultError) -> Self {
+        Self::Refusal(error)
+    }
+}
+
+impl From<ParameterError> for Fault {
+    fn from(error: ParameterError) -> Self {
+        Self::Refusal(VaultError::Amount(error))
+    }
+}
+
+impl From<CatalogError> for Fault {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Store(source) => Self::Sqlite(source),
+            CatalogError::Damaged(detail) => Self::Damage(detail.to_owned()),
+            refusal => Self::Refusal(VaultError::Catalog(refusal)),
+        }
+    }
+}
+
+impl Fault {
+    /// Whether the state of the file is unknown after this fault, so that the handle must not be used again.
+    pub(super) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::SystemIoFailure | ErrorCode::InternalMalfunction)
+            ),
+            Self::Damage(_) | Self::Refusal(_) => false,
+        }
+    }
+
+    /// Names the file.
+    pub(super) fn at(self, path: &str) -> VaultError {
+        let path = path.to_owned();
+        let error = match self {
+            Self::Sqlite(error) => error,
+            Self::Damage(detail) => return VaultError::Corrupt { path, detail, source: None },
+            Self::Refusal(error) => return error,
+        };
+        if error.sqlite_error().is_some_and(|e| e.extended_code == SQLITE_READONLY_DBMOVED) {
+            return VaultError::Moved { path };
+        }
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                VaultError::Locked { path }
+            }
+            Some(ErrorCode::ReadOnly) => VaultError::ReadOnly { path },
+            Some(ErrorCode::DiskFull) => VaultError::DiskFull { path, source: error },
+            Some(ErrorCode::NotADatabase) => VaultError::NotAVault { path },
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                VaultError::CannotOpen { path, source: Box::new(error) }
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::ConstraintViolation) => {
+                VaultError::Corrupt {
+                    path,
+                    detail: error.to_string(),
+                    source: Some(Box::new(error)),
+                }
+            }
+            Some(_) => VaultError::Failed { path, source: error },
+            // No code: a stored value has a type or a text that this program never writes.
+            None => VaultError::Corrupt {
+                path,
+                detail: "a stored value is unreadable".to_owned(),
+                source: Some(Box::new(error)),
+            },
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The tables of a vault, the settings of a connection, and the check of a file before it is trusted.
+//!
+//! A connection goes in; a connection whose every write is durable when it returns comes out, or a
+//! refusal. The settings are those under which injected kills and write errors lost no charge; the file
+//! must say by itself that it is a vault, have exactly the tables and triggers below, and be sound.
+//!
+//! ```text
+//! ledger(sequence, charge, analyst, spaces, budgets, mechanism, parameters, sensitivity,
+//!        epsilon_nano, delta_atto, plan_hash, chain)       one row per release, append-only
+//! analyst(name)     seal, declared_table, budget           see the catalog's store
+//! ```
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use super::error::{Fault, VaultError};
+use crate::catalog::store;
+
+/// "Hush" in ASCII: what makes a SQLite file a vault.
+const APPLICATION_ID: i64 = 0x4875_7368;
+/// The format of the tables below.
+const VERSION: i64 = 1;
+
+/// The ledger's own tables.
+///
+/// Entries are numbered without a gap, which also forbids `INSERT OR REPLACE` of an old one: that runs
+/// no trigger on DELETE.
+const SCHEMA: &str = "
+CREATE TABLE analyst (
+    name TEXT PRIMARY KEY NOT NULL CHECK (length(name) BETWEEN 1 AND 64)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE ledger (
+    sequence INTEGER PRIMARY KEY NOT NULL CHECK (sequence > 0),
+    charge INTEGER NOT NULL CHECK (charge BETWEEN 1 AND sequence),
+    analyst TEXT NOT NULL REFERENCES analyst (name),
+    spaces TEXT NOT NULL,
+    budgets TEXT NOT NULL,
+    mechanism TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    sensitivity TEXT NOT NULL,
+    epsilon_nano INTEGER NOT NULL CHECK (epsilon_nano >= 0),
+    delta_atto INTEGER NOT NULL CHECK (delta_atto >= 0),
+    plan_hash BLOB NOT NULL CHECK (length(plan_hash) = 32),
+    chain BLOB NOT NULL CHECK (length(chain) = 32)
+) STRICT;
+
+CREATE TRIGGER ledger_grows_at_its_end BEFORE INSERT ON ledger
+WHEN NEW.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM ledger)
+BEGIN SELECT RAISE(ABORT, 'the ledger grows at its end only'); END;
+
+CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger
+BEGIN SELECT RAISE(ABORT, 'the ledger is never changed'); END;
+
+CREATE TRIGGER ledger_is_never_deleted BEFORE DELETE ON ledger
+BEGIN SELECT RAISE(ABORT, 'the ledger is never deleted'); END;
+";
+
+/// Sets a connection up.
+///
+/// # Guarantee
+/// A `COMMIT` on this connection that returns without an error has been synced, with the journal's
+/// removal, to the disk (`synchronous = EXTRA`).
+pub(super) fn configure(connection: &Connection, busy: Duration) -> Result<(), Fault> {
+    connection.busy_timeout(busy)?;
+    // Nothing in the file may run code of SQLite that could be misused, or be written past the tables.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.execute_batch(
+        "PRAGMA trusted_schema = OFF;
+         PRAGMA foreign_keys = ON;
+         PRAGMA recursive_triggers = ON;
+         PRAGMA cell_size_check = ON;
+         PRAGMA synchronous = EXTRA;",
+    )?;
+    // Asking is not getting: SQLite answers with the mode that it took, and keeps the old one silently.
+    let mode: String =
+        connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+    let synchronous = number(connection, "PRAGMA synchronous")?;
+    let foreign_keys = number(connection, "PRAGMA foreign_keys")?;
+    if !matches!(mode.as_str(), "delete" | "memory") || synchronous != 3 || foreign_keys != 1 {
+        return Err(Fault::Damage(format!("its journal mode is `{mode}`")));
+    }
+    Ok(())
+}
+
+/// Makes the tables in an empty database; the caller holds the transaction.
+pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
+    connection.execute_batch(store::SCHEMA)?;
+    connection.execute_batch(SCHEMA)?;
+    connection.execute_batch(&format!(
+        "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
+    ))?;
+    store::initialise(connection)?;
+    Ok(())
+}
+
+/// Checks that a file is a vault, of this format, with exactly our tables, and sound.
+pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
+    if number(connection, "PRAGMA application_id")? != APPLICATION_ID {
+        return Err(VaultError::NotAVault { path: path.to_owned() }.into());
+    }
+    let found = number(connection, "PRAGMA user_version")?;
+    if found != VERSION {
+        return Err(VaultError::Version { path: path.to_owned(), found, known: VERSION }.into());
+    }
+    // A trigger that is gone, or one too many, would change what a write does.
+    let expected = Connection::open_in_memory()?;
+    create(&expected)?;
+    if objects(connection)? != objects(&expected)? {
+        return Err(Fault::Damage("its tables are not those of a vault".to_owned()));
+    }
+    let sound: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if sound != "ok" {
+        return Err(Fault::Damage("SQLite's own check fails".to_owned()));
+    }
+    Ok(())
+}
+
+fn number(connection: &Connection, pragma: &str) -> Result<i64, Fault> {
+    Ok(connection.query_row(pragma, [], |row| row.get(0))?)
+}
+
+/// Every table, index and trigger with its text.
+fn objects(connection: &Connection) -> Result<Vec<[Option<String>; 4]>, Fault> {
+    let mut statement = connection
+        .prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")?;
+    let rows =
+        statement.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,401 @@
+//! What a vault promises, one charge after another; races and damage have files of their own.
+//!
+//! The helpers above the tests make small tables, budgets and requests whose cost is exact.
+
+#![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
+
+mod damage;
+mod races;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use num_bigint::BigInt;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use tempfile::TempDir;
+
+use super::{BudgetState, Charge, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
+use crate::catalog::{
+    Budget, CatalogError, Column, Domain, PerQuery, Privacy, Source, Table, Unit,
+};
+use crate::privacy::{Epsilon, Loss, Rational, Spend};
+
+const NANO: i64 = 1_000_000_000;
+
+fn spend(nano_epsilon: i64, atto_delta: i64) -> Spend {
+    Spend { nano_epsilon, atto_delta }
+}
+
+fn table(name: &str) -> Table {
+    let column = |name: &str, domain| Column {
+        name: name.to_owned(),
+        data_type: "Int64".to_owned(),
+        nullable: false,
+        domain,
+    };
+    let age = Domain::Between { lo: "0".to_owned(), hi: "120".to_owned(), step: None };
+    Table {
+        name: name.to_owned(),
+        source: Source::Registered,
+        privacy: Privacy::Private(Unit::Column {
+            column: "id".to_owned(),
+            max_rows: Some(20),
+            unique: false,
+        }),
+        columns: vec![column("id", None), column("age", Some(age))],
+    }
+}
+
+fn budget(name: &str, table: &str, limit: Spend) -> Budget {
+    Budget { name: name.to_owned(), table: table.to_owned(), limit, per_query: PerQuery::default() }
+}
+
+/// A request of one release that costs exactly these units of the ledger.
+fn request(nano: i64, atto: i64, spaces: &[&str]) -> ChargeRequest {
+    let units =
+        |units: i64, places: u32| Rational::new(BigInt::from(units), BigInt::from(10).pow(places));
+    let epsilon = Epsilon::new(units(nano, 9)).unwrap();
+    let loss = match atto {
+        0 => Loss::pure(&epsilon),
+        _ => Loss::approximate(&epsilon, &crate::privacy::Delta::new(units(atto, 18)).unwrap()),
+    };
+    ChargeRequest {
+        analyst: "lab".to_owned(),
+        plan_hash: plan_hash("plan"),
+        entries: vec![entry(loss)],
+        spaces: spaces.iter().map(|space| (*space).to_owned()).collect(),
+    }
+}
+
+fn entry(loss: Loss) -> ChargeEntry {
+    ChargeEntry {
+        mechanism: "LAPLACE".to_owned(),
+        parameters: "eps=1".to_owned(),
+        sensitivity: "1".to_owned(),
+        loss,
+    }
+}
+
+/// A vault with the table `adult` and its budget `research` of this limit.
+fn furnish(vault: &Vault, limit: Spend) {
+    vault.create_table(&table("adult")).unwrap();
+    vault.create_budget(&budget("research", "adult", limit)).unwrap();
+}
+
+fn file(limit: Spend) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.db");
+    furnish(&Vault::init(&path).unwrap(), limit);
+    (folder, path)
+}
+
+/// What the entries of the ledger add up to on one unit space.
+fn total(vault: &Vault, space: &str) -> Spend {
+    let mut sum = Spend::default();
+    for entry in vault.entries().unwrap() {
+        if entry.spaces.iter().any(|name| name == space) {
+            sum.nano_epsilon += entry.spend.nano_epsilon;
+            sum.atto_delta += entry.spend.atto_delta;
+        }
+    }
+    sum
+}
+
+#[test]
+fn a_charge_is_rounded_up_once_per_release() {
+    let vault = Vault::in_memory().unwrap();
+    furnish(&vault, spend(NANO, 0));
+    let third = Epsilon::new(Rational::new(1.into(), 3.into())).unwrap();
+    let mut ask = request(NANO, 0, &["adult", "adult"]);
+    ask.entries = vec![entry(Loss::pure(&third)); 2];
+    let quotes = vault.quote(&ask).unwrap();
+    assert_eq!(vault.budget("research").unwrap().spent, Spend::default(), "a quote is free");
+    let charge = vault.charge(&ask).unwrap();
+    assert_eq!(charge.spend(), spend(666_666_668, 0), "a repeated space is one space");
+    assert_eq!((quotes[0].spent, quotes[0].after), (Spend::default(), charge.spend()));
+    assert_eq!(charge.left(), [("research".to_owned(), spend(333_333_332, 0))]);
+    let entries = vault.entries().unwrap();
+    let numbers: Vec<_> = entries.iter().map(|entry| (entry.sequence, entry.charge)).collect();
+    assert_eq!(numbers, [(1, 1), (2, 1)]);
+    assert_eq!(entries[0].spend, spend(333_333_334, 0));
+    assert_eq!(
+        (&entries[0].spaces[..], &entries[0].budgets[..]),
+        (&["adult".to_owned()][..], &["research".to_owned()][..])
+    );
+    assert_eq!(vault.analysts().unwrap(), ["lab", OWNER]);
+    // Exactly what is left can be spent, and one unit more cannot.
+    assert!(vault.charge(&request(333_333_333, 0, &["adult"])).unwrap_err().is_budget());
+    assert!(vault.charge(&request(333_333_332, 0, &["adult"])).is_ok());
+}
+
+#[test]
+fn a_charge_touches_every_budget_or_none() {
+    let vault = Vault::in_memory().unwrap();
+    furnish(&vault, spend(3 * NANO, 0));
+    vault.create_budget(&budget("strict", "adult", spend(NANO, 0))).unwrap();
+    vault.create_table(&table("bids")).unwrap();
+    vault.create_budget(&budget("market", "bids", spend(2 * NANO, 0))).unwrap();
+    let both = vault.charge(&request(NANO, 0, &["bids", "adult"])).unwrap();
+    let names: Vec<_> = both.left().iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["market", "research", "strict"]);
+    let refused = vault.charge(&request(1, 0, &["adult", "bids"])).unwrap_err();
+    assert!(matches!(refused, VaultError::Exhausted { budget, .. } if budget == "strict"));
+    let spent: Vec<_> = vault.budgets().unwrap().iter().map(|s| s.spent.nano_epsilon).collect();
+    assert_eq!(spent, [NANO; 3]);
+    assert_eq!(vault.entries().unwrap().len(), 1);
+    assert!(vault.charge(&request(NANO, 0, &["bids"])).is_ok());
+}
+
+#[test]
+fn refusals_say_what_is_wrong() {
+    let vault = Vault::in_memory().unwrap();
+    furnish(&vault, spend(NANO, 1_000_000_000_000));
+    let says = |ask: &ChargeRequest| {
+        let (quoted, charged) = (vault.quote(ask).unwrap_err(), vault.charge(ask).unwrap_err());
+        assert_eq!(quoted.to_string(), charged.to_string());
+        charged.to_string()
+    };
+    assert_eq!(
+        says(&request(2 * NANO, 0, &["adult"])),
+        "the privacy budget `research` does not suffice: this query costs ε = 2, and left is ε = 1, δ = 1e-6"
+    );
+    assert!(says(&request(1, 1_000_000_000_001, &["adult"])).contains("does not suffice"));
+    assert_eq!(
+        says(&request(1, 0, &["adult", "bids"])),
+        "the private table `bids` has no privacy budget; its owner makes one with `CREATE PRIVACY BUDGET … FOR bids LIMIT (epsilon=…)`"
+    );
+    let nothing = "a charge needs a release, a loss greater than 0 and a private table";
+    assert_eq!(says(&request(1, 0, &[])), nothing);
+    assert_eq!(says(&ChargeRequest { entries: Vec::new(), ..request(1, 0, &["adult"]) }), nothing);
+    let free = ChargeRequest { entries: vec![entry(Loss::zero())], ..request(1, 0, &["adult"]) };
+    assert_eq!(says(&free), nothing);
+    let stranger = ChargeRequest { analyst: "a b".to_owned(), ..request(1, 0, &["adult"]) };
+    assert_eq!(
+        says(&stranger),
+        "`a b` cannot be the name of an analyst: use 1 to 64 letters, digits, `_` and `-`"
+    );
+    let huge = Epsilon::new(Rational::from_integer(1_000_000.into())).unwrap();
+    let loss = (0..20_000).fold(Loss::zero(), |loss, _| loss.plus(&Loss::pure(&huge)));
+    let huge = ChargeRequest { entries: vec![entry(loss)], ..request(1, 0, &["adult"]) };
+    assert_eq!(says(&huge), "the cost of this query cannot be written down");
+
+    let per_query = PerQuery { max: Some(NANO / 2), ..PerQuery::default() };
+    let capped = Budget { per_query, ..budget("capped", "adult", spend(NANO, 0)) };
+    vault.create_budget(&capped).unwrap();
+    assert_eq!(
+        says(&request(NANO / 2 + 1, 0, &["adult"])),
+        "this query costs ε = 0.500000001, and the privacy budget `capped` allows ε = 0.5 per query"
+    );
+    assert!(vault.entries().unwrap().is_empty());
+    assert!(vault.charge(&request(NANO / 2, 0, &["adult"])).is_ok());
+}
+
+#[test]
+fn budgets_give_nothing_back() {
+    let vault = Vault::in_memory().unwrap();
+    furnish(&vault, spend(2 * NANO, 0));
+    let asked = vault.charge(&request(NANO, 0, &["adult"])).map(|charge| charge.spend());
+    assert_eq!(asked.unwrap(), spend(NANO, 0));
+    // Dropping and making a budget, or the table itself, changes nothing about what was spent.
+    vault.drop_budget("research").unwrap();
+    vault.drop_table("adult").unwrap();
+    furnish(&vault, spend(3 * NANO, 0));
+    let BudgetState { spent, left, .. } = vault.budget("research").unwrap();
+    assert_eq!((spent, left), (spend(NANO, 0), spend(2 * NANO, 0)));
+    // A limit below what is spent leaves nothing; a later one leaves the difference.
+    vault.set_budget_limit("research", spend(1, 0)).unwrap();
+    assert_eq!(vault.budget("research").unwrap().left, Spend::default());
+    assert!(vault.charge(&request(1, 0, &["adult"])).unwrap_err().is_budget());
+    vault.set_budget_limit("research", spend(NANO + 5, 0)).unwrap();
+    assert!(vault.charge(&request(6, 0, &["adult"])).unwrap_err().is_budget());
+    assert!(vault.charge(&request(5, 0, &["adult"])).is_ok());
+    // Born exhausted.
+    let late = vault.create_budget(&budget("late", "adult", spend(NANO, 0))).unwrap();
+    assert_eq!((late.spent, late.left), (spend(NANO + 5, 0), Spend::default()));
+}
+
+#[test]
+fn declarations_are_kept_and_refused() {
+    let (_folder, path) = file(spend(NANO, 0));
+    let vault = Vault::open(&path).unwrap();
+    let says = |result: Result<(), VaultError>| result.unwrap_err().to_string();
+    assert_eq!(says(vault.create_table(&table("adult"))), "there is a table `adult` already");
+    assert_eq!(says(vault.drop_table("bids")), "there is no table `bids`");
+    assert_eq!(says(vault.alter_table("bids", |_| Ok(()))), "there is no table `bids`");
+    assert_eq!(says(vault.drop_budget("b")), "there is no privacy budget `b`");
+    assert_eq!(
+        says(vault.drop_table("adult")),
+        "the table `adult` has privacy budgets (research); drop them first"
+    );
+    assert!(says(vault.set_budget_limit("research", spend(0, 0))).contains("greater than 0"));
+    assert!(
+        says(vault.create_budget(&budget("research", "adult", spend(1, 0))).map(drop))
+            .contains("already")
+    );
+    assert!(
+        says(vault.create_budget(&budget("b", "bids", spend(1, 0))).map(drop)).contains("`bids`")
+    );
+    vault.create_table(&Table { privacy: Privacy::Public, ..table("states") }).unwrap();
+    assert!(
+        says(vault.create_budget(&budget("b", "states", spend(1, 0))).map(drop))
+            .contains("no privacy unit")
+    );
+
+    let before = vault.catalog().unwrap();
+    let refused = vault.alter_table("adult", |table| {
+        table.privacy = Privacy::Public;
+        Err(CatalogError::UnknownTable { table: "x".to_owned() })
+    });
+    assert!(refused.is_err());
+    assert_eq!(before, vault.catalog().unwrap(), "a refused change changes nothing");
+    vault
+        .alter_table("adult", |table| {
+            table.privacy = Privacy::Private(Unit::Row);
+            Ok(())
+        })
+        .unwrap();
+    // Another handle sees it, although it had read the catalog before.
+    let other = Vault::open(&path).unwrap();
+    assert_eq!(other.catalog().unwrap().table("adult").unwrap().unit(), Some(&Unit::Row));
+    vault
+        .alter_table("adult", |table| {
+            table.columns[1].domain = None;
+            Ok(())
+        })
+        .unwrap();
+    let catalog = other.catalog().unwrap();
+    assert_eq!(catalog.table("adult").unwrap().column("age").unwrap().domain, None);
+    assert_eq!(
+        catalog.budgets_of("adult").map(|b| b.name.as_str()).collect::<Vec<_>>(),
+        ["research"]
+    );
+    assert_eq!(*catalog, *Vault::open(&path).unwrap().catalog().unwrap());
+}
+
+#[test]
+fn the_file_itself_forbids_refunds() {
+    let vault = Vault::in_memory().unwrap();
+    furnish(&vault, spend(2 * NANO, 0));
+    let charge = vault.charge(&request(NANO, 0, &["adult"])).unwrap();
+    assert_eq!(charge.sequence(), 1);
+    let fails = |sql: &str, why: &str| {
+        let error = vault.raw(|connection| connection.execute_batch(sql)).unwrap_err();
+        assert!(error.to_string().contains(why), "{sql}: {error}");
+    };
+    let copy = "SELECT sequence, charge, analyst, spaces, budgets, mechanism, parameters, \
+                sensitivity, 0, 0, plan_hash, chain FROM ledger";
+    fails("UPDATE ledger SET epsilon_nano = 0", "never changed");
+    fails("DELETE FROM ledger", "never deleted");
+    fails(&format!("INSERT OR REPLACE INTO ledger {copy}"), "at its end only");
+    fails("UPDATE budget SET spent_epsilon = spent_epsilon - 1", "never given back");
+    fails("UPDATE budget SET spent_epsilon = limit_epsilon + 1", "cap_epsilon");
+    fails("UPDATE budget SET spent_delta = 1", "cap_delta");
+    fails("DELETE FROM declared_table", "FOREIGN KEY");
+}
+
+/// What a vault is, in its shortest form.
+#[derive(Default)]
+struct Reference {
+    spent: BTreeMap<&'static str, Spend>,
+    budgets: BTreeMap<String, (&'static str, Spend)>,
+    entries: usize,
+}
+
+impl Reference {
+    fn spent(&self, space: &str) -> Spend {
+        self.spent.get(space).copied().unwrap_or_default()
+    }
+
+    fn left(&self, name: &str) -> Spend {
+        let (space, limit) = self.budgets[name];
+        let spent = self.spent(space);
+        let rest = |limit: i64, spent: i64| (limit - spent).max(0);
+        spend(
+            rest(limit.nano_epsilon, spent.nano_epsilon),
+            rest(limit.atto_delta, spent.atto_delta),
+        )
+    }
+
+    fn charge(&mut self, asked: Spend, spaces: &[&'static str]) -> bool {
+        let of = |space| self.budgets.iter().filter(move |(_, (s, _))| *s == space);
+        let fits = |name: &str| {
+            let left = self.left(name);
+            asked.nano_epsilon <= left.nano_epsilon && asked.atto_delta <= left.atto_delta
+        };
+        let pays =
+            spaces.iter().all(|space| of(*space).count() > 0 && of(*space).all(|(n, _)| fits(n)));
+        if pays {
+            self.entries += 1;
+            for space in spaces {
+                let sum = self.spent.entry(space).or_default();
+                *sum =
+                    spend(sum.nano_epsilon + asked.nano_epsilon, sum.atto_delta + asked.atto_delta);
+            }
+        }
+        pays
+    }
+}
+
+#[test]
+fn ten_thousand_random_steps_agree_with_the_reference() {
+    const SPACES: [&str; 3] = ["adult", "bids", "orders"];
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    let vault = Vault::in_memory().unwrap();
+    SPACES.iter().for_each(|name| vault.create_table(&table(name)).unwrap());
+    let mut reference = Reference::default();
+    let mut paid = 0;
+    for step in 0..10_000 {
+        let name = format!("b{}", rng.random_range(0..5));
+        let space = SPACES[rng.random_range(0..3)];
+        // Limits grow with the steps, so that charges keep being both paid and refused.
+        let limit = spend(rng.random_range(1..=10 + 3 * step), rng.random_range(0..=3 * step));
+        match rng.random_range(0..20) {
+            0..=1 => {
+                let made = vault.create_budget(&budget(&name, space, limit)).is_ok();
+                assert_eq!(made, !reference.budgets.contains_key(&name), "step {step}");
+                reference.budgets.entry(name).or_insert((space, limit));
+            }
+            2 => {
+                let dropped = vault.drop_budget(&name).is_ok();
+                assert_eq!(dropped, reference.budgets.remove(&name).is_some(), "step {step}");
+            }
+            3..=5 => {
+                let set = vault.set_budget_limit(&name, limit).is_ok();
+                assert_eq!(set, reference.budgets.contains_key(&name), "step {step}");
+                reference.budgets.entry(name).and_modify(|(_, old)| *old = limit);
+            }
+            _ => {
+                let count = rng.random_range(1..=2);
+                let spaces = &SPACES[..count];
+                let asked = spend(rng.random_range(1..=9), rng.random_range(0..=9));
+                let ask = request(asked.nano_epsilon, asked.atto_delta, spaces);
+                let quoted = vault.quote(&ask).is_ok();
+                let charged = vault.charge(&ask).is_ok();
+                let expected = reference.charge(asked, spaces);
+                assert_eq!((quoted, charged), (expected, expected), "step {step}");
+                paid += usize::from(charged);
+            }
+        }
+        if step % 10 == 0 {
+            let states = vault.budgets().unwrap();
+            assert_eq!(states.len(), reference.budgets.len());
+            for state in states {
+                let (space, limit) = reference.budgets[&state.budget.name];
+                assert_eq!((state.budget.limit, state.spent), (limit, reference.spent(space)));
+                assert_eq!(state.left, reference.left(&state.budget.name), "step {step}");
+            }
+        }
+    }
+    assert!((1_000..7_000).contains(&paid), "{paid} charges: the history tests one side only");
+    assert_eq!(vault.entries().unwrap().len(), reference.entries);
+    SPACES.iter().for_each(|space| assert_eq!(total(&vault, space), reference.spent(space)));
+}
+
+#[test]
+fn a_vault_is_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Vault>();
+    shared::<Charge>();
+    shared::<VaultError>();
+}

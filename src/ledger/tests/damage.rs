@@ -1,0 +1,369 @@
+//! The vault on files that are damaged, altered, locked, full, moved, or no vault at all.
+//!
+//! Every case ends in a refusal whose sentence is checked, or in a vault that has forgotten nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::{NANO, budget, file, request, spend, table, total};
+use crate::catalog::{Catalog, Privacy, Table};
+use crate::ledger::{BudgetState, LedgerEntry, Vault, VaultError};
+use crate::privacy::Spend;
+
+type Dump = (Catalog, Vec<BudgetState>, Vec<LedgerEntry>, Vec<String>);
+
+fn dump(vault: &Vault) -> Dump {
+    let catalog = Catalog::clone(&vault.catalog().unwrap());
+    (catalog, vault.budgets().unwrap(), vault.entries().unwrap(), vault.analysts().unwrap())
+}
+
+/// A vault with something in every table, small enough to damage everywhere.
+fn specimen() -> (TempDir, PathBuf, Dump) {
+    let (folder, path) = file(spend(50, 5));
+    let vault = Vault::open(&path).unwrap();
+    vault.create_table(&Table { privacy: Privacy::Public, ..table("states") }).unwrap();
+    vault.create_budget(&budget("strict", "adult", spend(40, 9))).unwrap();
+    for _ in 0..6 {
+        assert!(vault.charge(&request(3, 0, &["adult"])).is_ok());
+    }
+    let whole = dump(&vault);
+    (folder, path, whole)
+}
+
+#[test]
+fn flipped_bits_are_refused_or_change_nothing() {
+    let (folder, path, whole) = specimen();
+    let bytes = fs::read(&path).unwrap();
+    let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+    let damaged = folder.path().join("damaged.db");
+    let mut rng = ChaCha20Rng::seed_from_u64(11);
+    let mut refused = 0;
+    for case in 0..1_500 {
+        // Most of the file is empty pages' ends: three of four flips hit what is used.
+        let at = match case % 4 {
+            0 => rng.random_range(0..bytes.len()),
+            _ => used[rng.random_range(0..used.len())],
+        };
+        let mut copy = bytes.clone();
+        copy[at] ^= 1 << rng.random_range(0..8);
+        fs::write(&damaged, &copy).unwrap();
+        match Vault::open_with(&damaged, Duration::ZERO) {
+            Err(_) => refused += 1,
+            Ok(vault) => {
+                assert_eq!(dump(&vault), whole, "byte {at}");
+                // It goes on as if nothing had been: 18 of 40 spent, 22 left.
+                if vault.charge(&request(3, 0, &["adult"])).is_ok() {
+                    assert_eq!(vault.budget("strict").unwrap().left, spend(19, 9), "byte {at}");
+                    assert!(vault.charge(&request(20, 0, &["adult"])).is_err(), "byte {at}");
+                }
+            }
+        }
+        let _ = fs::remove_file(folder.path().join("damaged.db-journal"));
+    }
+    assert!(refused > 500, "{refused}: the damage was not felt");
+}
+
+/// Changes a vault behind the back of its triggers, as whoever can write the file may.
+fn alter(path: &Path, sql: &str) {
+    let other = Connection::open(path).unwrap();
+    let triggers: Vec<(String, String)> = {
+        let triggers = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
+        let mut statement = other.prepare(triggers).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    // Taken away and put back, unless they are what is to be changed.
+    let rows_only = !sql.contains("TRIGGER");
+    for (name, _) in triggers.iter().filter(|_| rows_only) {
+        other.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
+    other.execute_batch(sql).unwrap();
+    for (_, text) in triggers.iter().filter(|_| rows_only) {
+        other.execute_batch(text).unwrap();
+    }
+}
+
+#[test]
+fn altered_rows_are_refused() {
+    let (folder, path, _) = specimen();
+    let damaged = folder.path().join("damaged.db");
+    for (sql, says) in [
+        (
+            "UPDATE budget SET limit_epsilon = 60 WHERE name = 'strict'",
+            "the budgets are not what was declared",
+        ),
+        ("DELETE FROM budget WHERE name = 'strict'", "the budgets are not what was declared"),
+        (
+            "UPDATE budget SET spent_epsilon = 19 WHERE name = 'strict'",
+            "a budget disagrees with the ledger",
+        ),
+        (
+            "UPDATE declared_table SET body = replace(body, '20', '21')",
+            "the declared tables are not what was declared",
+        ),
+        (
+            "DELETE FROM declared_table WHERE name = 'states'",
+            "the declared tables are not what was declared",
+        ),
+        ("INSERT INTO analyst VALUES ('eve')", "the list of analysts is not what was written"),
+        (
+            "UPDATE ledger SET epsilon_nano = 2 WHERE sequence = 3",
+            "the chain of its ledger is broken",
+        ),
+        ("DELETE FROM ledger WHERE sequence = 1", "the chain of its ledger is broken"),
+        ("DELETE FROM ledger WHERE sequence = 6", "the end of the ledger is missing"),
+        ("DELETE FROM ledger", "the end of the ledger is missing"),
+        ("DROP TRIGGER budget_never_refunds", "its tables are not those of a vault"),
+        (
+            "CREATE TRIGGER t AFTER INSERT ON ledger BEGIN UPDATE budget SET limit_epsilon = 99; END",
+            "its tables are not those of a vault",
+        ),
+    ] {
+        fs::copy(&path, &damaged).unwrap();
+        alter(&damaged, sql);
+        let error = Vault::open(&damaged).unwrap_err();
+        assert!(matches!(error, VaultError::Corrupt { .. }), "{sql}: {error}");
+        assert!(error.to_string().contains(&format!("is damaged ({says})")), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn a_file_that_sqlite_finds_unsound_is_refused() {
+    let (_folder, path, _) = specimen();
+    let mut bytes = fs::read(&path).unwrap();
+    // The header's count of free pages: no row depends on it, but pages would be lost or used twice.
+    bytes[39] = 5;
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(
+        Vault::open(&path).unwrap_err().to_string(),
+        format!(
+            "the vault `{}` is damaged (SQLite's own check fails): nothing is answered until its owner restores it",
+            path.display()
+        )
+    );
+}
+
+#[test]
+fn an_open_vault_notices_damage_before_it_charges() {
+    let (_folder, path, _) = specimen();
+    let vault = Vault::open(&path).unwrap();
+    alter(&path, "UPDATE budget SET limit_epsilon = limit_epsilon + 100");
+    for error in [
+        vault.charge(&request(1, 0, &["adult"])).map(drop).unwrap_err(),
+        // A change of the catalog must not seal what it did not read.
+        vault.set_budget_limit("strict", spend(9, 9)).unwrap_err(),
+        vault.drop_budget("strict").unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("the budgets are not what was declared"), "{error}");
+    }
+}
+
+#[test]
+fn an_open_vault_notices_that_it_was_put_back() {
+    let (_folder, path, _) = specimen();
+    let vault = Vault::open(&path).unwrap();
+    let seal = |connection: &Connection| -> [u8; 32] {
+        let sql = "SELECT digest FROM seal WHERE kind = 'ledger'";
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    let older: String = vault.raw(seal).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(vault.charge(&request(1, 0, &["adult"])).is_ok());
+    // Everything in the file agrees: it is exactly what it was one charge ago.
+    alter(
+        &path,
+        &format!(
+            "DELETE FROM ledger WHERE sequence = 7;
+             UPDATE budget SET spent_epsilon = 18;
+             UPDATE seal SET digest = x'{older}' WHERE kind = 'ledger'"
+        ),
+    );
+    let error = vault.charge(&request(1, 0, &["adult"])).map(drop).unwrap_err();
+    assert!(error.to_string().contains("not the ledger that was there before"), "{error}");
+    // A fresh handle cannot know: whoever can put the file back is outside the promise.
+    assert_eq!(Vault::open(&path).unwrap().entries().unwrap().len(), 6);
+}
+
+#[test]
+fn what_is_no_vault_is_refused_with_a_sentence() {
+    let (folder, path, _) = specimen();
+    let bytes = fs::read(&path).unwrap();
+    let other = folder.path().join("other.db");
+    let shown = other.display().to_string();
+    let says = |content: Option<&[u8]>| {
+        if let Some(content) = content {
+            fs::write(&other, content).unwrap();
+        }
+        Vault::open_with(&other, Duration::ZERO).unwrap_err().to_string()
+    };
+    let no_vault = format!(
+        "`{shown}` is not a HushQL vault; if `hushql init` was interrupted, remove the file and run it again"
+    );
+    assert_eq!(
+        says(None),
+        format!("there is no vault `{shown}`; make one with `hushql init {shown}`")
+    );
+    assert!(!other.exists(), "opening never creates");
+    assert_eq!(says(Some(b"")), no_vault);
+    assert_eq!(says(Some(&[0x5a; 10_000])), no_vault);
+    assert_eq!(says(Some(b"id,age\n1,30\n")), no_vault);
+    for length in (1..bytes.len()).step_by(509) {
+        let error = says(Some(&bytes[..length]));
+        assert!(error == no_vault || error.contains("is damaged"), "{length}: {error}");
+    }
+    fs::remove_file(&other).unwrap();
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    assert_eq!(says(None), no_vault, "another program's database");
+    fs::write(&other, &bytes).unwrap();
+    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
+    assert_eq!(
+        says(None),
+        format!("the vault `{shown}` has format 7 and this program reads format 1")
+    );
+
+    let folder = folder.path();
+    assert_eq!(
+        Vault::open(folder).unwrap_err().to_string(),
+        format!("`{}` is not a file, so it cannot be a vault", folder.display())
+    );
+    assert_eq!(
+        Vault::init(&path).unwrap_err().to_string(),
+        format!("`{}` exists already; a vault is never overwritten", path.display())
+    );
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    let error = Vault::init(folder.join("no/such/folder.db")).unwrap_err();
+    assert!(error.to_string().contains("cannot be opened; check that"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_vault_is_its_makers_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_folder, path) = file(spend(NANO, 0));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_read_only_vault_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_folder, path) = file(spend(NANO, 0));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+    if fs::OpenOptions::new().append(true).open(&path).is_ok() {
+        eprintln!("not tested: this user may write read-only files");
+    } else {
+        let error = Vault::open(&path).unwrap_err();
+        assert!(matches!(error, VaultError::ReadOnly { .. }), "{error}");
+    }
+    // The same refusal from SQLite itself, for every user.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let vault = Vault::open(&path).unwrap();
+    vault.raw(|connection| connection.execute_batch("PRAGMA query_only = ON")).unwrap();
+    assert_eq!(
+        vault.charge(&request(1, 0, &["adult"])).unwrap_err().to_string(),
+        format!(
+            "the vault `{}` is read-only, and what cannot be charged is not answered",
+            path.display()
+        )
+    );
+}
+
+#[test]
+fn a_locked_vault_is_refused_and_recovers() {
+    let (_folder, path) = file(spend(NANO, 0));
+    let vault = Vault::open_with(&path, Duration::from_millis(20)).unwrap();
+    let says = format!(
+        "the vault `{}` is in use by another program; nothing was charged, try again",
+        path.display()
+    );
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(vault.charge(&request(1, 0, &["adult"])).unwrap_err().to_string(), says);
+    assert!(vault.budgets().is_ok(), "a writer that has not committed yet disturbs no reader");
+    other.execute_batch("ROLLBACK; BEGIN EXCLUSIVE").unwrap();
+    assert_eq!(vault.budgets().unwrap_err().to_string(), says);
+    assert_eq!(Vault::open_with(&path, Duration::ZERO).unwrap_err().to_string(), says);
+    // A reader does not stop a charge from being written, but from being committed.
+    other.execute_batch("ROLLBACK; BEGIN; SELECT * FROM ledger").unwrap();
+    let mut statement = other.prepare("SELECT * FROM analyst").unwrap();
+    let mut rows = statement.query([]).unwrap();
+    assert!(rows.next().unwrap().is_some());
+    assert_eq!(vault.charge(&request(1, 0, &["adult"])).unwrap_err().to_string(), says);
+    drop(rows);
+    drop(statement);
+    other.execute_batch("ROLLBACK").unwrap();
+    // Nothing was charged meanwhile, and the handle still works.
+    assert_eq!(vault.budget("research").unwrap().spent, Spend::default());
+    assert_eq!(vault.charge(&request(1, 0, &["adult"])).unwrap().sequence(), 1);
+}
+
+#[test]
+fn a_full_disk_charges_nothing() {
+    let (_folder, path) = file(spend(NANO, 0));
+    let vault = Vault::open(&path).unwrap();
+    vault.raw(|connection| {
+        let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();
+    });
+    let mut paid = 0;
+    let error = loop {
+        match vault.charge(&request(1, 0, &["adult"])) {
+            Ok(_) => paid += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, VaultError::DiskFull { .. }));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the disk of the vault `{}` is full, and what cannot be charged is not answered",
+            path.display()
+        )
+    );
+    assert_eq!(total(&vault, "adult"), spend(paid, 0));
+    assert_eq!(vault.budget("research").unwrap().spent, spend(paid, 0));
+    vault.raw(|connection| {
+        connection.query_row("PRAGMA max_page_count = 100000", [], |_| Ok(())).unwrap();
+    });
+    assert_eq!(vault.charge(&request(1, 0, &["adult"])).unwrap().sequence(), paid + 1);
+    assert_eq!(total(&Vault::open(&path).unwrap(), "adult"), spend(paid + 1, 0));
+}
+
+#[test]
+fn a_failed_commit_poisons_the_handle() {
+    let (_folder, path) = file(spend(NANO, 0));
+    let vault = Vault::open(&path).unwrap();
+    // A foreign key that is checked at the end makes COMMIT itself fail, as a failed sync would.
+    let refused = vault.write(|connection, witness| {
+        connection.execute_batch("PRAGMA defer_foreign_keys = ON")?;
+        witness.advance(connection)?;
+        connection.execute_batch("UPDATE budget SET table_name = 'nowhere'")?;
+        Ok(())
+    });
+    assert!(refused.is_err());
+    let says = format!("an earlier write to the vault `{}` failed; open it again", path.display());
+    assert_eq!(vault.charge(&request(1, 0, &["adult"])).unwrap_err().to_string(), says);
+    assert_eq!(vault.budgets().unwrap_err().to_string(), says);
+    let again = Vault::open(&path).unwrap();
+    assert_eq!(again.charge(&request(1, 0, &["adult"])).unwrap().sequence(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_removed_vault_is_not_charged() {
+    let (_folder, path) = file(spend(NANO, 0));
+    let vault = Vault::open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert_eq!(
+        vault.charge(&request(1, 0, &["adult"])).unwrap_err().to_string(),
+        format!(
+            "the vault `{}` was moved or removed while it was open, and nothing can be charged to it",
+            path.display()
+        )
+    );
+}

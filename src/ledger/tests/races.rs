@@ -1,0 +1,132 @@
+//! The vault under threads and processes that race for it, and processes that are killed.
+//!
+//! Another process is this test program again, told by a variable to run [`child`] on a file.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::{file, request, spend, total};
+use crate::ledger::{Charge, Vault, VaultError};
+use crate::privacy::Spend;
+
+/// Charges one unit after another until the budget says no; a lock that is held for long is waited for.
+fn spend_all(vault: &Vault, mut paid: impl FnMut(&Charge)) {
+    loop {
+        match vault.charge(&request(1, 0, &["adult"])) {
+            Ok(charge) => paid(&charge),
+            Err(VaultError::Locked { .. }) => {}
+            Err(error) => {
+                assert!(error.is_budget(), "{error}");
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn racing_threads_are_paid_exactly_what_there_is() {
+    let (_folder, path) = file(spend(100, 0));
+    let shared = Vault::open(&path).unwrap();
+    let count = |vault: &Vault| {
+        let mut paid = 0;
+        spend_all(vault, |_| paid += 1);
+        paid
+    };
+    // Eight threads with handles of their own, and four more that share one.
+    let paid: i32 = thread::scope(|scope| {
+        let own = (0..8).map(|_| scope.spawn(|| count(&Vault::open(&path).unwrap())));
+        let own: Vec<_> = own.collect();
+        let sharing: Vec<_> = (0..4).map(|_| scope.spawn(|| count(&shared))).collect();
+        own.into_iter().chain(sharing).map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(paid, 100);
+    let vault = Vault::open(&path).unwrap();
+    assert_eq!(vault.budget("research").unwrap().left, Spend::default());
+    assert_eq!(total(&vault, "adult"), spend(100, 0));
+}
+
+const CHILD: &str = "HUSHQL_TEST_VAULT";
+
+/// The other process of the tests below: spends what there is, and says so only afterwards.
+#[test]
+fn child() {
+    let Some(path) = std::env::var_os(CHILD) else { return };
+    let vault = Vault::open(&path).unwrap();
+    println!();
+    spend_all(&vault, |charge| {
+        println!("paid {}", charge.sequence());
+        std::io::stdout().flush().unwrap();
+    });
+    println!("done");
+}
+
+fn start_child(path: &Path) -> (Child, BufReader<ChildStdout>) {
+    // The harness names a test by its path within the crate.
+    let name = module_path!().split_once("::").map(|(_, rest)| format!("{rest}::child")).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    (child, output)
+}
+
+/// How many charges a child acknowledged, in whole lines.
+fn acknowledged(output: BufReader<ChildStdout>) -> usize {
+    output.lines().map_while(Result::ok).filter(|line| line.starts_with("paid ")).count()
+}
+
+#[test]
+fn racing_processes_are_paid_exactly_what_there_is() {
+    let (_folder, path) = file(spend(100, 0));
+    let children = [start_child(&path), start_child(&path)];
+    let mut paid = 0;
+    for (mut child, output) in children {
+        paid += acknowledged(output);
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(paid, 100);
+    assert_eq!(total(&Vault::open(&path).unwrap(), "adult"), spend(100, 0));
+}
+
+#[test]
+fn a_killed_process_loses_no_charge() {
+    let (_folder, path) = file(spend(1_000_000, 0));
+    let mut rng = ChaCha20Rng::seed_from_u64(9);
+    let mut acknowledged_in_all = 0_i64;
+    let mut before = 0_i64;
+    for round in 0..25 {
+        let (mut child, mut output) = start_child(&path);
+        // From the first charge on, any moment may be the last.
+        let mut line = String::new();
+        while !line.starts_with("paid ") {
+            line.clear();
+            assert!(
+                output.read_line(&mut line).unwrap() > 0,
+                "round {round}: the child pays nothing"
+            );
+        }
+        thread::sleep(Duration::from_micros(rng.random_range(0..20_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        acknowledged_in_all += 1 + i64::try_from(acknowledged(output)).unwrap();
+
+        let vault = Vault::open(&path).unwrap();
+        let spent = vault.budget("research").unwrap().spent;
+        assert_eq!(spent, total(&vault, "adult"), "round {round}");
+        // A kill between the sync and the acknowledgement leaves one charge that nobody heard of.
+        let unheard = spent.nano_epsilon - acknowledged_in_all;
+        assert!((0..=round + 1).contains(&unheard), "round {round}: {unheard}");
+        assert!(spent.nano_epsilon > before);
+        before = spent.nano_epsilon;
+    }
+}

@@ -1,0 +1,90 @@
+//! The exponential mechanism: a candidate wins with weight exp(ε·score/R).
+//!
+//! The scores' range R in grid units and ε go in; the index of a winner comes out. Assumes that between neighbours the
+//! largest change of a score and the smallest differ by at most R; the choice is then ε-differentially private.
+//!
+//! Counts move by R = 1: `ARGMAX EXPONENTIAL(eps=1)` weighs candidates by exp(count).
+
+use num_traits::ToPrimitive;
+
+use super::MechanismError;
+use super::rate::{Rate, report_up, surprise};
+use crate::privacy::{Epsilon, Rational};
+use crate::sampler::{QueryRng, exponential};
+
+/// A calibrated exponential mechanism with a uniform prior.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exponential {
+    rate: Rate,
+}
+
+impl Exponential {
+    /// The mechanism that makes a choice among scores of range `range` (grid units) ε-private.
+    ///
+    /// # Guarantee
+    /// The exponent per grid unit is at most ε/R, so the choice is ε-DP and ε-bounded-range, hence ε²/8-zCDP. A range
+    /// of 0 is taken as 1. Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020; Cesar, Rogers 2021.
+    ///
+    /// # Errors
+    /// [`MechanismError::RangeTooWide`] when ε/R is too small to be drawn.
+    pub fn calibrate(range: u128, epsilon: &Epsilon) -> Result<Self, MechanismError> {
+        Ok(Self { rate: Rate::round_down(range, epsilon)? })
+    }
+
+    /// ε/R: the exponent per grid unit of score.
+    pub fn exponent(&self) -> &Rational {
+        &self.rate.exact
+    }
+
+    /// The index of the winner.
+    ///
+    /// # Guarantee
+    /// P(i) ∝ exp(exponent·score_i), exactly. Equal scores are equally likely, whatever their order.
+    ///
+    /// # Errors
+    /// [`MechanismError::Sampler`] when there is no candidate.
+    pub fn choose(&self, scores: &[i128], rng: &mut QueryRng) -> Result<usize, MechanismError> {
+        Ok(exponential(scores, self.rate.numerator, self.rate.denominator, rng)?)
+    }
+
+    /// How far below the best score the winner may be at confidence 1 − β, in grid units.
+    ///
+    /// # Guarantee
+    /// P(best − score > t) ≤ β for t = (R/ε)(ln n + ln(1/β)), whatever the n scores are; rounded up. 0 for one candidate.
+    /// Source: McSherry, Talwar 2007; Dwork, Roth 2014, theorem 3.11.
+    pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
+        error_at(&self.rate, candidates, beta)
+    }
+
+    /// How far below the best score the winner is on average, at most, in grid units.
+    ///
+    /// # Guarantee
+    /// E(best − score) ≤ (R/ε)·ln n, whatever the n scores are; rounded up.
+    pub fn expected_error(&self, candidates: usize) -> f64 {
+        expected_error(&self.rate, candidates)
+    }
+
+    /// The probability of every candidate. For **public** scores only: tests, and plots of released data.
+    pub fn probabilities(&self, scores: &[i128]) -> Vec<f64> {
+        let weights = self.rate.weights(scores);
+        let total: f64 = weights.iter().sum();
+        weights.iter().map(|weight| weight / total).collect()
+    }
+}
+
+/// (R/ε)(ln n + ln(1/β)), rounded up; for one candidate 0.
+pub(super) fn error_at(rate: &Rate, candidates: usize, beta: &Rational) -> f64 {
+    if candidates <= 1 {
+        return 0.0;
+    }
+    report_up(rate.unit() * (log_of(candidates) + surprise(beta)))
+}
+
+/// (R/ε)·ln n, rounded up.
+pub(super) fn expected_error(rate: &Rate, candidates: usize) -> f64 {
+    report_up(rate.unit() * log_of(candidates))
+}
+
+fn log_of(candidates: usize) -> f64 {
+    candidates.max(1).to_f64().unwrap_or(f64::MAX).ln()
+}

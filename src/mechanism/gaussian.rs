@@ -1,0 +1,313 @@
+//! The Gaussian mechanism: discrete Gaussian noise whose deviation is the smallest that meets (ε, δ).
+//!
+//! Δ₂² in squared grid units, ε and δ go in; noise in grid units comes out. Assumes that neighbours differ by at most
+//! Δ₂ in the Euclidean norm over all values of the release together; the release is then (ε, δ)-private, and
+//! Δ₂²/2σ² concentrated.
+//!
+//! Δ₂ = 1, ε = 1, δ = 10⁻⁶ need σ = 4.531, or 4.231 where only one value moves.
+
+use num_bigint::BigInt;
+use num_integer::Roots;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+use super::MechanismError;
+use super::enclosure::ln;
+use super::normal::quantile_above;
+use super::rate::surprise;
+use super::tight::{MOST_EPSILON, MOST_UNITS, Weights};
+use crate::privacy::{Delta, Epsilon, Rational};
+use crate::sampler::{QueryRng, Sigma, discrete_gaussian};
+
+/// Precision of the logarithms behind a calibration.
+const BITS: u32 = 160;
+/// Up to this σ (2⁻¹² units) the reported error is summed over the integers, above it is the normal law's.
+const SUMMED_UNITS: u64 = 1 << 22;
+
+/// A calibrated Gaussian mechanism.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gaussian {
+    /// `None` where nothing moves the values, so that no noise is needed.
+    sigma: Option<Sigma>,
+    rho: Rational,
+}
+
+impl Gaussian {
+    /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) (ε, δ)-private.
+    ///
+    /// `single_group` says that between neighbours one value moves at most, by the root of `l2_squared`.
+    ///
+    /// # Guarantee
+    /// σ is on the sampler's grid (2⁻¹² below 2¹⁶, whole above), and the release of all values with independent noise
+    /// is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the first point of the grid with Δ₂²/2σ² ≤ ρ, for a ρ certified by the
+    /// conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. With one moving value and that σ < 2¹² it is smaller still: the first
+    /// point, to a part in 2¹⁶, whose exact δ, taken from above, meets δ. With Δ₂ = 0 there is no noise.
+    /// Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
+    ///
+    /// # Errors
+    /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.
+    pub fn calibrate(
+        l2_squared: u128,
+        single_group: bool,
+        epsilon: &Epsilon,
+        delta: &Delta,
+    ) -> Result<Self, MechanismError> {
+        let square = BigInt::from(l2_squared);
+        let general = Conversion::new(epsilon, delta)?.smallest(&square)?;
+        let sigma = match general {
+            Some(sigma) if single_group => Some(tighten(sigma, l2_squared, epsilon, delta)?),
+            general => general,
+        };
+        Ok(Self::of(sigma, &square))
+    }
+
+    /// Mechanisms for several values released together: one (ε, δ) for all of them.
+    ///
+    /// # Guarantee
+    /// Of k values that move each has noise of ρ at most its k-th part of the largest Σρ whose conversion meets (ε, δ); the joint
+    /// release is Σρ-zCDP, so (ε, δ)-DP: δ is not split. A value with Δ₂ = 0 has no noise and no share.
+    /// Source: Bun, Steinke 2016, lemma 1.7; Canonne, Kamath, Steinke 2020.
+    ///
+    /// # Errors
+    /// [`MechanismError::ScaleTooLarge`] when a σ reaches 2⁶⁰.
+    pub fn calibrate_joint(
+        l2_squared: &[u128],
+        epsilon: &Epsilon,
+        delta: &Delta,
+    ) -> Result<Vec<Self>, MechanismError> {
+        let conversion = Conversion::new(epsilon, delta)?;
+        let moving = l2_squared.iter().filter(|square| **square != 0).count();
+        l2_squared
+            .iter()
+            .map(|square| {
+                // k values of ρ_i with k·ρ_i ≤ ρ each: Σρ_i ≤ ρ.
+                let square = BigInt::from(*square);
+                let sigma = conversion.smallest(&(&square * BigInt::from(moving)))?;
+                Ok(Self::of(sigma, &square))
+            })
+            .collect()
+    }
+
+    fn of(sigma: Option<Sigma>, square: &BigInt) -> Self {
+        let rho = sigma.map_or_else(Rational::zero, |sigma| rho_of(&sigma, square));
+        Self { sigma, rho }
+    }
+
+    /// The deviation σ of P(x) ∝ exp(−x²/2σ²), in grid units; 0 for no noise.
+    pub fn sigma(&self) -> Rational {
+        self.sigma.map_or_else(Rational::zero, |sigma| value_of(&sigma))
+    }
+
+    /// The concentrated cost Δ₂²/2σ² of the release.
+    ///
+    /// # Guarantee
+    /// Exact: the release is ρ-zCDP. Source: Canonne, Kamath, Steinke 2020.
+    pub fn rho(&self) -> &Rational {
+        &self.rho
+    }
+
+    /// Whether no noise is added, because no neighbour's values differ.
+    pub fn is_exact(&self) -> bool {
+        self.sigma.is_none()
+    }
+
+    /// Noise for one value, in grid units.
+    ///
+    /// # Guarantee
+    /// P(x) ∝ exp(−x²/2σ²), exactly; every value of a release takes its own draw.
+    pub fn draw(&self, rng: &mut QueryRng) -> i128 {
+        self.sigma.map_or(0, |sigma| discrete_gaussian(&sigma, rng))
+    }
+
+    /// The error at confidence 1 − β: t with P(|X| > t) ≤ β, in grid units.
+    ///
+    /// # Guarantee
+    /// The smallest such t, or one more, for σ ≤ 1024 and β ≥ 10⁻³⁰⁰; for larger σ ⌈σ·z⌉ with z the normal law's quantile, since
+    /// P(X ≥ t + 1) ≤ P(N(0, σ²) ≥ t) (Canonne, Kamath, Steinke 2020). 0 for β ≥ 1; the largest integer for β below
+    /// 10⁻³⁰⁰.
+    pub fn error_at(&self, beta: &Rational) -> u128 {
+        let Some(sigma) = self.sigma else { return 0 };
+        if *beta >= Rational::one() {
+            return 0;
+        }
+        if surprise(beta) > 690.0 {
+            return u128::MAX;
+        }
+        let beta = beta.to_f64().unwrap_or(0.0);
+        let (units, denominator) = sigma.ratio();
+        if denominator > 1 && units <= SUMMED_UNITS {
+            return Weights::new(units).error_at(beta);
+        }
+        let deviation = self.sigma().to_f64().unwrap_or(f64::INFINITY);
+        (deviation * quantile_above(beta / 2.0)).ceil().to_u128().unwrap_or(u128::MAX)
+    }
+}
+
+/// σ as a rational.
+fn value_of(sigma: &Sigma) -> Rational {
+    let (units, denominator) = sigma.ratio();
+    Rational::new(units.into(), denominator.into())
+}
+
+/// Δ²/2σ².
+fn rho_of(sigma: &Sigma, square: &BigInt) -> Rational {
+    let (units, denominator) = sigma.ratio();
+    let (units, denominator) = (BigInt::from(units), BigInt::from(denominator));
+    Rational::new(square * &denominator * &denominator, BigInt::from(2) * &units * &units)
+}
+
+/// The conversion of ρ-zCDP to one (ε, δ).
+struct Conversion {
+    /// A ρ that is certified to imply (ε, δ).
+    rho: Rational,
+}
+
+impl Conversion {
+    /// The largest ρ that the conversion certifies.
+    ///
+    /// # Guarantee
+    /// ρ-zCDP implies (ε, δ)-DP: for one rational α > 1, e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. That is linear in ρ once the
+    /// logarithms are taken, and each is enclosed and rounded against ρ. Every α is a valid witness, so the float
+    /// search for the best one can only cost accuracy. Source: Canonne, Kamath, Steinke 2020, the optimised conversion.
+    fn new(epsilon: &Epsilon, delta: &Delta) -> Result<Self, MechanismError> {
+        let certified = || {
+            let log_delta = ln(delta.value(), BITS)?.lower;
+            let less = witness(float(epsilon.value()), float(&log_delta));
+            let less = Rational::from_float(less).filter(Signed::is_positive)?;
+            let order = &less + Rational::one();
+            let (log_less, log_share) =
+                (ln(&less, BITS)?.lower, ln(&(&less / &order), BITS)?.upper);
+            let room = log_delta + log_less - &order * log_share + &less * epsilon.value();
+            Some(room / (less * order)).filter(Signed::is_positive)
+        };
+        certified().map(|rho| Self { rho }).ok_or(MechanismError::ScaleTooLarge)
+    }
+
+    /// The smallest deviation on the grid with Δ²/2σ² ≤ ρ for Δ² = `square`; `None` for no noise.
+    ///
+    /// # Guarantee
+    /// Exact: the square root is an integer one, rounded up.
+    fn smallest(&self, square: &BigInt) -> Result<Option<Sigma>, MechanismError> {
+        if square.is_zero() {
+            return Ok(None);
+        }
+        let variance = Rational::from_integer(square.clone()) / (&self.rho + &self.rho);
+        let root = |scale_bits: u32| {
+            let scaled = &variance * Rational::from_integer(BigInt::one() << (2 * scale_bits));
+            let square = scaled.ceil().to_integer();
+            let root = square.sqrt();
+            let short = &root * &root < square;
+            (if short { root + 1 } else { root }).to_u64().ok_or(MechanismError::ScaleTooLarge)
+        };
+        if let Ok(sigma) = root(Sigma::FRACTION_BITS).and_then(|units| Ok(Sigma::fine(units)?)) {
+            return Ok(Some(sigma));
+        }
+        let sigma = Sigma::whole(root(0)?).map_err(|_| MechanismError::ScaleTooLarge)?;
+        Ok(Some(sigma))
+    }
+}
+
+/// The smallest σ by the exact δ of one moving value, at most `general`.
+fn tighten(
+    general: Sigma,
+    l2_squared: u128,
+    epsilon: &Epsilon,
+    delta: &Delta,
+) -> Result<Sigma, MechanismError> {
+    let (units, denominator) = general.ratio();
+    // Rounded up: a value that moves by less than `step` is covered as well.
+    let root = l2_squared.sqrt();
+    let step = if root * root == l2_squared { root } else { root + 1 };
+    let (float_epsilon, float_delta) = (float(epsilon.value()), float(delta.value()));
+    let Some(step) = step
+        .to_u64()
+        .filter(|_| denominator > 1 && units < MOST_UNITS && float_epsilon <= MOST_EPSILON)
+    else {
+        return Ok(general);
+    };
+    // A float of δ may lie above δ by 2^−53.
+    let goal = float_delta * (1.0 - 1e-12);
+    let excess = |units: u64| {
+        (Weights::new(units).delta_round_up(step, float_epsilon, goal) / goal).max(1e-300).ln()
+    };
+    // `high` meets δ throughout, `low` does not.
+    let (mut high, mut at_high) = (units, excess(units));
+    if at_high > 0.0 {
+        return Ok(general);
+    }
+    let (mut low, mut at_low) = (high, at_high);
+    while at_low <= 0.0 && low > 1 {
+        (high, at_high) = (low, at_low);
+        low -= (low / 8).max(1);
+        at_low = excess(low);
+    }
+    if at_low <= 0.0 {
+        return Ok(Sigma::fine(low)?);
+    }
+    // False position on ln δ; an end that stays twice counts half, so that both ends move.
+    let mut moved_high = None;
+    for _ in 0..60 {
+        let width = high - low;
+        if width <= 1 + (high >> 16) {
+            break;
+        }
+        let share = at_low / (at_low - at_high);
+        let aimed = (share * width.to_f64().unwrap_or(0.0)).to_u64().unwrap_or(0);
+        let middle = low + aimed.clamp(1, width - 1);
+        let at_middle = excess(middle);
+        let meets = at_middle <= 0.0;
+        if meets {
+            (high, at_high) = (middle, at_middle);
+        } else {
+            (low, at_low) = (middle, at_middle);
+        }
+        if moved_high == Some(meets) {
+            if meets {
+                at_low /= 2.0;
+            } else {
+                at_high /= 2.0;
+            }
+        }
+        moved_high = Some(meets);
+    }
+    Ok(Sigma::fine(high)?)
+}
+
+/// α − 1 of about the best α: the root of ρ(2α − 1) − ε + ln(1 − 1/α), which grows with α.
+fn best_order(rho: f64, epsilon: f64) -> f64 {
+    let slope = |less: f64| rho * (2.0 * less + 1.0) - epsilon - (1.0 / less).ln_1p();
+    let (mut low, mut high) = (-80.0_f64, 150.0_f64);
+    for _ in 0..60 {
+        let middle = low + (high - low) / 2.0;
+        if slope(middle.exp()) < 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low.exp()
+}
+
+/// About the best α − 1 for the largest ρ that meets (ε, δ): bisection of ln ρ.
+fn witness(epsilon: f64, log_delta: f64) -> f64 {
+    let (mut low, mut high) = (-140.0_f64, 25.0_f64);
+    for _ in 0..60 {
+        let middle = low + (high - low) / 2.0;
+        if log_delta_of(middle.exp(), epsilon) <= log_delta {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    best_order(low.exp(), epsilon)
+}
+
+/// About ln δ of the conversion at its best α.
+fn log_delta_of(rho: f64, epsilon: f64) -> f64 {
+    let less = best_order(rho, epsilon);
+    let order = less + 1.0;
+    less * (order * rho - epsilon) - less.ln() - order * (1.0 / less).ln_1p()
+}
+
+fn float(value: &Rational) -> f64 {
+    value.to_f64().unwrap_or(f64::INFINITY)
+}

@@ -1,0 +1,63 @@
+//! One mechanism per file: from a cost to a scale, one draw, and the error to expect.
+//!
+//! A sensitivity in whole units of the aggregate's grid and an ε (and δ) go in; a calibrated mechanism comes
+//! out, which draws and says how far off it may be. It assumes that the sensitivity was derived, never given;
+//! the draw then has exactly the stated privacy. Scales are rationals rounded toward more noise; floats occur
+//! only in what is *reported* about accuracy, and where a proved margin covers their error.
+//!
+//! ```
+//! use hushql::mechanism::Laplace;
+//! use hushql::privacy::{Epsilon, parse_decimal};
+//! use hushql::sampler::QueryRng;
+//!
+//! let epsilon: Epsilon = "0.5".parse()?;
+//! let count = Laplace::calibrate(1, &epsilon)?; // one person moves a count by 1
+//! let noisy = 32_561 + count.draw(&mut QueryRng::from_os()?);
+//! let beta = parse_decimal("0.05").ok_or("no decimal")?;
+//! assert_eq!(count.error_at(&beta), 6); // within ±6 with 95 %
+//! # let _ = noisy;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod enclosure;
+mod exponential;
+mod gaussian;
+mod laplace;
+mod noisy_max;
+mod normal;
+mod permute_and_flip;
+mod rate;
+mod tight;
+
+#[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a test's statistics are floats"
+)]
+mod tests;
+
+use thiserror::Error;
+
+pub use exponential::Exponential;
+pub use gaussian::Gaussian;
+pub use laplace::Laplace;
+pub use noisy_max::NoisyMax;
+pub use permute_and_flip::PermuteAndFlip;
+
+use crate::sampler::SamplerError;
+
+/// Why a mechanism cannot be calibrated or drawn.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MechanismError {
+    /// So much noise would be needed that no draw of it fits the sampler.
+    #[error("the noise needed exceeds what can be drawn: narrow the range, or spend more epsilon")]
+    ScaleTooLarge,
+    /// The scores range so widely that the rate per unit is below what can be drawn.
+    #[error("the scores' range is too wide: narrow the range of the score")]
+    RangeTooWide,
+    /// The sampler refused.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+}

@@ -1,0 +1,302 @@
+//! Tests of the samplers: every branch followed exactly at small scales, frequencies at larger ones.
+
+pub(crate) mod oracle;
+pub(crate) mod statistics;
+
+use std::collections::BTreeMap;
+
+use num_bigint::{BigInt, BigUint};
+use num_traits::{One, Zero};
+
+use self::oracle::{Enumerated, enumerate, exp_neg, rational};
+use self::statistics::assert_follows;
+use super::bernoulli::{bernoulli, bernoulli_exp, bernoulli_exp_big};
+use super::rng::{QueryRng, Uniform};
+use super::{LaplaceScale, SamplerError, Sigma, gaussian, laplace, selection};
+use crate::privacy::Rational;
+
+/// Probability left unexplored, as a power of two per branch: small enough that an error of one turn shows.
+const DEPTH: u32 = 22;
+
+/// Whether the enumerated weights, normalised, are the law given by unnormalised `weights`.
+fn assert_law<T: Ord + std::fmt::Debug + Copy>(
+    what: &str,
+    seen: &Enumerated<Option<T>>,
+    weights: &BTreeMap<T, Rational>,
+    total: &Rational,
+) {
+    let kept: Rational = seen.mass.iter().filter(|(k, _)| k.is_some()).map(|(_, p)| p).sum();
+    assert!(&seen.unexplored * rational(100, 1) < kept, "{what}: {} unexplored", seen.unexplored);
+    for (outcome, weight) in weights {
+        let law = weight / total;
+        let found = seen.mass.get(&Some(*outcome)).cloned().unwrap_or_else(Rational::zero);
+        let least = &found / (&kept + &seen.unexplored);
+        let most = (&found + &seen.unexplored) / &kept;
+        assert!(least <= &law + rational(1, 1 << 50), "{what}: {outcome:?} too likely");
+        assert!(law <= most + rational(1, 1 << 50), "{what}: {outcome:?} too unlikely");
+    }
+}
+
+#[test]
+fn exponential_coins_are_exact() {
+    let wide = 1_u128 << 90;
+    let near = 1_u128 << 62;
+    for (num, den) in [
+        (0, 1),
+        (1, 3),
+        (1, 1),
+        (5, 2),
+        (7, 3),
+        (wide, 3 * wide),
+        (5 * wide, 2 * wide),
+        (2 * near, 3 * near),
+    ] {
+        let law = exp_neg(&Rational::new(BigInt::from(num), BigInt::from(den)));
+        let narrow = enumerate(30, |oracle| bernoulli_exp(num, den, oracle));
+        let (num, den) = (BigUint::from(num), BigUint::from(den));
+        let big = enumerate(30, |oracle| bernoulli_exp_big(&num, &den, oracle));
+        for seen in [narrow, big] {
+            let found = seen.mass.get(&true).cloned().unwrap_or_else(Rational::zero);
+            assert!(found <= &law + rational(1, 1 << 50), "{num}/{den}");
+            assert!(law <= found + &seen.unexplored + rational(1, 1 << 50), "{num}/{den}");
+            assert!(seen.unexplored < rational(1, 1_000_000));
+        }
+    }
+    let mut rng = QueryRng::seeded_for_tests(1);
+    assert!(
+        !bernoulli_exp(1, 0, &mut rng) && !bernoulli_exp_big(&1_u8.into(), &0_u8.into(), &mut rng)
+    );
+    assert!(bernoulli(5, 5, &mut rng) && !bernoulli(0, 5, &mut rng));
+    assert!(!bernoulli_exp(u128::MAX, 1, &mut rng), "an exponent of 2^128 ends after a few coins");
+}
+
+#[test]
+fn laplace_is_exact_at_small_scales() {
+    for (t, s) in [(1, 1), (3, 1), (1, 2), (5, 2), (2, 3)] {
+        let scale = LaplaceScale::new(t, s).unwrap();
+        let seen = enumerate(DEPTH, |oracle| laplace::attempt(&scale, oracle));
+        let alpha = exp_neg(&Rational::new(s.into(), t.into()));
+        let total = (Rational::one() + &alpha) / (Rational::one() - &alpha);
+        let weights =
+            (-12_i128..=12).map(|x| (x, num_traits::pow(alpha.clone(), x.unsigned_abs() as usize)));
+        assert_law(&format!("laplace {t}/{s}"), &seen, &weights.collect(), &total);
+    }
+}
+
+#[test]
+fn gaussian_is_exact_at_small_scales() {
+    let fine = |units| Sigma::fine(units).unwrap();
+    for sigma in [
+        fine(2048),
+        fine(4096),
+        fine(6000),
+        fine(9001),
+        Sigma::whole(1).unwrap(),
+        Sigma::whole(3).unwrap(),
+    ] {
+        let seen = enumerate(DEPTH, |oracle| gaussian::attempt(&sigma, oracle));
+        let (num, den) = sigma.ratio();
+        let variance = num_traits::pow(Rational::new(num.into(), den.into()), 2);
+        let weights: BTreeMap<i128, Rational> = (-30_i128..=30)
+            .map(|x| {
+                (x, exp_neg(&(Rational::from_integer((x * x).into()) / &variance / rational(2, 1))))
+            })
+            .collect();
+        // Beyond 30 ≥ 10σ lies less than 10⁻²¹.
+        let total = weights.values().sum();
+        assert_law(&format!("gaussian {num}/{den}"), &seen, &weights, &total);
+    }
+}
+
+#[test]
+fn selections_are_exact_on_few_candidates() {
+    let scores = [3_i128, 1, 0, 3, -2];
+    let weights: Vec<Rational> =
+        scores.iter().map(|q| exp_neg(&rational(3 - *q as i64, 2))).collect();
+    let seen = enumerate(DEPTH, |oracle| selection::attempt(&scores, 3, 1, 2, oracle));
+    let total = weights.iter().sum();
+    assert_law("exponential", &seen, &weights.iter().cloned().enumerate().collect(), &total);
+
+    // A gap times a rate beyond 128 bits: 2^100·2^28/2^127 = 2.
+    let seen = enumerate(DEPTH, |oracle| {
+        selection::attempt(&[0, 1 << 100], 1 << 100, 1 << 28, 1 << 127, oracle)
+    });
+    let pair = [exp_neg(&rational(2, 1)), Rational::one()];
+    let total = pair.iter().sum();
+    assert_law("wide exponential", &seen, &pair.into_iter().enumerate().collect(), &total);
+
+    // Permute-and-flip, from its definition: every order of the candidates, and who is accepted first.
+    let seen = enumerate(DEPTH, |oracle| selection::permute_and_flip(&scores, 1, 2, oracle).ok());
+    let mut law = BTreeMap::new();
+    first_accepted(&weights, &mut Vec::new(), &Rational::one(), &mut law);
+    assert_law("permute and flip", &seen, &law, &Rational::one());
+}
+
+/// Adds to `law` the probability of each winner, over all orders that continue `visited` (all rejected so far).
+fn first_accepted(
+    weights: &[Rational],
+    visited: &mut Vec<usize>,
+    mass: &Rational,
+    law: &mut BTreeMap<usize, Rational>,
+) {
+    let left = weights.len() - visited.len();
+    for next in (0..weights.len()).filter(|i| !visited.clone().contains(i)).collect::<Vec<_>>() {
+        let reached = mass / rational(left as i64, 1);
+        *law.entry(next).or_insert_with(Rational::zero) += &reached * &weights[next];
+        visited.push(next);
+        first_accepted(weights, visited, &(&reached * (Rational::one() - &weights[next])), law);
+        visited.pop();
+    }
+}
+
+#[test]
+fn scores_at_the_ends_of_128_bits_are_compared_exactly() {
+    let mut rng = QueryRng::seeded_for_tests(3);
+    let scale = LaplaceScale::new(LaplaceScale::LIMIT - 1, 1).unwrap();
+    let scores = [i128::MIN, i128::MAX, i128::MAX - 1, i128::MIN + 1];
+    for _ in 0..100 {
+        // A rate of 2^126 per point: nothing but the best is ever accepted (e^(−2^126)).
+        assert_eq!(selection::exponential(&scores, 1 << 126, 1, &mut rng).unwrap(), 1);
+        assert_eq!(selection::permute_and_flip(&scores, 1 << 126, 1, &mut rng).unwrap(), 1);
+        assert!([1, 2].contains(&selection::noisy_max(&scores, &scale, &mut rng).unwrap()));
+    }
+    for none in [
+        selection::exponential(&[], 1, 1, &mut rng),
+        selection::permute_and_flip(&[], 1, 1, &mut rng),
+        selection::noisy_max(&[], &scale, &mut rng),
+    ] {
+        assert!(matches!(none, Err(SamplerError::NoCandidate)));
+    }
+}
+
+#[test]
+fn scales_are_checked() {
+    for (t, s) in [(0, 1), (1, 0), (LaplaceScale::LIMIT, 1), (1, LaplaceScale::LIMIT)] {
+        assert!(LaplaceScale::new(t, s).is_err());
+    }
+    assert!(Sigma::fine(0).is_err() && Sigma::fine(Sigma::FINE_LIMIT).is_err());
+    assert!(Sigma::whole(0).is_err() && Sigma::whole(Sigma::WHOLE_LIMIT).is_err());
+}
+
+/// False-alarm rate of each chi-square test below: 10⁻⁹ (Laurent–Massart, see `statistics`); seeds are fixed.
+#[test]
+fn laplace_frequencies_follow_the_law() {
+    let scales =
+        [(1, 1), (10, 1), (1, 3), (7, 2), (1_000, 1), (999_983, 65_536), ((1 << 61) + 1, 1 << 58)];
+    for (seed, (t, s)) in scales.into_iter().enumerate() {
+        let scale = LaplaceScale::new(t, s).unwrap();
+        let mut rng = QueryRng::seeded_for_tests(seed as u64);
+        let draws = (0..300_000).map(|_| laplace::discrete_laplace(&scale, &mut rng));
+        let rate = s as f64 / t as f64;
+        let below = |x: i128| {
+            // P(X < x) from the two geometric tails.
+            let tail = |k: i128| (-rate * k as f64).exp() / (1.0 + (-rate).exp());
+            if x > 0 { 1.0 - tail(x) } else { tail(1 - x) }
+        };
+        assert_follows(&format!("laplace {t}/{s}"), draws, below, t as f64 / s as f64);
+    }
+}
+
+#[test]
+fn gaussian_frequencies_follow_the_law() {
+    let fine = |units| Sigma::fine(units).unwrap();
+    for (seed, sigma) in [fine(1500), fine(17_331), fine(409_601), Sigma::whole(100).unwrap()]
+        .into_iter()
+        .enumerate()
+    {
+        let mut rng = QueryRng::seeded_for_tests(100 + seed as u64);
+        let draws = (0..300_000).map(|_| gaussian::discrete_gaussian(&sigma, &mut rng));
+        let (num, den) = sigma.ratio();
+        let deviation = num as f64 / den as f64;
+        let weight = |x: i128| (-((x * x) as f64) / (2.0 * deviation * deviation)).exp();
+        let reach = (12.0 * deviation) as i128 + 2;
+        let mut running = 0.0;
+        let cumulative: Vec<f64> = (-reach..=reach)
+            .map(|x| {
+                running += weight(x);
+                running
+            })
+            .collect();
+        let below = |x: i128| match usize::try_from(x + reach) {
+            Err(_) | Ok(0) => 0.0,
+            Ok(n) => cumulative[(n - 1).min(cumulative.len() - 1)] / running,
+        };
+        assert_follows(&format!("gaussian {num}/{den}"), draws, below, deviation);
+    }
+}
+
+#[test]
+fn wide_gaussians_have_the_right_deviation() {
+    // The squares of 50,000 standard normals sum to 50,000, give or take 2√(50,000·t) + 2t but for 2e^(−t) (Laurent,
+    // Massart 2000); t = 20.8 makes that 2·10⁻⁹. At these σ the grid is too fine to matter; the first is the widest.
+    for sigma in [Sigma::whole((1 << 59) + 1).unwrap(), Sigma::fine(Sigma::FINE_LIMIT - 1).unwrap()]
+    {
+        let (num, den) = sigma.ratio();
+        let deviation = num as f64 / den as f64;
+        let mut rng = QueryRng::seeded_for_tests(7);
+        let squares: f64 = (0..50_000)
+            .map(|_| (gaussian::discrete_gaussian(&sigma, &mut rng) as f64 / deviation).powi(2))
+            .sum();
+        assert!(
+            (squares - 50_000.0).abs() < 2.0 * (50_000.0 * 20.8_f64).sqrt() + 42.0,
+            "{squares}"
+        );
+    }
+}
+
+#[test]
+fn bounded_draws_are_uniform() {
+    let mut rng = QueryRng::seeded_for_tests(11);
+    let uniform = |n: f64| move |x: i128| (x.max(0) as f64 / n).min(1.0);
+    for n in [2_u64, 3, 6, 1000] {
+        let draws: Vec<i128> = (0..100_000).map(|_| i128::from(rng.below_u64(n))).collect();
+        assert_follows("below_u64", draws.into_iter(), uniform(n as f64), n as f64 / 8.0);
+        let draws: Vec<i128> = (0..100_000).map(|_| rng.below_u128(n.into()) as i128).collect();
+        assert_follows("below_u128", draws.into_iter(), uniform(n as f64), n as f64 / 8.0);
+        let big = BigUint::from(n);
+        let draws: Vec<i128> =
+            (0..100_000).map(|_| i128::try_from(rng.below_big(&big)).unwrap()).collect();
+        assert_follows("below_big", draws.into_iter(), uniform(n as f64), n as f64 / 8.0);
+    }
+    // Without rejection a third of the residues would be twice as likely at these bounds.
+    let (half, narrow, wide) = (3_u64 << 30, 3_u64 << 62, 3_u128 << 126);
+    let big = BigUint::from(3_u8) << 190_u32;
+    let (mut half_residues, mut residues, mut wide_residues, mut big_residues) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..90_000 {
+        half_residues.push(i128::from(rng.below_u64(half) % 3));
+        residues.push(i128::from(rng.below_u64(narrow) % 3));
+        wide_residues.push((rng.below_u128(wide) % 3) as i128);
+        big_residues.push(i128::try_from(rng.below_big(&big) % 3_u8).unwrap());
+    }
+    for residues in [half_residues, residues, wide_residues, big_residues] {
+        assert_follows("residues", residues.into_iter(), uniform(3.0), 0.4);
+    }
+    let coins: Vec<i128> = (0..90_000).map(|_| i128::from(rng.coin())).collect();
+    assert_follows("coins", coins.into_iter(), uniform(2.0), 0.4);
+    assert_eq!(
+        (rng.below_u64(0), rng.below_u128(0), rng.below_big(&BigUint::ZERO)),
+        (0, 0, BigUint::ZERO)
+    );
+    assert_eq!(
+        (rng.below_u64(1), rng.below_u128(1), rng.below_big(&1_u8.into())),
+        (0, 0, BigUint::ZERO)
+    );
+    for _ in 0..1000 {
+        assert!(rng.below_u128((1 << 64) + 1) <= 1 << 64 && rng.below_u128(u128::MAX) < u128::MAX);
+    }
+}
+
+#[test]
+fn keys_differ_and_seeds_repeat() {
+    let (mut a, mut b) = (QueryRng::from_os().unwrap(), QueryRng::from_os().unwrap());
+    assert_ne!(
+        a.hash_key(),
+        b.hash_key(),
+        "two keys of 256 bits are equal with probability 2^-256"
+    );
+    assert_ne!(a.hash_key(), a.hash_key());
+    let (mut a, mut b) = (QueryRng::seeded_for_tests(5), QueryRng::seeded_for_tests(5));
+    assert_eq!(a.hash_key(), b.hash_key());
+    assert_eq!(format!("{a:?}"), "QueryRng");
+}

@@ -1,0 +1,218 @@
+//! Looks at the catalog, the budgets and the ledger, for everyone. Nothing here depends on private rows.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use sqlparser::ast as sql;
+
+use crate::answer::Answer;
+use crate::bind::nearest;
+use crate::catalog::{Catalog, Domain, Privacy, Table, Unit};
+use crate::dialect::Show;
+use crate::error::Error;
+use crate::ledger::{BudgetState, Vault};
+use crate::privacy::Spend;
+use crate::refusal::{Reason, Refusal};
+
+/// The name under which the ledger is queried.
+pub(crate) const LEDGER: &str = "hushql.ledger";
+
+/// Answers a SHOW or DESCRIBE.
+pub(crate) fn show(vault: &Vault, show: &Show) -> Result<Answer, Error> {
+    let catalog = vault.catalog()?;
+    match show {
+        Show::Tables => {
+            let tables: Vec<&Table> = catalog.tables().collect();
+            table(&[
+                ("table", tables.iter().map(|t| t.name.clone()).collect()),
+                ("privacy", tables.iter().map(|t| privacy_text(t)).collect()),
+            ])
+        }
+        Show::Describe(name) => describe(known(&catalog, name)?),
+        Show::Privacy => privacy(vault, &catalog),
+        Show::Budget(name) => match name {
+            Some(name) => budgets(&[vault.budget(name)?]),
+            None => budgets(&vault.budgets()?),
+        },
+    }
+}
+
+/// The table of this name.
+pub(crate) fn known<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, Error> {
+    catalog.table(name).ok_or_else(|| {
+        let suggestion = nearest(name, catalog.tables().map(|t| t.name.as_str()));
+        crate::bind::BindError::UnknownTable { name: name.to_owned(), suggestion }.into()
+    })
+}
+
+/// A batch of text columns.
+fn table(columns: &[(&str, Vec<String>)]) -> Result<Answer, Error> {
+    let columns = columns
+        .iter()
+        .map(|(name, values)| (*name, Arc::new(StringArray::from(values.clone())) as ArrayRef));
+    let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
+    Ok(Answer::public(batch))
+}
+
+/// One text column.
+pub(crate) fn lines<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> Result<Answer, Error> {
+    table(&[(name, lines.map(ToOwned::to_owned).collect())])
+}
+
+fn privacy_text(table: &Table) -> String {
+    match &table.privacy {
+        Privacy::Undeclared => "undeclared: every query is refused".to_owned(),
+        Privacy::Public => "public".to_owned(),
+        Privacy::Private(unit) => format!("private, {}", unit_text(unit)),
+    }
+}
+
+fn unit_text(unit: &Unit) -> String {
+    match unit {
+        Unit::Row => "unit row".to_owned(),
+        Unit::Column { column, max_rows, unique } => {
+            let unique = if *unique { " unique" } else { "" };
+            let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
+            format!("unit {column}{unique}{rows}")
+        }
+    }
+}
+
+fn domain_text(domain: &Domain) -> String {
+    match domain {
+        Domain::In(values) => {
+            let shown: Vec<_> =
+                values.iter().map(|v| v.clone().unwrap_or_else(|| "NULL".to_owned())).collect();
+            format!("in ({})", shown.join(", "))
+        }
+        Domain::Between { lo, hi, step } => {
+            let step = step.as_ref().map_or(String::new(), |s| format!(" step {s}"));
+            format!("between ({lo}, {hi}){step}")
+        }
+    }
+}
+
+fn describe(described: &Table) -> Result<Answer, Error> {
+    let columns = &described.columns;
+    let role = |name: &str| match described.unit().and_then(Unit::column) {
+        Some(unit) if unit == name => "privacy unit".to_owned(),
+        _ => String::new(),
+    };
+    table(&[
+        ("column", columns.iter().map(|c| c.name.clone()).collect()),
+        ("type", columns.iter().map(|c| c.data_type.clone()).collect()),
+        (
+            "domain",
+            columns.iter().map(|c| c.domain.as_ref().map_or(String::new(), domain_text)).collect(),
+        ),
+        ("role", columns.iter().map(|c| role(&c.name)).collect()),
+    ])
+}
+
+fn privacy(vault: &Vault, catalog: &Catalog) -> Result<Answer, Error> {
+    let states = vault.budgets()?;
+    let mut rows: Vec<(String, &str, String)> = Vec::new();
+    for table in catalog.tables() {
+        rows.push((table.name.clone(), "table", privacy_text(table)));
+        for column in &table.columns {
+            if let Some(domain) = &column.domain {
+                let name = format!("{}.{}", table.name, column.name);
+                rows.push((name, "domain", domain_text(domain)));
+            }
+        }
+        for state in states.iter().filter(|s| s.budget.table == table.name) {
+            rows.push((state.budget.name.clone(), "budget", budget_text(state)));
+        }
+    }
+    table(&[
+        ("name", rows.iter().map(|r| r.0.clone()).collect()),
+        ("kind", rows.iter().map(|r| r.1.to_owned()).collect()),
+        ("declared", rows.iter().map(|r| r.2.clone()).collect()),
+    ])
+}
+
+fn budget_text(state: &BudgetState) -> String {
+    format!("for {}: limit {}, left {}", state.budget.table, state.budget.limit, state.left)
+}
+
+fn budgets(states: &[BudgetState]) -> Result<Answer, Error> {
+    let column = |of: &dyn Fn(&BudgetState) -> String| states.iter().map(of).collect::<Vec<_>>();
+    let per_query = |s: &BudgetState| {
+        let default = s.budget.per_query.default.map(|nano_epsilon| {
+            let spend = Spend { nano_epsilon, atto_delta: 0 };
+            format!("default {}, ", spend.epsilon_text())
+        });
+        format!("{}at most {}", default.unwrap_or_default(), s.budget.per_query.most_text())
+    };
+    table(&[
+        ("budget", column(&|s| s.budget.name.clone())),
+        ("table", column(&|s| s.budget.table.clone())),
+        ("limit", column(&|s| s.budget.limit.to_string())),
+        ("spent", column(&|s| s.spent.to_string())),
+        ("left", column(&|s| s.left.to_string())),
+        ("per_query", column(&per_query)),
+    ])
+}
+
+/// Whether a query names the ledger.
+pub(crate) fn names_ledger(query: &sql::Query) -> bool {
+    relations(query).iter().any(|name| name == LEDGER)
+}
+
+fn relations(query: &sql::Query) -> Vec<String> {
+    let mut names = Vec::new();
+    let _ = sql::visit_relations(query, |name| {
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .map(|part| match part.as_ident() {
+                Some(ident) if ident.quote_style.is_none() => ident.value.to_lowercase(),
+                Some(ident) => ident.value.clone(),
+                None => part.to_string(),
+            })
+            .collect();
+        names.push(parts.join("."));
+        ControlFlow::<()>::Continue(())
+    });
+    names
+}
+
+/// DataFusion's own catalogs tell settings and paths; ours is shown by SHOW.
+pub(crate) fn refuse_system_tables(query: &sql::Query) -> Result<(), Error> {
+    let name = relations(query).into_iter().find(|name| name.starts_with("information_schema."));
+    match name {
+        None => Ok(()),
+        Some(name) => Err(Refusal::new(
+            Reason::SystemTable,
+            name,
+            "there is no information schema",
+            "SHOW TABLES, DESCRIBE table, SHOW PRIVACY, SELECT * FROM hushql.ledger",
+        )
+        .into()),
+    }
+}
+
+/// The ledger as a public table.
+pub(crate) fn ledger(vault: &Vault) -> Result<RecordBatch, Error> {
+    let entries = vault.entries()?;
+    let text = |of: &dyn Fn(&crate::ledger::LedgerEntry) -> String| -> ArrayRef {
+        Arc::new(entries.iter().map(|e| Some(of(e))).collect::<StringArray>())
+    };
+    let number = |of: &dyn Fn(&crate::ledger::LedgerEntry) -> i64| -> ArrayRef {
+        Arc::new(entries.iter().map(|e| Some(of(e))).collect::<Int64Array>())
+    };
+    let columns: [(&str, ArrayRef); 10] = [
+        ("sequence", number(&|e| e.sequence)),
+        ("charge", number(&|e| e.charge)),
+        ("analyst", text(&|e| e.analyst.clone())),
+        ("spaces", text(&|e| e.spaces.join(", "))),
+        ("budgets", text(&|e| e.budgets.join(", "))),
+        ("mechanism", text(&|e| e.mechanism.clone())),
+        ("parameters", text(&|e| e.parameters.clone())),
+        ("sensitivity", text(&|e| e.sensitivity.clone())),
+        ("epsilon", text(&|e| e.spend.epsilon_text())),
+        ("delta", text(&|e| e.spend.delta_text())),
+    ];
+    RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)
+}
