@@ -316,20 +316,36 @@ fn over_released(remainder: LogicalPlan, released: &[RecordBatch]) -> Result<Log
 
 /// The exact integers of a part, without noise: what its mechanisms would be given.
 ///
-/// For tests of the sensitivity alone. It is not reachable through [`crate::Engine`].
-///
-/// # Errors
-/// Whatever fails while planning or running.
+/// For tests of the sensitivity alone, which plan once and run on many databases. Nothing that an
+/// [`crate::Engine`] hands out leads here: it takes an [`crate::analysis::Analysis`] of one's own tables.
 #[doc(hidden)]
-pub async fn exact_integers_for_tests(
-    part: &Part,
-    state: &SessionState,
-    hash: [u64; 4],
-) -> Result<Vec<Vec<i128>>> {
-    let key = LateKey::default();
-    key.set(HashKey::new(hash));
-    let plan = sums_plan(part, state, &key).await?;
-    let widths = part.measures().iter().map(Measure::width).sum();
-    let rows = Arc::new(CoalescePartitionsExec::new(plan)).execute(0, state.task_ctx())?;
-    physical::sums(rows, part.keys(), widths).await
+#[derive(Debug)]
+pub struct ExactSums {
+    plan: Arc<dyn ExecutionPlan>,
+    keys: crate::analysis::KeySpace,
+    width: usize,
+}
+
+impl ExactSums {
+    /// Plans the part's enforced rows and sums, as a paid query would.
+    ///
+    /// # Errors
+    /// What DataFusion says while planning.
+    pub async fn plan(part: &Part, state: &SessionState, hash: [u64; 4]) -> Result<Self> {
+        let key = LateKey::default();
+        key.set(HashKey::new(hash));
+        let sums = sums_plan(part, state, &key).await?;
+        let plan = Arc::new(CoalescePartitionsExec::new(sums));
+        let width = part.measures().iter().map(Measure::width).sum();
+        Ok(Self { plan, keys: part.keys().clone(), width })
+    }
+
+    /// One vector of integers per input column, one entry per key.
+    ///
+    /// # Errors
+    /// Whatever fails while running; for an analyzed part, nothing may.
+    pub async fn run(&self, state: &SessionState) -> Result<Vec<Vec<i128>>> {
+        let rows = self.plan.execute(0, state.task_ctx())?;
+        physical::sums(rows, &self.keys, self.width).await
+    }
 }

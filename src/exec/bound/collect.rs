@@ -21,11 +21,8 @@ use super::keys::{KeyIndex, OUTSIDE};
 use super::order::HashKey;
 use super::partial::{BoundedInput, InputKind, Limits};
 use super::payload::Payload;
-use super::units::{Row, UnitCodes, UnitNames, Units, key_of};
+use super::units::{BUCKETS, Row, UnitCodes, UnitNames, Units, key_of};
 use crate::grid::failed;
-
-/// Pieces into which the rows of a partition are thrown: one for each value of a byte.
-const BUCKETS: usize = 256;
 
 /// What every part of the operator reads and none changes.
 #[derive(Debug)]
@@ -43,10 +40,9 @@ pub(super) struct Collector<'a> {
     codes: UnitCodes,
     payloads: Vec<Payload>,
     buckets: Vec<Vec<Row>>,
-    rows: u32,
     unit_scratch: Vec<u64>,
     key_scratch: Vec<u32>,
-    kept_scratch: Vec<usize>,
+    kept_scratch: Vec<(usize, u8)>,
 }
 
 impl<'a> Collector<'a> {
@@ -57,7 +53,6 @@ impl<'a> Collector<'a> {
             codes: UnitCodes::new(unit_type)?,
             payloads: task.inputs.iter().map(|i| Payload::new(&i.kind)).collect::<Result<_>>()?,
             buckets: vec![Vec::new(); BUCKETS],
-            rows: 0,
             unit_scratch: Vec::new(),
             key_scratch: Vec::new(),
             kept_scratch: Vec::new(),
@@ -80,11 +75,11 @@ impl<'a> Collector<'a> {
                 continue;
             }
             let [bucket, ..] = self.task.hash.scatter(*unit).to_be_bytes();
-            let place = self.rows;
-            self.rows = place.checked_add(1).ok_or_else(failed)?;
-            self.buckets[usize::from(bucket)].push(Row { unit: *unit, key: *key, place });
+            let rows = &mut self.buckets[usize::from(bucket)];
+            let place = u32::try_from(rows.len()).map_err(|_| failed())?;
+            rows.push(Row { unit: *unit, key: *key, place });
             if reads {
-                self.kept_scratch.push(row);
+                self.kept_scratch.push((row, bucket));
             }
         }
         for (payload, input) in self.payloads.iter_mut().zip(&self.task.inputs) {
@@ -165,13 +160,14 @@ impl Totals<'_> {
     /// Works off one bucket; false when there was none left.
     pub(super) fn next_bucket(&mut self) -> Result<bool> {
         let Some(rows) = self.buckets.pop() else { return Ok(false) };
+        let bucket = self.buckets.len();
         let mut units = std::mem::take(&mut self.units);
         units.group(&rows, self.task.hash)?;
         let mut rest = &mut units.rows[..];
         for (code, count) in units.codes.iter().zip(&units.counts) {
             let (own, after) = rest.split_at_mut(*count);
             rest = after;
-            self.add_unit(*code, own)?;
+            self.add_unit(bucket, *code, own)?;
         }
         self.units = units;
         Ok(true)
@@ -183,7 +179,7 @@ impl Totals<'_> {
     }
 
     /// Bounds one unit and adds what is left of it.
-    fn add_unit(&mut self, code: u64, rows: &mut [u64]) -> Result<()> {
+    fn add_unit(&mut self, bucket: usize, code: u64, rows: &mut [u64]) -> Result<()> {
         rows.sort_unstable();
         self.runs.clear();
         let mut start = 0;
@@ -203,7 +199,7 @@ impl Totals<'_> {
                     add(&mut self.sums[output][key], i128::from(*kept))?;
                     continue;
                 }
-                let tally = self.payloads[i].tally(&rows[run.start..run.end])?;
+                let tally = self.payloads[i].tally(bucket, &rows[run.start..run.end])?;
                 let parts = input.kind.partial(tally, run.rows(), *kept)?;
                 for (part, sums) in parts.into_iter().zip(&mut self.sums[output..]) {
                     if part != 0 {

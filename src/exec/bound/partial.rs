@@ -338,7 +338,7 @@ fn mean_half_even(sum: i128, count: u64) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::{InputKind, Limits, Tally, mean_half_even, scale_floor};
-    use crate::exec::grid::Grid;
+    use crate::grid::Grid;
 
     fn kept(limits: [Option<u64>; 3], rows: &[u64]) -> Vec<u64> {
         let [rows_per_unit, rows_per_group, groups] = limits;

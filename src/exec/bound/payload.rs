@@ -5,8 +5,8 @@
 //! and filtered rows add nothing.
 //!
 //! ```ignore
-//! payload.push(&kind, &batch, &rows_that_count)?;
-//! let Tally { count, sum } = payload.tally(&rows_of_one_unit_and_key)?;
+//! payload.push(&kind, &batch, &rows_that_count_and_their_buckets)?;
+//! let Tally { count, sum } = payload.tally(bucket, &rows_of_one_unit_and_key)?;
 //! ```
 
 use std::mem::size_of;
@@ -16,20 +16,35 @@ use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 
 use super::partial::{InputKind, Tally};
-use super::units::place_of;
+use super::units::{BUCKETS, place_of};
 use crate::grid::{GridRange, failed, passing, present};
 
-/// The values of one aggregate, one entry per row that counts.
+/// The values of one aggregate, one entry per row that counts, split like the rows themselves: what the
+/// second pass reads in no particular order then lies close together.
 pub(super) struct Payload {
     range: Option<GridRange>,
-    flags: Option<Vec<bool>>,
+    flags: Option<Split<bool>>,
     values: Values,
+    scratch: Vec<i128>,
 }
 
 enum Values {
     None,
-    Narrow(Vec<i64>),
-    Wide(Vec<i128>),
+    Narrow(Split<i64>),
+    Wide(Split<i128>),
+}
+
+/// One list per bucket.
+struct Split<T>(Vec<Vec<T>>);
+
+impl<T: Clone> Split<T> {
+    fn new() -> Self {
+        Self(vec![Vec::new(); BUCKETS])
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.iter().map(Vec::capacity).sum::<usize>() * size_of::<T>()
+    }
 }
 
 impl Payload {
@@ -37,21 +52,23 @@ impl Payload {
         let range = kind.range()?;
         let values = match range {
             None => Values::None,
-            Some(range) if range.is_narrow() => Values::Narrow(Vec::new()),
-            Some(_) => Values::Wide(Vec::new()),
+            Some(range) if range.is_narrow() => Values::Narrow(Split::new()),
+            Some(_) => Values::Wide(Split::new()),
         };
-        Ok(Self { range, flags: kind.reads_flags().then(Vec::new), values })
+        let flags = kind.reads_flags().then(Split::new);
+        Ok(Self { range, flags, values, scratch: Vec::new() })
     }
 
     pub(super) fn reads(&self) -> bool {
         self.range.is_some() || self.flags.is_some()
     }
 
+    /// Takes the arguments of the rows that count, each with its bucket.
     pub(super) fn push(
         &mut self,
         kind: &InputKind,
         batch: &RecordBatch,
-        kept: &[usize],
+        kept: &[(usize, u8)],
     ) -> Result<()> {
         if !self.reads() {
             return Ok(());
@@ -59,24 +76,32 @@ impl Payload {
         let filter = kind.filter().map(|filter| batch.column(filter).as_boolean());
         let column = kind.column().map(|column| batch.column(column));
         let mask = filter.map(passing);
-        if let Some(flags) = &mut self.flags {
+        if let Some(Split(flags)) = &mut self.flags {
             let values = column.and_then(|column| present(column));
-            match NullBuffer::union(mask.as_ref(), values.as_ref()) {
-                Some(valid) => flags.extend(kept.iter().map(|row| valid.is_valid(*row))),
-                None => flags.resize(flags.len() + kept.len(), true),
+            let valid = NullBuffer::union(mask.as_ref(), values.as_ref());
+            for (row, bucket) in kept {
+                let passes = valid.as_ref().is_none_or(|valid| valid.is_valid(*row));
+                flags[usize::from(*bucket)].push(passes);
             }
         }
         let (Some(range), Some(column)) = (self.range, column) else { return Ok(()) };
-        let mut scratch = vec![0_i128; batch.num_rows()];
+        self.scratch.clear();
+        self.scratch.resize(batch.num_rows(), 0);
+        let scratch = &mut self.scratch[..];
         range.for_each(column, mask.as_ref(), |row, value| scratch[row] = value)?;
         match &mut self.values {
             Values::None => {}
-            Values::Narrow(values) => {
-                for row in kept {
-                    values.push(i64::try_from(scratch[*row]).map_err(|_| failed())?);
+            Values::Narrow(Split(values)) => {
+                for (row, bucket) in kept {
+                    let value = i64::try_from(scratch[*row]).map_err(|_| failed())?;
+                    values[usize::from(*bucket)].push(value);
                 }
             }
-            Values::Wide(values) => values.extend(kept.iter().map(|row| scratch[*row])),
+            Values::Wide(Split(values)) => {
+                for (row, bucket) in kept {
+                    values[usize::from(*bucket)].push(scratch[*row]);
+                }
+            }
         }
         Ok(())
     }
@@ -84,34 +109,32 @@ impl Payload {
     pub(super) fn size(&self) -> usize {
         let values = match &self.values {
             Values::None => 0,
-            Values::Narrow(values) => values.capacity() * size_of::<i64>(),
-            Values::Wide(values) => values.capacity() * size_of::<i128>(),
+            Values::Narrow(values) => values.bytes(),
+            Values::Wide(values) => values.bytes(),
         };
-        values + self.flags.as_ref().map_or(0, Vec::capacity)
+        values + self.flags.as_ref().map_or(0, Split::bytes)
     }
 
     /// Counts and sums the rows of one unit and one key.
-    pub(super) fn tally(&self, rows: &[u64]) -> Result<Tally> {
+    pub(super) fn tally(&self, bucket: usize, rows: &[u64]) -> Result<Tally> {
         let count = match &self.flags {
             None => rows.len(),
-            Some(flags) => rows.iter().filter(|row| flags[place_of(**row)]).count(),
+            Some(Split(flags)) => rows.iter().filter(|row| flags[bucket][place_of(**row)]).count(),
         };
         let count = u64::try_from(count).map_err(|_| failed())?;
-        let mut sum = 0_i128;
-        match &self.values {
-            Values::None => {}
-            Values::Narrow(values) => {
-                for row in rows {
-                    let value = i128::from(values[place_of(*row)]);
-                    sum = sum.checked_add(value).ok_or_else(failed)?;
-                }
-            }
-            Values::Wide(values) => {
-                for row in rows {
-                    sum = sum.checked_add(values[place_of(*row)]).ok_or_else(failed)?;
-                }
-            }
-        }
+        let sum = match &self.values {
+            Values::None => 0,
+            Values::Narrow(Split(values)) => total(&values[bucket], rows)?,
+            Values::Wide(Split(values)) => total(&values[bucket], rows)?,
+        };
         Ok(Tally { count, sum })
     }
+}
+
+fn total<T: Copy + Into<i128>>(values: &[T], rows: &[u64]) -> Result<i128> {
+    let mut sum = 0_i128;
+    for row in rows {
+        sum = sum.checked_add(values[place_of(*row)].into()).ok_or_else(failed)?;
+    }
+    Ok(sum)
 }

@@ -20,8 +20,15 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 
-use super::{BoundContributionsExec, BoundedInput, HashKey, InputKind, KeySpace, Limits};
+use super::{BoundContributionsExec, BoundedInput, HashKey, InputKind, KeySpace, LateKey, Limits};
 use crate::grid::Grid;
+
+/// A key that is there already.
+fn keyed(words: [u64; 4]) -> LateKey {
+    let key = LateKey::default();
+    key.set(HashKey::new(words));
+    key
+}
 
 const UNIT: usize = 0;
 const KEY: usize = 1;
@@ -339,7 +346,7 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
                 columns.clone(),
                 space.clone(),
                 inputs.clone(),
-                hash,
+                keyed(HASH),
             );
             let got = outputs(Arc::new(bound.unwrap()), keys.len(), columns.len()).await;
             assert_eq!(got, expected, "round {round} variant {variant} {rows:?} {inputs:?}");
@@ -397,13 +404,19 @@ async fn removing_a_unit_changes_each_aggregate_by_no_more_than_claimed() {
         let rows = random_rows(&mut dice, 4, length);
         let (columns, space, keys) = random_space(&mut dice);
         let inputs = random_inputs(&mut dice);
-        let hash = HashKey::new([u64::try_from(dice.roll(1 << 30)).unwrap(), 1, 2, 3]);
+        let hash = keyed([u64::try_from(dice.roll(1 << 30)).unwrap(), 1, 2, 3]);
         let run = async |rows: &[Row]| {
             let plan = source(&[vec![batch(rows, &DataType::Int64)]]);
             let (columns, inputs) = (columns.clone(), inputs.clone());
             let count = columns.len();
-            let bound =
-                BoundContributionsExec::new(plan, UNIT, columns, space.clone(), inputs, hash);
+            let bound = BoundContributionsExec::new(
+                plan,
+                UNIT,
+                columns,
+                space.clone(),
+                inputs,
+                hash.clone(),
+            );
             outputs(Arc::new(bound.unwrap()), keys.len(), count).await
         };
         let with = run(&rows).await;
@@ -442,8 +455,7 @@ fn small(input: Arc<dyn ExecutionPlan>) -> BoundContributionsExec {
     let keys = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))]).unwrap();
     let limits = Limits { rows_per_unit: Some(2), ..Limits::default() };
     let count = BoundedInput { kind: InputKind::CountRows { filter: None }, limits };
-    BoundContributionsExec::new(input, UNIT, vec![KEY], keys, vec![count], HashKey::new(HASH))
-        .unwrap()
+    BoundContributionsExec::new(input, UNIT, vec![KEY], keys, vec![count], keyed(HASH)).unwrap()
 }
 
 fn table(rows: usize) -> RecordBatch {
@@ -517,7 +529,7 @@ fn wrong_columns_are_refused_when_planned() {
         let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["a"]))]).unwrap();
         let inputs = vec![BoundedInput { kind, limits }];
         let input = Arc::clone(&input);
-        BoundContributionsExec::new(input, unit, keys, space, inputs, HashKey::new(HASH)).is_ok()
+        BoundContributionsExec::new(input, unit, keys, space, inputs, keyed(HASH)).is_ok()
     };
     let count = |filter| InputKind::CountRows { filter };
     let sum = |column, lo, hi| InputKind::Sum { column, filter: None, grid: Grid::Integer, lo, hi };

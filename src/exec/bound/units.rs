@@ -24,10 +24,13 @@ use super::keys::interner;
 use super::order::HashKey;
 use crate::grid::failed;
 
+/// Pieces into which the rows of a partition are thrown: one for each value of a byte.
+pub(super) const BUCKETS: usize = 256;
+
 /// The marker of an unused slot in the table of [`Units`].
 const EMPTY: u32 = u32::MAX;
 
-/// One row that counts: whose it is, which key it has, and where its values lie.
+/// One row that counts: whose it is, which key it has, and where in its bucket its values lie.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) unit: u64,
@@ -139,8 +142,11 @@ impl Units {
         self.codes.clear();
         self.counts.clear();
         self.ids.clear();
-        self.slots.clear();
-        self.slots.resize(64, (0, EMPTY));
+        // Buckets are alike in size, so the table keeps the one it has grown to.
+        self.slots.fill((0, EMPTY));
+        if self.slots.is_empty() {
+            self.slots.resize(64, (0, EMPTY));
+        }
         for row in rows {
             let id = self.id(row.unit, hash)?;
             self.ids.push(id);

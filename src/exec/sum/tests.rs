@@ -10,7 +10,7 @@ use datafusion::datasource::MemTable;
 use datafusion::logical_expr::{AggregateUDF, EmitTo, ExprFunctionExt, GroupsAccumulator};
 use datafusion::prelude::{SessionConfig, SessionContext, col, lit};
 
-use super::{FixedSum, Grid, GridRange, Totals};
+use super::{FixedSum, Grid, GridRange, Measured, Term, Totals};
 
 fn raw(column: &ArrayRef) -> Vec<i128> {
     assert_eq!(column.data_type(), &DataType::Decimal128(38, 0));
@@ -19,7 +19,8 @@ fn raw(column: &ArrayRef) -> Vec<i128> {
 }
 
 fn totals(grid: Grid, lo: i128, hi: i128) -> Totals {
-    Totals { range: GridRange::new(grid, lo, hi).unwrap(), sums: Vec::new() }
+    let range = GridRange::new(grid, lo, hi).unwrap();
+    Totals { term: Term { range, measured: Measured::Value }, sums: Vec::new() }
 }
 
 #[test]
@@ -171,4 +172,19 @@ async fn no_rows_sum_to_zero_and_wrong_types_are_refused() {
     let batches = frame.clone().aggregate(vec![], vec![binary]).unwrap().collect().await.unwrap();
     assert_eq!(raw(batches[0].column(0)), [0]);
     assert!(frame.aggregate(vec![], vec![sum(Grid::Integer).call(vec![col("x")])]).is_err());
+}
+
+/// AVG is released as the distances from both ends, which add up to hi − lo for every row.
+#[test]
+fn distances_from_both_ends_add_up() {
+    let range = GridRange::new(Grid::Integer, -2, 5).unwrap();
+    let values: Vec<ArrayRef> =
+        vec![Arc::new(Int64Array::from(vec![Some(-9), None, Some(0), Some(5), Some(99)]))];
+    let sum = |measured| {
+        let mut sums = Totals { term: Term { range, measured }, sums: Vec::new() };
+        sums.update_batch(&values, &[0, 0, 0, 1, 1], None, 2).unwrap();
+        sums.sums
+    };
+    assert_eq!(sum(Measured::AboveLow), [2, 14]);
+    assert_eq!(sum(Measured::BelowHigh), [12, 0]);
 }

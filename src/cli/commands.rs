@@ -1,0 +1,142 @@
+//! The shell's backslash commands: one table of name, argument, help and action.
+//!
+//! In: a line that begins with `\`. Out: an [`Action`] and its argument, or what the line was likely meant
+//! to be. The table is also what `\?` prints and what completion offers.
+//!
+//! ```text
+//! "\explain SELECT …;" → (Explain, "SELECT …")        "\bugdet" → unknown; did you mean \budget?
+//! ```
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Lists the commands.
+    Help,
+    /// Leaves.
+    Quit,
+    /// Lists tables, or the columns of one.
+    Describe,
+    /// Shows the budgets.
+    Budget,
+    /// Explains a query.
+    Explain,
+    /// Runs a query and draws it.
+    Plot,
+    /// Turns times on or off.
+    Timing,
+    /// Chooses how answers are written.
+    Format,
+    /// Runs a file.
+    Include,
+}
+
+/// One command.
+#[derive(Debug)]
+pub(super) struct Command {
+    /// Its name, with the backslash.
+    pub(super) name: &'static str,
+    /// Its argument, as help shows it.
+    pub(super) argument: &'static str,
+    /// What it does, in a few words.
+    pub(super) help: &'static str,
+    /// What it does.
+    pub(super) action: Action,
+}
+
+const fn command(
+    name: &'static str,
+    argument: &'static str,
+    help: &'static str,
+    action: Action,
+) -> Command {
+    Command { name, argument, help, action }
+}
+
+/// Every command.
+pub(super) const COMMANDS: [Command; 9] = [
+    command("\\?", "", "this list", Action::Help),
+    command("\\q", "", "leave (Ctrl-D does too)", Action::Quit),
+    command("\\d", "[table]", "the tables, or the columns of one", Action::Describe),
+    command("\\budget", "", "every budget: limit, spent, left", Action::Budget),
+    command(
+        "\\explain",
+        "QUERY",
+        "how a query is answered and what it costs; free",
+        Action::Explain,
+    ),
+    command("\\plot", "QUERY", "ask a grouped query and draw bars with error bars", Action::Plot),
+    command("\\timing", "", "how long statements take, on or off", Action::Timing),
+    command("\\format", "table|csv|json", "how answers are written", Action::Format),
+    command("\\i", "FILE", "run the statements of a file", Action::Include),
+];
+
+/// Reads a command line.
+///
+/// # Errors
+/// A sentence that names the nearest command, or the argument that is missing.
+pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
+    let line = line.trim().trim_end_matches(';').trim_end();
+    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let argument = argument.trim();
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        let near = nearest(name).map_or_else(String::new, |near| format!("did you mean {near}? "));
+        return Err(format!("there is no command {name}; {near}\\? lists them"));
+    };
+    let wanted = command.argument;
+    match (wanted.is_empty(), wanted.starts_with('['), argument.is_empty()) {
+        (true, _, false) => Err(format!("{name} takes no argument")),
+        (false, false, true) => Err(format!("write {name} {wanted}")),
+        _ => Ok((command.action, argument)),
+    }
+}
+
+fn nearest(name: &str) -> Option<&'static str> {
+    let distance = |command: &Command| strsim::damerau_levenshtein(command.name, name);
+    let near =
+        COMMANDS.iter().filter(|command| command.name.len() > 2).min_by_key(|c| distance(c))?;
+    (distance(near) <= 3).then_some(near.name)
+}
+
+/// The list that `\?` prints.
+pub(super) fn help() -> String {
+    let head = |command: &Command| format!("{} {}", command.name, command.argument);
+    let width = COMMANDS.iter().map(|command| head(command).len()).max().unwrap_or(0);
+    let line = |command: &Command| format!("{:<width$}  {}", head(command), command.help);
+    let lines: Vec<_> = COMMANDS.iter().map(line).collect();
+    format!("{}\nEverything else is SQL and ends with a semicolon.", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_read_and_helped() {
+        let help = help();
+        for command in &COMMANDS {
+            let line = format!("{} {}", command.name, command.argument);
+            assert_eq!(parse(&line), Ok((command.action, command.argument)), "{line}");
+            assert!(help.contains(command.help), "{}", command.name);
+        }
+        let mut names: Vec<_> = COMMANDS.iter().map(|command| command.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), COMMANDS.len());
+    }
+
+    #[test]
+    fn arguments_lose_their_semicolon() {
+        assert_eq!(parse(" \\d\tadult ; "), Ok((Action::Describe, "adult")));
+        assert_eq!(parse("\\d"), Ok((Action::Describe, "")));
+        assert_eq!(parse("\\q;"), Ok((Action::Quit, "")));
+        assert_eq!(parse("\\explain SELECT\n 1;"), Ok((Action::Explain, "SELECT\n 1")));
+    }
+
+    #[test]
+    fn mistakes_get_a_suggestion() {
+        assert!(parse("\\bugdet").unwrap_err().contains("did you mean \\budget?"));
+        assert!(parse("\\xyzzyxyzzy").unwrap_err().ends_with("; \\? lists them"));
+        assert_eq!(parse("\\plot").unwrap_err(), "write \\plot QUERY");
+        assert_eq!(parse("\\timing on").unwrap_err(), "\\timing takes no argument");
+    }
+}

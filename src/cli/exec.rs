@@ -1,0 +1,121 @@
+//! Runs scripts: the statements of `-c`, of a file or of a pipe, one after the other.
+//!
+//! In: a session and a text. Out: everything printed, and the exit status of the first failure, or 0.
+//! A script never asks before it spends; a statement whose output cannot be written ends the run, so
+//! that no budget is spent on answers that nobody reads.
+//!
+//! ```text
+//! "SELECT …; SELECT …" ─▶ split ─▶ execute ─▶ print, until one fails (or all, with --keep-going)
+//! ```
+
+use std::future::pending;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+
+use futures::FutureExt;
+use hushql::{Output, Session, split_statements};
+
+use super::failure::Failure;
+use super::print::Printer;
+use super::progress;
+
+/// Runs a script and prints what comes of it.
+///
+/// Returns the exit status; an error only when printing failed.
+pub(super) async fn script(
+    session: &Session,
+    printer: Printer,
+    text: &str,
+    keep_going: bool,
+) -> Result<u8, Failure> {
+    let statements = match split_statements(text) {
+        Ok(statements) => statements,
+        Err(error) => {
+            let failure = Failure::from(error);
+            printer.failure(&failure)?;
+            return Ok(failure.exit_status());
+        }
+    };
+    let (mut status, mut interrupt) = (0, Interrupt::that_ends_the_process());
+    for statement in statements {
+        let result = match execute(session, &statement, &mut interrupt).await {
+            Ok(Some(output)) => printer.output(&output),
+            Ok(None) => Ok(()),
+            Err(failure) => Err(failure),
+        };
+        let Err(failure) = result else { continue };
+        if failure.is_final() {
+            return Err(failure);
+        }
+        printer.failure(&failure)?;
+        if status == 0 {
+            status = failure.exit_status();
+        }
+        if !keep_going {
+            break;
+        }
+    }
+    Ok(status)
+}
+
+/// What Ctrl-C does while statements run.
+pub(super) struct Interrupt(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl Interrupt {
+    /// It ends the process, as for any program.
+    pub(super) fn that_ends_the_process() -> Self {
+        Self(Box::pin(pending()))
+    }
+
+    /// It cancels the statement that runs, or the next one if it comes between two.
+    pub(super) fn that_cancels() -> Self {
+        let mut interrupt = Self(Box::pin(interrupted().fuse()));
+        // The first look is what subscribes to the signal.
+        let _ = interrupt.has_come();
+        interrupt
+    }
+
+    /// Whether it has come since the last look.
+    pub(super) fn has_come(&mut self) -> bool {
+        (&mut self.0).now_or_never().is_some()
+    }
+}
+
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        pending::<()>().await;
+    }
+}
+
+/// Runs one statement, on a thread of its own so that Ctrl-C and the spinner stay alive meanwhile.
+///
+/// Returns `None` when it was cancelled. Cancelling gives nothing back: a charge is made before the first
+/// row is read.
+pub(super) async fn execute(
+    session: &Session,
+    statement: &str,
+    interrupt: &mut Interrupt,
+) -> Result<Option<Output>, Failure> {
+    let (session, statement) = (session.clone(), statement.to_owned());
+    let mut running = tokio::spawn(async move { session.execute(&statement).await });
+    tokio::select! {
+        ended = &mut running => Ok(Some(ended.map_err(|_| Failure::Lost)??)),
+        () = &mut interrupt.0 => {
+            running.abort();
+            Ok(None)
+        }
+        never = progress::spin() => match never {},
+    }
+}
+
+/// The text of a file of statements.
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|source| Failure::File { path: path.to_owned(), source })
+}
+
+/// The text on standard input.
+pub(super) fn read_input() -> Result<String, Failure> {
+    io::read_to_string(io::stdin())
+        .map_err(|source| Failure::File { path: "standard input".into(), source })
+}

@@ -1,0 +1,131 @@
+//! What can go wrong on the command line, in the terms of the library's errors.
+//!
+//! In: an error of the library, a file or a stream. Out: kind, code, sentence, hint and exit status, the
+//! same five for all. The library's sentences are passed on unchanged.
+//!
+//! ```text
+//! Failure::Engine(HQ007 …) → kind "refused", code "HQ007", exit status 3
+//! ```
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a statement or a run failed.
+#[derive(Debug, Error)]
+pub(super) enum Failure {
+    /// The library said no.
+    #[error(transparent)]
+    Engine(#[from] hushql::Error),
+    /// A file could not be read or copied.
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// Standard output or input broke.
+    #[error("{0}")]
+    Stream(#[from] io::Error),
+    /// The shell's editor broke.
+    #[error("{0}")]
+    Editor(#[from] rustyline::error::ReadlineError),
+    /// The threads that run queries could not be started.
+    #[error("the runtime does not start: {source}")]
+    Start { source: io::Error },
+    /// An answer that cannot be written as text.
+    #[error("the answer cannot be written: {0}")]
+    Unprintable(#[from] arrow::error::ArrowError),
+    /// The library answered with something that this program does not know.
+    #[error("the library's output is of a kind that this program cannot print")]
+    UnknownOutput,
+    /// A query ended without an answer or an error.
+    #[error("the query ended abnormally; what was charged stays charged")]
+    Lost,
+    /// `\plot` of what has no bars.
+    #[error("there is nothing to plot: the answer needs a numeric column and at least one row")]
+    NoBars,
+}
+
+impl Failure {
+    /// The class of the failure.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Engine(error) => error.kind(),
+            Self::File { .. } => "file",
+            Self::Stream(_) | Self::Editor(_) => "stream",
+            Self::NoBars => "usage",
+            Self::Start { .. } | Self::Unprintable(_) | Self::UnknownOutput | Self::Lost => {
+                "internal"
+            }
+        }
+    }
+
+    /// The stable code of a refusal.
+    pub(super) fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Engine(error) => error.code(),
+            _ => None,
+        }
+    }
+
+    /// What is wrong, in a sentence.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Engine(error) => error.message(),
+            other => other.to_string(),
+        }
+    }
+
+    /// What to write instead.
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Engine(error) => error.hint(),
+            _ => None,
+        }
+    }
+
+    /// The status that a run ends with when this is its first failure.
+    pub(super) fn exit_status(&self) -> u8 {
+        match self {
+            Self::Engine(error) => error.exit_status(),
+            _ => 1,
+        }
+    }
+
+    /// Whether the reader of standard output has gone.
+    pub(super) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether nothing more can be printed, so that asking on would spend budget for nobody.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Stream(_) | Self::Editor(_))
+    }
+
+    /// The failure as people read it: the library's whole text, and the hint where that lacks it.
+    pub(super) fn text(&self) -> String {
+        let text = self.to_string();
+        match self.hint() {
+            Some(hint) if !text.contains(&hint) => format!("error: {text}\nhint: {hint}"),
+            _ => format!("error: {text}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_pipe_is_known() {
+        let broken = Failure::Stream(io::ErrorKind::BrokenPipe.into());
+        assert!(broken.is_broken_pipe() && broken.is_final());
+        let full = Failure::Stream(io::ErrorKind::StorageFull.into());
+        assert!(!full.is_broken_pipe() && full.is_final());
+        let file = Failure::File {
+            path: "declare.sql".into(),
+            source: io::Error::from(io::ErrorKind::NotFound),
+        };
+        assert!(!file.is_final());
+        assert_eq!((file.kind(), file.code(), file.exit_status()), ("file", None, 1));
+        assert!(file.text().starts_with("error: declare.sql: "), "{}", file.text());
+    }
+}

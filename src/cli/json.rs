@@ -1,0 +1,181 @@
+//! Answers, explanations and failures as JSON: one object per statement and line.
+//!
+//! In: what a statement came to. Out: one line without its break. Whole numbers are exact, dates are
+//! strings, and an amount of ε or δ is the number that the ledger holds.
+//!
+//! ```text
+//! {"columns":["n"],"rows":[[4440]],"accuracy":[{"column":"n","kind":"within","value":2.99,"confidence":0.95}],
+//!  "cost":{"epsilon":1,"delta":0},"left":{"research":{"epsilon":9,"delta":0.000001}}}
+//! ```
+
+use std::collections::BTreeMap;
+
+use hushql::privacy::Spend;
+use hushql::{Accuracy, Answer, Receipt};
+use serde::Serialize;
+use serde_json::{Number, Value};
+
+use super::failure::Failure;
+use super::view::{Cell, View};
+
+#[derive(Debug, Serialize)]
+struct AnswerLine<'a> {
+    columns: Vec<&'a str>,
+    rows: Vec<Vec<Value>>,
+    accuracy: Vec<AccuracyItem<'a>>,
+    cost: Amount,
+    left: BTreeMap<&'a str, Amount>,
+}
+
+#[derive(Debug, Serialize)]
+struct AccuracyItem<'a> {
+    column: &'a str,
+    kind: String,
+    value: f64,
+    confidence: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Amount {
+    epsilon: Value,
+    delta: Value,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorLine<'a> {
+    error: ErrorItem<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorItem<'a> {
+    kind: &'a str,
+    code: Option<&'a str>,
+    message: &'a str,
+    hint: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct DoneLine<'a> {
+    done: &'a str,
+}
+
+/// An answer, its accuracy and what it cost.
+pub(super) fn answer(answer: &Answer, view: &View) -> serde_json::Result<String> {
+    let item = |a: &'_ Accuracy| (a.kind.to_string(), a.value, a.confidence);
+    let accuracy = answer.accuracy().iter().map(|a| {
+        let (kind, value, confidence) = item(a);
+        AccuracyItem { column: &a.column, kind, value, confidence }
+    });
+    let receipt = answer.receipt();
+    let left = receipt.into_iter().flat_map(|r| &r.left).map(|(name, left)| (name.as_str(), *left));
+    line(view, accuracy.collect(), receipt.map_or_else(Spend::default, cost), left)
+}
+
+fn cost(receipt: &Receipt) -> Spend {
+    receipt.spent
+}
+
+fn line<'a>(
+    view: &'a View,
+    accuracy: Vec<AccuracyItem<'a>>,
+    cost: Spend,
+    left: impl Iterator<Item = (&'a str, Spend)>,
+) -> serde_json::Result<String> {
+    serde_json::to_string(&AnswerLine {
+        columns: view.columns.iter().map(|column| column.name.as_str()).collect(),
+        rows: view.rows.iter().map(|row| row.iter().map(value).collect()).collect(),
+        accuracy,
+        cost: amount(cost),
+        left: left.map(|(name, left)| (name, amount(left))).collect(),
+    })
+}
+
+/// A failure.
+pub(super) fn failure(failure: &Failure) -> serde_json::Result<String> {
+    let (message, hint) = (failure.message(), failure.hint());
+    let (kind, code) = (failure.kind(), failure.code());
+    let error = ErrorItem { kind, code, message: &message, hint: hint.as_deref() };
+    serde_json::to_string(&ErrorLine { error })
+}
+
+/// What a declaration did.
+pub(super) fn done(sentence: &str) -> serde_json::Result<String> {
+    serde_json::to_string(&DoneLine { done: sentence })
+}
+
+/// An object on one line, however it was laid out: a JSON string holds no raw line break.
+pub(super) fn one_line(object: &str) -> String {
+    object.lines().map(str::trim).collect()
+}
+
+fn value(cell: &Cell) -> Value {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Boolean(value) => Value::Bool(*value),
+        Cell::Number(text) => number(text),
+        Cell::Text(text) => Value::String(text.clone()),
+    }
+}
+
+fn amount(spend: Spend) -> Amount {
+    Amount { epsilon: number(&spend.epsilon_text()), delta: number(&spend.delta_text()) }
+}
+
+/// The number that a decimal text stands for; JSON has no infinities.
+fn number(text: &str) -> Value {
+    text.parse::<Number>().map_or(Value::Null, Value::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::{Column, Kind};
+    use super::*;
+
+    #[test]
+    fn an_answer_has_the_promised_shape() {
+        let column = |name: &str, kind| Column { name: name.to_owned(), kind, margin: None };
+        let number = |text: &str| Cell::Number(text.to_owned());
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let view = View {
+            columns: vec![
+                column("n", Kind::Integer),
+                column("x", Kind::Number),
+                column("d", Kind::Text),
+            ],
+            rows: vec![
+                vec![number("9223372036854775807"), number("1.5"), text("2025-01-31")],
+                vec![Cell::Null, number("inf"), Cell::Boolean(true)],
+            ],
+            winners: Vec::new(),
+        };
+        let kind = "within".to_owned();
+        let accuracy = vec![AccuracyItem { column: "n", kind, value: 2.99, confidence: 0.95 }];
+        let cost = Spend { nano_epsilon: 500_000_000, atto_delta: 0 };
+        let left = Spend { nano_epsilon: 9_000_000_000, atto_delta: 1_000_000_000_000 };
+        assert_eq!(
+            line(&view, accuracy, cost, [("research", left)].into_iter()).unwrap(),
+            "{\"columns\":[\"n\",\"x\",\"d\"],\
+             \"rows\":[[9223372036854775807,1.5,\"2025-01-31\"],[null,null,true]],\
+             \"accuracy\":[{\"column\":\"n\",\"kind\":\"within\",\"value\":2.99,\"confidence\":0.95}],\
+             \"cost\":{\"epsilon\":0.5,\"delta\":0},\
+             \"left\":{\"research\":{\"epsilon\":9,\"delta\":1e-6}}}"
+        );
+    }
+
+    #[test]
+    fn a_failure_has_the_promised_shape() {
+        assert_eq!(
+            failure(&Failure::NoBars).unwrap(),
+            "{\"error\":{\"kind\":\"usage\",\"code\":null,\"message\":\"there is nothing to plot: the \
+             answer needs a numeric column and at least one row\",\"hint\":null}}"
+        );
+    }
+
+    #[test]
+    fn objects_are_put_on_one_line() {
+        assert_eq!(
+            one_line("{\n  \"a\": \"b  c\",\n  \"d\": 1\n}\n"),
+            "{\"a\": \"b  c\",\"d\": 1}"
+        );
+    }
+}

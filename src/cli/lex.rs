@@ -1,0 +1,171 @@
+//! The words of a statement that is still being typed: for colours, completion and the end of input.
+//!
+//! In: any text, finished or not. Out: pieces that, put together, are the text again. This is no parser:
+//! it knows quotes and comments, so that a `;` inside them ends nothing.
+//!
+//! ```text
+//! SELECT 'a;b' -- c;     →  Word, Space, Text, Space, Comment
+//! ```
+
+/// What a piece of text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A keyword or a name.
+    Word,
+    /// A number.
+    Number,
+    /// `'text'`
+    Text,
+    /// `"name"`
+    Name,
+    /// `-- …` or `/* … */`
+    Comment,
+    /// White space.
+    Space,
+    /// One character of anything else.
+    Symbol,
+}
+
+/// A piece of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece<'a> {
+    /// What it is.
+    pub(super) kind: Kind,
+    /// Its characters.
+    pub(super) text: &'a str,
+    /// Whether its closing quote or comment mark is still to come.
+    pub(super) open: bool,
+}
+
+/// Cuts a text into pieces.
+pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (kind, length, open) = measure(rest, first);
+        let (piece, after) = rest.split_at(length);
+        found.push(Piece { kind, text: piece, open });
+        rest = after;
+    }
+    found
+}
+
+fn measure(rest: &str, first: char) -> (Kind, usize, bool) {
+    let run = |fits: fn(char) -> bool| rest.find(|c| !fits(c)).unwrap_or(rest.len());
+    match first {
+        '\'' => quoted(rest, Kind::Text, '\''),
+        '"' => quoted(rest, Kind::Name, '"'),
+        '-' if rest.starts_with("--") => {
+            (Kind::Comment, rest.find('\n').unwrap_or(rest.len()), false)
+        }
+        '/' if rest.starts_with("/*") => block_comment(rest),
+        c if c.is_whitespace() => (Kind::Space, run(char::is_whitespace), false),
+        c if c.is_ascii_digit() => {
+            (Kind::Number, run(|c| c.is_ascii_alphanumeric() || c == '.'), false)
+        }
+        c if is_word(c) => (Kind::Word, run(is_word), false),
+        c => (Kind::Symbol, c.len_utf8(), false),
+    }
+}
+
+/// Whether a character can stand in an unquoted name.
+pub(super) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// A doubled quote is a quote inside; to a reader of pieces it is two quotations side by side.
+fn quoted(rest: &str, kind: Kind, quote: char) -> (Kind, usize, bool) {
+    match rest.char_indices().skip(1).find(|(_, c)| *c == quote) {
+        Some((end, _)) => (kind, end.saturating_add(quote.len_utf8()), false),
+        None => (kind, rest.len(), true),
+    }
+}
+
+/// Comments nest, as they do for the parser.
+fn block_comment(rest: &str) -> (Kind, usize, bool) {
+    let (mut at, mut depth) = (0_usize, 0_usize);
+    loop {
+        let here = rest.get(at..).unwrap_or_default();
+        if here.starts_with("/*") {
+            (at, depth) = (at.saturating_add(2), depth.saturating_add(1));
+        } else if here.starts_with("*/") {
+            (at, depth) = (at.saturating_add(2), depth.saturating_sub(1));
+            if depth == 0 {
+                return (Kind::Comment, at, false);
+            }
+        } else if let Some(c) = here.chars().next() {
+            at = at.saturating_add(c.len_utf8());
+        } else {
+            return (Kind::Comment, rest.len(), true);
+        }
+    }
+}
+
+/// Whether an input is whole: empty, a backslash command, or statements of which the last ends with `;`.
+pub(super) fn is_complete(input: &str) -> bool {
+    let trimmed = input.trim();
+    if trimmed.is_empty() || trimmed.starts_with('\\') {
+        return true;
+    }
+    let pieces = pieces(trimmed);
+    let ignored =
+        |piece: &Piece<'_>| matches!(piece.kind, Kind::Space | Kind::Comment) && !piece.open;
+    match pieces.iter().rev().find(|piece| !ignored(piece)) {
+        Some(last) => last.text == ";",
+        // Comments alone ask for nothing.
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_text() {
+        for text in [
+            "SELECT 'a;''b' AS \"x;\", 1.5e-6 -- c;\nFROM /* ; /* */ ; */ t;",
+            "'open",
+            "/* open /* */",
+            "π ≥ 'é' \u{1b}",
+            "-",
+            "",
+        ] {
+            let joined: String = pieces(text).iter().map(|piece| piece.text).collect();
+            assert_eq!(joined, text);
+        }
+        let kinds: Vec<_> = pieces("x 1.5'a'\"b\"--c").iter().map(|piece| piece.kind).collect();
+        let expected =
+            [Kind::Word, Kind::Space, Kind::Number, Kind::Text, Kind::Name, Kind::Comment];
+        assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn a_semicolon_ends_the_input_unless_it_is_quoted() {
+        for whole in [
+            "",
+            "  ",
+            "\\d",
+            "SELECT 1;",
+            "SELECT 1; -- done",
+            "SELECT ';'; /* x */ ",
+            "-- only",
+            ";",
+        ] {
+            assert!(is_complete(whole), "{whole}");
+        }
+        for part in [
+            "SELECT 1",
+            "SELECT ';",
+            "SELECT ';'",
+            "SELECT 1 -- ;",
+            "SELECT 1 /* ; */",
+            "SELECT 1; /* ",
+            "SELECT 1; SELECT",
+            "SELECT \"a;",
+            "SELECT 'it''s;",
+        ] {
+            assert!(!is_complete(part), "{part}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The command line: a guest of the library, which uses only what anybody can import.
+//!
+//! In: parsed [`Arguments`]. Out: results on standard output, everything else on standard error, and an
+//! exit status: 0 all answered, 1 error, 2 usage, 3 refused, 4 budget exhausted. It assumes that a
+//! [`hushql::Session`] tells nobody more than its ledger shows, and so prints whatever a session returns.
+//!
+//! ```text
+//! Arguments ─▶ Task ─┬▶ exec   -c, -f or a pipe: a script, statement by statement
+//!                    ├▶ repl   a terminal: the shell
+//!                    └▶ slt    suites
+//!                 all of them ─▶ print (table | csv | json)
+//! ```
+
+mod arguments;
+mod commands;
+mod editor;
+mod exec;
+mod failure;
+mod json;
+mod lex;
+mod plot;
+mod print;
+mod progress;
+mod repl;
+mod slt;
+mod table;
+mod view;
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+use hushql::{Engine, Session};
+use tokio::runtime::{Builder, Runtime};
+
+pub(crate) use self::arguments::Arguments;
+use self::arguments::{Asker, Place, Source, Style, Task};
+use self::failure::Failure;
+use self::print::Printer;
+
+/// Deep statements are refused by the parser; until then they need room on a worker's stack.
+const STACK: usize = 16 << 20;
+
+/// Does what the arguments ask for.
+pub(crate) fn run(arguments: Arguments) -> ExitCode {
+    let (task, style) = match arguments.into_task() {
+        Ok(parsed) => parsed,
+        Err(usage) => usage.exit(),
+    };
+    let printer = Printer::new(style.format, style.quiet);
+    let result = runtime().and_then(|runtime| {
+        let result = runtime.block_on(perform(task, style, printer));
+        // A cancelled query may still be leaving its last batch; nobody waits for it.
+        runtime.shutdown_background();
+        result
+    });
+    match result {
+        Ok(status) => ExitCode::from(status),
+        // Whoever read the output has gone: there is nobody left to tell.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            // A second failure to write leaves the exit status to say it.
+            let _ = printer.failure(&failure);
+            ExitCode::from(failure.exit_status())
+        }
+    }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(STACK)
+        .build()
+        .map_err(|source| Failure::Start { source })
+}
+
+async fn perform(task: Task, style: Style, printer: Printer) -> Result<u8, Failure> {
+    match task {
+        Task::Init { path } => init(&path, printer),
+        Task::Suites { files, vault } => slt::run(&files, vault.as_deref(), printer).await,
+        Task::Ask { place, asker, source } => {
+            let session = open(&place, &asker)?;
+            let script = match source {
+                Source::Text(text) => text,
+                Source::File(path) => exec::read(&path)?,
+                Source::Input if std::io::stdin().is_terminal() => {
+                    return repl::run(session, printer, matches!(place, Place::Demo)).await;
+                }
+                Source::Input => exec::read_input()?,
+            };
+            exec::script(&session, printer, &script, style.keep_going).await
+        }
+    }
+}
+
+fn open(place: &Place, asker: &Asker) -> Result<Session, Failure> {
+    let engine = match place {
+        Place::Demo => Engine::demo()?,
+        Place::Vault(path) => Engine::open(path)?,
+    };
+    Ok(match asker {
+        Asker::Owner => engine.owner(),
+        Asker::Analyst(name) => engine.analyst(name)?,
+    })
+}
+
+fn init(path: &Path, printer: Printer) -> Result<u8, Failure> {
+    Engine::init(path)?;
+    let path = path.display();
+    printer.done(&format!("vault {path} made; declare its tables with: hushql {path} --owner"))?;
+    Ok(0)
+}

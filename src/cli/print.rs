@@ -1,0 +1,148 @@
+//! Everything that the program prints goes through here.
+//!
+//! In: outputs and failures of statements, and remarks. Out: results on standard output, flushed at once;
+//! receipts, remarks and (but for JSON) failures on standard error. Failing to write a result is an
+//! error; failing to write a remark is not.
+//!
+//! ```text
+//! stdout │ the answer as table, CSV or JSON        stderr │ cost ε = 1 · left adult ε = 9
+//! ```
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use clap::ValueEnum;
+use hushql::{Answer, Output, Receipt};
+
+use super::failure::Failure;
+use super::view::View;
+use super::{json, table};
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// Tables with accuracies, for people.
+    Table,
+    /// RFC 4180: a header and rows.
+    Csv,
+    /// One object per statement and line.
+    Json,
+}
+
+/// Where and how a run prints.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Printer {
+    /// How answers are written.
+    pub(super) format: Format,
+    /// No receipts and no remarks.
+    quiet: bool,
+    /// The terminal's width, where there is one.
+    pub(super) width: Option<u16>,
+}
+
+impl Printer {
+    /// A printer for any stream; tables are as wide as they need to be.
+    pub(super) fn new(format: Format, quiet: bool) -> Self {
+        Self { format, quiet, width: None }
+    }
+
+    /// Prints what a statement came to.
+    pub(super) fn output(self, output: &Output) -> Result<(), Failure> {
+        match output {
+            Output::Answer(answer) => self.answer(answer),
+            Output::Explanation(explanation) => self.explanation(explanation),
+            Output::ExplanationJson(explanation) => match self.format {
+                Format::Table | Format::Csv => self.result(explanation.to_json().trim_end()),
+                Format::Json => self.explanation(explanation),
+            },
+            Output::Done(sentence) => self.done(sentence),
+            // The library may learn new outputs; this program knows these.
+            _ => Err(Failure::UnknownOutput),
+        }
+    }
+
+    fn answer(self, answer: &Answer) -> Result<(), Failure> {
+        let view = View::of(answer)?;
+        match self.format {
+            Format::Table => self.result(&table::table(&view, self.width))?,
+            Format::Csv => out(&table::csv(&view))?,
+            Format::Json => self.result(&json::answer(answer, &view).map_err(io::Error::from)?)?,
+        }
+        if self.format != Format::Json {
+            self.receipt(answer);
+        }
+        Ok(())
+    }
+
+    /// Prints what an answer cost and what is left, in one line.
+    pub(super) fn receipt(self, answer: &Answer) {
+        if let Some(receipt) = answer.receipt() {
+            self.note(&receipt_line(receipt));
+        }
+    }
+
+    /// Prints an explanation.
+    pub(super) fn explanation(self, explanation: &hushql::Explanation) -> Result<(), Failure> {
+        match self.format {
+            Format::Table | Format::Csv => self.result(explanation.to_string().trim_end()),
+            Format::Json => self.result(&json::one_line(&explanation.to_json())),
+        }
+    }
+
+    /// Prints what a declaration did: a remark, but for programs that count lines of JSON a result.
+    pub(super) fn done(self, sentence: &str) -> Result<(), Failure> {
+        match self.format {
+            Format::Table | Format::Csv => {
+                self.note(sentence);
+                Ok(())
+            }
+            Format::Json => self.result(&json::done(sentence).map_err(io::Error::from)?),
+        }
+    }
+
+    /// Prints a failure.
+    pub(super) fn failure(self, failure: &Failure) -> Result<(), Failure> {
+        match self.format {
+            Format::Table | Format::Csv => {
+                self.warn(&failure.text());
+                Ok(())
+            }
+            Format::Json => self.result(&json::failure(failure).map_err(io::Error::from)?),
+        }
+    }
+
+    /// Prints a result: text on standard output.
+    pub(super) fn result(self, text: &str) -> Result<(), Failure> {
+        out(&format!("{text}\n"))
+    }
+
+    /// Prints a remark, unless remarks are unwanted.
+    pub(super) fn note(self, text: &str) {
+        if !self.quiet {
+            self.warn(text);
+        }
+    }
+
+    /// Prints what must be said on standard error.
+    pub(super) fn warn(self, text: &str) {
+        // When standard error is gone there is no place left to say so.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+}
+
+fn out(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+fn receipt_line(receipt: &Receipt) -> String {
+    let mut line = format!("cost {}", receipt.spent);
+    for (index, (budget, left)) in receipt.left.iter().enumerate() {
+        let lead = if index == 0 { " · left" } else { "," };
+        // Writing to a String cannot fail.
+        let _ = write!(line, "{lead} {budget} {left}");
+    }
+    line
+}

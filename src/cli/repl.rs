@@ -1,0 +1,329 @@
+//! The shell: reads statements and backslash commands from a terminal until it is left.
+//!
+//! In: a session. Out: everything printed. It asks before a query costs more than the smallest PER QUERY
+//! default, shows in its prompt what is left of the tightest budget, and survives whatever fails, but for
+//! a terminal that has gone.
+//!
+//! ```text
+//! hushql ε 9.0> SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status;
+//! this costs ε = 1. Ask it? (y/N) y
+//! ```
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::ValueEnum;
+use futures::FutureExt;
+use hushql::ledger::BudgetState;
+use hushql::privacy::Spend;
+use hushql::{Output, Session, split_statements};
+use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::{ColorMode, CompletionType, Config, Editor};
+
+use super::commands::{self, Action};
+use super::editor::{Assistant, Vocabulary};
+use super::exec::{self, Interrupt};
+use super::failure::Failure;
+use super::plot;
+use super::print::{Format, Printer};
+use super::table;
+use super::view::View;
+
+/// The width of a plot where the terminal does not tell its own.
+const WIDTH: u16 = 80;
+/// How many inputs are remembered.
+const HISTORY: usize = 10_000;
+
+/// Runs the shell until the user leaves; the exit status is then 0.
+pub(super) async fn run(session: Session, printer: Printer, demo: bool) -> Result<u8, Failure> {
+    // From here on Ctrl-C between two prompts must not end the process: this takes its signal over.
+    let _ = tokio::signal::ctrl_c().now_or_never();
+    let mut shell = Shell::new(session, printer)?;
+    let version = env!("CARGO_PKG_VERSION");
+    printer.note(&format!("HushQL {version} · \\? lists the commands, \\q leaves"));
+    if demo {
+        printer.note("The tables are made up and in memory: \\d lists them. Nothing is kept.");
+    }
+    while let Some(input) = shell.read()? {
+        if let Err(failure) = shell.answer(&input).await {
+            if failure.is_final() {
+                return Err(failure);
+            }
+            shell.printer.failure(&failure)?;
+        }
+        if shell.left {
+            break;
+        }
+    }
+    Ok(0)
+}
+
+struct Shell {
+    session: Session,
+    printer: Printer,
+    editor: Editor<Assistant, DefaultHistory>,
+    history: Option<PathBuf>,
+    timing: bool,
+    left: bool,
+}
+
+impl Shell {
+    fn new(session: Session, printer: Printer) -> Result<Self, Failure> {
+        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::io::stdout().is_terminal();
+        let config = Config::builder()
+            .completion_type(CompletionType::List)
+            .color_mode(if colour { ColorMode::Enabled } else { ColorMode::Disabled })
+            .max_history_size(HISTORY)?
+            .history_ignore_space(true)
+            .build();
+        let mut editor = Editor::with_config(config)?;
+        editor.set_helper(Some(Assistant::new(colour)));
+        let history = history_path();
+        if let Some(path) = &history {
+            // A shell without a past is a shell; the same below, where it is written.
+            let _ = editor.load_history(path);
+        }
+        Ok(Self { session, printer, editor, history, timing: false, left: false })
+    }
+
+    /// The next input, or `None` when the user leaves.
+    fn read(&mut self) -> Result<Option<String>, Failure> {
+        self.printer.width = width(&mut self.editor);
+        if let (Some(helper), Ok(tables)) = (self.editor.helper_mut(), self.session.tables()) {
+            helper.vocabulary = Vocabulary::new(tables);
+        }
+        let left = self.session.budgets().unwrap_or_default();
+        let prompt =
+            prompt(left.iter().map(|state| state.left).min_by_key(|left| left.nano_epsilon));
+        loop {
+            match self.editor.readline(&prompt) {
+                Ok(input) if input.trim().is_empty() => {}
+                Ok(input) => {
+                    self.remember(&input);
+                    return Ok(Some(input));
+                }
+                Err(ReadlineError::Interrupted) => {}
+                Err(ReadlineError::Eof) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn remember(&mut self, input: &str) {
+        let added = self.editor.add_history_entry(input.trim());
+        if let (Ok(true), Some(path)) = (added, &self.history) {
+            let _ = self.editor.append_history(path);
+        }
+    }
+
+    async fn answer(&mut self, input: &str) -> Result<(), Failure> {
+        if !input.trim_start().starts_with('\\') {
+            return self.script(input).await;
+        }
+        match commands::parse(input) {
+            Ok((action, argument)) => self.act(action, argument).await,
+            Err(sentence) => {
+                self.printer.warn(&sentence);
+                Ok(())
+            }
+        }
+    }
+
+    async fn act(&mut self, action: Action, argument: &str) -> Result<(), Failure> {
+        match action {
+            Action::Help => self.printer.result(&commands::help()),
+            Action::Quit => {
+                self.left = true;
+                Ok(())
+            }
+            Action::Describe if argument.is_empty() => self.script("SHOW TABLES").await,
+            Action::Describe => self.script(&format!("DESCRIBE {argument}")).await,
+            Action::Budget => self.budgets(),
+            Action::Explain => self.printer.explanation(&self.session.explain(argument)?),
+            Action::Plot => self.plot(argument).await,
+            Action::Timing => {
+                self.timing = !self.timing;
+                self.printer.note(if self.timing { "times are shown" } else { "times are hidden" });
+                Ok(())
+            }
+            Action::Format => {
+                match Format::from_str(argument, true) {
+                    Ok(format) => self.printer.format = format,
+                    Err(_) => self.printer.warn("the formats are table, csv and json"),
+                }
+                Ok(())
+            }
+            Action::Include => {
+                let text = exec::read(Path::new(argument))?;
+                self.script(&text).await
+            }
+        }
+    }
+
+    /// Runs statements up to the first that fails, is declined or is cancelled.
+    async fn script(&mut self, text: &str) -> Result<(), Failure> {
+        let mut interrupt = Interrupt::that_cancels();
+        for statement in split_statements(text)? {
+            let Some(output) = self.ask(&statement, &mut interrupt).await? else { break };
+            self.printer.output(&output)?;
+        }
+        Ok(())
+    }
+
+    async fn plot(&mut self, query: &str) -> Result<(), Failure> {
+        let Some(output) = self.ask(query, &mut Interrupt::that_cancels()).await? else {
+            return Ok(());
+        };
+        let Output::Answer(answer) = &output else { return Err(Failure::NoBars) };
+        let drawn = plot::plot(&View::of(answer)?, self.printer.width.unwrap_or(WIDTH));
+        self.printer.result(&drawn.ok_or(Failure::NoBars)?)?;
+        self.printer.receipt(answer);
+        Ok(())
+    }
+
+    /// Runs one statement, after asking whether it may cost what it costs.
+    async fn ask(
+        &mut self,
+        statement: &str,
+        interrupt: &mut Interrupt,
+    ) -> Result<Option<Output>, Failure> {
+        // A statement whose cost cannot be told fails below, with its reason.
+        let cost = self.session.cost(statement).unwrap_or_default();
+        if needs_consent(cost, marks(&self.session.budgets().unwrap_or_default()))
+            && !self.consents(&format!("this costs {cost}. Ask it? (y/N) "))?
+        {
+            self.printer.note("not asked; this charged nothing");
+            return Ok(None);
+        }
+        let started = Instant::now();
+        let output = match interrupt.has_come() {
+            true => None,
+            false => exec::execute(&self.session, statement, interrupt).await?,
+        };
+        if output.is_none() {
+            self.printer.warn("cancelled; what was charged stays charged");
+        } else if self.timing {
+            self.printer.warn(&format!("time {} ms", started.elapsed().as_millis()));
+        }
+        Ok(output)
+    }
+
+    fn consents(&mut self, question: &str) -> Result<bool, Failure> {
+        self.asking(true);
+        let reply = self.editor.readline(question);
+        self.asking(false);
+        match reply {
+            Ok(reply) => Ok(is_yes(&reply)),
+            Err(ReadlineError::Interrupted | ReadlineError::Eof) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn asking(&mut self, asking: bool) {
+        if let Some(helper) = self.editor.helper_mut() {
+            helper.asking = asking;
+        }
+    }
+
+    fn budgets(&self) -> Result<(), Failure> {
+        let titles =
+            ["budget", "table", "ε limit", "ε spent", "ε left", "δ limit", "δ spent", "δ left"];
+        let header: Vec<_> =
+            titles.iter().enumerate().map(|(at, title)| ((*title).to_owned(), at >= 2)).collect();
+        let rows: Vec<_> = self.session.budgets()?.iter().map(budget_row).collect();
+        self.printer.result(&table::grid(&header, &rows, self.printer.width))
+    }
+}
+
+fn budget_row(state: &BudgetState) -> Vec<String> {
+    let amounts = [state.budget.limit, state.spent, state.left];
+    [state.budget.name.clone(), state.budget.table.clone()]
+        .into_iter()
+        .chain(amounts.iter().map(Spend::epsilon_text))
+        .chain(amounts.iter().map(Spend::delta_text))
+        .collect()
+}
+
+/// What one query may cost, in ε and δ, before the user is asked: the smallest PER QUERY defaults.
+///
+/// Budgets without a default set no mark.
+fn marks(budgets: &[BudgetState]) -> (Option<i64>, Option<i64>) {
+    let defaults = || budgets.iter().map(|state| state.budget.per_query);
+    (
+        defaults().filter_map(|defaults| defaults.default).min(),
+        defaults().filter_map(|defaults| defaults.default_delta).min(),
+    )
+}
+
+fn needs_consent(cost: Spend, (epsilon, delta): (Option<i64>, Option<i64>)) -> bool {
+    epsilon.is_some_and(|mark| cost.nano_epsilon > mark)
+        || delta.is_some_and(|mark| cost.atto_delta > mark)
+}
+
+fn is_yes(reply: &str) -> bool {
+    ["y", "yes"].iter().any(|yes| reply.trim().eq_ignore_ascii_case(yes))
+}
+
+/// The prompt, with what is left rounded down: never more than there is.
+fn prompt(left: Option<Spend>) -> String {
+    const TENTH: i64 = 100_000_000;
+    match left {
+        None => "hushql> ".to_owned(),
+        Some(left) if left.nano_epsilon <= 0 => "hushql ε 0.0> ".to_owned(),
+        Some(left) if left.nano_epsilon < TENTH => format!("hushql ε {}> ", left.epsilon_text()),
+        Some(left) => {
+            let tenths = left.nano_epsilon / TENTH;
+            format!("hushql ε {}.{}> ", tenths / 10, tenths % 10)
+        }
+    }
+}
+
+fn width(editor: &mut Editor<Assistant, DefaultHistory>) -> Option<u16> {
+    editor.dimensions().map(|(columns, _)| columns).filter(|columns| *columns > 0)
+}
+
+/// `hushql/history` in the user's data directory, which is made if need be.
+fn history_path() -> Option<PathBuf> {
+    let folder = dirs::data_dir()?.join("hushql");
+    std::fs::create_dir_all(&folder).ok()?;
+    Some(folder.join("history"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epsilon(nano_epsilon: i64) -> Spend {
+        Spend { nano_epsilon, atto_delta: 0 }
+    }
+
+    #[test]
+    fn the_prompt_never_shows_more_than_is_left() {
+        assert_eq!(prompt(None), "hushql> ");
+        assert_eq!(prompt(Some(epsilon(9_000_000_000))), "hushql ε 9.0> ");
+        assert_eq!(prompt(Some(epsilon(9_999_999_999))), "hushql ε 9.9> ");
+        assert_eq!(prompt(Some(epsilon(12_345_000_000))), "hushql ε 12.3> ");
+        assert_eq!(prompt(Some(epsilon(50_000_000))), "hushql ε 0.05> ");
+        assert_eq!(prompt(Some(epsilon(0))), "hushql ε 0.0> ");
+    }
+
+    #[test]
+    fn only_a_clear_yes_spends() {
+        assert!(is_yes("y") && is_yes(" YES "));
+        assert!(!is_yes("") && !is_yes("n") && !is_yes("yep") && !is_yes("y;"));
+    }
+
+    #[test]
+    fn what_costs_more_than_a_default_needs_consent() {
+        assert!(!needs_consent(epsilon(5), (None, None)));
+        assert!(!needs_consent(epsilon(5), (Some(5), None)));
+        assert!(needs_consent(epsilon(6), (Some(5), None)));
+        let delta = Spend { nano_epsilon: 1, atto_delta: 2 };
+        assert!(needs_consent(delta, (Some(5), Some(1))));
+        assert!(!needs_consent(delta, (Some(5), None)));
+        assert_eq!(marks(&[]), (None, None));
+    }
+}

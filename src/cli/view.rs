@@ -1,0 +1,238 @@
+//! An answer as cells of text, the form that every way of printing starts from.
+//!
+//! In: an [`Answer`]. Out: columns (with how accurate they are) and rows of [`Cell`]s. Values are neither
+//! rounded nor cut here; only the accuracies get a text of three significant digits.
+//!
+//! ```text
+//! Answer { batches, accuracy } ─▶ View { columns: [status, n ± 3], rows: [[Divorced, 4440], …] }
+//! ```
+
+use arrow::array::{Array, BooleanArray};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use hushql::{AccuracyKind, Answer};
+
+/// An answer, ready to be written.
+#[derive(Debug)]
+pub(super) struct View {
+    /// The columns, in order.
+    pub(super) columns: Vec<Column>,
+    /// The rows; each as long as `columns`.
+    pub(super) rows: Vec<Vec<Cell>>,
+    /// One line per winner: how good it is.
+    pub(super) winners: Vec<String>,
+}
+
+/// One column of an answer.
+#[derive(Debug)]
+pub(super) struct Column {
+    /// Its name.
+    pub(super) name: String,
+    /// Whether it holds numbers.
+    pub(super) kind: Kind,
+    /// How far a value may be off.
+    pub(super) margin: Option<Margin>,
+}
+
+/// The kinds of columns that are written differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Whole numbers.
+    Integer,
+    /// Other numbers.
+    Number,
+    /// Everything else.
+    Text,
+}
+
+impl Kind {
+    /// Whether its values are numbers.
+    pub(super) fn is_numeric(self) -> bool {
+        self != Self::Text
+    }
+}
+
+/// With probability `confidence`, a value is off by at most `value`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Margin {
+    /// The most it is off.
+    pub(super) value: f64,
+    /// How surely.
+    pub(super) confidence: f64,
+}
+
+/// One value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cell {
+    /// NULL
+    Null,
+    /// TRUE or FALSE
+    Boolean(bool),
+    /// A number, in decimal.
+    Number(String),
+    /// Anything else: text, dates, times.
+    Text(String),
+}
+
+impl Cell {
+    /// The value as text, without quotes.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Null => "NULL",
+            Self::Boolean(true) => "true",
+            Self::Boolean(false) => "false",
+            Self::Number(text) | Self::Text(text) => text,
+        }
+    }
+}
+
+impl View {
+    /// Reads an answer.
+    pub(super) fn of(answer: &Answer) -> Result<Self, ArrowError> {
+        let schema = answer.schema();
+        let columns = schema.fields().iter().map(|field| Column {
+            name: field.name().clone(),
+            kind: kind(field.data_type()),
+            margin: margin(answer, field.name()),
+        });
+        let columns: Vec<_> = columns.collect();
+        let mut rows = Vec::new();
+        for batch in answer.batches() {
+            let cells = batch.columns().iter().map(|array| cells(array));
+            let cells = cells.collect::<Result<Vec<_>, _>>()?;
+            rows.extend(
+                (0..batch.num_rows()).map(|row| {
+                    cells.iter().filter_map(|column| column.get(row).cloned()).collect()
+                }),
+            );
+        }
+        Ok(Self { columns, rows, winners: winners(answer) })
+    }
+}
+
+fn kind(data_type: &DataType) -> Kind {
+    match data_type {
+        data_type if data_type.is_integer() => Kind::Integer,
+        data_type if data_type.is_numeric() => Kind::Number,
+        _ => Kind::Text,
+    }
+}
+
+fn cells(array: &dyn Array) -> Result<Vec<Cell>, ArrowError> {
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(array, &options)?;
+    let booleans = array.as_any().downcast_ref::<BooleanArray>();
+    let numeric = kind(array.data_type()).is_numeric();
+    let cell = |row| {
+        if array.is_null(row) {
+            return Ok(Cell::Null);
+        }
+        if let Some(booleans) = booleans {
+            return Ok(Cell::Boolean(booleans.value(row)));
+        }
+        let text = formatter.value(row).try_to_string()?;
+        Ok(if numeric { Cell::Number(text) } else { Cell::Text(text) })
+    };
+    (0..array.len()).map(cell).collect()
+}
+
+fn margin(answer: &Answer, column: &str) -> Option<Margin> {
+    let within = |kind| matches!(kind, AccuracyKind::Within);
+    let found = answer.accuracy().iter().find(|a| a.column == column && within(a.kind))?;
+    Some(Margin { value: found.value, confidence: found.confidence })
+}
+
+fn winners(answer: &Answer) -> Vec<String> {
+    let winner = |kind| matches!(kind, AccuracyKind::Winner);
+    let average = |kind| matches!(kind, AccuracyKind::Average);
+    let all = answer.accuracy();
+    let line = |worst: &hushql::Accuracy| {
+        let mean = all.iter().find(|a| a.column == worst.column && average(a.kind));
+        winner_line(&worst.column, worst.value, worst.confidence, mean.map(|a| a.value))
+    };
+    all.iter().filter(|a| winner(a.kind)).map(line).collect()
+}
+
+/// How good a winner is, such as `status: within 4.94 of the best (95 %), 1.95 on average`.
+fn winner_line(column: &str, worst: f64, confidence: f64, average: Option<f64>) -> String {
+    let (worst, percent) = (round(worst), percent(confidence));
+    let average =
+        average.map_or_else(String::new, |value| format!(", {} on average", round(value)));
+    format!("{column}: within {worst} of the best ({percent}){average}")
+}
+
+/// A confidence such as `95 %`.
+pub(super) fn percent(confidence: f64) -> String {
+    format!("{} %", round(confidence * 100.0))
+}
+
+/// An accuracy with three significant digits: `4.94`, `12300`, `0.0123`.
+pub(super) fn round(value: f64) -> String {
+    if value.is_infinite() {
+        return "∞".to_owned();
+    }
+    let rounded = format!("{value:.2e}");
+    let (exponent, plain) = match (rounded.split_once('e'), rounded.parse::<f64>()) {
+        (Some((_, exponent)), Ok(plain)) => (exponent.parse::<i32>().unwrap_or(0), plain),
+        _ => return rounded,
+    };
+    // Written out, numbers beyond these would be mostly zeros.
+    if (-6..15).contains(&exponent) { plain.to_string() } else { format!("{plain:e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn accuracies_have_three_significant_digits() {
+        let cases = [
+            (4.9416, "4.94"),
+            (1.9459, "1.95"),
+            (12_345.6, "12300"),
+            (0.012_345, "0.0123"),
+            (99.96, "100"),
+            (3.0, "3"),
+            (0.0, "0"),
+            (0.5, "0.5"),
+            (1.234e20, "1.23e20"),
+            (1.234e-9, "1.23e-9"),
+            (f64::INFINITY, "∞"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(round(value), text);
+        }
+        assert_eq!(percent(0.95), "95 %");
+        assert_eq!(percent(0.999), "99.9 %");
+    }
+
+    #[test]
+    fn winners_have_a_line() {
+        assert_eq!(
+            winner_line("status", 4.9416, 0.95, Some(1.9459)),
+            "status: within 4.94 of the best (95 %), 1.95 on average"
+        );
+        assert_eq!(winner_line("x", 10.0, 0.99, None), "x: within 10 of the best (99 %)");
+    }
+
+    #[test]
+    fn values_become_cells() {
+        let decimal = Decimal128Array::from(vec![12_345]).with_precision_and_scale(10, 2).unwrap();
+        let columns: [(ArrayRef, Cell); 6] = [
+            (Arc::new(Int64Array::from(vec![i64::MIN])), Cell::Number(i64::MIN.to_string())),
+            (Arc::new(Int64Array::from(vec![None])), Cell::Null),
+            (Arc::new(Float64Array::from(vec![1.5])), Cell::Number("1.5".to_owned())),
+            (Arc::new(decimal), Cell::Number("123.45".to_owned())),
+            (Arc::new(Date32Array::from(vec![0])), Cell::Text("1970-01-01".to_owned())),
+            (Arc::new(BooleanArray::from(vec![true])), Cell::Boolean(true)),
+        ];
+        for (array, cell) in columns {
+            assert_eq!(cells(&array).unwrap(), [cell]);
+        }
+    }
+}
