@@ -30,7 +30,7 @@ use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
 use crate::error::Error;
 use crate::exec::{self, PrivateTable, files, session_state};
 use crate::explain::{Explanation, ledger_texts};
-use crate::ledger::{BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, plan_hash};
+use crate::ledger::{BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
 use crate::privacy::{Loss, Spend};
 use crate::refusal::{Reason, Refusal};
 use crate::release::{Release, choose};
@@ -161,6 +161,9 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] for a name that is not 1 to 64 letters, digits, `_` and `-`, or is the owner's.
     pub fn analyst(&self, name: &str) -> Result<Session, Error> {
+        if name.eq_ignore_ascii_case(OWNER) {
+            return Err(Error::Ledger(VaultError::AnalystName { name: name.to_owned() }));
+        }
         self.inner.vault.ensure_analyst(name)?;
         Ok(Session { engine: self.clone(), analyst: name.to_owned() })
     }
@@ -465,4 +468,19 @@ fn public_tables<'a>(
 /// [`Error::Syntax`] when a quotation or comment never ends.
 pub fn split_statements(script: &str) -> Result<Vec<String>, Error> {
     Ok(split(script)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An analyst who called himself `owner` was once given the owner's session, and declared tables public.
+    #[test]
+    fn no_analyst_is_called_owner() {
+        let engine = Engine::in_memory().unwrap();
+        for name in ["owner", "Owner", "OWNER"] {
+            assert!(engine.analyst(name).is_err(), "{name}");
+        }
+        assert!(!engine.analyst("lab").unwrap().is_owner());
+    }
 }

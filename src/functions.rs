@@ -116,13 +116,13 @@ impl ScalarUDFImpl for Clamp {
         let [x, ColumnarValue::Scalar(lo), ColumnarValue::Scalar(hi)] = args.args.as_slice() else {
             return exec_err!("the bounds of CLAMP are literals");
         };
-        let scalar = matches!(x, ColumnarValue::Scalar(_));
-        let array = x.to_array(args.number_rows)?;
-        let clamped = clamp_array(&array, lo, hi)?;
-        if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&clamped, 0)?));
+        match x {
+            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(clamp_array(array, lo, hi)?)),
+            ColumnarValue::Scalar(value) => {
+                let clamped = clamp_array(&value.to_array()?, lo, hi)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&clamped, 0)?))
+            }
         }
-        Ok(ColumnarValue::Array(clamped))
     }
 }
 
@@ -255,6 +255,24 @@ mod tests {
         let values: Vec<_> = clamped.iter().collect();
         assert_eq!(values, [None, Some(1.0), Some(-1.0), Some(0.0), Some(0.5), None]);
         assert!(clamped.value(3).is_sign_positive());
+    }
+
+    /// A constant operand over a batch without rows once read past the end of an empty array, and the panic
+    /// would have told that no row passed the filter.
+    #[test]
+    fn a_constant_over_no_rows_is_still_a_constant() {
+        let constant = |v| ColumnarValue::Scalar(ScalarValue::Int64(Some(v)));
+        let field = Arc::new(arrow::datatypes::Field::new("x", DataType::Int64, true));
+        let clamped = Clamp::new()
+            .invoke_with_args(ScalarFunctionArgs {
+                args: vec![constant(12), constant(0), constant(9)],
+                arg_fields: vec![Arc::clone(&field); 3],
+                number_rows: 0,
+                return_field: field,
+                config_options: Arc::default(),
+            })
+            .unwrap();
+        assert!(matches!(clamped, ColumnarValue::Scalar(ScalarValue::Int64(Some(9)))));
     }
 
     #[test]

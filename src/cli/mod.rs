@@ -47,7 +47,10 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         Ok(parsed) => parsed,
         Err(usage) => usage.exit(),
     };
-    let printer = Printer::new(style.format, style.quiet);
+    let mut printer = Printer::new(style.format, style.quiet);
+    if std::io::stdout().is_terminal() {
+        printer.width = repl::terminal_width();
+    }
     let result = runtime().and_then(|runtime| {
         let result = runtime.block_on(perform(task, style, printer));
         // A cancelled query may still be leaving its last batch; nobody waits for it.

@@ -20,7 +20,7 @@ use hushql::privacy::Spend;
 use hushql::{Output, Session, split_statements};
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
-use rustyline::{ColorMode, CompletionType, Config, Editor};
+use rustyline::{ColorMode, CompletionType, Config, DefaultEditor, Editor, Helper};
 
 use super::commands::{self, Action};
 use super::editor::{Assistant, Vocabulary};
@@ -281,8 +281,13 @@ fn prompt(left: Option<Spend>) -> String {
     }
 }
 
-fn width(editor: &mut Editor<Assistant, DefaultHistory>) -> Option<u16> {
+fn width<H: Helper>(editor: &mut Editor<H, DefaultHistory>) -> Option<u16> {
     editor.dimensions().map(|(columns, _)| columns).filter(|columns| *columns > 0)
+}
+
+/// The width of the terminal that the program runs in.
+pub(super) fn terminal_width() -> Option<u16> {
+    width(&mut DefaultEditor::new().ok()?)
 }
 
 /// `hushql/history` in the user's data directory, which is made if need be.

@@ -12,9 +12,12 @@
 //! ```
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::view::{Cell, Column, View, percent, round};
+
+/// Longer values, such as domains of many words, go on in a second line.
+const WIDEST: u16 = 72;
 
 /// An answer as a table, and a line per winner below it.
 pub(super) fn table(view: &View, width: Option<u16>) -> String {
@@ -61,6 +64,7 @@ pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], width: Optio
     table.set_header(header.iter().map(|(title, _)| visible(title)));
     table.add_rows(rows.iter().map(|row| row.iter().map(|cell| visible(cell))));
     for (column, (_, right)) in table.column_iter_mut().zip(header) {
+        column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(WIDEST)));
         if *right {
             column.set_cell_alignment(CellAlignment::Right);
         }

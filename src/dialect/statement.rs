@@ -20,6 +20,48 @@ use crate::refusal::{Reason, Refusal};
 /// How deeply expressions and queries may nest.
 const RECURSION_LIMIT: usize = 100;
 
+/// Statements of SQL that no session runs; other first words are slips of the pen.
+const OTHER_STATEMENTS: [&str; 38] = [
+    "table",
+    "from",
+    "insert",
+    "update",
+    "delete",
+    "merge",
+    "truncate",
+    "copy",
+    "load",
+    "unload",
+    "set",
+    "reset",
+    "begin",
+    "start",
+    "commit",
+    "rollback",
+    "savepoint",
+    "release",
+    "prepare",
+    "execute",
+    "deallocate",
+    "declare",
+    "fetch",
+    "close",
+    "grant",
+    "revoke",
+    "analyze",
+    "call",
+    "do",
+    "use",
+    "lock",
+    "kill",
+    "pragma",
+    "attach",
+    "detach",
+    "vacuum",
+    "cache",
+    "comment",
+];
+
 /// Reads one statement from tokens without white space.
 pub(super) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, DialectError> {
     let first = first_word(&tokens);
@@ -33,7 +75,11 @@ pub(super) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, DialectErro
         "show" | "describe" => Statement::Show(show(&mut parser)?),
         "create" | "alter" | "drop" => Statement::Declare(declaration(&mut parser)?),
         "" => return Err(DialectError::syntax("there is no statement", None)),
-        _ => return Err(unknown_statement(&first).into()),
+        word if OTHER_STATEMENTS.contains(&word) => return Err(unknown_statement(&first).into()),
+        _ => {
+            let found = parser.peek_token();
+            return Ok(parser.expected("a statement, such as SELECT", found)?);
+        }
     };
     while parser.consume_token(&Token::SemiColon) {}
     if parser.peek_token().token != Token::EOF {

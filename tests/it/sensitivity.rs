@@ -416,6 +416,9 @@ async fn run(seed: u64, wanted: usize) {
             assert!(refused < 20 * wanted, "almost everything is refused");
             continue;
         };
+        if std::env::var_os("SHOW").is_some() {
+            eprintln!("{sql}");
+        }
         let hash = [dice.roll(), dice.roll(), dice.roll(), dice.roll()];
         let plan = ExactSums::plan(&analysis.parts()[0], &state, hash)
             .await
