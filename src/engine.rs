@@ -331,7 +331,7 @@ impl Session {
         let catalog = self.engine.inner.vault.catalog()?;
         let sources = self.sources(&query, &catalog)?;
         let bound: Bound = bind(query, &sources)?;
-        let analysis: Analysis = analyze(bound, &catalog)?;
+        let analysis: Analysis = analyze(&bound, &catalog)?;
         let release: Release = choose(analysis, &catalog)?;
         Ok(Planned { release, catalog })
     }

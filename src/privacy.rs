@@ -110,18 +110,20 @@ impl Epsilon {
         &self.0
     }
 
-    /// This loss shared equally by `parts` releases.
+    /// This loss shared equally by `parts` releases, in whole units of the ledger.
     ///
     /// # Guarantee
-    /// The shares add up to exactly this loss: the division is rational.
+    /// The shares add up to no more than this loss, also after each was rounded for the ledger: a share is
+    /// rounded down to 10⁻⁹.
     ///
     /// # Errors
-    /// [`ParameterError::Epsilon`] when a share is below 10⁻¹², or `parts` is 0.
+    /// [`ParameterError::Epsilon`] when a share is below 10⁻⁹, or `parts` is 0.
     pub fn share(&self, parts: usize) -> Result<Self, ParameterError> {
-        if parts == 0 {
-            return Err(ParameterError::Epsilon);
+        match parts {
+            0 => Err(ParameterError::Epsilon),
+            1 => Ok(self.clone()),
+            parts => Self::new(share_down(&self.0, parts, NANO)),
         }
-        Self::new(&self.0 / Rational::from_integer(BigInt::from(parts)))
     }
 }
 
@@ -162,18 +164,19 @@ impl Delta {
         &self.0
     }
 
-    /// This δ shared equally by `parts` releases.
+    /// This δ shared equally by `parts` releases, in whole units of the ledger.
     ///
     /// # Guarantee
-    /// The shares add up to exactly this δ.
+    /// The shares add up to no more than this δ: a share is rounded down to 10⁻¹⁸.
     ///
     /// # Errors
     /// [`ParameterError::Delta`] when a share is below 10⁻¹⁸, or `parts` is 0.
     pub fn share(&self, parts: usize) -> Result<Self, ParameterError> {
-        if parts == 0 {
-            return Err(ParameterError::Delta);
+        match parts {
+            0 => Err(ParameterError::Delta),
+            1 => Ok(self.clone()),
+            parts => Self::new(share_down(&self.0, parts, ATTO)),
         }
-        Self::new(&self.0 / Rational::from_integer(BigInt::from(parts)))
     }
 }
 
@@ -295,6 +298,12 @@ impl fmt::Display for Spend {
     }
 }
 
+/// One of `parts` equal shares, rounded down to a whole unit of 10^−places.
+fn share_down(whole: &Rational, parts: usize, places: u32) -> Rational {
+    let units = Rational::from_integer(BigInt::from(10).pow(places));
+    (whole * &units / Rational::from_integer(BigInt::from(parts))).floor() / units
+}
+
 /// A small number in scientific notation, exact up to 18 significant digits: `1e-6`, `2.5e-7`, `0`.
 fn scientific(value: &Rational) -> String {
     if value.is_zero() {
@@ -341,6 +350,18 @@ mod tests {
         }
         assert_eq!("0.10".parse::<Epsilon>().map(|e| e.to_string()), Ok("0.1".to_owned()));
         assert_eq!("1e-6".parse::<Delta>().map(|d| d.to_string()), Ok("1e-6".to_owned()));
+    }
+
+    /// Three thirds of 1 were once charged as 1.000000002, above a limit of 1 per query.
+    #[test]
+    fn shares_never_add_up_to_more_than_the_whole() {
+        let one: Epsilon = "1".parse().unwrap();
+        for parts in 1..50 {
+            let share = Spend::round_up(&Loss::pure(&one.share(parts).unwrap())).unwrap();
+            assert!(share.nano_epsilon * i64::try_from(parts).unwrap() <= 1_000_000_000, "{parts}");
+        }
+        assert!(one.share(0).is_err());
+        assert!("1e-9".parse::<Epsilon>().unwrap().share(2).is_err());
     }
 
     #[test]

@@ -96,11 +96,11 @@ pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
 fn not_allowed(expr: &Expr, message: &str) -> Refusal {
     let hint =
         "arithmetic, comparisons, CASE, BETWEEN, IN, LIKE and the functions listed in grammar.md";
-    Refusal::new(Reason::Function, expr, message, hint)
+    Refusal::new(Reason::Function, expr.human_display(), message, hint)
 }
 
 fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
-    Refusal::new(Reason::Partial, expr, message, hint)
+    Refusal::new(Reason::Partial, expr.human_display(), message, hint)
 }
 
 fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
@@ -194,7 +194,7 @@ fn arithmetic(
         return Err(partial(
             whole,
             "dividing decimals can overflow",
-            format!("CAST({} AS DOUBLE) as the dividend", left.expr),
+            "CAST(x AS DOUBLE) as the dividend",
         ));
     }
     let integer = result_type.is_integer();
@@ -220,7 +220,7 @@ fn arithmetic(
             return Err(partial(
                 whole,
                 format!("it can lie in {proven}, which does not fit {result_type}"),
-                format!("CLAMP({}, lo, hi) for a column without a domain", left.expr),
+                "CLAMP(x, lo, hi) for a column without a domain",
             ));
         }
         // Decimal arithmetic is checked while it runs, integer arithmetic wraps.
@@ -430,7 +430,7 @@ fn function(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Result<Total,
     if call.func.signature().volatility != Volatility::Immutable {
         return Err(Refusal::new(
             Reason::Volatile,
-            whole,
+            whole.human_display(),
             format!("{} changes from call to call or from day to day", call.func.name()),
             "a literal in its place",
         ));
@@ -535,7 +535,7 @@ fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Ref
     if lo > hi {
         return Err(Refusal::new(
             Reason::BadValue,
-            whole,
+            whole.human_display(),
             "the bounds of CLAMP are reversed",
             "CLAMP(x, lo, hi) with lo ≤ hi",
         ));

@@ -225,7 +225,7 @@ fn filtered(flow: Flow, predicate: &Expr, steps: &mut Vec<String>) -> Result<Flo
         .filter(total.expr)
         .and_then(LogicalPlanBuilder::build)
         .map_err(|e| internal(&e))?;
-    steps.push(format!("Filter {predicate}"));
+    steps.push(format!("Filter {}", predicate.human_display()));
     Ok(Flow { plan, scope, ..flow })
 }
 

@@ -125,6 +125,8 @@ pub(super) struct Argument {
     pub(super) data_type: DataType,
     pub(super) range: Interval,
     pub(super) is_unit: bool,
+    /// How the argument's range can be declared or clamped.
+    pub(super) remedy: String,
 }
 
 /// The aggregate that is read, on its grid, with the bounds of one row.
@@ -195,12 +197,11 @@ pub(super) fn read(
                     return Err(bad_bounds(text, "bounds are per group or per row, not both"));
                 }
                 let bounds = bounds_of(bounds, &argument.data_type, text)?;
-                let (grid, lo, hi) = on_grid(&argument.data_type, &bounds, text)?;
+                let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
                 let input = if is_row { Input::Sum(column) } else { Input::SumPerUnit(column) };
                 return Ok(Read { input, grid, lo, hi });
             }
-            let (grid, lo, hi) =
-                on_grid(&argument.data_type, &per_row(call, argument, text)?, text)?;
+            let (grid, lo, hi) = on_grid(argument, &per_row(call, argument, text)?, text)?;
             Ok(Read { input: Input::Sum(column), grid, lo, hi })
         }
         AggregateName::Avg => {
@@ -212,7 +213,7 @@ pub(super) fn read(
                 Some(bounds) => (bounds_of(bounds, &argument.data_type, text)?, !is_row),
                 None => (per_row(call, argument, text)?, false),
             };
-            let (grid, lo, hi) = on_grid(&argument.data_type, &bounds, text)?;
+            let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
             let input = if once { Input::MeanPerUnit(column) } else { Input::Mean(column) };
             Ok(Read { input, grid, lo, hi })
         }
@@ -281,13 +282,14 @@ fn unsupported(name: &str, text: &str) -> Refusal {
 /// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]; for floats the grid
 /// is 2^−k with k the largest such that the magnitudes stay within 2³⁹, chosen from the range alone.
 fn on_grid(
-    data_type: &DataType,
+    argument: &Argument,
     range: &Interval,
     text: &str,
 ) -> Result<(Grid, i128, i128), Refusal> {
     // Beyond this, sums of many rows would come near the accumulator's width.
     let widest = Rational::from_integer(BigInt::one() << 62);
-    let none = || no_range(text);
+    let data_type = &argument.data_type;
+    let none = || no_range(text, &argument.remedy);
     let magnitude = range.max_abs().ok_or_else(none)?;
     let (grid, scaled) = if data_type.is_floating() {
         if magnitude > Rational::from_integer(BigInt::one() << 128) {
@@ -339,12 +341,12 @@ fn binary_places(magnitude: &Rational) -> i32 {
     log2
 }
 
-fn no_range(text: &str) -> Refusal {
+fn no_range(text: &str, remedy: &str) -> Refusal {
     Refusal::new(
         Reason::NoRange,
         text,
         format!("{text} has no range, so one person could change it by any amount"),
-        "CLAMP(x, lo, hi) inside it, or declare the column's domain: ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN BETWEEN (lo, hi)",
+        remedy,
     )
 }
 

@@ -100,8 +100,8 @@ pub fn released_part(name: &str) -> Option<usize> {
 ///
 /// # Errors
 /// A [`Refusal`], with the steps that had succeeded.
-pub fn analyze(bound: Bound, catalog: &Catalog) -> Result<Analysis, Refusal> {
-    let mut cutter = Cutter { bound: &bound, catalog, parts: Vec::new(), steps: Vec::new() };
+pub fn analyze(bound: &Bound, catalog: &Catalog) -> Result<Analysis, Refusal> {
+    let mut cutter = Cutter { bound, catalog, parts: Vec::new(), steps: Vec::new() };
     let remainder = match cutter.public(bound.plan()) {
         Ok(remainder) => remainder,
         Err(refusal) => return Err(refusal.after(&cutter.steps)),
@@ -305,7 +305,7 @@ fn refuse_keys_of_selection(plan: &LogicalPlan) -> Result<(), Refusal> {
             _ => return Ok(()),
         };
     };
-    let selects = aggregate.aggr_expr.iter().any(|e| CallOf::selection(e));
+    let selects = aggregate.aggr_expr.iter().any(CallOf::selection);
     if !selects {
         return Ok(());
     }

@@ -200,7 +200,16 @@ pub(super) fn cut(
 }
 
 fn describe_measure(measure: &Measure) -> String {
-    format!("{} [{}..{} a row]", measure.clause.text, measure.lo, measure.hi)
+    let shown = |units: i128| {
+        let value = crate::privacy::Rational::from_integer(units.into()) * measure.grid_unit();
+        crate::privacy::decimal_text(&value, 6)
+    };
+    let what = match &measure.clause.operand {
+        Operand::Aggregate(_) => measure.clause.text.clone(),
+        Operand::Selection { score, .. } if score.star => "COUNT(*)".to_owned(),
+        Operand::Selection { score, .. } => format!("{}(…)", score.function),
+    };
+    format!("{what} [{}..{}]", shown(measure.lo), shown(measure.hi))
 }
 
 /// A release's clause with the plan's version of its call.
@@ -513,16 +522,33 @@ fn argument(
     // A selection's first argument is its target.
     let skip = usize::from(call.is_selection());
     let facts = no_facts();
-    let none =
-        Argument { column: 0, data_type: DataType::Int64, range: facts.range, is_unit: false };
+    let none = Argument {
+        column: 0,
+        data_type: DataType::Int64,
+        range: facts.range,
+        is_unit: false,
+        remedy: String::new(),
+    };
     if aggregate.star {
         return Ok(none);
     }
     let Some(expr) = call.params.args.get(skip) else { return Ok(none) };
+    let remedy = remedy(expr, &flow.table);
     let Total { expr, facts } = total(expr, scope)?;
     let data_type = expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
     let column = columns.argument(without_nan(expr, &data_type));
-    Ok(Argument { column, data_type, range: facts.range, is_unit: facts.is_unit })
+    Ok(Argument { column, data_type, range: facts.range, is_unit: facts.is_unit, remedy })
+}
+
+/// The two ways to give an expression a range.
+fn remedy(expr: &Expr, table: &str) -> String {
+    match expr {
+        Expr::Column(column) => format!(
+            "CLAMP({0}, lo, hi) in place of {0}, or declare its domain: ALTER TABLE {table} ALTER COLUMN {0} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
+            column.name
+        ),
+        _ => "CLAMP(…, lo, hi) around it, or declare the domains of its columns: ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN BETWEEN (lo, hi)".to_owned(),
+    }
 }
 
 /// An analyst never chooses whom to protect: `privacy_unit_column` may only repeat the declaration.

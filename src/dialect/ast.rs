@@ -38,7 +38,7 @@ pub enum Statement {
     /// `EXPLAIN query`: DataFusion's plan, for public tables.
     Explain(QueryStatement),
     /// An owner's declaration.
-    Declare(Declaration),
+    Declare(Box<Declaration>),
     /// A look at the catalog or the budgets.
     Show(Show),
 }
@@ -394,16 +394,16 @@ pub enum Declaration {
         /// The table whose unit space it guards.
         table: String,
         /// The limit.
-        limit: LimitClause,
+        limit: Box<LimitClause>,
         /// The PER QUERY parameters.
-        per_query: PerQueryClause,
+        per_query: Box<PerQueryClause>,
     },
     /// `ALTER PRIVACY BUDGET name SET LIMIT (…)`.
     AlterBudget {
         /// The budget's name.
         name: String,
         /// The new limit.
-        limit: LimitClause,
+        limit: Box<LimitClause>,
     },
     /// `DROP PRIVACY BUDGET name`.
     DropBudget {

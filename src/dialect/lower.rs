@@ -13,7 +13,7 @@ use sqlparser::ast::{
 };
 
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
-use super::parser::{Clauses, Options, aggregate_call, aggregate_marker, numbered};
+use super::parser::{Clauses, Options, aggregate_call, aggregate_marker, column_name, numbered};
 use super::{AggregateName, DialectError};
 use crate::refusal::{Reason, Refusal};
 
@@ -209,7 +209,9 @@ impl Lowering<'_> {
             if let Some(having) = having {
                 elsewhere += self.imply(having, &options)?;
             }
-            if let Some(OrderBy { kind: OrderByKind::Expressions(expressions), .. }) = order_by {
+            if let Some(order_by) = order_by
+                && let OrderByKind::Expressions(expressions) = &mut order_by.kind
+            {
                 for expression in expressions {
                     elsewhere += self.imply(&mut expression.expr, &options)?;
                 }
@@ -274,9 +276,7 @@ impl Lowering<'_> {
             if function.over.is_some() || AggregateName::parse(&name).is_none() {
                 return ControlFlow::Continue(());
             }
-            let mut named = function.clone();
-            named.name = sql::ObjectName::from(vec![Ident::new(name.to_lowercase())]);
-            let text = named.to_string();
+            let text = column_name(function);
             match aggregate_call(function.clone()) {
                 Err(message) => {
                     let hint = "COUNT, SUM or AVG of one expression";

@@ -75,7 +75,7 @@ impl Dialect for HushDialect {
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         if let Some(head) = release_head(parser) {
-            return Some(self.release(parser, head));
+            return Some(self.release(parser, &head));
         }
         starts_options(parser).then(|| self.options(parser))
     }
@@ -183,26 +183,22 @@ fn starts_keys(parser: &Parser) -> bool {
 }
 
 impl HushDialect {
-    fn release(&self, parser: &mut Parser, head: Head) -> Result<Expr, ParserError> {
+    fn release(&self, parser: &mut Parser, head: &Head) -> Result<Expr, ParserError> {
         for _ in 0..=head.words {
             parser.next_token();
         }
         let parameters = mechanism_parameters(parser, head.mechanism)?;
-        let start = parser.index();
-        let (operand, arguments, filter, distinct) = match head.selector {
+        let (operand, arguments, filter, text) = match head.selector {
             None => {
-                let (call, argument, filter) = aggregate(parser, &head.mechanism.to_string())?;
-                let distinct = call.distinct;
-                (Operand::Aggregate(call), argument, filter, distinct)
+                let (call, argument, filter, text) =
+                    aggregate(parser, &head.mechanism.to_string())?;
+                (Operand::Aggregate(call), argument, filter, text)
             }
             Some(name) => selection(parser, name, head.count.as_deref())?,
         };
-        // `argmax status` names its column `status`; an aggregate names it `count(*)`.
-        let text = match &operand {
-            Operand::Selection { .. } => arguments.first().map(ToString::to_string),
-            Operand::Aggregate(_) => None,
-        }
-        .unwrap_or_else(|| written(parser, start));
+        let distinct = match &operand {
+            Operand::Aggregate(call) | Operand::Selection { score: call, .. } => call.distinct,
+        };
         let mut clauses = self.clauses.borrow_mut();
         let n = clauses.releases.len();
         clauses.releases.push(ReleaseClause {
@@ -269,7 +265,7 @@ pub(super) fn aggregate_marker(
     expr
 }
 
-type SelectionParts = (Operand, Vec<Expr>, Option<Box<Expr>>, bool);
+type SelectionParts = (Operand, Vec<Expr>, Option<Box<Expr>>, String);
 
 /// `status [IN (…)] [BY score] [PRIOR …]` after the mechanism.
 fn selection(
@@ -298,9 +294,10 @@ fn selection(
     } else {
         None
     };
+    let text = target.to_string();
     let mut arguments = vec![target];
     let (score, filter) = if parser.parse_keyword(Keyword::BY) {
-        let (score, argument, filter) = aggregate(parser, "BY")?;
+        let (score, argument, filter, _) = aggregate(parser, "BY")?;
         arguments.extend(argument);
         (score, filter)
     } else {
@@ -312,21 +309,34 @@ fn selection(
     {
         return error(parser, "PRIOR is not built yet; without it the prior is uniform");
     }
-    let distinct = score.distinct;
-    Ok((Operand::Selection { selector, candidates, score }, arguments, filter, distinct))
+    Ok((Operand::Selection { selector, candidates, score }, arguments, filter, text))
 }
 
 type AggregateParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>);
 
-/// Exactly one aggregate call, with its FILTER.
-fn aggregate(parser: &mut Parser, after: &str) -> Result<AggregateParts, ParserError> {
+type NamedParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>, String);
+
+/// The name of an aggregate's column: the call as written, its name in lower case, without named bounds.
+pub(super) fn column_name(function: &sql::Function) -> String {
+    let mut named = function.clone();
+    let name = function.name.to_string().to_lowercase();
+    named.name = ObjectName::from(vec![Ident::new(name)]);
+    if let sql::FunctionArguments::List(list) = &mut named.args {
+        list.args.retain(|argument| !matches!(argument, sql::FunctionArg::Named { .. }));
+    }
+    named.to_string()
+}
+
+/// Exactly one aggregate call, with its FILTER and its name.
+fn aggregate(parser: &mut Parser, after: &str) -> Result<NamedParts, ParserError> {
     let at = parser.peek_token();
     let expr = parser.parse_prefix()?;
     let Expr::Function(function) = expr else {
         return parser.expected(&format!("an aggregate after {after}, such as COUNT(*)"), at);
     };
+    let text = column_name(&function);
     match aggregate_call(function) {
-        Ok(parts) => Ok(parts),
+        Ok((call, arguments, filter)) => Ok((call, arguments, filter, text)),
         Err(message) => Err(ParserError::ParserError(format!("{message}{}", at.span.start))),
     }
 }
@@ -641,34 +651,6 @@ pub(super) fn take_word(parser: &mut Parser, word: &str) -> bool {
 pub(super) fn error<T>(parser: &Parser, message: &str) -> Result<T, ParserError> {
     let at = parser.peek_token().span.start;
     Err(ParserError::ParserError(format!("{message}{at}")))
-}
-
-/// The tokens from index `start` to here, as a column name: `count(*)`.
-fn written(parser: &mut Parser, start: usize) -> String {
-    let end = parser.index();
-    let mut tokens = Vec::new();
-    while parser.index() > start {
-        parser.prev_token();
-    }
-    while parser.index() < end {
-        tokens.push(parser.next_token().token);
-    }
-    let mut text = String::new();
-    for (i, token) in tokens.iter().enumerate() {
-        let glued = match token {
-            Token::RParen | Token::Comma | Token::Period => true,
-            Token::LParen => i == 1,
-            _ => i == 0 || matches!(tokens[i - 1], Token::LParen | Token::Period),
-        };
-        if !glued {
-            text.push(' ');
-        }
-        match token {
-            Token::Word(word) if i == 0 => text.push_str(&word.value.to_lowercase()),
-            other => text.push_str(&other.to_string()),
-        }
-    }
-    text
 }
 
 /// The precedence of IN, which ends a selection's target.

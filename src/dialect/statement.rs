@@ -73,7 +73,7 @@ pub(super) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, DialectErro
         "select" | "with" | "(" | "values" => Statement::Query(query(&mut parser, &dialect)?),
         "explain" => explain(&mut parser, &dialect)?,
         "show" | "describe" => Statement::Show(show(&mut parser)?),
-        "create" | "alter" | "drop" => Statement::Declare(declaration(&mut parser)?),
+        "create" | "alter" | "drop" => Statement::Declare(Box::new(declaration(&mut parser)?)),
         "" => return Err(DialectError::syntax("there is no statement", None)),
         word if OTHER_STATEMENTS.contains(&word) => return Err(unknown_statement(&first).into()),
         _ => {
@@ -337,18 +337,19 @@ fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, ParserError> {
             expect_word(parser, "FOR")?;
             let table = name(parser)?;
             expect_word(parser, "LIMIT")?;
-            let limit = limit(parser)?;
+            let limit = Box::new(limit(parser)?);
             let per_query = if take_word(parser, "PER") {
                 per_query(parser)?
             } else {
                 PerQueryClause::default()
             };
+            let per_query = Box::new(per_query);
             Ok(Declaration::CreateBudget { name: budget, table, limit, per_query })
         }
         "alter" => {
             expect_word(parser, "SET")?;
             expect_word(parser, "LIMIT")?;
-            Ok(Declaration::AlterBudget { name: budget, limit: limit(parser)? })
+            Ok(Declaration::AlterBudget { name: budget, limit: Box::new(limit(parser)?) })
         }
         _ => Ok(Declaration::DropBudget { name: budget }),
     }

@@ -38,7 +38,7 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, TableScan,
+    AggregateUDF, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, TableScanBuilder,
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
@@ -306,9 +306,10 @@ fn over_released(remainder: LogicalPlan, released: &[RecordBatch]) -> Result<Log
         };
         // One partition: rank order is a promise.
         let table = MemTable::try_new(batch.schema(), vec![vec![batch.clone()]])?;
-        let TableScan { table_name, projection, filters, fetch, .. } = scan.clone();
         let source = provider_as_source(Arc::new(table));
-        let scan = TableScan::try_new(table_name, source, projection, filters, fetch)?;
+        let scan = TableScanBuilder::new(scan.table_name.clone(), source)
+            .with_projection(scan.projection.clone())
+            .build()?;
         Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
     })?;
     Ok(replaced.data)

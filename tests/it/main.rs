@@ -1,4 +1,17 @@
 //! The integration tests, one binary: a test binary that links DataFusion is large.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    unreachable_pub,
+    missing_docs,
+    reason = "tests fail by panicking, and their statistics are floats"
+)]
+
 mod sensitivity;
 mod swap;

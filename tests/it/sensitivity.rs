@@ -347,7 +347,7 @@ fn world(unit: Unit) -> World {
 /// The analysis of a query; `None` when it is refused or does not bind.
 fn analyzed(sql: &str, world: &World) -> Option<Analysis> {
     let Ok(Statement::Query(query)) = parse(sql) else { return None };
-    analyze(bind(query, &world.sources).ok()?, &world.catalog).ok()
+    analyze(&bind(query, &world.sources).ok()?, &world.catalog).ok()
 }
 
 /// Checks one pair of neighbours; the result is the largest observed / claimed of the query.
@@ -416,9 +416,6 @@ async fn run(seed: u64, wanted: usize) {
             assert!(refused < 20 * wanted, "almost everything is refused");
             continue;
         };
-        if std::env::var_os("SHOW").is_some() {
-            eprintln!("{sql}");
-        }
         let hash = [dice.roll(), dice.roll(), dice.roll(), dice.roll()];
         let plan = ExactSums::plan(&analysis.parts()[0], &state, hash)
             .await
