@@ -13,6 +13,7 @@
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -21,12 +22,13 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
+use futures::FutureExt;
 
 use crate::analysis::{Analysis, analyze};
 use crate::answer::{Answer, Receipt};
 use crate::bind::{Bound, Sources, bind};
 use crate::catalog::{Catalog, Column, Privacy, Source, Table};
-use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
+use crate::dialect::{ExplainFormat, QueryStatement, RESERVED, Statement, parse, split};
 use crate::error::Error;
 use crate::exec::{self, PrivateTable, files, session_state};
 use crate::explain::{Explanation, ledger_texts};
@@ -119,6 +121,7 @@ impl Engine {
         provider: Arc<dyn TableProvider>,
     ) -> Result<(), Error> {
         let columns = columns_of(&provider.schema());
+        refuse_reserved(&columns)?;
         let catalog = self.inner.vault.catalog()?;
         match catalog.table(name) {
             None => {
@@ -181,6 +184,17 @@ pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
             domain: None,
         })
         .collect()
+}
+
+/// A column named like the engine's hidden ones could stand in for them.
+pub(crate) fn refuse_reserved(columns: &[Column]) -> Result<(), Error> {
+    match columns.iter().find(|c| c.name.to_lowercase().starts_with(RESERVED)) {
+        None => Ok(()),
+        Some(column) => Err(Error::catalog(format!(
+            "the column `{}` cannot be used: names that begin with {RESERVED} belong to the engine",
+            column.name
+        ))),
+    }
 }
 
 /// What a statement gave.
@@ -319,8 +333,12 @@ impl Session {
             Some((request, _)) => Some(self.engine.inner.vault.charge(request)?),
             None => None,
         };
-        let (rows, charge) =
-            exec::run(prepared, charge, state).await.map_err(|_| Error::Execution)?;
+        // A panic on some row would tell about it as an error would.
+        let run = AssertUnwindSafe(exec::run(prepared, charge, state)).catch_unwind();
+        let (rows, charge) = match run.await {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(_)) | Err(_) => return Err(Error::Execution),
+        };
         let receipt =
             charge.map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
         Ok(Answer::new(rows, &planned.release, receipt))

@@ -47,8 +47,8 @@ pub(crate) fn enforced(
     }
 }
 
-/// Dates and timestamps outside of the years that date functions take become NULL.
-fn within_calendar(column: Expr, data_type: &DataType) -> Expr {
+/// Dates and timestamps outside of the years that date functions take become NULL; other types pass.
+pub(super) fn within_calendar(column: Expr, data_type: &DataType) -> Expr {
     let Some((first, last)) = temporal_limits(data_type) else { return column };
     let literal = |v: i64| {
         let value = match data_type {

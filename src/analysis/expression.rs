@@ -18,6 +18,7 @@ use num_bigint::BigInt;
 use num_traits::Zero;
 
 use super::bounds::Interval;
+use super::enforce::within_calendar;
 use super::facts::{Facts, KeySource, Scope, decimal_unit, rational, type_range};
 use crate::functions::is_clamp;
 use crate::privacy::Rational;
@@ -223,8 +224,12 @@ fn arithmetic(
                 "CLAMP(x, lo, hi) for a column without a domain",
             ));
         }
-        // Decimal arithmetic is checked while it runs, integer arithmetic wraps.
-        if decimal && !always.is_within(&fits) {
+        // Decimal arithmetic is checked while it runs, integer arithmetic wraps; and decimals are brought to
+        // the scale of the result first.
+        let operands = [&left.facts.always, &right.facts.always];
+        let scaled = matches!(op, Operator::Plus | Operator::Minus)
+            && operands.iter().any(|operand| !operand.is_within(&fits));
+        if decimal && (scaled || !always.is_within(&fits)) {
             return Err(partial(whole, "it can overflow", "CLAMP(x, lo, hi) around its operands"));
         }
         always = if always.is_within(&fits) { always } else { fits };
@@ -382,8 +387,9 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         facts.keys = recast(inner.facts.keys, to);
         facts.is_unit = false;
     }
+    // A cast can make a date that no column has: the limits hold for it too.
     let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
-    Ok(Total { expr, facts })
+    Ok(Total { expr: within_calendar(expr, to), facts })
 }
 
 /// Listed keys in another type of the same values.
@@ -437,8 +443,10 @@ fn function(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Result<Total,
     }
     let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
     let whole_number = |i: usize, least: i64| match args.get(i).map(|a| &a.expr) {
-        Some(Expr::Literal(value, _)) => rational(value)
-            .is_some_and(|v| v.is_integer() && v >= Rational::from_integer(least.into())),
+        Some(Expr::Literal(value, _)) => rational(value).is_some_and(|v| {
+            let fits = Interval::integer_range(least, 1_i64 << 31);
+            v.is_integer() && fits.contains(&v)
+        }),
         _ => false,
     };
     let literal_text = |i: usize| matches!(args.get(i).map(|a| &a.expr), Some(Expr::Literal(v, _)) if v.try_as_str().flatten().is_some());
@@ -455,6 +463,16 @@ fn function(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Result<Total,
             Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
         }
         ("abs", [x]) => absolute(x, whole, scope)?,
+        // Of a decimal, these can need one digit more than its type has.
+        ("floor" | "ceil" | "round" | "trunc", [x])
+            if !type_of(&x.expr, &scope.schema)?.is_floating() =>
+        {
+            return Err(partial(
+                whole,
+                "rounding a decimal can overflow",
+                "the function of CAST(x AS DOUBLE)",
+            ));
+        }
         ("floor", [x]) => mapped(&x.facts, Interval::floor),
         ("ceil", [x]) => mapped(&x.facts, Interval::ceil),
         ("round", [x]) => mapped(&x.facts, Interval::round),

@@ -205,28 +205,21 @@ pub(crate) fn type_range(data_type: &DataType) -> Option<Interval> {
     }
 }
 
-/// The first and last value that date functions take without failing: years 1 to 9999, where they fit.
+/// The first and last value that date functions take without failing: the years 1678 to 2261, which
+/// nanoseconds can hold. `date_trunc` goes through nanoseconds whatever the type, and fails beyond them.
 pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     use arrow::datatypes::TimeUnit;
-    // Days of 0001-01-01 and 9999-12-31; nanoseconds hold the years 1678 to 2261 only.
-    const FIRST: i64 = -719_162;
-    const LAST: i64 = 2_932_896;
-    const DAY: i64 = 86_400;
-    let seconds = (FIRST * DAY, LAST * DAY + DAY - 1);
-    match data_type {
-        DataType::Date32 => Some((FIRST, LAST)),
-        DataType::Timestamp(TimeUnit::Second, _) => Some(seconds),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            Some((seconds.0 * 1_000, seconds.1 * 1_000))
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            Some((seconds.0 * 1_000_000, seconds.1 * 1_000_000))
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            Some((-106_650 * DAY * 1_000_000_000, 106_650 * DAY * 1_000_000_000))
-        }
-        _ => None,
-    }
+    /// Days from 1970 to the first day of 1678, and to the last of 2261, rounded inward.
+    const DAYS: i64 = 106_600;
+    let ticks_a_day = match data_type {
+        DataType::Date32 => 1,
+        DataType::Timestamp(TimeUnit::Second, _) => 86_400,
+        DataType::Timestamp(TimeUnit::Millisecond, _) => 86_400_000,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => 86_400_000_000_000,
+        _ => return None,
+    };
+    Some((-DAYS * ticks_a_day, DAYS * ticks_a_day))
 }
 
 /// 10^−scale.

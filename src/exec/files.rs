@@ -63,6 +63,7 @@ pub(crate) fn declared(
     } else {
         given(columns, &inferred, format)?
     };
+    crate::engine::refuse_reserved(&columns)?;
     Ok(Table {
         name: name.to_owned(),
         source: Source::File {
