@@ -33,7 +33,15 @@ use sqlparser::ast as sql;
 use crate::dialect::{AggregateName, Operand, QueryStatement, ReleaseClause, marked, marker};
 use crate::functions::clamp_function;
 
-/// The tables a query may name, by `name` or `schema.name`.
+/// The name under which the ledger is queried; the only name with a schema.
+pub const LEDGER: &str = "hushql.ledger";
+
+/// Whether a name in a query is the ledger's.
+pub(crate) fn is_ledger(name: &TableReference) -> bool {
+    matches!(name, TableReference::Partial { .. }) && name.to_string() == LEDGER
+}
+
+/// The tables a query may name, by name.
 pub type Sources = BTreeMap<String, Arc<dyn TableSource>>;
 
 /// A query with its names and types resolved.
@@ -196,14 +204,16 @@ fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
 
 impl ContextProvider for Context<'_> {
     fn get_table_source(&self, name: TableReference) -> DataFusionResult<Arc<dyn TableSource>> {
-        let key = match &name {
-            TableReference::Bare { table } => table.to_string(),
-            TableReference::Partial { schema, table } => format!("{schema}.{table}"),
-            TableReference::Full { .. } => name.to_string(),
+        // A schema never leads into the catalog: a table named "a.b" is not the table b of a.
+        let found = match &name {
+            TableReference::Bare { table } => self.sources.get(table.as_ref()),
+            TableReference::Partial { .. } | TableReference::Full { .. } => {
+                self.sources.get(LEDGER).filter(|_| is_ledger(&name))
+            }
         };
-        match self.sources.get(&key) {
+        match found {
             Some(source) => Ok(Arc::clone(source)),
-            None => Err(DataFusionError::Plan(format!("{UNKNOWN_TABLE}{key}"))),
+            None => Err(DataFusionError::Plan(format!("{UNKNOWN_TABLE}{name}"))),
         }
     }
 

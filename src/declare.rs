@@ -287,14 +287,19 @@ fn spend(limit: &LimitClause) -> Result<Spend, Error> {
 }
 
 fn amounts(clause: &PerQueryClause) -> Result<PerQuery, Error> {
+    let unit: Epsilon = "1".parse()?;
     let epsilon = |value: &Option<Epsilon>| -> Result<Option<i64>, Error> {
-        let spend = value.as_ref().map(|e| Spend::round_up(&Loss::pure(e))).transpose()?;
-        Ok(spend.map(|s| s.nano_epsilon))
+        let limit = |epsilon: &Epsilon| {
+            spend(&LimitClause { epsilon: epsilon.clone(), delta: None }).map(|s| s.nano_epsilon)
+        };
+        value.as_ref().map(limit).transpose()
     };
     let delta = |value: &Option<Delta>| -> Result<Option<i64>, Error> {
-        let unit: Epsilon = "1".parse()?;
-        let loss = |d: &Delta| Spend::round_up(&Loss::approximate(&unit, d));
-        Ok(value.as_ref().map(loss).transpose()?.map(|s| s.atto_delta))
+        let limit = |delta: &Delta| {
+            let clause = LimitClause { epsilon: unit.clone(), delta: Some(delta.clone()) };
+            spend(&clause).map(|s| s.atto_delta)
+        };
+        value.as_ref().map(limit).transpose()
     };
     Ok(PerQuery {
         default: epsilon(&clause.default)?,

@@ -26,9 +26,9 @@ use futures::FutureExt;
 
 use crate::analysis::{Analysis, analyze};
 use crate::answer::{Answer, Receipt};
-use crate::bind::{Bound, Sources, bind};
-use crate::catalog::{Catalog, Column, Privacy, Source, Table};
-use crate::dialect::{ExplainFormat, QueryStatement, RESERVED, Statement, parse, split};
+use crate::bind::{Bound, LEDGER, Sources, bind};
+use crate::catalog::{Catalog, Column, Privacy, RESERVED, Source, Table};
+use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
 use crate::error::Error;
 use crate::exec::{self, PrivateTable, files, session_state};
 use crate::explain::{Explanation, ledger_texts};
@@ -376,7 +376,7 @@ impl Session {
             let batch = show::ledger(&self.engine.inner.vault)?;
             let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
                 .map_err(|_| Error::Internal)?;
-            sources.insert(show::LEDGER.to_owned(), provider_as_source(Arc::new(table)));
+            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(table)));
         }
         show::refuse_system_tables(&query.tree)?;
         Ok(sources)

@@ -20,6 +20,8 @@ use datafusion::logical_expr::{
 };
 
 static CLAMP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Clamp::new())));
+static CALENDAR: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(Calendar::new())));
 static SNAP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Snap::new())));
 
 /// `CLAMP(x, lo, hi)`, for the planner.
@@ -52,6 +54,27 @@ pub(crate) fn without_nan(x: Expr, data_type: &DataType) -> Expr {
         ),
         _ => x,
     }
+}
+
+/// A date or timestamp in the years that date functions take; NULL outside of them.
+pub(crate) fn calendar(x: Expr) -> Expr {
+    CALENDAR.call(vec![x])
+}
+
+/// The first and last value that date functions take without failing: the years 1678 to 2261, which
+/// nanoseconds can hold. `date_trunc` goes through nanoseconds whatever the type, and fails beyond them.
+pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
+    /// Days from 1970 to the first day of 1678, and to the last of 2261, rounded inward.
+    const DAYS: i64 = 106_600;
+    let ticks_a_day = match data_type {
+        DataType::Date32 => 1,
+        DataType::Timestamp(TimeUnit::Second, _) => 86_400,
+        DataType::Timestamp(TimeUnit::Millisecond, _) => 86_400_000,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => 86_400_000_000_000,
+        _ => return None,
+    };
+    Some((-DAYS * ticks_a_day, DAYS * ticks_a_day))
 }
 
 /// The nearest of the ticks `lo + i·step`, `0 ≤ i ≤ last`, as a `Float64`.
@@ -183,6 +206,74 @@ where
     let (lo, hi) = (bound::<T>(lo)?, bound::<T>(hi)?);
     let clamped: PrimitiveArray<T> = array.as_primitive::<T>().unary(|v| v.max(lo).min(hi));
     Ok(Arc::new(clamped.with_data_type(array.data_type().clone())))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Calendar {
+    signature: Signature,
+}
+
+impl Calendar {
+    fn new() -> Self {
+        Self { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Calendar {
+    fn name(&self) -> &'static str {
+        "calendar"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        match arg_types {
+            [x @ (DataType::Date32 | DataType::Timestamp(..))] => Ok(x.clone()),
+            _ => plan_err!("the calendar is of dates and timestamps"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [x] = args.args.as_slice() else { return exec_err!("the calendar is of one column") };
+        let array = match x {
+            ColumnarValue::Array(array) => Arc::clone(array),
+            ColumnarValue::Scalar(value) => value.to_array()?,
+        };
+        let kept: ArrayRef = match array.data_type() {
+            DataType::Date32 => within::<Date32Type>(&array),
+            DataType::Timestamp(TimeUnit::Second, _) => within::<TimestampSecondType>(&array),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                within::<TimestampMillisecondType>(&array)
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                within::<TimestampMicrosecondType>(&array)
+            }
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                within::<TimestampNanosecondType>(&array)
+            }
+            _ => return exec_err!("the calendar is of dates and timestamps"),
+        };
+        match x {
+            ColumnarValue::Array(_) => Ok(ColumnarValue::Array(kept)),
+            ColumnarValue::Scalar(_) => {
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&kept, 0)?))
+            }
+        }
+    }
+}
+
+/// The values of a column that lie in the calendar; NULL for the others.
+fn within<T>(array: &ArrayRef) -> ArrayRef
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<i64>,
+{
+    let (first, last) = temporal_limits(array.data_type()).unwrap_or((0, 0));
+    let kept: PrimitiveArray<T> =
+        array.as_primitive::<T>().unary_opt(|v| (first..=last).contains(&v.into()).then_some(v));
+    Arc::new(kept.with_data_type(array.data_type().clone()))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

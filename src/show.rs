@@ -7,16 +7,13 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use sqlparser::ast as sql;
 
 use crate::answer::Answer;
-use crate::bind::nearest;
+use crate::bind::{LEDGER, nearest};
 use crate::catalog::{Catalog, Domain, Privacy, Table, Unit};
 use crate::dialect::Show;
 use crate::error::Error;
 use crate::ledger::{BudgetState, Vault};
 use crate::privacy::Spend;
 use crate::refusal::{Reason, Refusal};
-
-/// The name under which the ledger is queried.
-pub(crate) const LEDGER: &str = "hushql.ledger";
 
 /// Answers a SHOW or DESCRIBE.
 pub(crate) fn show(vault: &Vault, show: &Show) -> Result<Answer, Error> {

@@ -14,9 +14,9 @@ use datafusion::logical_expr::expr::{Case, InList, TryCast};
 use num_traits::ToPrimitive;
 
 use super::bounds::Interval;
-use super::facts::{Facts, KeySource, is_discrete, rational, temporal_limits};
+use super::facts::{Facts, KeySource, is_discrete, rational};
 use crate::catalog::Domain;
-use crate::functions::{clamp, snap, without_nan};
+use crate::functions::{calendar, clamp, snap, temporal_limits, without_nan};
 
 /// Why a declared domain does not fit its column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,16 +49,10 @@ pub(crate) fn enforced(
 
 /// Dates and timestamps outside of the years that date functions take become NULL; other types pass.
 pub(super) fn within_calendar(column: Expr, data_type: &DataType) -> Expr {
-    let Some((first, last)) = temporal_limits(data_type) else { return column };
-    let literal = |v: i64| {
-        let value = match data_type {
-            DataType::Date32 => ScalarValue::Date32(i32::try_from(v).ok()),
-            _ => ScalarValue::Int64(Some(v)).cast_to(data_type).unwrap_or(ScalarValue::Null),
-        };
-        Expr::Literal(value, None)
-    };
-    let condition = column.clone().between(literal(first), literal(last));
-    only_when(condition, column)
+    match temporal_limits(data_type) {
+        Some(_) => calendar(column),
+        None => column,
+    }
 }
 
 fn only_when(condition: Expr, value: Expr) -> Expr {
@@ -74,6 +68,11 @@ pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainErro
     let value = ScalarValue::try_from_string(text.to_owned(), data_type).map_err(|_| wrong())?;
     if value.is_null() {
         return Err(wrong());
+    }
+    if let (Some((first, last)), Some(point)) = (temporal_limits(data_type), rational(&value))
+        && !Interval::integer_range(first, last).contains(&point)
+    {
+        return Err(DomainError(format!("'{text}' lies outside of the years 1678 to 2261")));
     }
     match &value {
         ScalarValue::Float64(Some(v)) if !v.is_finite() => Err(wrong()),

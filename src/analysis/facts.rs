@@ -15,6 +15,7 @@ use num_bigint::BigInt;
 use num_traits::One;
 
 use super::bounds::Interval;
+use crate::functions::temporal_limits;
 use crate::privacy::Rational;
 
 /// The distinct values that a column can be grouped by, in domain order.
@@ -203,23 +204,6 @@ pub(crate) fn type_range(data_type: &DataType) -> Option<Interval> {
         }
         _ => None,
     }
-}
-
-/// The first and last value that date functions take without failing: the years 1678 to 2261, which
-/// nanoseconds can hold. `date_trunc` goes through nanoseconds whatever the type, and fails beyond them.
-pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
-    use arrow::datatypes::TimeUnit;
-    /// Days from 1970 to the first day of 1678, and to the last of 2261, rounded inward.
-    const DAYS: i64 = 106_600;
-    let ticks_a_day = match data_type {
-        DataType::Date32 => 1,
-        DataType::Timestamp(TimeUnit::Second, _) => 86_400,
-        DataType::Timestamp(TimeUnit::Millisecond, _) => 86_400_000,
-        DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => 86_400_000_000_000,
-        _ => return None,
-    };
-    Some((-DAYS * ticks_a_day, DAYS * ticks_a_day))
 }
 
 /// 10^−scale.

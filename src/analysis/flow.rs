@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, DataFusionError, TableReference};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{
@@ -19,8 +20,8 @@ use datafusion::logical_expr::{
 use super::enforce::{enforced, is_someone};
 use super::expression::total;
 use super::facts::{Facts, Scope};
-use crate::catalog::{Catalog, Privacy, Table, Unit};
-use crate::dialect::RESERVED;
+use crate::catalog::{Catalog, Privacy, RESERVED, Table, Unit};
+
 use crate::refusal::{Reason, Refusal};
 
 /// The name of the hidden column that carries the unit.
@@ -35,11 +36,14 @@ pub(super) struct Flow {
     pub(super) scope: Scope,
     pub(super) table: String,
     pub(super) unit: Unit,
+    /// How many nodes each column's expression has when written over the scan: planners write it so.
+    sizes: Vec<usize>,
 }
 
 impl Flow {
     /// The hidden unit column; `None` when the unit is the row.
     pub(super) fn unit_column(&self) -> Option<Column> {
+        self.unit.column()?;
         let (qualifier, field) =
             self.plan.schema().iter().find(|(_, field)| *field.name() == unit_name())?;
         Some(Column::new(qualifier.cloned(), field.name()))
@@ -193,7 +197,8 @@ fn scan_rows(
         .map_err(|e| internal(&e))?;
     steps.push(format!("Scan {name} [{}]", describe_unit(&unit)));
     let scope = Scope { schema: Arc::clone(&scan.projected_schema), facts };
-    Ok(Flow { plan, scope, table: table.name.clone(), unit })
+    let sizes = vec![1; scope.facts.len()];
+    Ok(Flow { plan, scope, table: table.name.clone(), unit, sizes })
 }
 
 /// The unit of a table in a few words.
@@ -219,6 +224,7 @@ pub(super) fn undeclared(name: &str) -> Refusal {
 }
 
 fn filtered(flow: Flow, predicate: &Expr, steps: &mut Vec<String>) -> Result<Flow, Refusal> {
+    size(predicate, &flow)?;
     let total = total(predicate, &flow.scope)?;
     let scope = flow.scope.narrowed(predicate);
     let plan = LogicalPlanBuilder::from(flow.plan)
@@ -232,7 +238,9 @@ fn filtered(flow: Flow, predicate: &Expr, steps: &mut Vec<String>) -> Result<Flo
 fn projected(flow: Flow, expressions: &[Expr], schema: &DFSchemaRef) -> Result<Flow, Refusal> {
     let mut rewritten = Vec::with_capacity(expressions.len() + 1);
     let mut facts = Vec::with_capacity(expressions.len());
+    let mut sizes = Vec::with_capacity(expressions.len());
     for (expression, (qualifier, field)) in expressions.iter().zip(schema.iter()) {
+        sizes.push(size(expression, &flow)?);
         let total = total(expression, &flow.scope)?;
         rewritten.push(named(total.expr, qualifier, field.name()));
         facts.push(total.facts);
@@ -245,7 +253,35 @@ fn projected(flow: Flow, expressions: &[Expr], schema: &DFSchemaRef) -> Result<F
         .and_then(LogicalPlanBuilder::build)
         .map_err(|e| internal(&e))?;
     let scope = Scope { schema: Arc::clone(schema), facts };
-    Ok(Flow { plan, scope, ..flow })
+    Ok(Flow { plan, scope, sizes, ..flow })
+}
+
+/// The nodes of an expression, written over the scan.
+///
+/// # Errors
+/// A refusal beyond a limit: nested subqueries can double it at every level.
+fn size(expr: &Expr, flow: &Flow) -> Result<usize, Refusal> {
+    const MOST: usize = 10_000;
+    let mut nodes = 0_usize;
+    let counted = expr.apply(|node| {
+        nodes = nodes.saturating_add(match node {
+            Expr::Column(column) => {
+                let index = flow.scope.schema.maybe_index_of_column(column);
+                index.and_then(|i| flow.sizes.get(i)).copied().unwrap_or(1)
+            }
+            _ => 1,
+        });
+        Ok(TreeNodeRecursion::Continue)
+    });
+    match counted {
+        Ok(_) if nodes <= MOST => Ok(nodes),
+        Ok(_) | Err(_) => Err(Refusal::new(
+            Reason::Partial,
+            "",
+            format!("an expression is larger than {MOST} parts when written over the table"),
+            "fewer nested subqueries that use a column twice",
+        )),
+    }
 }
 
 /// An expression under the name that the original column has.

@@ -42,9 +42,9 @@ use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 
-use crate::bind::Bound;
-use crate::catalog::{Catalog, Privacy};
-use crate::dialect::{RESERVED, Selector, marked};
+use crate::bind::{Bound, is_ledger};
+use crate::catalog::{Catalog, Privacy, RESERVED};
+use crate::dialect::{Selector, marked};
 use crate::refusal::{Reason, Refusal};
 use flow::{internal, scanned, undeclared};
 use part::{CallOf, cut};
@@ -147,8 +147,9 @@ impl Cutter<'_> {
             LogicalPlan::TableScan(scan) => match scanned(scan, self.catalog).map(|t| &t.privacy) {
                 Some(Privacy::Private(_)) => Err(exact(&scan.table_name.to_string())),
                 Some(Privacy::Undeclared) => Err(undeclared(&scan.table_name.to_string())),
-                // Tables outside of the catalog are the engine's own: the ledger.
-                Some(Privacy::Public) | None => Ok(plan.clone()),
+                Some(Privacy::Public) => Ok(plan.clone()),
+                None if is_ledger(&scan.table_name) => Ok(plan.clone()),
+                None => Err(undeclared(&scan.table_name.to_string())),
             },
             LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)

@@ -16,10 +16,10 @@ use super::keys::{KeySpace, known_keys, listed_keys};
 use super::measure::{Argument, Measure, Use, limits, number, read, score};
 use super::{chooses_several, facts::Facts};
 use crate::bind::Bound;
-use crate::catalog::{Catalog, Unit};
+use crate::catalog::{Catalog, RESERVED, Unit};
 use crate::dialect::{
-    AggregateCall, AggregateName, KeysClause, MechanismName, Operand, Parameters, RESERVED,
-    ReleaseClause, Selector, marked,
+    AggregateCall, AggregateName, KeysClause, MechanismName, Operand, Parameters, ReleaseClause,
+    Selector, marked,
 };
 use crate::functions::without_nan;
 use crate::refusal::{Reason, Refusal};
@@ -189,7 +189,7 @@ pub(super) fn cut(
     Ok(Part {
         table: flow.table.clone(),
         unit: flow.unit.clone(),
-        has_unit: flow.unit_column().is_some(),
+        has_unit: flow.unit.column().is_some(),
         input: columns.build(&flow)?,
         key_names: groups.into_iter().map(|g| g.name).collect(),
         keys: space,

@@ -23,7 +23,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::CatalogError;
+use super::{CatalogError, RESERVED};
 use crate::privacy::Spend;
 
 /// A table as the owner declared it.
@@ -351,7 +351,13 @@ pub(crate) fn check_limit(budget: &str, limit: Spend) -> Result<(), CatalogError
 
 /// Checks that a name can be shown on one line of a terminal.
 fn check_name(name: &str) -> Result<(), CatalogError> {
-    if name.is_empty() || name.chars().count() > 128 || name.chars().any(char::is_control) {
+    // A dot would read as a schema's name in a query, and lead past the catalog.
+    let ours = name.to_lowercase().starts_with(RESERVED);
+    if ours
+        || name.is_empty()
+        || name.chars().count() > 128
+        || name.chars().any(|c| c.is_control() || c == '.')
+    {
         return Err(CatalogError::Name { name: name.to_owned() });
     }
     Ok(())

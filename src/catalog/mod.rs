@@ -18,6 +18,9 @@
 //! assert_eq!(adult.space(), Some("adult"));
 //! ```
 
+/// Names that begin so belong to the engine: no table, column, alias or function of anybody's has one.
+pub const RESERVED: &str = "__hushql";
+
 mod error;
 mod metadata;
 pub(crate) mod store;

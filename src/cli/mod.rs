@@ -43,6 +43,7 @@ const STACK: usize = 16 << 20;
 
 /// Does what the arguments ask for.
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
+    print::silence_panics();
     let (task, style) = match arguments.into_task() {
         Ok(parsed) => parsed,
         Err(usage) => usage.exit(),

@@ -18,6 +18,13 @@ use super::failure::Failure;
 use super::view::View;
 use super::{json, table};
 
+/// Keeps what a panic would print to itself: its message may quote a cell.
+pub(super) fn silence_panics() {
+    std::panic::set_hook(Box::new(|_| {
+        let _ = writeln!(io::stderr(), "error: one of the program's own checks failed");
+    }));
+}
+
 /// How answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {

@@ -7,10 +7,8 @@ use std::fmt;
 
 use sqlparser::ast::{self as sql};
 
+use crate::catalog::RESERVED;
 use crate::privacy::{Delta, Epsilon};
-
-/// Names that begin so belong to the engine; the tokenizer refuses them in anybody's SQL, quoted or not.
-pub const RESERVED: &str = "__hushql";
 
 /// The name of the aggregate function that stands for release `n` in a rewritten tree.
 pub fn marker(n: usize) -> String {

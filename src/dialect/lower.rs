@@ -270,7 +270,7 @@ impl Lowering<'_> {
     /// Turns the bare aggregates of an expression into releases; returns how many there were.
     fn imply(&mut self, expression: &mut Expr, options: &Options) -> Result<usize, DialectError> {
         let mut count = 0;
-        let outcome = sql::visit_expressions_mut(expression, |expression| {
+        let outcome = of_this_select(expression, |expression| {
             let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
             let name = function.name.to_string();
             if function.over.is_some() || AggregateName::parse(&name).is_none() {
@@ -384,7 +384,7 @@ impl Lowering<'_> {
         let mut names: Vec<String> = Vec::new();
         for item in projection {
             if let SelectItem::UnnamedExpr(expr) = item
-                && !markers(expr).is_empty()
+                && holds_release(expr)
             {
                 let name = self.natural_name(expr);
                 *item = SelectItem::ExprWithAlias {
@@ -426,16 +426,60 @@ impl Lowering<'_> {
     }
 }
 
-/// The releases inside an expression.
+/// Visits an expression and its parts, not the subqueries in it: those are SELECTs of their own.
+fn of_this_select<B>(
+    expression: &mut Expr,
+    visit: impl FnMut(&mut Expr) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    struct Shallow<F> {
+        depth: usize,
+        visit: F,
+    }
+    impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for Shallow<F> {
+        type Break = B;
+
+        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
+            self.depth = self.depth.saturating_sub(1);
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<B> {
+            if self.depth == 0 { (self.visit)(expr) } else { ControlFlow::Continue(()) }
+        }
+    }
+    expression.visit(&mut Shallow { depth: 0, visit })
+}
+
+/// The releases inside an expression that belong to its own SELECT.
 fn markers(expr: &Expr) -> Vec<usize> {
     let mut found = Vec::new();
-    let _ = sql::visit_expressions(expr, |e| {
-        if let Expr::Function(function) = e {
-            found.extend(marked(&function.name.to_string()));
-        }
+    let _ = of_this_select(&mut expr.clone(), |e| {
+        found.extend(release_of(e));
         ControlFlow::<()>::Continue(())
     });
     found
+}
+
+/// Whether an expression holds a release anywhere, also in a subquery.
+fn holds_release(expr: &Expr) -> bool {
+    sql::visit_expressions(expr, |e| match release_of(e) {
+        Some(_) => ControlFlow::Break(()),
+        None => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
+/// The release that an expression is the marker of.
+fn release_of(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Function(function) => marked(&function.name.to_string()),
+        _ => None,
+    }
 }
 
 fn item_expression(item: &mut SelectItem) -> Option<&mut Expr> {

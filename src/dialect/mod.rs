@@ -23,14 +23,15 @@ mod tests;
 pub use ast::{
     AggregateCall, AggregateName, Declaration, DomainClause, ExplainFormat, KeysClause,
     LimitClause, Literal, MechanismName, Operand, Parameters, PerQueryClause, QueryStatement,
-    RESERVED, ReleaseClause, Selector, Show, Statement, UnitClause, marked, marker,
+    ReleaseClause, Selector, Show, Statement, UnitClause, marked, marker,
 };
 
 use std::fmt;
 
 use sqlparser::parser::ParserError;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
+use crate::catalog::RESERVED;
 use crate::refusal::Refusal;
 
 /// Why a text is no statement.
@@ -151,21 +152,35 @@ fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Dialect
         match &mut token.token {
             Token::Whitespace(_) => continue,
             Token::Word(word) => {
-                if word.value.to_lowercase().starts_with(RESERVED) {
-                    let start = token.span.start;
-                    return Err(DialectError::syntax(
-                        format!("names that begin with {RESERVED} belong to the engine"),
-                        Some((start.line, start.column)),
-                    ));
-                }
+                keep_ours(&word.value, token.span.start)?;
                 // sqlparser would read TOP as a clause of SELECT, also where it names a column.
                 if word.keyword == sqlparser::keywords::Keyword::TOP {
                     word.keyword = sqlparser::keywords::Keyword::NoKeyword;
                 }
             }
+            // sqlparser takes quoted strings for aliases too.
+            Token::SingleQuotedString(text)
+            | Token::DoubleQuotedString(text)
+            | Token::EscapedStringLiteral(text)
+            | Token::NationalStringLiteral(text)
+            | Token::UnicodeStringLiteral(text)
+            | Token::TripleSingleQuotedString(text)
+            | Token::TripleDoubleQuotedString(text) => keep_ours(text, token.span.start)?,
+            Token::DollarQuotedString(text) => keep_ours(&text.value, token.span.start)?,
             _ => {}
         }
         kept.push(token);
     }
     Ok(kept)
+}
+
+/// Refuses a name that only the engine may use.
+fn keep_ours(name: &str, at: Location) -> Result<(), DialectError> {
+    if name.to_lowercase().starts_with(RESERVED) {
+        return Err(DialectError::syntax(
+            format!("names that begin with {RESERVED} belong to the engine"),
+            Some((at.line, at.column)),
+        ));
+    }
+    Ok(())
 }

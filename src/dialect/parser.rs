@@ -14,8 +14,9 @@ use sqlparser::tokenizer::{Token, Word};
 
 use super::ast::{
     AggregateCall, AggregateName, KeysClause, Literal, MechanismName, Operand, Parameters,
-    RESERVED, ReleaseClause, Selector, marker,
+    ReleaseClause, Selector, marker,
 };
+use crate::catalog::RESERVED;
 use crate::privacy::{Delta, Epsilon};
 
 /// The name of the function that wraps a GROUP BY expression with KEYS.

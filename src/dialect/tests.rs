@@ -53,6 +53,17 @@ fn keys_are_taken_out_of_group_by() {
     assert_eq!(query.releases[0].keys, vec![None, Some(keys)]);
 }
 
+/// KEYS and OPTIONS once reached into subqueries, whose GROUP BY is another one.
+#[test]
+fn keys_and_options_belong_to_one_select() {
+    let inner = "(SELECT SUM(d) FROM (SELECT LAPLACE(eps=1) COUNT(*) d FROM adult GROUP BY sex) z)";
+    let query = query(&format!(
+        "SELECT status, LAPLACE(eps=1) COUNT(*) c, {inner} m FROM adult GROUP BY status KEYS ('x')"
+    ));
+    assert_eq!(query.releases.len(), 2, "the sum of released values is no release");
+    assert_eq!(query.releases.iter().filter(|r| r.keys.is_empty()).count(), 1);
+}
+
 #[test]
 fn options_imply_releases_and_share_epsilon() {
     let query = query(
@@ -85,6 +96,9 @@ fn bad_parameters_are_errors_with_a_position() {
         ("SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) COUNT(*) FROM t", "alias"),
         ("SELECT __hushql_release_0(1) FROM t", "belong to the engine"),
         ("SELECT \"__HUSHQL_release_0\"(1) FROM t", "belong to the engine"),
+        // sqlparser reads a quoted string as an alias: this once forged the hidden unit column.
+        ("SELECT age AS '__hushql_unit' FROM t", "belong to the engine"),
+        ("WITH t('__hushql_unit') AS (SELECT 1) SELECT 1 FROM t", "belong to the engine"),
         ("SELECT x FROM t WHERE x KEYS (1)", "KEYS stands"),
         ("", "no statement"),
         ("SELECT 1; SELECT 2", "the end of the statement"),

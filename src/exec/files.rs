@@ -61,7 +61,7 @@ pub(crate) fn declared(
     let columns = if columns.is_empty() {
         crate::engine::columns_of(&inferred)
     } else {
-        given(columns, &inferred, format)?
+        given(columns, &inferred, format, &shape)?
     };
     crate::engine::refuse_reserved(&columns)?;
     Ok(Table {
@@ -173,6 +173,7 @@ fn given(
     columns: &[(String, sql::DataType)],
     inferred: &SchemaRef,
     format: FileFormat,
+    shape: &Shape,
 ) -> Result<Vec<Column>, Error> {
     if columns.len() != inferred.fields().len() {
         let found = inferred.fields().len();
@@ -181,8 +182,10 @@ fn given(
     let mut given = Vec::new();
     for ((name, data_type), field) in columns.iter().zip(inferred.fields()) {
         let data_type = arrow_type(data_type)?;
-        let by_name = format != FileFormat::Csv;
-        if by_name && (name != field.name() || data_type != *field.data_type()) {
+        // The cells of text are read as whatever type is declared.
+        let text = matches!(format, FileFormat::Csv | FileFormat::Json);
+        let named = !matches!(shape, Shape::Csv { header: false, .. });
+        if (named && name != field.name()) || !(text || data_type == *field.data_type()) {
             return Err(Error::catalog(format!(
                 "the file's column is {} {}, not {name} {data_type}",
                 field.name(),
@@ -320,8 +323,8 @@ pub(crate) fn check(table: &Table) -> Result<(), Error> {
         .into()
     };
     let metadata = fs::metadata(location).map_err(|_| changed("cannot be read"))?;
-    if !metadata.is_file() || metadata.len() == 0 {
-        return Err(changed("is empty or no file"));
+    if !metadata.is_file() {
+        return Err(changed("is no file"));
     }
     if let Some(verified) = verified {
         let same = verified.size == metadata.len()
@@ -334,28 +337,26 @@ pub(crate) fn check(table: &Table) -> Result<(), Error> {
             }
         }
     }
-    let now = schema_of(Path::new(location), *format, &shape(*format, options)?)
-        .map_err(|_| changed("is no longer of its format"))?;
-    let named = match format {
-        // Without a header, and for the types of text, the declaration decides.
-        FileFormat::Csv => {
-            let header = options.get("has_header").is_none_or(|v| v != "false");
-            now.fields().len() == table.columns.len() && (!header || same_names(&now, table))
+    // Only what describes the columns is looked at: a refusal must not depend on anybody's row.
+    let same = match (format, shape(*format, options)?) {
+        (FileFormat::Csv, Shape::Csv { header: true, delimiter }) => {
+            let names = lenient::header(Path::new(location), delimiter)
+                .map_err(|_| changed("cannot be read"))?;
+            names.iter().eq(table.columns.iter().map(|c| &c.name))
         }
-        FileFormat::Json => true,
-        FileFormat::Parquet | FileFormat::Arrow => {
-            same_names(&now, table)
-                && now
-                    .fields()
-                    .iter()
-                    .zip(&table.columns)
-                    .all(|(field, column)| field.data_type().to_string() == column.data_type)
+        (FileFormat::Csv | FileFormat::Json, _) => true,
+        (FileFormat::Parquet | FileFormat::Arrow, shape) => {
+            let now = schema_of(Path::new(location), *format, &shape)
+                .map_err(|_| changed("is no longer of its format"))?;
+            same_columns(&now, table)
         }
     };
-    if named { Ok(()) } else { Err(changed("has other columns than were declared")) }
+    if same { Ok(()) } else { Err(changed("has other columns than were declared")) }
 }
 
-fn same_names(schema: &SchemaRef, table: &Table) -> bool {
+fn same_columns(schema: &SchemaRef, table: &Table) -> bool {
     schema.fields().len() == table.columns.len()
-        && schema.fields().iter().zip(&table.columns).all(|(f, c)| *f.name() == c.name)
+        && schema.fields().iter().zip(&table.columns).all(|(field, column)| {
+            *field.name() == column.name && field.data_type().to_string() == column.data_type
+        })
 }

@@ -87,7 +87,8 @@ pub struct Rows {
 /// Plans the private parts of a release.
 ///
 /// # Guarantee
-/// Opens no table and draws nothing. Each part's finished plan was verified: its root is the privatizing
+/// Opens no table and draws nothing; the remainder is planned over empty released tables, so that what
+/// cannot be planned is not charged, and holds no private scan. Each part's finished plan was verified: its root is the privatizing
 /// operator of this release, below which only enforced rows of the part's own table are read.
 ///
 /// # Errors
@@ -118,7 +119,26 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         let columns = part.released_schema().fields().len();
         parts.push(PreparedPart { plan, permit, key, columns });
     }
-    Ok(Prepared { parts, remainder: release.analysis().remainder().clone() })
+    let remainder = release.analysis().remainder().clone();
+    let empty: Vec<RecordBatch> = release
+        .analysis()
+        .parts()
+        .iter()
+        .map(|part| RecordBatch::new_empty(part.released_schema()))
+        .collect();
+    let plan = remainder_plan(remainder.clone(), &empty, state).await?;
+    verify::verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    Ok(Prepared { parts, remainder })
+}
+
+/// The finished plan of the public remainder over these released tables.
+async fn remainder_plan(
+    remainder: LogicalPlan,
+    released: &[RecordBatch],
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let optimized = state.optimize(&over_released(remainder, released)?)?;
+    state.query_planner().create_physical_plan(&optimized, state).await
 }
 
 /// The released table, and behind it for every mean the noisy number of rows that its accuracy depends on.
@@ -264,10 +284,8 @@ pub async fn run(
         released.push(columns);
         mean_rows.push(rows);
     }
-    let remainder = over_released(remainder, &released)?;
     let schema: SchemaRef = Arc::new(remainder.schema().as_arrow().clone());
-    let optimized = state.optimize(&remainder)?;
-    let plan = state.query_planner().create_physical_plan(&optimized, state).await?;
+    let plan = remainder_plan(remainder, &released, state).await?;
     let batches = collect(plan, state.task_ctx()).await?;
     Ok((Rows { schema, batches, mean_rows }, charge))
 }

@@ -56,6 +56,20 @@ pub(super) fn verify(
     Ok(())
 }
 
+/// Checks the plan of the public remainder.
+///
+/// # Guarantee
+/// Succeeds only if no operator of the plan scans a private table.
+///
+/// # Errors
+/// [`VerifyError`], naming the table.
+pub(super) fn verify_public(plan: &Arc<dyn ExecutionPlan>) -> Result<(), VerifyError> {
+    if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
+        return Err(VerifyError(format!("its public part reads {}", scan.table())));
+    }
+    plan.children().into_iter().try_for_each(verify_public)
+}
+
 fn below(
     plan: &Arc<dyn ExecutionPlan>,
     table: &str,

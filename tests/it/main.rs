@@ -13,5 +13,6 @@
     reason = "tests fail by panicking, and their statistics are floats"
 )]
 
+mod attacks;
 mod sensitivity;
 mod swap;

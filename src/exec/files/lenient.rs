@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::SchemaRef;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -121,6 +121,7 @@ impl Rows {
     }
 }
 
+/// Reads line by line: a quotation that never ends spoils its own line, not the rest of the file.
 fn csv_rows(
     file: File,
     header: bool,
@@ -128,23 +129,82 @@ fn csv_rows(
     rows: &mut Rows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(header)
-        .delimiter(delimiter)
-        .flexible(true)
-        .from_reader(BufReader::with_capacity(1 << 20, file));
-    let mut record = csv::ByteRecord::new();
-    let external = |e: csv::Error| DataFusionError::External(Box::new(e));
-    while reader.read_byte_record(&mut record).map_err(external)? {
-        let whole = record.len() == rows.columns.len();
-        let cells = record
-            .iter()
-            .map(|cell| std::str::from_utf8(cell).ok().filter(|text| whole && !text.is_empty()));
-        if rows.push(cells) && !emit(rows.batch()?) {
-            break;
+    let mut reader = BufReader::with_capacity(1 << 20, file);
+    let mut line = Vec::new();
+    let mut cells = Cells::new(delimiter);
+    if header {
+        reader.read_until(b'\n', &mut line)?;
+    }
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let text = line.trim_ascii_end();
+        if text.is_empty() {
+            continue;
+        }
+        let whole = cells.split(text) == Some(rows.columns.len());
+        let row = cells.iter().map(|cell| cell.filter(|text| whole && !text.is_empty()));
+        if rows.push(row) && !emit(rows.batch()?) {
+            return Ok(());
         }
     }
-    Ok(())
+}
+
+/// The names in the first line of a CSV file.
+pub(super) fn header(path: &std::path::Path, delimiter: u8) -> std::io::Result<Vec<String>> {
+    let mut line = Vec::new();
+    BufReader::new(File::open(path)?).read_until(b'\n', &mut line)?;
+    let mut cells = Cells::new(delimiter);
+    cells.split(line.trim_ascii_end());
+    Ok(cells.iter().map(|cell| cell.unwrap_or_default().to_owned()).collect())
+}
+
+/// The cells of one line; the buffers are used again for the next.
+struct Cells {
+    reader: csv_core::Reader,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    count: usize,
+}
+
+impl Cells {
+    fn new(delimiter: u8) -> Self {
+        let reader = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+        Self { reader, bytes: Vec::new(), ends: vec![0; 64], count: 0 }
+    }
+
+    /// Splits a line; the number of its cells, `None` when its quotation marks do not pair.
+    fn split(&mut self, line: &[u8]) -> Option<usize> {
+        self.count = 0;
+        self.reader.reset();
+        if self.bytes.len() < line.len() {
+            self.bytes.resize(line.len(), 0);
+        }
+        // One cell more than there are bytes is more than there can be.
+        if self.ends.len() < line.len() + 2 {
+            self.ends.resize(line.len() + 2, 0);
+        }
+        let (_, read, written, ended) =
+            self.reader.read_record(line, &mut self.bytes, &mut self.ends);
+        let rest = self.ends.get_mut(ended..)?;
+        // An empty input tells the reader that the line is over.
+        let (_, _, _, last) = self.reader.read_record(&[], self.bytes.get_mut(written..)?, rest);
+        self.count = ended + last;
+        let quotes = line.iter().filter(|byte| **byte == b'"').count();
+        (read == line.len() && quotes.is_multiple_of(2)).then_some(self.count)
+    }
+
+    /// The cells as text; `None` for bytes that are no UTF-8.
+    fn iter(&self) -> impl Iterator<Item = Option<&str>> {
+        let ends = self.ends.iter().take(self.count).copied();
+        ends.scan(0, |start, end| {
+            let cell = self.bytes.get(*start..end).unwrap_or_default();
+            *start = end;
+            Some(std::str::from_utf8(cell).ok())
+        })
+    }
 }
 
 fn json_rows(file: File, rows: &mut Rows, emit: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
@@ -172,5 +232,26 @@ fn json_rows(file: File, rows: &mut Rows, emit: &mut dyn FnMut(RecordBatch) -> b
         if rows.push(cells.iter().map(Option::as_deref)) && !emit(rows.batch()?) {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An open quotation once swallowed every line behind it, so that one person changed a count by all others.
+    #[test]
+    fn a_line_spoils_itself_only() {
+        let mut cells = Cells::new(b',');
+        assert_eq!(cells.split(br#"1,"a ""b"",c",3"#), Some(3));
+        let found: Vec<_> = cells.iter().collect();
+        assert_eq!(found, [Some("1"), Some(r#"a "b",c"#), Some("3")]);
+        assert_eq!(cells.split(br#"5000,"eve,40"#), None);
+        assert_eq!(cells.split(b"7,,x"), Some(3));
+        assert_eq!(cells.iter().collect::<Vec<_>>(), [Some("7"), Some(""), Some("x")]);
+        assert_eq!(cells.split(b"8,\xff"), Some(2));
+        assert_eq!(cells.iter().collect::<Vec<_>>(), [Some("8"), None]);
+        assert_eq!(cells.split(b"a"), Some(1));
+        assert_eq!(cells.split(b",,,"), Some(4));
     }
 }
