@@ -18,6 +18,7 @@ use num_bigint::BigInt;
 use num_traits::Zero;
 
 use super::bounds::Interval;
+use super::deeper;
 use super::enforce::within_calendar;
 use super::facts::{Facts, KeySource, Scope, decimal_unit, rational, type_range};
 use crate::functions::is_clamp;
@@ -41,6 +42,10 @@ pub(crate) struct Total {
 /// A refusal for every expression and function that is not on the allow-list, and where a failure or an
 /// overflow cannot be ruled out.
 pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    deeper(|| made_total(expr, scope))
+}
+
+fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     match expr {
         Expr::Alias(alias) => total(&alias.expr, scope),
         Expr::Column(column) => match scope.of(column) {

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
     Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, TableScan,
 };
 
+use super::deeper;
 use super::enforce::{enforced, is_someone};
 use super::expression::total;
 use super::facts::{Facts, Scope};
@@ -77,6 +78,14 @@ pub(super) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> Option<&'a 
 /// # Errors
 /// A refusal for every operator, expression and table that is not on the allow-list.
 pub(super) fn rows(
+    plan: &LogicalPlan,
+    catalog: &Catalog,
+    steps: &mut Vec<String>,
+) -> Result<Flow, Refusal> {
+    deeper(|| rows_of(plan, catalog, steps))
+}
+
+fn rows_of(
     plan: &LogicalPlan,
     catalog: &Catalog,
     steps: &mut Vec<String>,

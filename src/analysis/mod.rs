@@ -128,6 +128,10 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     /// Rewrites what stands above the releases; the first private scan without one is refused.
     fn public(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
+        deeper(|| self.public_node(plan))
+    }
+
+    fn public_node(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
         match plan {
             LogicalPlan::Aggregate(aggregate) if self.is_private(&aggregate.input) => {
                 self.released(aggregate)
@@ -265,6 +269,14 @@ impl Cutter<'_> {
         });
         found || outcome.is_err()
     }
+}
+
+/// Runs a step of a recursive walk with enough stack left for it: a deep query ends in an answer or a
+/// refusal, not in an abort.
+fn deeper<T>(step: impl FnOnce() -> T) -> T {
+    const RED_ZONE: usize = 256 * 1024;
+    const MORE: usize = 4 * 1024 * 1024;
+    stacker::maybe_grow(RED_ZONE, MORE, step)
 }
 
 fn exact(table: &str) -> Refusal {

@@ -18,7 +18,7 @@ use crate::privacy::{Delta, Epsilon};
 use crate::refusal::{Reason, Refusal};
 
 /// How deeply expressions and queries may nest.
-const RECURSION_LIMIT: usize = 100;
+const RECURSION_LIMIT: usize = 50;
 
 /// Statements of SQL that no session runs; other first words are slips of the pen.
 const OTHER_STATEMENTS: [&str; 38] = [
