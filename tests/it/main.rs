@@ -13,5 +13,7 @@
     reason = "tests fail by panicking, and their statistics are floats"
 )]
 
+mod bad_input;
+mod program;
 mod sensitivity;
 mod swap;
