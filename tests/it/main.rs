@@ -15,5 +15,6 @@
 
 mod bad_input;
 mod program;
+mod selection;
 mod sensitivity;
 mod swap;
