@@ -15,6 +15,7 @@
 
 mod bad_input;
 mod program;
+mod redteam;
 mod selection;
 mod sensitivity;
 mod swap;
