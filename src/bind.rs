@@ -198,8 +198,11 @@ impl<'a> Context<'a> {
     }
 }
 
+/// In order: the planner suggests the first of the nearest, and an error must say the same each time.
 fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
-    map.keys().filter(|name| marked(name).is_none()).cloned().collect()
+    let mut names: Vec<_> = map.keys().filter(|name| marked(name).is_none()).cloned().collect();
+    names.sort_unstable();
+    names
 }
 
 impl ContextProvider for Context<'_> {

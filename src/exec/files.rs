@@ -8,7 +8,7 @@ mod lenient;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -26,7 +26,7 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use sha2::{Digest, Sha256};
 use sqlparser::ast as sql;
 
-use lenient::{LenientFile, Shape};
+use lenient::{LenientFile, Lines, Shape, read_cells, read_object};
 
 use crate::catalog::{Column, FileFormat, Fingerprint, Privacy, Source, Table};
 use crate::error::Error;
@@ -61,7 +61,7 @@ pub(crate) fn declared(
     let columns = if columns.is_empty() {
         crate::engine::columns_of(&inferred)
     } else {
-        given(columns, &inferred, format, &shape)?
+        given(columns, &inferred, format, shape.has_names())?
     };
     crate::engine::refuse_reserved(&columns)?;
     Ok(Table {
@@ -118,9 +118,8 @@ fn schema_of(path: &Path, format: FileFormat, shape: &Shape) -> Result<SchemaRef
     let wrong = |e: arrow::error::ArrowError| {
         Error::catalog_from(format!("`{shown}` is not a {format} file"), e)
     };
-    let open = || {
-        File::open(path).map_err(|e| Error::catalog_from(format!("`{shown}` cannot be read"), e))
-    };
+    let read = |e| Error::catalog_from(format!("`{shown}` cannot be read"), e);
+    let open = || File::open(path).map_err(read);
     let schema = match (format, shape) {
         (FileFormat::Parquet, _) => {
             let reader = ParquetRecordBatchReaderBuilder::try_new(open()?)
@@ -136,30 +135,59 @@ fn schema_of(path: &Path, format: FileFormat, shape: &Shape) -> Result<SchemaRef
                 .with_header(*header)
                 .with_delimiter(*delimiter)
                 .with_truncated_rows(true);
-            let (schema, _) =
-                format.infer_schema(BufReader::new(open()?), Some(INFERRED_ROWS)).map_err(wrong)?;
-            Arc::new(schema)
+            let sample = sample(open()?, shape).map_err(read)?;
+            Arc::new(format.infer_schema(sample.as_slice(), None).map_err(wrong)?.0)
         }
         (FileFormat::Json, _) | (FileFormat::Csv, Shape::Json) => {
-            let reader = BufReader::new(open()?);
-            let (schema, _) = arrow::json::reader::infer_json_schema(reader, Some(INFERRED_ROWS))
-                .map_err(wrong)?;
+            let sample = sample(open()?, &Shape::Json).map_err(read)?;
+            let (schema, _) =
+                arrow::json::reader::infer_json_schema(sample.as_slice(), None).map_err(wrong)?;
             Arc::new(schema)
         }
     };
-    if schema.fields().is_empty() {
-        return Err(Error::catalog(format!("`{shown}` has no columns")));
-    }
-    if schema.fields().iter().any(|f| f.name().chars().any(char::is_control)) {
+    if schema.fields().is_empty()
+        || schema.fields().iter().any(|f| f.name().chars().any(char::is_control))
+    {
         return Err(Error::catalog(format!("`{shown}` is not a {format} file")));
     }
-    let fields: Vec<_> = schema.fields().iter().map(|f| plain(f)).collect();
+    let fields: Vec<_> = schema.fields().iter().map(|f| plain(f, format)).collect();
     Ok(Arc::new(Schema::new(fields)))
 }
 
+/// The first lines of a text file that are whole: the others are rows of NULLs and have no types.
+fn sample(file: File, shape: &Shape) -> io::Result<Vec<u8>> {
+    let (mut sample, mut rows, mut width) = (Vec::new(), 0, None);
+    let mut record = csv::ByteRecord::new();
+    let mut lines = Lines::new(file);
+    while let Some(line) = lines.next()? {
+        let whole = match shape {
+            Shape::Csv { delimiter, .. } => {
+                read_cells(line, *delimiter, &mut record)
+                    && std::str::from_utf8(line).is_ok()
+                    && *width.get_or_insert(record.len()) == record.len()
+            }
+            Shape::Json => read_object(line).is_some(),
+        };
+        if whole {
+            sample.extend_from_slice(line);
+            sample.push(b'\n');
+        } else if rows == 0 && *shape != Shape::Json {
+            // Without a first line nothing says how many columns there are.
+            return Ok(Vec::new());
+        }
+        rows += 1;
+        if rows == INFERRED_ROWS {
+            break;
+        }
+    }
+    Ok(sample)
+}
+
 /// A column of a type that the engine computes with; cells are read as that type or as NULL.
-fn plain(field: &Field) -> Field {
+fn plain(field: &Field, format: FileFormat) -> Field {
     let data_type = match field.data_type() {
+        // Lists and objects in a text file are read as their text: a cell must fit its column's type.
+        nested if nested.is_nested() && format == FileFormat::Json => DataType::Utf8,
         DataType::Null => DataType::Utf8,
         DataType::Dictionary(_, value) => value.as_ref().clone(),
         DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, None),
@@ -173,7 +201,7 @@ fn given(
     columns: &[(String, sql::DataType)],
     inferred: &SchemaRef,
     format: FileFormat,
-    shape: &Shape,
+    header: bool,
 ) -> Result<Vec<Column>, Error> {
     if columns.len() != inferred.fields().len() {
         let found = inferred.fields().len();
@@ -182,10 +210,9 @@ fn given(
     let mut given = Vec::new();
     for ((name, data_type), field) in columns.iter().zip(inferred.fields()) {
         let data_type = arrow_type(data_type)?;
-        // The cells of text are read as whatever type is declared.
-        let text = matches!(format, FileFormat::Csv | FileFormat::Json);
-        let named = !matches!(shape, Shape::Csv { header: false, .. });
-        if (named && name != field.name()) || !(text || data_type == *field.data_type()) {
+        // The text of a cell is read as any type; a header still names its columns.
+        let text = format == FileFormat::Csv;
+        if (header && name != field.name()) || (!text && data_type != *field.data_type()) {
             return Err(Error::catalog(format!(
                 "the file's column is {} {}, not {name} {data_type}",
                 field.name(),
@@ -306,6 +333,10 @@ fn modified(metadata: &fs::Metadata) -> i64 {
 /// Whether the file of a table is still the declared one; costs nothing and opens the file at most to hash it
 /// or to read its columns.
 ///
+/// # Guarantee
+/// Of a file without verified constraints, nothing is looked at but its header or footer, never a row: a
+/// refusal is free, and one that a person's row can cause would tell of that row for nothing.
+///
 /// # Errors
 /// A refusal when it is missing, was changed since its constraints were verified, or has other columns.
 pub(crate) fn check(table: &Table) -> Result<(), Error> {
@@ -337,26 +368,37 @@ pub(crate) fn check(table: &Table) -> Result<(), Error> {
             }
         }
     }
-    // Only what describes the columns is looked at: a refusal must not depend on anybody's row.
-    let same = match (format, shape(*format, options)?) {
+    let named = match (format, shape(*format, options)?) {
         (FileFormat::Csv, Shape::Csv { header: true, delimiter }) => {
-            let names = lenient::header(Path::new(location), delimiter)
-                .map_err(|_| changed("cannot be read"))?;
-            names.iter().eq(table.columns.iter().map(|c| &c.name))
+            let header = header_of(location, delimiter).map_err(|_| changed("cannot be read"))?;
+            header.iter().eq(table.columns.iter().map(|column| column.name.as_bytes()))
         }
+        // Any line may be somebody's: nothing but the declaration says what is in these files.
         (FileFormat::Csv | FileFormat::Json, _) => true,
         (FileFormat::Parquet | FileFormat::Arrow, shape) => {
             let now = schema_of(Path::new(location), *format, &shape)
                 .map_err(|_| changed("is no longer of its format"))?;
-            same_columns(&now, table)
+            same_names(&now, table)
+                && now
+                    .fields()
+                    .iter()
+                    .zip(&table.columns)
+                    .all(|(field, column)| field.data_type().to_string() == column.data_type)
         }
     };
-    if same { Ok(()) } else { Err(changed("has other columns than were declared")) }
+    if named { Ok(()) } else { Err(changed("has other columns than were declared")) }
 }
 
-fn same_columns(schema: &SchemaRef, table: &Table) -> bool {
+/// The first line of a CSV file, taken apart.
+fn header_of(location: &str, delimiter: u8) -> io::Result<csv::ByteRecord> {
+    let mut record = csv::ByteRecord::new();
+    if let Some(line) = Lines::new(File::open(location)?).next()? {
+        read_cells(line, delimiter, &mut record);
+    }
+    Ok(record)
+}
+
+fn same_names(schema: &SchemaRef, table: &Table) -> bool {
     schema.fields().len() == table.columns.len()
-        && schema.fields().iter().zip(&table.columns).all(|(field, column)| {
-            *field.name() == column.name && field.data_type().to_string() == column.data_type
-        })
+        && schema.fields().iter().zip(&table.columns).all(|(f, c)| *f.name() == c.name)
 }

@@ -22,6 +22,8 @@ mod physical;
 mod session;
 pub mod sum;
 mod table;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 pub use session::session_state;

@@ -6,6 +6,7 @@
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::cast_precision_loss,
+    clippy::cast_possible_wrap,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     unreachable_pub,
@@ -14,5 +15,9 @@
 )]
 
 mod attacks;
+mod bad_input;
+mod program;
+mod redteam;
+mod selection;
 mod sensitivity;
 mod swap;

@@ -2,11 +2,12 @@
 //!
 //! In: a text file and the declared columns. Out: batches of those columns. A cell that is no value of its
 //! column's type is NULL; a line with another number of cells, or that is no JSON object, is a row of
-//! NULLs; bytes that are no UTF-8 are NULL. Only the disk can fail.
+//! NULLs; bytes that are no UTF-8 are NULL. Only the disk can fail. A line is a row and a row is a line, so
+//! that what one person wrote never decides how another one's line is read.
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +22,9 @@ use datafusion::physical_plan::streaming::PartitionStream;
 /// Rows a batch.
 const BATCH: usize = 8_192;
 
+/// Bytes of text a batch: long cells make short batches, far below what an array of text can hold.
+const BATCH_BYTES: usize = 16 << 20;
+
 /// The text format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -33,6 +37,13 @@ pub(super) enum Shape {
     },
     /// One JSON object a line.
     Json,
+}
+
+impl Shape {
+    /// Whether the file itself names its columns.
+    pub(super) fn has_names(self) -> bool {
+        !matches!(self, Self::Csv { header: false, .. })
+    }
 }
 
 /// A text file with declared columns.
@@ -87,22 +98,25 @@ struct Rows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
     len: usize,
+    bytes: usize,
 }
 
 impl Rows {
     fn new(schema: &SchemaRef) -> Self {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
-        Self { schema: Arc::clone(schema), columns, len: 0 }
+        Self { schema: Arc::clone(schema), columns, len: 0, bytes: 0 }
     }
 
     /// Adds a row; true when the batch is full.
     fn push<'a>(&mut self, cells: impl Iterator<Item = Option<&'a str>>) -> bool {
         let mut cells = cells;
         for column in &mut self.columns {
-            column.append_option(cells.next().flatten());
+            let cell = cells.next().flatten();
+            self.bytes += cell.map_or(0, str::len);
+            column.append_option(cell);
         }
         self.len += 1;
-        self.len == BATCH
+        self.len == BATCH || self.bytes >= BATCH_BYTES
     }
 
     fn batch(&mut self) -> Result<RecordBatch> {
@@ -116,12 +130,11 @@ impl Rows {
                 cast_with_options(&text, field.data_type(), &lenient)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        self.len = 0;
+        (self.len, self.bytes) = (0, 0);
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 }
 
-/// Reads line by line: a quotation that never ends spoils its own line, not the rest of the file.
 fn csv_rows(
     file: File,
     header: bool,
@@ -129,98 +142,88 @@ fn csv_rows(
     rows: &mut Rows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
-    let mut reader = BufReader::with_capacity(1 << 20, file);
-    let mut line = Vec::new();
-    let mut cells = Cells::new(delimiter);
+    let mut lines = Lines::new(file);
     if header {
-        reader.read_until(b'\n', &mut line)?;
+        lines.next()?;
     }
-    loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
+    let mut record = csv::ByteRecord::new();
+    while let Some(line) = lines.next()? {
+        let whole = read_cells(line, delimiter, &mut record) && record.len() == rows.columns.len();
+        let cells = record
+            .iter()
+            .map(|cell| std::str::from_utf8(cell).ok().filter(|text| whole && !text.is_empty()));
+        if rows.push(cells) && !emit(rows.batch()?) {
+            break;
         }
-        let text = line.trim_ascii_end();
-        if text.is_empty() {
-            continue;
-        }
-        let whole = cells.split(text) == Some(rows.columns.len());
-        let row = cells.iter().map(|cell| cell.filter(|text| whole && !text.is_empty()));
-        if rows.push(row) && !emit(rows.batch()?) {
-            return Ok(());
+    }
+    Ok(())
+}
+
+/// The lines of a text file without their ends; empty ones and a byte order mark are left out.
+pub(super) struct Lines {
+    reader: BufReader<File>,
+    line: Vec<u8>,
+    first: bool,
+}
+
+impl Lines {
+    pub(super) fn new(file: File) -> Self {
+        let reader = BufReader::with_capacity(1 << 20, file);
+        Self { reader, line: Vec::new(), first: true }
+    }
+
+    /// The next line.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        loop {
+            self.line.clear();
+            if self.reader.read_until(b'\n', &mut self.line)? == 0 {
+                return Ok(None);
+            }
+            if self.first && self.line.starts_with(b"\xef\xbb\xbf") {
+                self.line.drain(..3);
+            }
+            self.first = false;
+            while self.line.pop_if(|byte| matches!(byte, b'\n' | b'\r')).is_some() {}
+            if !self.line.is_empty() {
+                return Ok(Some(&self.line));
+            }
         }
     }
 }
 
-/// The names in the first line of a CSV file.
-pub(super) fn header(path: &std::path::Path, delimiter: u8) -> std::io::Result<Vec<String>> {
-    let mut line = Vec::new();
-    BufReader::new(File::open(path)?).read_until(b'\n', &mut line)?;
-    let mut cells = Cells::new(delimiter);
-    cells.split(line.trim_ascii_end());
-    Ok(cells.iter().map(|cell| cell.unwrap_or_default().to_owned()).collect())
-}
-
-/// The cells of one line; the buffers are used again for the next.
-struct Cells {
-    reader: csv_core::Reader,
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    count: usize,
-}
-
-impl Cells {
-    fn new(delimiter: u8) -> Self {
-        let reader = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
-        Self { reader, bytes: Vec::new(), ends: vec![0; 64], count: 0 }
+/// Takes a line of a CSV file apart; false where it is not one record.
+///
+/// A quotation ends with its line at the latest. One that went on would swallow the lines of others: a
+/// single person's open quotation mark once hid everybody who came after.
+pub(super) fn read_cells(line: &[u8], delimiter: u8, record: &mut csv::ByteRecord) -> bool {
+    record.clear();
+    if !line.contains(&b'"') {
+        line.split(|byte| *byte == delimiter).for_each(|cell| record.push_field(cell));
+        return true;
     }
-
-    /// Splits a line; the number of its cells, `None` when its quotation marks do not pair.
-    fn split(&mut self, line: &[u8]) -> Option<usize> {
-        self.count = 0;
-        self.reader.reset();
-        if self.bytes.len() < line.len() {
-            self.bytes.resize(line.len(), 0);
-        }
-        // One cell more than there are bytes is more than there can be.
-        if self.ends.len() < line.len() + 2 {
-            self.ends.resize(line.len() + 2, 0);
-        }
-        let (_, read, written, ended) =
-            self.reader.read_record(line, &mut self.bytes, &mut self.ends);
-        let rest = self.ends.get_mut(ended..)?;
-        // An empty input tells the reader that the line is over.
-        let (_, _, _, last) = self.reader.read_record(&[], self.bytes.get_mut(written..)?, rest);
-        self.count = ended + last;
-        let quotes = line.iter().filter(|byte| **byte == b'"').count();
-        (read == line.len() && quotes.is_multiple_of(2)).then_some(self.count)
-    }
-
-    /// The cells as text; `None` for bytes that are no UTF-8.
-    fn iter(&self) -> impl Iterator<Item = Option<&str>> {
-        let ends = self.ends.iter().take(self.count).copied();
-        ends.scan(0, |start, end| {
-            let cell = self.bytes.get(*start..end).unwrap_or_default();
-            *start = end;
-            Some(std::str::from_utf8(cell).ok())
-        })
-    }
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .delimiter(delimiter)
+        .flexible(true)
+        .buffer_capacity(line.len())
+        .from_reader(line);
+    let closed = line.iter().filter(|byte| **byte == b'"').count() % 2 == 0;
+    closed
+        && matches!(reader.read_byte_record(record), Ok(true))
+        && !matches!(reader.read_byte_record(&mut csv::ByteRecord::new()), Ok(true))
 }
 
 fn json_rows(file: File, rows: &mut Rows, emit: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
-    let mut reader = BufReader::with_capacity(1 << 20, file);
-    let mut line = Vec::new();
+    let mut lines = Lines::new(file);
     let names: Vec<String> = rows.schema.fields().iter().map(|f| f.name().clone()).collect();
-    loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
-        }
+    while let Some(line) = lines.next()? {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let object: Option<serde_json::Map<String, serde_json::Value>> =
-            serde_json::from_slice(&line).ok();
+        let object = read_object(line);
         let cells: Vec<Option<String>> = names
             .iter()
             .map(|name| match object.as_ref()?.get(name)? {
@@ -230,28 +233,13 @@ fn json_rows(file: File, rows: &mut Rows, emit: &mut dyn FnMut(RecordBatch) -> b
             })
             .collect();
         if rows.push(cells.iter().map(Option::as_deref)) && !emit(rows.batch()?) {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An open quotation once swallowed every line behind it, so that one person changed a count by all others.
-    #[test]
-    fn a_line_spoils_itself_only() {
-        let mut cells = Cells::new(b',');
-        assert_eq!(cells.split(br#"1,"a ""b"",c",3"#), Some(3));
-        let found: Vec<_> = cells.iter().collect();
-        assert_eq!(found, [Some("1"), Some(r#"a "b",c"#), Some("3")]);
-        assert_eq!(cells.split(br#"5000,"eve,40"#), None);
-        assert_eq!(cells.split(b"7,,x"), Some(3));
-        assert_eq!(cells.iter().collect::<Vec<_>>(), [Some("7"), Some(""), Some("x")]);
-        assert_eq!(cells.split(b"8,\xff"), Some(2));
-        assert_eq!(cells.iter().collect::<Vec<_>>(), [Some("8"), None]);
-        assert_eq!(cells.split(b"a"), Some(1));
-        assert_eq!(cells.split(b",,,"), Some(4));
-    }
+/// The object that a line of a JSON file is, if it is one.
+pub(super) fn read_object(line: &[u8]) -> Option<serde_json::Map<String, serde_json::Value>> {
+    serde_json::from_slice(line).ok()
 }

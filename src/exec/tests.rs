@@ -1,0 +1,217 @@
+//! The privatizing operator keeps its promises, and `verify` notices a plan that is not the paid one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Int64Array, RecordBatch};
+use datafusion::common::stats::Precision;
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::MemTable;
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{ChildrenPropertiesMode, Distribution, ReplaceChildrenOptions};
+
+use super::*;
+use crate::analysis::analyze;
+use crate::bind::bind;
+use crate::catalog::{Column as CatalogColumn, Privacy, Source, Table, Unit};
+use crate::dialect::{Statement, parse};
+use crate::ledger::Vault;
+use crate::release::choose;
+
+/// A release over a table `t` of three rows.
+fn release(sql: &str, unit: Unit) -> Release {
+    let vault = Vault::in_memory().unwrap();
+    let columns = ["id", "x"].map(|name| CatalogColumn {
+        name: name.to_owned(),
+        data_type: "Int64".to_owned(),
+        nullable: true,
+        domain: None,
+    });
+    vault
+        .create_table(&Table {
+            name: "t".to_owned(),
+            source: Source::Registered,
+            privacy: Privacy::Private(unit),
+            columns: columns.to_vec(),
+        })
+        .unwrap();
+    let catalog = vault.catalog().unwrap();
+    let values = || Arc::new(Int64Array::from(vec![1, 2, 3])) as _;
+    let batch =
+        RecordBatch::try_from_iter_with_nullable([("id", values(), true), ("x", values(), true)])
+            .unwrap();
+    let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
+    let source = provider_as_source(Arc::new(PrivateTable::new("t", Arc::new(table))));
+    let sources = BTreeMap::from([("t".to_owned(), source)]);
+    let Statement::Query(query) = parse(sql).unwrap() else { panic!("{sql}") };
+    choose(analyze(&bind(query, &sources).unwrap(), &catalog).unwrap(), &catalog).unwrap()
+}
+
+const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE x > 1";
+
+async fn prepared(unit: Unit) -> Prepared {
+    let sql = match unit {
+        Unit::Row => COUNT.to_owned(),
+        Unit::Column { .. } => COUNT.replace("eps=1", "eps=1, rows=1, groups=1"),
+    };
+    prepare(&release(&sql, unit), &session_state()).await.unwrap()
+}
+
+fn units() -> [Unit; 2] {
+    [Unit::Row, Unit::Column { column: "id".to_owned(), max_rows: None, unique: false }]
+}
+
+fn replaced(
+    plan: &Arc<dyn ExecutionPlan>,
+    child: Arc<dyn ExecutionPlan>,
+) -> Arc<dyn ExecutionPlan> {
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(plan).replace_children(vec![child], options).unwrap()
+}
+
+/// The right to draw comes with the charge, and is used up by the first execution of whatever copy.
+#[tokio::test]
+async fn a_release_runs_once_and_only_after_its_charge() {
+    let state = session_state();
+    for unit in units() {
+        let part = prepared(unit).await.parts.remove(0);
+        let copy = replaced(&part.plan, Arc::clone(part.plan.children()[0]));
+        part.key.set(HashKey::new([1; 4]));
+        for plan in [&part.plan, &copy] {
+            let early = plan.execute(0, state.task_ctx()).map(drop).unwrap_err();
+            assert!(early.to_string().contains("after it was charged"), "{early}");
+        }
+        part.permit.grant(QueryRng::seeded_for_tests(7));
+        assert!(part.plan.execute(1, state.task_ctx()).is_err(), "there is no second partition");
+        let rows = collect(Arc::clone(&copy), state.task_ctx()).await.unwrap();
+        assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+        for plan in [&part.plan, &copy] {
+            let late = plan.execute(0, state.task_ctx()).map(drop).unwrap_err();
+            assert!(late.to_string().contains("runs once"), "{late}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_private_runs_without_a_charge() {
+    for unit in units() {
+        let error = run(prepared(unit).await, None, &session_state()).await.map(drop).unwrap_err();
+        assert!(error.to_string().contains("after a charge"), "{error}");
+    }
+}
+
+/// Noise is drawn once for the whole sum, never once per partition of the input.
+#[tokio::test]
+async fn a_release_has_one_partition() {
+    for unit in units() {
+        let part = prepared(unit).await.parts.remove(0);
+        assert_eq!(part.plan.output_partitioning().partition_count(), 1);
+        let distribution = part.plan.input_distribution_requirements();
+        assert!(
+            matches!(distribution.child_distribution(0), Some(Distribution::SinglePartition)),
+            "{distribution:?}"
+        );
+        let input = Arc::clone(part.plan.children()[0].children()[0]);
+        let input = RepartitionExec::try_new(input, Partitioning::RoundRobinBatch(3)).unwrap();
+        let spread = replaced(&part.plan, Arc::new(input));
+        part.permit.grant(QueryRng::seeded_for_tests(7));
+        let error = spread.execute(0, session_state().task_ctx()).map(drop).unwrap_err();
+        assert!(error.to_string().contains("one partition"), "{error}");
+    }
+}
+
+/// What DataFusion does with an operator that says nothing; the privatizing one relies on each.
+#[tokio::test]
+async fn no_optimizer_moves_anything_through_the_operator() {
+    for unit in units() {
+        let plan = prepared(unit).await.parts.remove(0).plan;
+        assert_eq!(plan.name(), "PrivatizeExec");
+        assert!(!plan.supports_limit_pushdown());
+        assert_eq!(plan.fetch(), None);
+        assert!(plan.with_fetch(Some(1)).is_none());
+        assert_eq!(plan.maintains_input_order(), [false]);
+        let config = ConfigOptions::new();
+        assert!(plan.repartitioned(4, &config).unwrap().is_none());
+        #[allow(deprecated, reason = "what other operators still ask for")]
+        let statistics = plan.partition_statistics(None).unwrap();
+        assert_eq!(statistics.num_rows, Precision::Absent);
+        assert_eq!(statistics.total_byte_size, Precision::Absent);
+        for column in &statistics.column_statistics {
+            assert_eq!(column.max_value, Precision::Absent);
+            assert_eq!(column.null_count, Precision::Absent);
+        }
+        let column = PhysicalColumn::new(plan.schema().field(0).name(), 0);
+        let column: Arc<dyn PhysicalExpr> = Arc::new(column);
+        let expression = ProjectionExpr::new(Arc::clone(&column), "y".to_owned());
+        let projection = ProjectionExec::try_new([expression], Arc::clone(&plan)).unwrap();
+        assert!(plan.try_swapping_with_projection(&projection).unwrap().is_none());
+        let filter: Arc<dyn PhysicalExpr> =
+            Arc::new(Literal::new(ScalarValue::Boolean(Some(true))));
+        for phase in [FilterPushdownPhase::Pre, FilterPushdownPhase::Post] {
+            let filters = vec![Arc::clone(&filter), Arc::clone(&column)];
+            let pushed = plan.gather_filters_for_pushdown(phase, filters, &config).unwrap();
+            let parents = pushed.parent_filters();
+            assert_eq!(parents.len(), 1);
+            for parent in &parents[0] {
+                assert!(matches!(parent.discriminant, PushedDown::No), "{parent:?}");
+            }
+            assert!(pushed.self_filters().iter().all(Vec::is_empty));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_finished_plan_is_the_one_that_was_analyzed() {
+    for unit in units() {
+        let bounded = unit != Unit::Row;
+        let plan = prepared(unit.clone()).await.parts.remove(0).plan;
+        let root = plan.downcast_ref::<PrivatizeExec>().unwrap();
+        let specification = Arc::clone(root.specification());
+        let says = |plan: &Arc<dyn ExecutionPlan>| {
+            verify(plan, &specification, "t", bounded).unwrap_err().to_string()
+        };
+        verify(&plan, &specification, "t", bounded).unwrap();
+        let child = Arc::clone(plan.children()[0]);
+        let below = Arc::clone(child.children()[0]);
+
+        // The root is gone, hidden, doubled or another one.
+        assert!(says(&child).contains("its root is CoalescePartitionsExec"));
+        let hidden: Arc<dyn ExecutionPlan> =
+            Arc::new(GlobalLimitExec::new(Arc::clone(&plan), 0, Some(1)));
+        assert!(says(&hidden).contains("its root is GlobalLimitExec"));
+        assert!(says(&replaced(&plan, Arc::clone(&plan))).contains("it holds a PrivatizeExec"));
+        let other = prepared(unit).await.parts.remove(0).plan;
+        assert!(says(&other).contains("releases something else"));
+
+        // Literal rows stand in for the scan.
+        let literal = Arc::new(PlaceholderRowExec::new(below.schema()));
+        assert!(says(&replaced(&plan, literal)).contains("it holds a PlaceholderRowExec"));
+        let batch = RecordBatch::new_empty(below.schema());
+        let literal = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
+        let state = session_state();
+        let literal = datafusion::catalog::TableProvider::scan(&literal, &state, None, &[], None)
+            .await
+            .unwrap();
+        assert!(says(&replaced(&plan, literal)).contains("it holds a DataSourceExec"));
+
+        // Some rows are left out.
+        let limit = Arc::new(GlobalLimitExec::new(Arc::clone(&child), 0, Some(5)));
+        assert!(says(&replaced(&plan, limit)).contains("it holds a GlobalLimitExec"));
+        let early = Arc::new(CoalescePartitionsExec::new(below).with_fetch(Some(5)));
+        assert!(says(&replaced(&plan, early)).contains("stops early"));
+
+        // Another table, and contributions bounded twice or never.
+        let foreign = verify(&plan, &specification, "u", bounded).unwrap_err().to_string();
+        assert!(foreign.contains("it reads t"), "{foreign}");
+        assert!(verify(&plan, &specification, "t", !bounded).is_err());
+
+        // No rows at all are no secret: a WHERE that is never true.
+        let empty = replaced(&plan, Arc::new(EmptyExec::new(child.schema())));
+        assert_eq!(verify(&empty, &specification, "t", false), Ok(()));
+    }
+}

@@ -1,0 +1,265 @@
+//! Selections on the census table, against probabilities that are computed here from its public counts.
+//!
+//! A query is planned once; its exact scores go through its own calibrated mechanism many times, with a
+//! seeded generator. The chi-square statistic's bound is the normal limit of the Wilson–Hilferty cube root at
+//! z = 5.2, a false-alarm rate below 10⁻⁶ per test; the seeds are fixed, so a test that passes passes again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch, StringArray};
+use datafusion::datasource::provider_as_source;
+use hushql::Engine;
+use hushql::analysis::{Use, analyze};
+use hushql::bind::bind;
+use hushql::catalog::{Catalog, Column, Domain, Privacy, Source, Table, Unit};
+use hushql::dialect::{Statement, parse};
+use hushql::exec::{ExactSums, PrivateTable, session_state};
+use hushql::ledger::Vault;
+use hushql::release::{Mechanism, choose};
+use hushql::sampler::QueryRng;
+
+use crate::program::shared;
+use crate::swap::Swap;
+
+/// The statuses of the census table, in the order of their counts.
+const COUNTS: [(&str, i128); 7] = [
+    ("Married-civ-spouse", 14_976),
+    ("Never-married", 10_683),
+    ("Divorced", 4_443),
+    ("Separated", 1_025),
+    ("Widowed", 993),
+    ("Married-spouse-absent", 418),
+    ("Married-AF-spouse", 23),
+];
+
+const DRAWS: u32 = 40_000;
+
+/// A catalog of one table `adult` with a column `status` and its domain.
+fn catalog(column: &str) -> Arc<Catalog> {
+    let vault = Vault::in_memory().unwrap();
+    let domain = COUNTS.iter().map(|(name, _)| Some((*name).to_owned())).collect();
+    vault
+        .create_table(&Table {
+            name: "adult".to_owned(),
+            source: Source::Registered,
+            privacy: Privacy::Private(Unit::Row),
+            columns: vec![Column {
+                name: column.to_owned(),
+                data_type: "Utf8".to_owned(),
+                nullable: true,
+                domain: Some(Domain::In(domain)),
+            }],
+        })
+        .unwrap();
+    vault.catalog().unwrap()
+}
+
+/// Draws the winner of `SELECT {selection} status FROM adult GROUP BY status` many times.
+async fn winners(selection: &str, statuses: &StringArray, seed: u64) -> [u32; 7] {
+    let sql = format!("SELECT {selection} status FROM adult GROUP BY status");
+    let Statement::Query(query) = parse(&sql).unwrap() else { panic!("{sql}") };
+    let catalog = catalog("status");
+    let batch = RecordBatch::try_from_iter_with_nullable([(
+        "status",
+        Arc::new(statuses.clone()) as Arc<dyn Array>,
+        true,
+    )])
+    .unwrap();
+    let swap = Swap::new(batch.schema());
+    swap.set(vec![batch]);
+    let source = provider_as_source(Arc::new(PrivateTable::new("adult", swap.table())));
+    let sources = BTreeMap::from([("adult".to_owned(), source)]);
+    let analysis = analyze(&bind(query, &sources).unwrap(), &catalog).unwrap();
+    let release = choose(analysis, &catalog).unwrap();
+    let part = &release.analysis().parts()[0];
+    let state = session_state();
+    let sums = ExactSums::plan(part, &state, [0; 4]).await.unwrap().run(&state).await.unwrap();
+    let Use::Score { candidates, .. } = &part.measures()[0].use_ else { panic!("{sql}") };
+    let scores: Vec<i128> = candidates.iter().map(|row| sums[0][*row]).collect();
+    let keys = part.keys().columns()[0].as_string::<i32>();
+    let names: Vec<&str> = candidates.iter().map(|row| keys.value(*row)).collect();
+    for (name, count) in COUNTS {
+        let at = names.iter().position(|n| *n == name).unwrap();
+        assert_eq!(scores[at], count, "{name}");
+    }
+    let mut rng = QueryRng::seeded_for_tests(seed);
+    let mut won = [0; 7];
+    for _ in 0..DRAWS {
+        let winner = match &release.mechanisms(0)[0].mechanism {
+            Mechanism::Exponential(mechanism) => mechanism.choose(&scores, &mut rng),
+            Mechanism::PermuteAndFlip(mechanism) => mechanism.choose(&scores, &mut rng),
+            Mechanism::NoisyMax(mechanism) => mechanism.choose(&scores, &mut rng),
+            other => panic!("{other:?} chooses nothing"),
+        };
+        let name = names[winner.unwrap()];
+        won[COUNTS.iter().position(|(n, _)| *n == name).unwrap()] += 1;
+    }
+    won
+}
+
+/// Pearson's statistic must stay below its 1 − 10⁻⁷ quantile; cells that expect fewer than 10 are one cell.
+fn agrees(what: &str, won: &[u32], probabilities: &[f64]) {
+    assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{probabilities:?}");
+    let (mut cells, mut rest) = (Vec::new(), (0.0, 0.0));
+    for (seen, p) in won.iter().zip(probabilities) {
+        let expected = p * f64::from(DRAWS);
+        if expected < 10.0 {
+            rest = (rest.0 + f64::from(*seen), rest.1 + expected);
+        } else {
+            cells.push((f64::from(*seen), expected));
+        }
+    }
+    if rest.1 >= 10.0 {
+        cells.push(rest);
+    } else {
+        // Poisson with a mean below 10: above 40 is less likely than 10⁻¹⁰.
+        assert!(rest.0 <= 40.0, "{what}: {won:?}");
+    }
+    let statistic: f64 = cells.iter().map(|(seen, p)| (seen - p).powi(2) / p).sum();
+    let freedom = (cells.len() as f64 - 1.0).max(1.0);
+    let spread = 2.0 / (9.0 * freedom);
+    let limit = freedom * (1.0 - spread + 5.2 * spread.sqrt()).powi(3);
+    assert!(statistic < limit, "{what}: {statistic} ≥ {limit}: {won:?} for {probabilities:?}");
+}
+
+fn near(expected: &[f64], probabilities: &[f64], tolerance: f64) {
+    for (e, p) in expected.iter().zip(probabilities) {
+        assert!((e - p).abs() <= tolerance, "{expected:?} is not {probabilities:?}");
+    }
+}
+
+/// exp(rate·count), normalised.
+fn exponential(rate: f64) -> Vec<f64> {
+    let top = COUNTS[0].1;
+    let weights: Vec<f64> =
+        COUNTS.iter().map(|(_, count)| (rate * (count - top) as f64).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    weights.iter().map(|weight| weight / total).collect()
+}
+
+/// Permute-and-flip, by adding up over all orders: P(r) is the mean over uniform t of the product of
+/// (1 − t·p_s) over the others, times p_r; the product is a polynomial in t.
+fn permute_and_flip(rate: f64) -> Vec<f64> {
+    let top = COUNTS[0].1;
+    let coins: Vec<f64> =
+        COUNTS.iter().map(|(_, count)| (rate * (count - top) as f64).exp()).collect();
+    (0..coins.len())
+        .map(|own| {
+            let mut polynomial = vec![1.0];
+            for (_, coin) in coins.iter().enumerate().filter(|(other, _)| *other != own) {
+                let mut next = vec![0.0; polynomial.len() + 1];
+                for (power, coefficient) in polynomial.iter().enumerate() {
+                    next[power] += coefficient;
+                    next[power + 1] -= coefficient * coin;
+                }
+                polynomial = next;
+            }
+            // Nobody before it in the order accepted: t is its place in the order.
+            coins[own]
+                * polynomial
+                    .iter()
+                    .enumerate()
+                    .map(|(power, coefficient)| coefficient / (power as f64 + 1.0))
+                    .sum::<f64>()
+        })
+        .collect()
+}
+
+/// Laplace noise of this scale on every count: P(r) = ∫ f(x − c_r) Π F(x − c_s) dx, by Simpson's rule.
+fn noisy_max(scale: f64) -> Vec<f64> {
+    let (low, high, steps) = (-20.0 * scale, 15_000.0 + 20.0 * scale, 400_000_u32);
+    let width = (high - low) / f64::from(steps);
+    let cumulative = |x: f64| {
+        if x < 0.0 { 0.5 * (x / scale).exp() } else { 1.0 - 0.5 * (-x / scale).exp() }
+    };
+    let mut total = [0.0; 7];
+    for step in 0..=steps {
+        let weight = match step {
+            0 => 1.0,
+            s if s == steps => 1.0,
+            s if s % 2 == 1 => 4.0,
+            _ => 2.0,
+        };
+        let x = low + width * f64::from(step);
+        for (own, (_, count)) in COUNTS.iter().enumerate() {
+            let mut value = 0.5 / scale * (-(x - *count as f64).abs() / scale).exp();
+            for (other, (_, count)) in COUNTS.iter().enumerate() {
+                if other != own {
+                    value *= cumulative(x - *count as f64);
+                }
+            }
+            total[own] += weight * value;
+        }
+    }
+    let sum: f64 = total.iter().sum();
+    total.iter().map(|value| value / sum).collect()
+}
+
+async fn follow_the_law(statuses: &StringArray) {
+    // The literature's table: 180, 19 and 1 of 200 runs.
+    let textbook = exponential(0.001 / 2.0);
+    near(&[0.8888, 0.1039, 0.0046, 0.0008, 0.0008, 0.0006, 0.0005], &textbook, 0.000_06);
+    let won = winners("ARGMAX EXPONENTIAL(eps=0.001, monotonic=false)", statuses, 1).await;
+    agrees("textbook", &won, &textbook);
+
+    let sharp = exponential(0.001);
+    near(&[0.986], &sharp, 0.000_5);
+    agrees("exponential", &winners("ARGMAX EXPONENTIAL(eps=0.001)", statuses, 2).await, &sharp);
+
+    let flipped = permute_and_flip(0.001);
+    near(&[0.993], &flipped, 0.000_5);
+    for (selection, seed) in [("PERMUTE_AND_FLIP", 3), ("AUTO", 4)] {
+        let won = winners(&format!("ARGMAX {selection}(eps=0.001)"), statuses, seed).await;
+        agrees(selection, &won, &flipped);
+    }
+
+    let noisy = noisy_max(1_000.0);
+    near(&[0.9785, 0.0215], &noisy, 0.000_06);
+    agrees("noisy max", &winners("ARGMAX NOISY_MAX(eps=0.001)", statuses, 5).await, &noisy);
+    let wide = noisy_max(2_000.0);
+    let won = winners("ARGMAX NOISY_MAX(eps=0.001, monotonic=false)", statuses, 6).await;
+    agrees("noisy max of the textbook", &won, &wide);
+}
+
+#[tokio::test]
+async fn selections_on_the_built_in_census_follow_the_law() {
+    let adult = hushql::demo::adult().unwrap();
+    follow_the_law(adult.column_by_name("status").unwrap().as_string::<i32>()).await;
+}
+
+#[tokio::test]
+async fn selections_on_the_real_census_follow_the_law() {
+    let Some(text) = shared("data/adult.csv") else {
+        println!("skipped: there is no ../shared/data/adult.csv beside this checkout");
+        return;
+    };
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let at = header.iter().position(|name| name.contains("status")).unwrap();
+    let statuses: StringArray =
+        reader.records().map(|record| Some(record.unwrap()[at].to_owned())).collect();
+    follow_the_law(&statuses).await;
+}
+
+/// Whole statements, with fresh noise: of 60 the first wins 53.3 on average; fewer than 36 are less likely
+/// than 10⁻⁶ (a binomial tail with p = 0.8888: about 2·10⁻⁹).
+#[tokio::test]
+async fn whole_statements_select_as_often() {
+    let engine = Engine::demo().unwrap();
+    let session = engine.analyst("lab").unwrap();
+    let sql =
+        "SELECT ARGMAX EXPONENTIAL(eps=0.001, monotonic=false) status FROM adult GROUP BY status";
+    let mut first = 0;
+    for _ in 0..60 {
+        let answer = session.query(sql).await.unwrap();
+        let [batch] = answer.batches() else { panic!("a winner is one row") };
+        let winner = batch.column(0).as_string::<i32>().value(0).to_owned();
+        assert!(COUNTS.iter().any(|(name, _)| *name == winner), "{winner}");
+        first += u32::from(winner == COUNTS[0].0);
+    }
+    assert!(first >= 36, "{first} of 60");
+    let spent = session.budgets().unwrap();
+    let spent = spent.iter().find(|state| state.budget.name == "adult").unwrap();
+    assert_eq!(spent.spent.nano_epsilon, 60_000_000);
+}
