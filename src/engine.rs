@@ -17,7 +17,6 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
@@ -25,7 +24,7 @@ use datafusion::execution::SessionState;
 use crate::analysis::{Analysis, analyze};
 use crate::answer::{Answer, Receipt};
 use crate::bind::{Bound, Sources, bind};
-use crate::catalog::{Catalog, Column, Privacy, Source, Table};
+use crate::catalog::{Catalog, Privacy, Source, Table};
 use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
 use crate::error::Error;
 use crate::exec::{self, PrivateTable, files, session_state};
@@ -118,7 +117,7 @@ impl Engine {
         name: &str,
         provider: Arc<dyn TableProvider>,
     ) -> Result<(), Error> {
-        let columns = columns_of(&provider.schema());
+        let columns = files::columns_of(&provider.schema());
         let catalog = self.inner.vault.catalog()?;
         match catalog.table(name) {
             None => {
@@ -167,20 +166,6 @@ impl Engine {
         self.inner.vault.ensure_analyst(name)?;
         Ok(Session { engine: self.clone(), analyst: name.to_owned() })
     }
-}
-
-/// The columns of a schema, as the catalog keeps them.
-pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
-    schema
-        .fields()
-        .iter()
-        .map(|field| Column {
-            name: field.name().clone(),
-            data_type: field.data_type().to_string(),
-            nullable: field.is_nullable(),
-            domain: None,
-        })
-        .collect()
 }
 
 /// What a statement gave.

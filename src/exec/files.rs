@@ -58,11 +58,8 @@ pub(crate) fn declared(
     }
     let shape = shape(format, &known)?;
     let inferred = schema_of(&path, format, &shape)?;
-    let columns = if columns.is_empty() {
-        crate::engine::columns_of(&inferred)
-    } else {
-        given(columns, &inferred, format)?
-    };
+    let columns =
+        if columns.is_empty() { columns_of(&inferred) } else { given(columns, &inferred, format)? };
     Ok(Table {
         name: name.to_owned(),
         source: Source::File {
@@ -74,6 +71,20 @@ pub(crate) fn declared(
         privacy: Privacy::Undeclared,
         columns,
     })
+}
+
+/// The columns of a schema, as the catalog keeps them.
+pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
+    schema
+        .fields()
+        .iter()
+        .map(|field| Column {
+            name: field.name().clone(),
+            data_type: field.data_type().to_string(),
+            nullable: field.is_nullable(),
+            domain: None,
+        })
+        .collect()
 }
 
 fn absolute(location: &str) -> Result<PathBuf, Error> {

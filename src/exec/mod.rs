@@ -24,6 +24,7 @@ pub mod sum;
 mod table;
 mod verify;
 
+pub(crate) use session::exact_rows;
 pub use session::session_state;
 pub use table::{PrivateScanExec, PrivateTable};
 pub use verify::VerifyError;
