@@ -11,7 +11,6 @@ use datafusion::common::Column as PlanColumn;
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, col, lit};
-use datafusion::physical_plan::collect;
 
 use crate::analysis::enforced;
 use crate::bind::{BindError, nearest};
@@ -21,7 +20,7 @@ use crate::catalog::{
 use crate::dialect::{Declaration, DomainClause, LimitClause, Literal, PerQueryClause, UnitClause};
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::exec::files;
+use crate::exec::{exact_rows, files};
 use crate::privacy::{Delta, Epsilon, Loss, Spend};
 use crate::show::known;
 
@@ -200,8 +199,7 @@ async fn verify(inner: &Inner, table: &Table, column: &str, rows: u64) -> Result
         })
         .and_then(LogicalPlanBuilder::build)
         .map_err(failed)?;
-    let plan = inner.state.create_physical_plan(&plan).await.map_err(failed)?;
-    let batches = collect(plan, inner.state.task_ctx()).await.map_err(failed)?;
+    let batches = exact_rows(&plan, &inner.state).await.map_err(failed)?;
     let most = batches.iter().find(|b| b.num_rows() > 0).and_then(|b| {
         use arrow::array::AsArray;
         let most = b.column(0).as_primitive_opt::<arrow::datatypes::Int64Type>()?;

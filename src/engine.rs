@@ -18,7 +18,6 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
@@ -27,7 +26,7 @@ use futures::FutureExt;
 use crate::analysis::{Analysis, analyze};
 use crate::answer::{Answer, Receipt};
 use crate::bind::{Bound, LEDGER, Sources, bind};
-use crate::catalog::{Catalog, Column, Privacy, RESERVED, Source, Table};
+use crate::catalog::{Catalog, Privacy, Source, Table};
 use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
 use crate::error::Error;
 use crate::exec::{self, PrivateTable, files, session_state};
@@ -120,8 +119,8 @@ impl Engine {
         name: &str,
         provider: Arc<dyn TableProvider>,
     ) -> Result<(), Error> {
-        let columns = columns_of(&provider.schema());
-        refuse_reserved(&columns)?;
+        let columns = files::columns_of(&provider.schema());
+        files::refuse_reserved(&columns)?;
         let catalog = self.inner.vault.catalog()?;
         match catalog.table(name) {
             None => {
@@ -169,31 +168,6 @@ impl Engine {
         }
         self.inner.vault.ensure_analyst(name)?;
         Ok(Session { engine: self.clone(), analyst: name.to_owned() })
-    }
-}
-
-/// The columns of a schema, as the catalog keeps them.
-pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
-    schema
-        .fields()
-        .iter()
-        .map(|field| Column {
-            name: field.name().clone(),
-            data_type: field.data_type().to_string(),
-            nullable: field.is_nullable(),
-            domain: None,
-        })
-        .collect()
-}
-
-/// A column named like the engine's hidden ones could stand in for them.
-pub(crate) fn refuse_reserved(columns: &[Column]) -> Result<(), Error> {
-    match columns.iter().find(|c| c.name.to_lowercase().starts_with(RESERVED)) {
-        None => Ok(()),
-        Some(column) => Err(Error::catalog(format!(
-            "the column `{}` cannot be used: names that begin with {RESERVED} belong to the engine",
-            column.name
-        ))),
     }
 }
 

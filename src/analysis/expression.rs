@@ -255,10 +255,7 @@ fn arithmetic(
 }
 
 fn is_nonzero_literal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(value, _) => rational(value).is_some_and(|v| !v.is_zero()),
-        _ => false,
-    }
+    matches!(expr, Expr::Literal(value, _) if rational(value).is_some_and(|v| !v.is_zero()))
 }
 
 fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {

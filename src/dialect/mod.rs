@@ -14,6 +14,7 @@
 //! ```
 
 mod ast;
+mod literal;
 mod lower;
 mod parser;
 mod statement;

@@ -10,10 +10,9 @@ use super::ast::{
     Declaration, DomainClause, ExplainFormat, LimitClause, PerQueryClause, QueryStatement, Show,
     Statement, UnitClause,
 };
+use super::literal::{literal, literal_list, named_literals};
 use super::lower::lower;
-use super::parser::{
-    HushDialect, error, expect_word, literal, literal_list, named_literals, numbered, take_word,
-};
+use super::parser::{HushDialect, error, expect_word, numbered, take_word};
 use crate::privacy::{Delta, Epsilon};
 use crate::refusal::{Reason, Refusal};
 

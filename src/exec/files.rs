@@ -28,7 +28,7 @@ use sqlparser::ast as sql;
 
 use lenient::{LenientFile, Lines, Shape, read_cells, read_object};
 
-use crate::catalog::{Column, FileFormat, Fingerprint, Privacy, Source, Table};
+use crate::catalog::{Column, FileFormat, Fingerprint, Privacy, RESERVED, Source, Table};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
 
@@ -59,11 +59,11 @@ pub(crate) fn declared(
     let shape = shape(format, &known)?;
     let inferred = schema_of(&path, format, &shape)?;
     let columns = if columns.is_empty() {
-        crate::engine::columns_of(&inferred)
+        columns_of(&inferred)
     } else {
         given(columns, &inferred, format, shape.has_names())?
     };
-    crate::engine::refuse_reserved(&columns)?;
+    refuse_reserved(&columns)?;
     Ok(Table {
         name: name.to_owned(),
         source: Source::File {
@@ -75,6 +75,31 @@ pub(crate) fn declared(
         privacy: Privacy::Undeclared,
         columns,
     })
+}
+
+/// The columns of a schema, as the catalog keeps them.
+pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
+    schema
+        .fields()
+        .iter()
+        .map(|field| Column {
+            name: field.name().clone(),
+            data_type: field.data_type().to_string(),
+            nullable: field.is_nullable(),
+            domain: None,
+        })
+        .collect()
+}
+
+/// A column named like the engine's hidden ones could stand in for them.
+pub(crate) fn refuse_reserved(columns: &[Column]) -> Result<(), Error> {
+    match columns.iter().find(|c| c.name.to_lowercase().starts_with(RESERVED)) {
+        None => Ok(()),
+        Some(column) => Err(Error::catalog(format!(
+            "the column `{}` cannot be used: names that begin with {RESERVED} belong to the engine",
+            column.name
+        ))),
+    }
 }
 
 fn absolute(location: &str) -> Result<PathBuf, Error> {

@@ -26,6 +26,7 @@ mod table;
 mod tests;
 mod verify;
 
+pub(crate) use session::exact_rows;
 pub use session::session_state;
 pub use table::{PrivateScanExec, PrivateTable};
 pub use verify::VerifyError;

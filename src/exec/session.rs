@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
+use datafusion::common::Result;
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
 
 /// The session of an engine.
@@ -32,6 +36,14 @@ pub fn session_state() -> SessionState {
         .with_default_features()
         .with_physical_optimizer_rules(rules)
         .build()
+}
+
+/// The exact rows of a plan: for what the owner's declarations are checked against, and for nobody else.
+pub(crate) async fn exact_rows(
+    plan: &LogicalPlan,
+    state: &SessionState,
+) -> Result<Vec<RecordBatch>> {
+    collect(state.create_physical_plan(plan).await?, state.task_ctx()).await
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ fn wrong_declarations_change_nothing() {
 }
 
 fn parquet(rows: usize) -> Vec<u8> {
-    let ids = Int64Array::from_iter_values(0..rows as i64);
+    let ids = Int64Array::from_iter_values(0..i64::try_from(rows).unwrap());
     let names = StringArray::from_iter_values((0..rows).map(|i| format!("name {i}")));
     let batch =
         RecordBatch::try_from_iter([("id", Arc::new(ids) as _), ("name", Arc::new(names) as _)])

@@ -1,0 +1,112 @@
+//! Literals of the dialect's own clauses, alone, in lists and by name.
+//!
+//! In: a parser that stands before one. Out: a [`Literal`], its number as it was written, so that no digit
+//! of a privacy parameter is lost on the way through a float.
+//!
+//! ```text
+//! (eps=1, delta=1e-6) → [("eps", 1), ("delta", 1e-6)]        ('a', NULL, -0.5) → three literals
+//! ```
+
+use sqlparser::ast::{self as sql, Expr};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use super::ast::Literal;
+
+/// `(name = literal, …)`, names in lower case.
+pub(super) fn named_literals(
+    parser: &mut Parser,
+    example: &str,
+) -> Result<Vec<(String, Literal)>, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let mut named = Vec::new();
+    loop {
+        let at = parser.next_token();
+        let name = match at.token {
+            Token::Word(ref word) => word.value.to_lowercase(),
+            _ => return parser.expected(&format!("a named parameter, as in {example}"), at),
+        };
+        let equals = parser.next_token();
+        if !matches!(equals.token, Token::Eq | Token::RArrow) {
+            return parser.expected(&format!("= after {name}, as in {example}"), equals);
+        }
+        let at = parser.peek_token();
+        let value = match &at.token {
+            Token::Word(word)
+                if !["true", "false", "null"]
+                    .iter()
+                    .any(|w| word.value.eq_ignore_ascii_case(w)) =>
+            {
+                Literal::Text(parser.parse_identifier()?.value)
+            }
+            _ => literal(parser)?,
+        };
+        let end = parser.next_token();
+        named.push((name.clone(), value));
+        match end.token {
+            Token::Comma => {}
+            Token::RParen => return Ok(named),
+            _ => {
+                return parser.expected(
+                    &format!(", or ) after {name}: a parameter is one literal, no expression"),
+                    end,
+                );
+            }
+        }
+    }
+}
+
+/// `(literal, …)`.
+pub(super) fn literal_list(parser: &mut Parser) -> Result<Vec<Literal>, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let list = parser.parse_comma_separated(literal)?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(list)
+}
+
+/// A literal: a signed number, a string, DATE or TIMESTAMP with a string, TRUE, FALSE or NULL.
+pub(super) fn literal(parser: &mut Parser) -> Result<Literal, ParserError> {
+    let at = parser.peek_token();
+    let negative = parser.consume_token(&Token::Minus);
+    if !negative {
+        let _ = parser.consume_token(&Token::Plus);
+    }
+    let token = parser.next_token();
+    match token.token {
+        Token::Number(text, _) => {
+            Ok(Literal::Number(if negative { format!("-{text}") } else { text }))
+        }
+        Token::SingleQuotedString(text) if !negative => Ok(Literal::Text(text)),
+        Token::Word(ref word) if word.quote_style.is_none() && !negative => match word.keyword {
+            Keyword::TRUE => Ok(Literal::Boolean(true)),
+            Keyword::FALSE => Ok(Literal::Boolean(false)),
+            Keyword::NULL => Ok(Literal::Null),
+            Keyword::DATE | Keyword::TIMESTAMP => parser.parse_literal_string().map(Literal::Text),
+            _ => parser.expected("a literal", token),
+        },
+        _ => parser.expected("a literal", at),
+    }
+}
+
+/// The literal that an expression is, if it is one.
+pub(super) fn literal_of(expr: &Expr) -> Option<Literal> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            sql::Value::Number(text, _) => Some(Literal::Number(text.clone())),
+            sql::Value::SingleQuotedString(text) => Some(Literal::Text(text.clone())),
+            sql::Value::Boolean(b) => Some(Literal::Boolean(*b)),
+            sql::Value::Null => Some(Literal::Null),
+            _ => None,
+        },
+        Expr::UnaryOp { op: sql::UnaryOperator::Minus, expr } => match literal_of(expr)? {
+            Literal::Number(text) => Some(Literal::Number(format!("-{text}"))),
+            _ => None,
+        },
+        Expr::TypedString(typed) => match &typed.value.value {
+            sql::Value::SingleQuotedString(text) => Some(Literal::Text(text.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
