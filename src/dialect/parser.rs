@@ -459,9 +459,11 @@ fn options(parser: &mut Parser) -> Result<Options, ParserError> {
             "max_groups_contributed" => give_count(&mut options.parameters.groups, &value),
             "max_rows_contributed" => give_count(&mut options.parameters.total_rows, &value),
             "min_privacy_units_per_group" => give_count(&mut options.min_units, &value),
-            "group_selection_strategy" => match value.text() {
-                Some(text) => give(&mut options.group_selection, text.to_uppercase()),
-                None => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
+            "group_selection_strategy" => match value.text().map(|text| text.to_uppercase()) {
+                Some(text) if ["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"].contains(&text.as_str()) => {
+                    give(&mut options.group_selection, text)
+                }
+                _ => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
             },
             "rho" => Some("needs a concentrated budget, which is not built yet".to_owned()),
             _ => shared_parameter(&mut options.parameters, &name, &value)
