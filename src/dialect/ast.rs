@@ -8,6 +8,7 @@ use std::fmt;
 use sqlparser::ast::{self as sql};
 
 use crate::privacy::{Delta, Epsilon};
+use crate::refusal::Refusal;
 
 /// Names that begin so belong to the engine; the tokenizer refuses them in anybody's SQL, quoted or not.
 pub const RESERVED: &str = "__hushql";
@@ -30,8 +31,8 @@ pub enum Statement {
     Query(QueryStatement),
     /// `EXPLAIN PRIVACY [FORMAT TEXT | JSON] query`.
     ExplainPrivacy {
-        /// The query that is explained.
-        query: QueryStatement,
+        /// The query that is explained; a query that asks for what the dialect leaves out is explained too.
+        query: Result<QueryStatement, Refusal>,
         /// How the explanation is written.
         format: ExplainFormat,
     },
@@ -170,6 +171,8 @@ pub enum Operand {
         candidates: Option<Vec<Literal>>,
         /// The aggregate that scores a candidate.
         score: AggregateCall,
+        /// The score as text, for explanations.
+        by: String,
     },
     /// A number is perturbed. The marker's argument is the aggregate's.
     Aggregate(AggregateCall),

@@ -296,20 +296,21 @@ fn selection(
     };
     let text = target.to_string();
     let mut arguments = vec![target];
-    let (score, filter) = if parser.parse_keyword(Keyword::BY) {
-        let (score, argument, filter, _) = aggregate(parser, "BY")?;
+    let (score, filter, by) = if parser.parse_keyword(Keyword::BY) {
+        let (score, argument, filter, by) = aggregate(parser, "BY")?;
         arguments.extend(argument);
-        (score, filter)
+        let arguments = by.find('(').map_or("", |at| &by[at..]);
+        (score.clone(), filter, format!("{}{arguments}", score.function))
     } else {
         arguments.push(number("1"));
-        (AggregateCall::count_star(), None)
+        (AggregateCall::count_star(), None, "COUNT(*)".to_owned())
     };
     if word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case("prior"))
         && word_at(parser, 1).is_some()
     {
         return error(parser, "PRIOR is not built yet; without it the prior is uniform");
     }
-    Ok((Operand::Selection { selector, candidates, score }, arguments, filter, text))
+    Ok((Operand::Selection { selector, candidates, score, by }, arguments, filter, text))
 }
 
 type AggregateParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>);
