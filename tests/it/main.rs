@@ -14,4 +14,5 @@
 )]
 
 mod sensitivity;
+mod slt;
 mod swap;
