@@ -13,6 +13,7 @@
     reason = "tests fail by panicking, and their statistics are floats"
 )]
 
+mod grammar;
 mod sensitivity;
 mod slt;
 mod swap;
