@@ -30,6 +30,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::planner::SqlToRel;
 use sqlparser::ast as sql;
 
+use crate::catalog::RESERVED;
 use crate::dialect::{AggregateName, Operand, QueryStatement, ReleaseClause, marked, marker};
 use crate::functions::clamp_function;
 
@@ -84,8 +85,14 @@ pub enum BindError {
         suggestion: Option<String>,
     },
     /// Anything else that the planner says of the query; it has seen no data.
-    #[error("{0}")]
-    Plan(#[source] Box<DataFusionError>),
+    #[error("{message}")]
+    Plan {
+        /// The planner's sentence, with the releases as they were written.
+        message: String,
+        /// The planner's error.
+        #[source]
+        source: Box<DataFusionError>,
+    },
 }
 
 struct Suggestion<'a>(&'a Option<String>);
@@ -109,7 +116,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
     let plan = SqlToRel::new(&context)
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| coerce(plan, &context.options))
-        .map_err(|error| explain_error(error, sources))?;
+        .map_err(|error| explain_error(error, sources, &releases))?;
     Ok(Bound { plan, releases })
 }
 
@@ -122,7 +129,15 @@ pub(crate) fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionRe
     )
 }
 
-fn explain_error(error: DataFusionError, sources: &Sources) -> BindError {
+fn explain_error(
+    error: DataFusionError,
+    sources: &Sources,
+    releases: &[ReleaseClause],
+) -> BindError {
+    let said = |error: DataFusionError| BindError::Plan {
+        message: in_users_words(&error, releases),
+        source: Box::new(error),
+    };
     match error.find_root() {
         DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
             SchemaError::FieldNotFound { field, valid_fields } => {
@@ -134,15 +149,52 @@ fn explain_error(error: DataFusionError, sources: &Sources) -> BindError {
             }
             SchemaError::AmbiguousReference { .. }
             | SchemaError::DuplicateQualifiedField { .. }
-            | SchemaError::DuplicateUnqualifiedField { .. } => BindError::Plan(Box::new(error)),
+            | SchemaError::DuplicateUnqualifiedField { .. } => said(error),
         },
         DataFusionError::Plan(message) if message.starts_with(UNKNOWN_TABLE) => {
             let name = message.trim_start_matches(UNKNOWN_TABLE).to_owned();
             let suggestion = nearest(&name, sources.keys().map(String::as_str));
             BindError::UnknownTable { name, suggestion }
         }
-        _ => BindError::Plan(Box::new(error)),
+        _ => said(error),
     }
+}
+
+/// The planner's sentence without its class, and with every marker as the release that was written.
+fn in_users_words(error: &DataFusionError, releases: &[ReleaseClause]) -> String {
+    let sentence = error.strip_backtrace();
+    let mut rest = sentence
+        .strip_prefix("Error during planning: ")
+        .or_else(|| sentence.strip_prefix("Schema error: "))
+        .unwrap_or(&sentence);
+    let mut text = String::with_capacity(rest.len());
+    while let Some(start) = rest.find(RESERVED) {
+        text.push_str(&rest[..start]);
+        let name = &rest[start..];
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        let release = marked(&name[..end]).and_then(|n| releases.get(n));
+        text.push_str(release.map_or("a release", |r| r.text.as_str()));
+        rest = &name[end..];
+        if rest.starts_with('(') {
+            rest = &rest[closing(rest)..];
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+/// Where the parenthesis that opens a text ends.
+fn closing(text: &str) -> usize {
+    let mut depth = 0_usize;
+    for (i, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth <= 1 => return i + 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 /// The nearest of some names, if any is near.

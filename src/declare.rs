@@ -104,6 +104,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             set_domain(inner, table, column, domain)
         }
         Declaration::DropDomain { table, column } => {
+            column_of(known(&*inner.vault.catalog()?, table)?, column)?;
             alter(inner, table, |entry| {
                 if let Some(column) = entry.column_mut(column) {
                     column.domain = None;

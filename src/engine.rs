@@ -223,7 +223,10 @@ impl Session {
         match parse(statement)? {
             Statement::Query(query) => self.answer(query).await.map(Output::Answer),
             Statement::ExplainPrivacy { query, format } => {
-                let explanation = self.explained(query)?;
+                let explanation = match query {
+                    Ok(query) => self.explained(query)?,
+                    Err(refusal) => Explanation::of_refusal(&refusal),
+                };
                 Ok(match format {
                     ExplainFormat::Text => Output::Explanation(explanation),
                     ExplainFormat::Json => Output::ExplanationJson(explanation),
@@ -412,6 +415,9 @@ impl Session {
         match self.engine.inner.vault.quote(&request).map_err(Error::from) {
             Ok(quotes) => Ok(Explanation::of(&planned.release, spend, &quotes)),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
+            Err(error @ Error::Budget(_)) => {
+                Ok(Explanation::of(&planned.release, spend, &[]).over_budget(&error.to_string()))
+            }
             Err(error) => Err(error),
         }
     }

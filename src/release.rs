@@ -156,7 +156,8 @@ fn default_of(analysis: &Analysis, table: &str, catalog: &Catalog) -> Fallback {
     Fallback { epsilon, delta }
 }
 
-fn is_bare(measure: &Measure) -> bool {
+/// Whether a measure's cost is the budget's PER QUERY default.
+pub(crate) fn is_bare(measure: &Measure) -> bool {
     measure.clause.mechanism == MechanismName::Default
         && measure.clause.parameters.epsilon.is_none()
 }
@@ -382,8 +383,10 @@ fn selection(
 pub(crate) fn parameters_text(parameters: &Parameters, loss: &Loss, limits: &Limits) -> String {
     let mut shown = Parameters { epsilon: None, delta: None, ..parameters.clone() };
     shown.groups = limits.groups.filter(|_| parameters.groups.is_some());
-    let rest = shown.to_string();
-    let epsilon = crate::privacy::decimal_text(loss.epsilon(), 12);
-    let separator = if rest.is_empty() { "" } else { ", " };
-    format!("eps={epsilon}{separator}{rest}")
+    let mut parts = vec![format!("eps={}", crate::privacy::decimal_text(loss.epsilon(), 12))];
+    if let Ok(delta) = Delta::new(loss.delta().clone()) {
+        parts.push(format!("delta={delta}"));
+    }
+    parts.extend(Some(shown.to_string()).filter(|rest| !rest.is_empty()));
+    parts.join(", ")
 }

@@ -14,6 +14,8 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::functions::core::expr_fn::nullif;
 use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, ScalarFunction, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Volatility};
+use datafusion::sql::unparser::Unparser;
+use datafusion::sql::unparser::dialect::CustomDialectBuilder;
 use num_bigint::BigInt;
 use num_traits::Zero;
 
@@ -79,7 +81,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         | Expr::SetComparison(_)
         | Expr::ScalarSubquery(_) => Err(Refusal::new(
             Reason::Subquery,
-            expr,
+            readable(expr),
             "a subquery cannot stand below a release",
             "the condition over the table's own columns, or a second statement with the first one's answer",
         )),
@@ -99,14 +101,24 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     }
 }
 
+/// An expression as SQL, for people.
+pub(super) fn readable(expr: &Expr) -> String {
+    // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside of one.
+    let dialect = CustomDialectBuilder::new().build();
+    match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
+        Ok(sql) => sql.to_string(),
+        Err(_) => expr.human_display().to_string(),
+    }
+}
+
 fn not_allowed(expr: &Expr, message: &str) -> Refusal {
     let hint =
         "arithmetic, comparisons, CASE, BETWEEN, IN, LIKE and the functions listed in grammar.md";
-    Refusal::new(Reason::Function, expr.human_display(), message, hint)
+    Refusal::new(Reason::Function, readable(expr), message, hint)
 }
 
 fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
-    Refusal::new(Reason::Partial, expr.human_display(), message, hint)
+    Refusal::new(Reason::Partial, readable(expr), message, hint)
 }
 
 fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
@@ -459,7 +471,7 @@ fn function(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Result<Total,
     if call.func.signature().volatility != Volatility::Immutable {
         return Err(Refusal::new(
             Reason::Volatile,
-            whole.human_display(),
+            readable(whole),
             format!("{} changes from call to call or from day to day", call.func.name()),
             "a literal in its place",
         ));
@@ -576,7 +588,7 @@ fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Ref
     if lo > hi {
         return Err(Refusal::new(
             Reason::BadValue,
-            whole.human_display(),
+            readable(whole),
             "the bounds of CLAMP are reversed",
             "CLAMP(x, lo, hi) with lo ≤ hi",
         ));

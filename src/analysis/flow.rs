@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 
 use super::deeper;
 use super::enforce::{enforced, is_someone};
-use super::expression::total;
+use super::expression::{readable, total};
 use super::facts::{Facts, Scope};
 use crate::catalog::{Catalog, Privacy, RESERVED, Table, Unit};
 
@@ -211,7 +211,7 @@ fn scan_rows(
 }
 
 /// The unit of a table in a few words.
-pub(crate) fn describe_unit(unit: &Unit) -> String {
+fn describe_unit(unit: &Unit) -> String {
     match unit {
         Unit::Row => "1 row/unit".to_owned(),
         Unit::Column { column, max_rows, unique } => match (unique, max_rows) {
@@ -240,7 +240,7 @@ fn filtered(flow: Flow, predicate: &Expr, steps: &mut Vec<String>) -> Result<Flo
         .filter(total.expr)
         .and_then(LogicalPlanBuilder::build)
         .map_err(|e| internal(&e))?;
-    steps.push(format!("Filter {}", predicate.human_display()));
+    steps.push(format!("Filter {}", readable(predicate)));
     Ok(Flow { plan, scope, ..flow })
 }
 

@@ -114,15 +114,28 @@ pub(crate) fn known_keys(
             {
                 match (i64::try_from(lo), i64::try_from(hi)) {
                     (Ok(lo), Ok(hi)) => integers(lo, hi),
-                    _ => Err(unknown(clause, candidates)),
+                    _ => Err(unknown(clause, data_type, candidates)),
                 }
             }
-            _ => Err(unknown(clause, candidates)),
+            _ => Err(unknown(clause, data_type, candidates)),
         },
     }
 }
 
-fn unknown(clause: &str, candidates: bool) -> Refusal {
+fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
+    let list = match data_type {
+        DataType::Boolean => "(TRUE, FALSE)",
+        DataType::Date32 | DataType::Timestamp(..) => "('2025-01-01', '2025-01-02')",
+        number if number.is_numeric() => "(1, 2)",
+        _ => "('a', 'b')",
+    };
+    // Floats are keys on the ticks of a declared domain only.
+    let (key, domain) = if data_type.is_floating() {
+        (format!("CAST({clause} AS BIGINT)"), "BETWEEN (lo, hi) STEP s".to_owned())
+    } else {
+        (clause.to_owned(), format!("IN {list}"))
+    };
+    let declare = format!("ALTER TABLE … ALTER COLUMN {clause} SET PRIVACY DOMAIN {domain}");
     if candidates {
         return Refusal::new(
             Reason::UnknownCandidates,
@@ -131,7 +144,7 @@ fn unknown(clause: &str, candidates: bool) -> Refusal {
                 "the candidates for {clause} would come from the data, and a value that one person alone holds would tell on them"
             ),
             format!(
-                "{clause} IN ('a', 'b') behind the mechanism, or declare the column's domain: ALTER TABLE … ALTER COLUMN {clause} SET PRIVACY DOMAIN IN ('a', 'b')"
+                "{key} IN {list} behind the mechanism, or declare the column's domain: {declare}"
             ),
         );
     }
@@ -141,9 +154,7 @@ fn unknown(clause: &str, candidates: bool) -> Refusal {
         format!(
             "the keys of {clause} would come from the data, and a key that one person alone has would tell on them"
         ),
-        format!(
-            "GROUP BY {clause} KEYS ('a', 'b'), or declare the column's domain: ALTER TABLE … ALTER COLUMN {clause} SET PRIVACY DOMAIN IN ('a', 'b')"
-        ),
+        format!("GROUP BY {key} KEYS {list}, or declare the column's domain: {declare}"),
     )
 }
 

@@ -106,6 +106,11 @@ impl Measure {
         }
     }
 
+    /// Whether a unit counts once per group, however many rows it has there.
+    pub fn once_per_group(&self) -> bool {
+        matches!(self.input, Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_))
+    }
+
     /// The most that one row (or one unit in a group) moves the measure, in L1, in grid units.
     ///
     /// # Guarantee

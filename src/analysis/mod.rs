@@ -31,7 +31,6 @@ pub use part::Part;
 pub(crate) use part::prefers_low;
 pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
 
-pub(crate) use flow::describe_unit;
 pub(crate) use measure::approximate;
 
 use std::sync::Arc;

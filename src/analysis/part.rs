@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
-use super::expression::{Total, total};
+use super::expression::{Total, readable, total};
 use super::flow::{Flow, internal, no_facts, rows, unit_name};
 use super::keys::{KeySpace, known_keys, listed_keys};
 use super::measure::{Argument, Measure, Use, limits, number, read, score};
@@ -36,9 +36,15 @@ pub struct Part {
     measures: Vec<Measure>,
     released: SchemaRef,
     aggregate: Aggregate,
+    steps: Vec<String>,
 }
 
 impl Part {
+    /// How the analysis came to this part, step by step.
+    pub fn steps(&self) -> &[String] {
+        &self.steps
+    }
+
     /// The private table that is read; its unit space is charged.
     pub fn table(&self) -> &str {
         &self.table
@@ -133,6 +139,7 @@ pub(super) fn cut(
     catalog: &Catalog,
     steps: &mut Vec<String>,
 ) -> Result<Part, Refusal> {
+    let before = steps.len();
     let calls = releases(aggregate, bound)?;
     let flow = rows(&aggregate.input, catalog, steps)?;
     let mut columns = Columns::new(&flow);
@@ -196,6 +203,7 @@ pub(super) fn cut(
         measures,
         released: Arc::new(Schema::new(fields)),
         aggregate: aggregate.clone(),
+        steps: steps.get(before..).unwrap_or_default().to_vec(),
     })
 }
 
@@ -206,8 +214,7 @@ fn describe_measure(measure: &Measure) -> String {
     };
     let what = match &measure.clause.operand {
         Operand::Aggregate(_) => measure.clause.text.clone(),
-        Operand::Selection { score, .. } if score.star => "COUNT(*)".to_owned(),
-        Operand::Selection { score, .. } => format!("{}(…)", score.function),
+        Operand::Selection { by, .. } => by.clone(),
     };
     format!("{what} [{}..{}]", shown(measure.lo), shown(measure.hi))
 }
@@ -286,7 +293,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
         }),
         keys: Vec::new(),
         unit_column: None,
-        text: expr.schema_name().to_string(),
+        text: if star { "count(*)".to_owned() } else { expr.schema_name().to_string() },
     })
 }
 
@@ -345,10 +352,9 @@ fn group_keys(
 ) -> Result<Vec<Group>, Refusal> {
     let mut groups = Vec::new();
     for expr in &aggregate.group_expr {
-        let name = expr.schema_name().to_string();
         let short = match expr {
             Expr::Column(column) => column.name.clone(),
-            _ => name,
+            _ => readable(expr),
         };
         let Total { expr: key, facts } = total(expr, &flow.scope)?;
         if facts.is_unit {

@@ -9,6 +9,7 @@ use sqlparser::ast::{self as sql};
 
 use crate::catalog::RESERVED;
 use crate::privacy::{Delta, Epsilon};
+use crate::refusal::Refusal;
 
 /// The name of the aggregate function that stands for release `n` in a rewritten tree.
 pub fn marker(n: usize) -> String {
@@ -28,8 +29,8 @@ pub enum Statement {
     Query(QueryStatement),
     /// `EXPLAIN PRIVACY [FORMAT TEXT | JSON] query`.
     ExplainPrivacy {
-        /// The query that is explained.
-        query: QueryStatement,
+        /// The query that is explained; a query that asks for what the dialect leaves out is explained too.
+        query: Result<QueryStatement, Refusal>,
         /// How the explanation is written.
         format: ExplainFormat,
     },
@@ -168,6 +169,8 @@ pub enum Operand {
         candidates: Option<Vec<Literal>>,
         /// The aggregate that scores a candidate.
         score: AggregateCall,
+        /// The score as text, for explanations.
+        by: String,
     },
     /// A number is perturbed. The marker's argument is the aggregate's.
     Aggregate(AggregateCall),

@@ -42,7 +42,7 @@ impl VisitorMut for Lowering<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DialectError> {
-        flow(expression(expr))
+        flow(expression(expr).and_then(|()| self.not_nested(expr)))
     }
 }
 
@@ -153,7 +153,7 @@ impl Lowering<'_> {
             from,
             lateral_views,
             prewhere,
-            selection: _,
+            selection,
             connect_by,
             group_by,
             cluster_by,
@@ -185,6 +185,7 @@ impl Lowering<'_> {
             for sql::Join { relation: _, global, join_operator } in joins {
                 absent(!*global, "GLOBAL JOIN")?;
                 absent(standard_join(join_operator), "this kind of join")?;
+                join_condition(join_operator).map_or(Ok(()), |on| self.no_release(on, "ON"))?;
             }
         }
         for item in projection.iter() {
@@ -195,6 +196,12 @@ impl Lowering<'_> {
                 }
                 SelectItem::ExprWithAliases { .. } => absent(false, "several aliases")?,
             }
+        }
+        if let Some(selection) = selection {
+            self.no_release(selection, "WHERE")?;
+        }
+        if let GroupByExpr::Expressions(expressions, _) = group_by {
+            expressions.iter().try_for_each(|e| self.no_release(e, "GROUP BY"))?;
         }
         let keys = self.take_keys(group_by)?;
         let options = self.take_options(projection);
@@ -224,6 +231,40 @@ impl Lowering<'_> {
         let implied = first_implied..self.clauses.releases.len();
         self.attach_keys(projection, having.as_ref(), &keys, implied)?;
         self.name_releases(projection)
+    }
+
+    /// Refuses a release inside of another one.
+    fn not_nested(&self, expr: &Expr) -> Result<(), DialectError> {
+        match expr {
+            Expr::Function(function) if marked(&function.name.to_string()).is_some() => {
+                let own = markers(expr);
+                let inner = own.get(1).and_then(|n| self.clauses.releases.get(*n));
+                match inner {
+                    None => Ok(()),
+                    Some(inner) => Err(Refusal::new(
+                        Reason::Place,
+                        &inner.text,
+                        "a release cannot stand inside another release",
+                        "the inner release in a subquery's SELECT list, and plain SQL above it",
+                    )
+                    .into()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a release in an expression that is evaluated before anything is released.
+    fn no_release(&self, expr: &Expr, place: &str) -> Result<(), DialectError> {
+        let Some(n) = markers(expr).first().copied() else { return Ok(()) };
+        let text = self.clauses.releases.get(n).map_or("a release", |r| r.text.as_str());
+        Err(Refusal::new(
+            Reason::Place,
+            text,
+            format!("a release cannot stand in {place}, which is decided row by row before it"),
+            "the release in the SELECT list, in HAVING, in ORDER BY, or as a subquery of its own",
+        )
+        .into())
     }
 
     /// Unwraps `GROUP BY x KEYS …`; the result is as long as GROUP BY, or empty when no keys are given.
@@ -382,6 +423,14 @@ impl Lowering<'_> {
     /// Names the unaliased columns that hold a release by what was written: `count(*)`.
     fn name_releases(&self, projection: &mut [SelectItem]) -> Result<(), DialectError> {
         let mut names: Vec<String> = Vec::new();
+        let released = projection.iter().any(|item| match item {
+            SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } => {
+                holds_release(e)
+            }
+            SelectItem::ExprWithAliases { .. }
+            | SelectItem::QualifiedWildcard(..)
+            | SelectItem::Wildcard(_) => false,
+        });
         for item in projection {
             if let SelectItem::UnnamedExpr(expr) = item
                 && holds_release(expr)
@@ -392,18 +441,14 @@ impl Lowering<'_> {
                     alias: Ident::with_quote('"', &name),
                 };
             }
-            if let SelectItem::ExprWithAlias { expr: _, alias } = item {
-                if names.contains(&alias.value) {
-                    return Err(DialectError::syntax(
-                        format!(
-                            "two columns are named {}; give each its own alias with AS",
-                            alias.value
-                        ),
-                        None,
-                    ));
-                }
-                names.push(alias.value.clone());
+            let Some(name) = shown_name(item) else { continue };
+            if released && names.contains(&name) {
+                return Err(DialectError::syntax(
+                    format!("two columns are named {name}; give each its own alias with AS"),
+                    None,
+                ));
             }
+            names.push(name);
         }
         Ok(())
     }
@@ -479,6 +524,58 @@ fn release_of(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Function(function) => marked(&function.name.to_string()),
         _ => None,
+    }
+}
+
+/// The condition after ON.
+fn join_condition(operator: &sql::JoinOperator) -> Option<&Expr> {
+    use sql::JoinOperator as J;
+    match operator {
+        J::Join(constraint)
+        | J::Inner(constraint)
+        | J::Left(constraint)
+        | J::LeftOuter(constraint)
+        | J::Right(constraint)
+        | J::RightOuter(constraint)
+        | J::FullOuter(constraint)
+        | J::CrossJoin(constraint) => match constraint {
+            sql::JoinConstraint::On(condition) => Some(condition),
+            sql::JoinConstraint::Using(_)
+            | sql::JoinConstraint::Natural
+            | sql::JoinConstraint::None => None,
+        },
+        // These are refused as a whole.
+        J::Semi(_)
+        | J::LeftSemi(_)
+        | J::RightSemi(_)
+        | J::Anti(_)
+        | J::LeftAnti(_)
+        | J::RightAnti(_)
+        | J::CrossApply
+        | J::OuterApply
+        | J::AsOf { .. }
+        | J::StraightJoin(_)
+        | J::ArrayJoin
+        | J::LeftArrayJoin
+        | J::InnerArrayJoin => None,
+    }
+}
+
+/// The name under which a column of the SELECT list comes out, where it can be told from the text.
+fn shown_name(item: &SelectItem) -> Option<String> {
+    let written = |ident: &Ident| match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    };
+    match item {
+        SelectItem::ExprWithAlias { expr: _, alias } => Some(written(alias)),
+        SelectItem::UnnamedExpr(Expr::Identifier(ident)) => Some(written(ident)),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(written),
+        SelectItem::UnnamedExpr(Expr::Function(function)) => Some(column_name(function)),
+        SelectItem::UnnamedExpr(_)
+        | SelectItem::ExprWithAliases { .. }
+        | SelectItem::QualifiedWildcard(..)
+        | SelectItem::Wildcard(_) => None,
     }
 }
 

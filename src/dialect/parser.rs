@@ -298,20 +298,21 @@ fn selection(
     };
     let text = target.to_string();
     let mut arguments = vec![target];
-    let (score, filter) = if parser.parse_keyword(Keyword::BY) {
-        let (score, argument, filter, _) = aggregate(parser, "BY")?;
+    let (score, filter, by) = if parser.parse_keyword(Keyword::BY) {
+        let (score, argument, filter, by) = aggregate(parser, "BY")?;
         arguments.extend(argument);
-        (score, filter)
+        let arguments = by.find('(').map_or("", |at| &by[at..]);
+        (score.clone(), filter, format!("{}{arguments}", score.function))
     } else {
         arguments.push(number("1"));
-        (AggregateCall::count_star(), None)
+        (AggregateCall::count_star(), None, "COUNT(*)".to_owned())
     };
     if word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case("prior"))
         && word_at(parser, 1).is_some()
     {
         return error(parser, "PRIOR is not built yet; without it the prior is uniform");
     }
-    Ok((Operand::Selection { selector, candidates, score }, arguments, filter, text))
+    Ok((Operand::Selection { selector, candidates, score, by }, arguments, filter, text))
 }
 
 type AggregateParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>);
@@ -461,9 +462,11 @@ fn options(parser: &mut Parser) -> Result<Options, ParserError> {
             "max_groups_contributed" => give_count(&mut options.parameters.groups, &value),
             "max_rows_contributed" => give_count(&mut options.parameters.total_rows, &value),
             "min_privacy_units_per_group" => give_count(&mut options.min_units, &value),
-            "group_selection_strategy" => match value.text() {
-                Some(text) => give(&mut options.group_selection, text.to_uppercase()),
-                None => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
+            "group_selection_strategy" => match value.text().map(|text| text.to_uppercase()) {
+                Some(text) if ["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"].contains(&text.as_str()) => {
+                    give(&mut options.group_selection, text)
+                }
+                _ => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
             },
             "rho" => Some("needs a concentrated budget, which is not built yet".to_owned()),
             _ => shared_parameter(&mut options.parameters, &name, &value)

@@ -158,12 +158,15 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
             .into());
         }
     }
-    let query = query(parser, dialect)?;
-    Ok(if privacy {
-        Statement::ExplainPrivacy { query, format }
-    } else {
-        Statement::Explain(query)
-    })
+    if !privacy {
+        return Ok(Statement::Explain(query(parser, dialect)?));
+    }
+    let query = match query(parser, dialect) {
+        Ok(query) => Ok(query),
+        Err(DialectError::Refused(refusal)) => Err(refusal),
+        Err(error) => return Err(error),
+    };
+    Ok(Statement::ExplainPrivacy { query, format })
 }
 
 fn show(parser: &mut Parser) -> Result<Show, ParserError> {

@@ -16,8 +16,10 @@
 
 mod attacks;
 mod bad_input;
+mod grammar;
 mod program;
 mod redteam;
 mod selection;
 mod sensitivity;
+mod slt;
 mod swap;
