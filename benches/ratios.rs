@@ -1,0 +1,522 @@
+//! What privacy costs in time: the same questions with and without, in one run.
+//!
+//! Makes a Parquet file of 10 million rows in a temporary directory, asks HushQL and plain DataFusion the same
+//! questions by turns, and prints a Markdown table of ratios beside their bounds. Ratios are of the fastest
+//! run of each, so that a busy machine disturbs them least; the file is read from the page cache.
+//!
+//! ```text
+//! cargo bench --bench ratios              everything, several minutes
+//! cargo bench --bench ratios -- count     the sections whose name contains "count"
+//! cargo bench --bench ratios -- --test    everything on small tables, to see that it runs
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "a bench fails by panicking, prints its findings, and asks plain DataFusion for comparison"
+)]
+
+use std::fmt::Display;
+use std::fs::File;
+use std::hint::black_box;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use hushql::mechanism::{Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip};
+use hushql::privacy::{Delta, Epsilon, Rational};
+use hushql::sampler::QueryRng;
+use hushql::{Engine, Session};
+use tokio::runtime::Runtime;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|a| a == flag);
+    if has("--peak") {
+        return peak(&arguments[1..]);
+    }
+    // `cargo test` runs benches without `--bench`.
+    let size = if has("--bench") && !has("--test") { Size::FULL } else { Size::TINY };
+    let wanted: Vec<String> = arguments.into_iter().filter(|a| !a.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| name.contains(&**w));
+
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new().unwrap();
+    let mut table = Table::new(size);
+    let of_data = ["count", "sum", "filter", "unit", "memory"];
+    if of_data.into_iter().any(is_wanted) {
+        let place = Place::make(directory.path(), size, &runtime);
+        let sides = Sides::open(&place, &runtime);
+        if is_wanted("count") {
+            counts(&mut table, &sides);
+        }
+        if is_wanted("sum") {
+            sums(&mut table, &sides);
+        }
+        if is_wanted("filter") {
+            filters(&mut table, &sides);
+        }
+        if is_wanted("unit") {
+            units(&mut table, &sides);
+        }
+        drop(sides);
+        if is_wanted("memory") {
+            memory(&mut table, &place);
+        }
+    }
+    if is_wanted("statement") {
+        statements(&mut table, directory.path(), &runtime);
+    }
+    if is_wanted("noise") {
+        noise(&mut table);
+    }
+    if is_wanted("selection") {
+        selection(&mut table);
+    }
+}
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+struct Size {
+    rows: i64,
+    people: i64,
+    /// Timed runs per question and side.
+    runs: usize,
+    statements: usize,
+    draws: usize,
+    candidates: &'static [usize],
+}
+
+impl Size {
+    const FULL: Self = Self {
+        rows: 10_000_000,
+        people: 1_000_000,
+        runs: 7,
+        statements: 200,
+        draws: 1_000_000,
+        candidates: &[1_000, 10_000, 100_000, 1_000_000],
+    };
+    const TINY: Self = Self {
+        rows: 20_000,
+        people: 500,
+        runs: 1,
+        statements: 3,
+        draws: 1_000,
+        candidates: &[1_000],
+    };
+
+    /// The group keys of the sections that ask many questions of each.
+    fn keys(self) -> &'static [(&'static str, &'static str)] {
+        if self.runs > 1 { &KEYS } else { &KEYS[..1] }
+    }
+}
+
+/// The findings, printed as they come.
+struct Table {
+    size: Size,
+}
+
+impl Table {
+    fn new(size: Size) -> Self {
+        println!("| what | bound | measured | private | plain |");
+        println!("|---|---|---|---|---|");
+        Self { size }
+    }
+
+    fn row(
+        &mut self,
+        what: impl Display,
+        bound: &str,
+        measured: impl Display,
+        detail: [String; 2],
+    ) {
+        let [private, plain] = detail;
+        println!("| {what} | {bound} | {measured} | {private} | {plain} |");
+    }
+
+    fn ratio(&mut self, what: impl Display, bound: &str, [private, plain]: [Duration; 2]) {
+        let ratio = private.as_secs_f64() / plain.as_secs_f64();
+        self.row(what, bound, format!("{ratio:.2} ×"), [shown(private), shown(plain)]);
+    }
+
+    fn time(&mut self, what: impl Display, bound: &str, measured: Duration) {
+        self.row(what, bound, shown(measured), [String::new(), String::new()]);
+    }
+}
+
+fn shown(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 1e-6 => format!("{:.0} ns", s * 1e9),
+        s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+/// The file and the vault that declares it twice: a row as the unit, and a person.
+struct Place {
+    data: String,
+    vault: String,
+}
+
+const CITIES: i64 = 100;
+const SHOPS: i64 = 1_000;
+
+fn city(i: i64) -> String {
+    format!("City of the number {i}")
+}
+
+fn shop(i: i64) -> String {
+    format!("shop {i}")
+}
+
+impl Place {
+    fn make(directory: &Path, size: Size, runtime: &Runtime) -> Self {
+        let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+        let place = Self { data: path("sales.parquet"), vault: path("bench.db") };
+        write_sales(&place.data, size);
+        let owner = Engine::init(&place.vault).unwrap().owner();
+        let list = |name: fn(i64) -> String, n| {
+            (0..n).map(|i| format!("'{}'", name(i))).collect::<Vec<_>>().join(", ")
+        };
+        for (table, unit) in [("by_row", "ROW"), ("by_person", "(person)")] {
+            let domain = |column: &str, domain: String| {
+                format!("ALTER TABLE {table} ALTER COLUMN {column} SET PRIVACY DOMAIN {domain}")
+            };
+            for statement in [
+                format!(
+                    "CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'",
+                    place.data
+                ),
+                format!("ALTER TABLE {table} SET PRIVACY UNIT {unit}"),
+                domain("city", format!("IN ({})", list(city, CITIES))),
+                domain("shop", format!("IN ({})", list(shop, SHOPS))),
+                domain("city_id", format!("BETWEEN (0, {})", CITIES - 1)),
+                domain("shop_id", format!("BETWEEN (0, {})", SHOPS - 1)),
+                domain("day", "BETWEEN (0, 99)".to_owned()),
+                domain("qty", "BETWEEN (0, 20)".to_owned()),
+                domain("price", "BETWEEN (0, 500)".to_owned()),
+                format!("CREATE PRIVACY BUDGET {table} FOR {table} LIMIT (epsilon=1000000)"),
+            ] {
+                runtime.block_on(owner.execute(&statement)).unwrap();
+            }
+        }
+        place
+    }
+}
+
+/// SplitMix64: the same file every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: i64) -> i64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        i64::try_from((z ^ (z >> 31)) >> 1).unwrap() % n
+    }
+}
+
+/// A table of sales: who, where (as text and as number), on which day (ascending), how much.
+fn write_sales(path: &str, size: Size) {
+    let mut dice = Dice(1);
+    let mut writer: Option<ArrowWriter<File>> = None;
+    let mut start = 0;
+    while start < size.rows {
+        let n = (size.rows - start).min(1 << 18);
+        let mut column = |below: i64| (0..n).map(|_| dice.below(below)).collect::<Vec<i64>>();
+        let (person, city_id, shop_id) = (column(size.people), column(CITIES), column(SHOPS));
+        let (qty, cents) = (column(21), column(50_001));
+        let integers = |v: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(v.to_vec())) };
+        let texts = |v: &[i64], name: fn(i64) -> String| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(v.iter().map(|i| name(*i))))
+        };
+        let day: Vec<i64> = (start..start + n).map(|row| row * 100 / size.rows).collect();
+        let price: ArrayRef =
+            Arc::new(Float64Array::from_iter_values(cents.iter().map(|c| *c as f64 / 100.0)));
+        let batch = RecordBatch::try_from_iter([
+            ("person", integers(&person)),
+            ("city", texts(&city_id, city)),
+            ("shop", texts(&shop_id, shop)),
+            ("city_id", integers(&city_id)),
+            ("shop_id", integers(&shop_id)),
+            ("day", integers(&day)),
+            ("qty", integers(&qty)),
+            ("price", price),
+        ])
+        .unwrap();
+        let writer = writer.get_or_insert_with(|| {
+            ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap()
+        });
+        writer.write(&batch).unwrap();
+        start += n;
+    }
+    writer.unwrap().close().unwrap();
+}
+
+/// The two that are compared, over one file.
+struct Sides<'a> {
+    private: Session,
+    plain: SessionContext,
+    runtime: &'a Runtime,
+}
+
+impl<'a> Sides<'a> {
+    fn open(place: &Place, runtime: &'a Runtime) -> Self {
+        let private = Engine::open(&place.vault).unwrap().analyst("bench").unwrap();
+        let plain = SessionContext::new();
+        let options = ParquetReadOptions::default();
+        runtime.block_on(plain.register_parquet("sales", &place.data, options)).unwrap();
+        Self { private, plain, runtime }
+    }
+
+    fn private(&self, sql: &str) -> usize {
+        let answer = self.runtime.block_on(self.private.query(sql)).unwrap();
+        answer.batches().iter().map(RecordBatch::num_rows).sum()
+    }
+
+    fn plain(&self, sql: &str) -> usize {
+        let rows = async { self.plain.sql(sql).await.unwrap().collect().await.unwrap() };
+        self.runtime.block_on(rows).iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// The fastest run of each, taken by turns after one that is not timed.
+    fn race(&self, private: &str, plain: &str, runs: usize) -> [Duration; 2] {
+        assert_eq!(self.private(private), self.plain(plain), "{private}");
+        let mut fastest = [Duration::MAX; 2];
+        for _ in 0..runs {
+            fastest[0] = fastest[0].min(timed(|| self.private(private)));
+            fastest[1] = fastest[1].min(timed(|| self.plain(plain)));
+        }
+        fastest
+    }
+}
+
+fn timed<T>(run: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    black_box(run());
+    start.elapsed()
+}
+
+const KEYS: [(&str, &str); 4] = [
+    ("city_id", "100 integers"),
+    ("shop_id", "1,000 integers"),
+    ("city", "100 texts"),
+    ("shop", "1,000 texts"),
+];
+
+/// One row is one unit: noise on counts.
+fn counts(table: &mut Table, sides: &Sides<'_>) {
+    for (key, keys) in KEYS {
+        let times = sides.race(
+            &format!("SELECT {key}, LAPLACE(eps=1) COUNT(*) FROM by_row GROUP BY {key}"),
+            &format!("SELECT {key}, COUNT(*) FROM sales GROUP BY {key}"),
+            table.size.runs,
+        );
+        table.ratio(format!("COUNT(*) by {keys}"), "≤ 1.10 ×", times);
+    }
+}
+
+fn sums(table: &mut Table, sides: &Sides<'_>) {
+    for (key, keys) in table.size.keys() {
+        for call in ["SUM(qty)", "AVG(qty)", "SUM(price)", "AVG(price)"] {
+            let times = sides.race(
+                &format!("SELECT {key}, LAPLACE(eps=1) {call} FROM by_row GROUP BY {key}"),
+                &format!("SELECT {key}, {call} FROM sales GROUP BY {key}"),
+                table.size.runs,
+            );
+            table.ratio(format!("{call} by {keys}"), "≤ 1.5 ×", times);
+        }
+    }
+}
+
+/// WHERE on a column by which the file is sorted, and on others.
+fn filters(table: &mut Table, sides: &Sides<'_>) {
+    for (condition, what) in [
+        ("day = 42", "one day of 100, sorted by day"),
+        ("day BETWEEN 10 AND 19", "ten days of 100, sorted by day"),
+        ("qty >= 15", "qty ≥ 15"),
+        ("city = 'City of the number 7'", "one city of 100"),
+        ("price < 25", "price < 25"),
+    ] {
+        let times = sides.race(
+            &format!("SELECT LAPLACE(eps=1) COUNT(*) FROM by_row WHERE {condition}"),
+            &format!("SELECT COUNT(*) FROM sales WHERE {condition}"),
+            table.size.runs,
+        );
+        table.ratio(format!("COUNT(*) of {what}"), "", times);
+    }
+}
+
+/// Contributions of a person bounded, against the two aggregates that bound them in plain SQL.
+fn units(table: &mut Table, sides: &Sides<'_>) {
+    for (key, keys) in table.size.keys() {
+        for (call, inner, outer) in [
+            ("COUNT(*)", "COUNT(*)", "SUM(v)"),
+            ("COUNT(DISTINCT person)", "COUNT(*)", "COUNT(*)"),
+            ("SUM(qty)", "SUM(qty)", "SUM(v)"),
+        ] {
+            let bounds = if call.contains("DISTINCT") { "groups=5" } else { "rows=2, groups=5" };
+            let times = sides.race(
+                &format!(
+                    "SELECT {key}, LAPLACE(eps=1, {bounds}) {call} FROM by_person GROUP BY {key}"
+                ),
+                &format!(
+                    "SELECT {key}, {outer} FROM (SELECT person, {key}, {inner} AS v FROM sales \
+                     GROUP BY person, {key}) GROUP BY {key}"
+                ),
+                table.size.runs.min(3),
+            );
+            table.ratio(format!("{call} by {keys}, per person"), "≤ 0.75 ×", times);
+        }
+    }
+}
+
+/// The peak memory of processes that ask one question each.
+fn memory(table: &mut Table, place: &Place) {
+    let peak_of = |side: &str, sql: &str| -> u64 {
+        let program = std::env::current_exe().unwrap();
+        let source = if side == "private" { &place.vault } else { &place.data };
+        let output = Command::new(program).args(["--peak", side, source, sql]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
+    };
+    for (what, private, plain) in [
+        (
+            "peak memory, COUNT(*) by 1,000 integers",
+            "SELECT shop_id, LAPLACE(eps=1) COUNT(*) FROM by_row GROUP BY shop_id",
+            "SELECT shop_id, COUNT(*) FROM sales GROUP BY shop_id",
+        ),
+        (
+            "peak memory, the same per person",
+            "SELECT shop_id, LAPLACE(eps=1, rows=2, groups=5) COUNT(*) FROM by_person GROUP BY shop_id",
+            "SELECT shop_id, SUM(v) FROM (SELECT person, shop_id, COUNT(*) AS v FROM sales \
+             GROUP BY person, shop_id) GROUP BY shop_id",
+        ),
+    ] {
+        let (private, plain) = (peak_of("private", private), peak_of("plain", plain));
+        if plain == 0 {
+            continue; // This system does not tell.
+        }
+        let detail = [private, plain].map(|kib| format!("{} MB", kib / 1_000));
+        table.row(what, "≤ 1.2 ×", format!("{:.2} ×", private as f64 / plain as f64), detail);
+    }
+}
+
+/// The child process of `memory`: asks, and prints its own peak in kB (0 where that is not known).
+fn peak(arguments: &[String]) {
+    let [side, source, sql] = arguments else { panic!("--peak SIDE SOURCE SQL") };
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        if side == "private" {
+            let session = Engine::open(source).unwrap().analyst("bench").unwrap();
+            session.query(sql).await.unwrap();
+        } else {
+            let context = SessionContext::new();
+            let options = ParquetReadOptions::default();
+            context.register_parquet("sales", source, options).await.unwrap();
+            context.sql(sql).await.unwrap().collect().await.unwrap();
+        }
+    });
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    println!("{}", line.and_then(|l| l.split_whitespace().next()).unwrap_or("0"));
+}
+
+/// What a statement costs however little it reads: a table of ten rows.
+fn statements(table: &mut Table, directory: &Path, runtime: &Runtime) {
+    let engines = [
+        ("vault in memory", Engine::in_memory().unwrap()),
+        ("vault on disk", Engine::init(directory.join("small.db")).unwrap()),
+    ];
+    let sql = "SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) SUM(x) FROM ten GROUP BY k";
+    let n = table.size.statements;
+    for (vault, engine) in engines {
+        let column = |f: fn(i64) -> i64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values((0..10).map(f)))
+        };
+        let batch = RecordBatch::try_from_iter([("k", column(|i| i % 3)), ("x", column(|i| i))]);
+        engine.register_batch("ten", batch.unwrap()).unwrap();
+        for statement in [
+            "ALTER TABLE ten SET PRIVACY UNIT ROW",
+            "ALTER TABLE ten ALTER COLUMN k SET PRIVACY DOMAIN BETWEEN (0, 2)",
+            "ALTER TABLE ten ALTER COLUMN x SET PRIVACY DOMAIN BETWEEN (0, 9)",
+            "CREATE PRIVACY BUDGET ten FOR ten LIMIT (epsilon=1000000)",
+        ] {
+            runtime.block_on(engine.owner().execute(statement)).unwrap();
+        }
+        let session = engine.analyst("bench").unwrap();
+        let planning = median(n, || session.cost(sql).unwrap());
+        let whole = median(n, || runtime.block_on(session.query(sql)).unwrap());
+        table.time(format!("a statement up to its price, {vault}"), "", planning);
+        let bound = "≤ 5 ms median, but for the disk";
+        table.time(format!("a statement, text to answer, {vault}"), bound, whole);
+    }
+    let mut file = File::create(directory.join("synced")).unwrap();
+    let sync = median(n, || {
+        file.write_all(&[7; 4_096]).unwrap();
+        file.sync_all().unwrap();
+    });
+    table.time("the disk: 4 kB written and synced", "", sync);
+}
+
+fn median<T>(n: usize, mut run: impl FnMut() -> T) -> Duration {
+    let mut times: Vec<_> = (0..n).map(|_| timed(&mut run)).collect();
+    times.sort_unstable();
+    times[n / 2]
+}
+
+fn noise(table: &mut Table) {
+    let n = table.size.draws;
+    let mut rng = QueryRng::from_os().unwrap();
+    let per_value = |total: Duration| total.div_f64(n as f64);
+    let epsilon = epsilon("0.1");
+    for (change, what) in [(1_u128, "counts"), (500 << 30, "sums on a fine grid")] {
+        let laplace = Laplace::calibrate(change, &epsilon).unwrap();
+        let time = timed(|| (0..n).map(|_| laplace.draw(&mut rng)).fold(0, i128::wrapping_add));
+        table.time(format!("Laplace noise for {what}, a value"), "≤ 200 ns", per_value(time));
+        let delta = Delta::new(number("0.000001")).unwrap();
+        let gaussian = Gaussian::calibrate(change * change, false, &epsilon, &delta).unwrap();
+        let time = timed(|| (0..n).map(|_| gaussian.draw(&mut rng)).fold(0, i128::wrapping_add));
+        table.time(format!("Gaussian noise for {what}, a value"), "", per_value(time));
+    }
+}
+
+fn number(text: &str) -> Rational {
+    hushql::privacy::parse_decimal(text).unwrap()
+}
+
+fn epsilon(text: &str) -> Epsilon {
+    Epsilon::new(number(text)).unwrap()
+}
+
+/// One choice among many scores; those near the best decide how long it takes.
+fn selection(table: &mut Table) {
+    let mut rng = QueryRng::from_os().unwrap();
+    for n in table.size.candidates {
+        let mut dice = Dice(2);
+        let spread: Vec<i128> = (0..*n).map(|_| dice.below(1_000_000).into()).collect();
+        let epsilon = epsilon("1");
+        let exponential = Exponential::calibrate(1, &epsilon).unwrap();
+        let flip = PermuteAndFlip::calibrate(1, &epsilon).unwrap();
+        let noisy = NoisyMax::calibrate(1, &epsilon).unwrap();
+        let runs = table.size.runs;
+        let mut row = |name: &str, choose: &mut dyn FnMut(&mut QueryRng) -> usize| {
+            let time = median(runs, || choose(&mut rng));
+            table.time(format!("{name} among {n} candidates"), "≤ 100 ms for 1,000,000", time);
+        };
+        row("EXPONENTIAL", &mut |rng| exponential.choose(&spread, rng).unwrap());
+        row("PERMUTE_AND_FLIP", &mut |rng| flip.choose(&spread, rng).unwrap());
+        row("NOISY_MAX", &mut |rng| noisy.choose(&spread, rng).unwrap());
+    }
+}
