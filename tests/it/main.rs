@@ -13,5 +13,7 @@
     reason = "tests fail by panicking, and their statistics are floats"
 )]
 
+mod examples;
+mod readme;
 mod sensitivity;
 mod swap;
