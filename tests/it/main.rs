@@ -14,6 +14,7 @@
 )]
 
 mod examples;
+mod imports;
 mod readme;
 mod sensitivity;
 mod swap;
