@@ -84,6 +84,20 @@ pub enum BindError {
         /// The nearest name there is.
         suggestion: Option<String>,
     },
+    /// A column beside an aggregate that is no group key.
+    #[error("`{name}` stands beside an aggregate: add GROUP BY {name}, or leave it out")]
+    Ungrouped {
+        /// The column.
+        name: String,
+    },
+    /// A selector that no mechanism follows, and so was read as a column.
+    #[error(
+        "`{name}` chooses by a mechanism, as in {name} EXPONENTIAL(eps=1) column … GROUP BY column"
+    )]
+    BareSelector {
+        /// The selector.
+        name: String,
+    },
     /// Anything else that the planner says of the query; it has seen no data.
     #[error("{message}")]
     Plan {
@@ -140,6 +154,11 @@ fn explain_error(
     };
     match error.find_root() {
         DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
+            SchemaError::FieldNotFound { field, .. }
+                if field.relation.is_none() && is_selector(&field.name) =>
+            {
+                BindError::BareSelector { name: field.name.to_uppercase() }
+            }
             SchemaError::FieldNotFound { field, valid_fields } => {
                 let names: Vec<String> = valid_fields.iter().map(|c| c.name.clone()).collect();
                 BindError::UnknownColumn {
@@ -155,6 +174,12 @@ fn explain_error(
             let name = message.trim_start_matches(UNKNOWN_TABLE).to_owned();
             let suggestion = nearest(&name, sources.keys().map(String::as_str));
             BindError::UnknownTable { name, suggestion }
+        }
+        DataFusionError::Plan(message) if message.contains(UNGROUPED) => {
+            match message.split('"').nth(1) {
+                Some(name) => BindError::Ungrouped { name: name.to_owned() },
+                None => said(error),
+            }
         }
         _ => said(error),
     }
@@ -197,6 +222,10 @@ fn closing(text: &str) -> usize {
     text.len()
 }
 
+fn is_selector(name: &str) -> bool {
+    ["argmax", "argmin"].iter().any(|selector| name.eq_ignore_ascii_case(selector))
+}
+
 /// The nearest of some names, if any is near.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     names
@@ -209,6 +238,9 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
 
 /// How [`Context`] says that a table is unknown; the planner passes the sentence through.
 const UNKNOWN_TABLE: &str = "unknown table ";
+
+/// What the planner says of a column that is neither grouped nor aggregated, before its name in quotes.
+const UNGROUPED: &str = "must be in GROUP BY or an aggregate function";
 
 /// What the planner may see: tables, allowed functions, and the markers of this query.
 struct Context<'a> {
@@ -396,5 +428,29 @@ impl AggregateUDFImpl for Marker {
         _: StateFieldsArgs,
     ) -> DataFusionResult<Vec<arrow::datatypes::FieldRef>> {
         not_impl_err!("a release is not computed by an aggregate function")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Engine;
+
+    /// The planner's sentences once came out raw, markers and all.
+    #[test]
+    fn mistakes_are_told_in_the_dialect() {
+        let session = Engine::demo().unwrap().analyst("lab").unwrap();
+        let told = |sql: &str| session.explain(sql).unwrap_err().to_string();
+        assert_eq!(
+            told("SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult"),
+            "`adult.status` stands beside an aggregate: add GROUP BY adult.status, or leave it out"
+        );
+        assert_eq!(
+            told("SELECT ARGMAX status FROM adult GROUP BY status"),
+            "`ARGMAX` chooses by a mechanism, as in ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
+        );
+        assert_eq!(
+            told("SELECT LAPLACE(eps=1) AVG(income) FROM adult"),
+            "SUM and AVG take numbers, not Utf8"
+        );
     }
 }

@@ -270,7 +270,11 @@ impl Session {
         match parse(statement)? {
             Statement::Query(query) => {
                 let planned = self.plan(query)?;
-                Ok(self.request(&planned.release)?.map_or(Spend::default(), |(_, spend)| spend))
+                let Some((request, spend)) = self.request(&planned.release)? else {
+                    return Ok(Spend::default());
+                };
+                self.engine.inner.vault.quote(&request)?;
+                Ok(spend)
             }
             _ => Ok(Spend::default()),
         }
@@ -480,5 +484,14 @@ mod tests {
             assert!(engine.analyst(name).is_err(), "{name}");
         }
         assert!(!engine.analyst("lab").unwrap().is_owner());
+    }
+
+    /// The shell once asked for consent to a price that the budget does not allow, and then refused.
+    #[test]
+    fn a_price_is_told_only_if_it_can_be_paid() {
+        let session = Engine::demo().unwrap().analyst("lab").unwrap();
+        let cost = |eps| session.cost(&format!("SELECT LAPLACE(eps={eps}) COUNT(*) FROM adult"));
+        assert_eq!(cost(5).unwrap().to_string(), "ε = 5");
+        assert!(matches!(cost(20), Err(Error::Budget(_))), "{:?}", cost(20));
     }
 }

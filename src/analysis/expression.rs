@@ -12,18 +12,16 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::functions::core::expr_fn::nullif;
-use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, ScalarFunction, TryCast};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Volatility};
+use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, TryCast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::unparser::Unparser;
 use datafusion::sql::unparser::dialect::CustomDialectBuilder;
-use num_bigint::BigInt;
 use num_traits::Zero;
 
 use super::bounds::Interval;
 use super::deeper;
 use super::enforce::within_calendar;
 use super::facts::{Facts, KeySource, Scope, decimal_unit, rational, type_range};
-use crate::functions::is_clamp;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -74,7 +72,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) => {
             cast(inner, field.data_type(), expr, scope)
         }
-        Expr::ScalarFunction(call) => function(call, expr, scope),
+        Expr::ScalarFunction(call) => super::scalar::function(call, expr, scope),
         Expr::InList(list) => in_list(list, scope),
         Expr::Exists(_)
         | Expr::InSubquery(_)
@@ -111,17 +109,17 @@ pub(super) fn readable(expr: &Expr) -> String {
     }
 }
 
-fn not_allowed(expr: &Expr, message: &str) -> Refusal {
+pub(super) fn not_allowed(expr: &Expr, message: &str) -> Refusal {
     let hint =
         "arithmetic, comparisons, CASE, BETWEEN, IN, LIKE and the functions listed in grammar.md";
     Refusal::new(Reason::Function, readable(expr), message, hint)
 }
 
-fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
+pub(super) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
     Refusal::new(Reason::Partial, readable(expr), message, hint)
 }
 
-fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
+pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
     expr.get_type(schema).map_err(|_| not_allowed(expr, "the type of this is not known"))
 }
 
@@ -350,7 +348,7 @@ fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
 }
 
 /// What is known of a value that is one of several.
-fn union(branches: &[Facts]) -> Facts {
+pub(super) fn union(branches: &[Facts]) -> Facts {
     let mut all = Facts::ranged(Interval::empty(), false);
     let mut keys: Option<Vec<ScalarValue>> = Some(Vec::new());
     for facts in branches {
@@ -466,206 +464,9 @@ fn castable(data_type: &DataType) -> bool {
         }
 }
 
-/// The functions that are total, by what is known of their results.
-fn function(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
-    if call.func.signature().volatility != Volatility::Immutable {
-        return Err(Refusal::new(
-            Reason::Volatile,
-            readable(whole),
-            format!("{} changes from call to call or from day to day", call.func.name()),
-            "a literal in its place",
-        ));
-    }
-    let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
-    let whole_number = |i: usize, least: i64| match args.get(i).map(|a| &a.expr) {
-        Some(Expr::Literal(value, _)) => rational(value).is_some_and(|v| {
-            let fits = Interval::integer_range(least, 1_i64 << 31);
-            v.is_integer() && fits.contains(&v)
-        }),
-        _ => false,
-    };
-    let literal_text = |i: usize| matches!(args.get(i).map(|a| &a.expr), Some(Expr::Literal(v, _)) if v.try_as_str().flatten().is_some());
-    let facts = match (call.func.name(), args.as_slice()) {
-        ("clamp", [x, lo, hi]) if is_clamp(&call.func) => clamped(&x.facts, lo, hi, whole)?,
-        ("least", [_, ..]) => extreme(&args, Interval::least),
-        ("greatest", [_, ..]) => extreme(&args, Interval::greatest),
-        ("coalesce", [_, ..]) => {
-            let parts: Vec<_> = args.iter().map(|a| a.facts.clone()).collect();
-            let nullable = parts.iter().all(|f| f.nullable);
-            Facts { nullable, ..union(&parts) }
-        }
-        ("nullif", [x, _]) => {
-            Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
-        }
-        ("abs", [x]) => absolute(x, whole, scope)?,
-        // Of a decimal, these can need one digit more than its type has.
-        ("floor" | "ceil" | "round" | "trunc", [x])
-            if matches!(type_of(&x.expr, &scope.schema)?, DataType::Decimal128(..)) =>
-        {
-            return Err(partial(
-                whole,
-                "rounding a decimal can overflow",
-                "the function of CAST(x AS DOUBLE)",
-            ));
-        }
-        ("floor", [x]) => mapped(&x.facts, Interval::floor),
-        ("ceil", [x]) => mapped(&x.facts, Interval::ceil),
-        ("round", [x]) => mapped(&x.facts, Interval::round),
-        ("trunc", [x]) => mapped(&x.facts, Interval::trunc),
-        ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "reverse", [_]) => {
-            unknown(whole, scope)?
-        }
-        ("btrim" | "ltrim" | "rtrim", [_, _]) if literal_text(1) => unknown(whole, scope)?,
-        ("character_length" | "octet_length" | "bit_length" | "ascii", [_])
-        | ("starts_with" | "ends_with" | "contains" | "strpos", [_, _]) => unknown(whole, scope)?,
-        ("left" | "right", [_, _]) if whole_number(1, 0) => unknown(whole, scope)?,
-        ("substr", [_, _]) if whole_number(1, 1) => unknown(whole, scope)?,
-        ("substr", [_, _, _]) if whole_number(1, 1) && whole_number(2, 0) => unknown(whole, scope)?,
-        ("date_part", [part, x]) if is_temporal(&type_of(&x.expr, &scope.schema)?) => {
-            date_part(&part.expr, whole, scope)?
-        }
-        ("date_trunc", [part, x])
-            if is_granularity(&part.expr) && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
-        {
-            unknown(whole, scope)?
-        }
-        (name, _) => {
-            return Err(not_allowed(
-                whole,
-                &format!("{name} with these arguments can fail on some row, or was not looked at"),
-            ));
-        }
-    };
-    let args = args.into_iter().map(|a| a.expr).collect();
-    let expr = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args });
-    Ok(Total { expr, facts })
-}
-
-fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
-    Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
-}
-
-fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {
-    Facts {
-        range: map(&facts.range),
-        always: map(&facts.always),
-        nullable: facts.nullable,
-        keys: None,
-        is_unit: false,
-    }
-}
-
-/// `LEAST` and `GREATEST` skip NULLs, so an argument that can be NULL leaves the others as they are.
-fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
-    let mut parts = args.iter().map(|a| a.facts.clone());
-    let Some(mut all) = parts.next() else { return Facts::ranged(Interval::everything(), true) };
-    for next in parts {
-        let merge = |a: &Interval, b: &Interval| {
-            let mut merged = op(a, b);
-            if all.nullable || a.is_empty() {
-                merged = merged.union(b);
-            }
-            if next.nullable || b.is_empty() {
-                merged = merged.union(a);
-            }
-            merged
-        };
-        let (range, always) = (merge(&all.range, &next.range), merge(&all.always, &next.always));
-        let nullable = all.nullable && next.nullable;
-        all = Facts { range, always, nullable, keys: None, is_unit: false };
-    }
-    Facts { keys: None, is_unit: false, ..all }
-}
-
-fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Refusal> {
-    let bound = |t: &Total| match &t.expr {
-        Expr::Literal(value, _) => rational(value),
-        _ => None,
-    };
-    let (Some(lo), Some(hi)) = (bound(lo), bound(hi)) else {
-        return Err(partial(whole, "the bounds of CLAMP are literals", "CLAMP(x, 0, 100)"));
-    };
-    if lo > hi {
-        return Err(Refusal::new(
-            Reason::BadValue,
-            readable(whole),
-            "the bounds of CLAMP are reversed",
-            "CLAMP(x, lo, hi) with lo ≤ hi",
-        ));
-    }
-    let cut = |range: &Interval| range.clamp(&lo, &hi);
-    Ok(Facts {
-        range: cut(&x.range),
-        always: cut(&x.always),
-        nullable: true,
-        keys: None,
-        is_unit: false,
-    })
-}
-
-fn absolute(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
-    let facts = mapped(&x.facts, Interval::abs);
-    match type_range(&type_of(&x.expr, &scope.schema)?) {
-        Some(fits) if !facts.always.is_within(&fits) => {
-            Err(partial(whole, "ABS of the least integer overflows", "ABS(CLAMP(x, lo, hi))"))
-        }
-        _ => Ok(facts),
-    }
-}
-
 /// The types whose date functions were looked at: time zones can leave gaps.
-fn is_temporal(data_type: &DataType) -> bool {
+pub(super) fn is_temporal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
-}
-
-/// The granularities of `date_trunc` that never fail; it fails on every row for another one.
-fn is_granularity(part: &Expr) -> bool {
-    const KNOWN: [&str; 10] = [
-        "microsecond",
-        "millisecond",
-        "second",
-        "minute",
-        "hour",
-        "day",
-        "week",
-        "month",
-        "quarter",
-        "year",
-    ];
-    matches!(part, Expr::Literal(value, _)
-        if value.try_as_str().flatten().is_some_and(|t| KNOWN.contains(&t.to_lowercase().as_str())))
-}
-
-/// The parts of a date that are small whole numbers are their own keys.
-fn date_part(part: &Expr, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
-    let Expr::Literal(value, _) = part else { return unknown(whole, scope) };
-    let part = value.try_as_str().flatten().unwrap_or_default().to_lowercase();
-    let (lo, hi) = match part.as_str() {
-        "year" => (1, 9999),
-        "quarter" => (1, 4),
-        "month" => (1, 12),
-        "week" => (1, 53),
-        "day" => (1, 31),
-        "doy" => (1, 366),
-        "dow" => (0, 6),
-        "hour" => (0, 23),
-        "minute" => (0, 59),
-        "second" => (0, 59),
-        _ => {
-            return Err(not_allowed(
-                whole,
-                "of a date, year, quarter, month, week, day, doy, dow, hour, minute and second can be taken",
-            ));
-        }
-    };
-    let data_type = type_of(whole, &scope.schema)?;
-    if !data_type.is_integer() {
-        return unknown(whole, scope);
-    }
-    let mut facts =
-        Facts::ranged(Interval::integer_range(BigInt::from(lo), BigInt::from(hi)), true);
-    facts.keys = Some(KeySource::Integers(lo, hi));
-    Ok(facts)
 }
 
 /// The unit of a decimal type's last digit, 1 for integers.

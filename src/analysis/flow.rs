@@ -273,13 +273,12 @@ fn size(expr: &Expr, flow: &Flow) -> Result<usize, Refusal> {
     const MOST: usize = 10_000;
     let mut nodes = 0_usize;
     let counted = expr.apply(|node| {
-        nodes = nodes.saturating_add(match node {
-            Expr::Column(column) => {
-                let index = flow.scope.schema.maybe_index_of_column(column);
-                index.and_then(|i| flow.sizes.get(i)).copied().unwrap_or(1)
-            }
-            _ => 1,
-        });
+        let column = match node.try_as_col() {
+            Some(column) => flow.scope.schema.maybe_index_of_column(column),
+            None => None,
+        };
+        let own = column.and_then(|i| flow.sizes.get(i)).copied().unwrap_or(1);
+        nodes = nodes.saturating_add(own);
         Ok(TreeNodeRecursion::Continue)
     });
     match counted {

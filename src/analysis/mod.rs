@@ -21,6 +21,7 @@ mod flow;
 mod keys;
 mod measure;
 mod part;
+mod scalar;
 mod sensitivity;
 
 pub(crate) use enforce::enforced;

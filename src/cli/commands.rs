@@ -90,6 +90,15 @@ pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
     }
 }
 
+/// The command that a plain word means, as in other shells: `help`, `quit` and `exit` are no SQL.
+pub(super) fn plain_word(input: &str) -> Option<&'static str> {
+    let word = input.trim().trim_end_matches(';').trim_end();
+    [("help", "\\?"), ("?", "\\?"), ("quit", "\\q"), ("exit", "\\q")]
+        .into_iter()
+        .find(|(plain, _)| word.eq_ignore_ascii_case(plain))
+        .map(|(_, command)| command)
+}
+
 fn nearest(name: &str) -> Option<&'static str> {
     let distance = |command: &Command| strsim::damerau_levenshtein(command.name, name);
     let near =
@@ -130,6 +139,16 @@ mod tests {
         assert_eq!(parse("\\d"), Ok((Action::Describe, "")));
         assert_eq!(parse("\\q;"), Ok((Action::Quit, "")));
         assert_eq!(parse("\\explain SELECT\n 1;"), Ok((Action::Explain, "SELECT\n 1")));
+    }
+
+    /// Without a semicolon these words once opened a statement that only Ctrl-C ended.
+    #[test]
+    fn plain_words_are_understood() {
+        assert_eq!(plain_word("help"), Some("\\?"));
+        assert_eq!(plain_word(" Exit; "), Some("\\q"));
+        assert_eq!(plain_word("quit"), Some("\\q"));
+        assert_eq!(plain_word("help me"), None);
+        assert_eq!(plain_word(""), None);
     }
 
     #[test]

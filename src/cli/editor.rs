@@ -16,7 +16,7 @@ use rustyline::hint::{Hinter, HistoryHinter};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 
-use super::commands::COMMANDS;
+use super::commands::{COMMANDS, plain_word};
 use super::lex::{self, Kind, Piece};
 
 /// The words that open clauses, and the functions that aggregate.
@@ -117,7 +117,8 @@ impl Helper for Assistant {}
 
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let whole = self.asking || lex::is_complete(context.input());
+        let input = context.input();
+        let whole = self.asking || plain_word(input).is_some() || lex::is_complete(input);
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

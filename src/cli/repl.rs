@@ -42,7 +42,9 @@ pub(super) async fn run(session: Session, printer: Printer, demo: bool) -> Resul
     let _ = tokio::signal::ctrl_c().now_or_never();
     let mut shell = Shell::new(session, printer)?;
     let version = env!("CARGO_PKG_VERSION");
-    printer.note(&format!("HushQL {version} · \\? lists the commands, \\q leaves"));
+    printer.note(&format!(
+        "HushQL {version} · a statement ends with ; · \\? lists the commands, \\q leaves"
+    ));
     if demo {
         printer.note("The tables are made up and in memory: \\d lists them. Nothing is kept.");
     }
@@ -120,6 +122,7 @@ impl Shell {
     }
 
     async fn answer(&mut self, input: &str) -> Result<(), Failure> {
+        let input = commands::plain_word(input).unwrap_or(input);
         if !input.trim_start().starts_with('\\') {
             return self.script(input).await;
         }

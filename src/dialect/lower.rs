@@ -12,6 +12,7 @@ use sqlparser::ast::{
     SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
 };
 
+use super::allow::{absent, expression, join_condition, standard_join, table_factor};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::parser::{Clauses, Options, aggregate_call, aggregate_marker, column_name, numbered};
 use super::{AggregateName, DialectError};
@@ -51,20 +52,6 @@ fn flow(result: Result<(), DialectError>) -> ControlFlow<DialectError> {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),
     }
-}
-
-/// Refuses a clause that is set and not allowed.
-fn absent(is_absent: bool, clause: &str) -> Result<(), DialectError> {
-    if is_absent {
-        return Ok(());
-    }
-    Err(Refusal::new(
-        Reason::Clause,
-        clause,
-        format!("{clause} is not part of the dialect"),
-        "the query without it",
-    )
-    .into())
 }
 
 impl Lowering<'_> {
@@ -527,40 +514,6 @@ fn release_of(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// The condition after ON.
-fn join_condition(operator: &sql::JoinOperator) -> Option<&Expr> {
-    use sql::JoinOperator as J;
-    match operator {
-        J::Join(constraint)
-        | J::Inner(constraint)
-        | J::Left(constraint)
-        | J::LeftOuter(constraint)
-        | J::Right(constraint)
-        | J::RightOuter(constraint)
-        | J::FullOuter(constraint)
-        | J::CrossJoin(constraint) => match constraint {
-            sql::JoinConstraint::On(condition) => Some(condition),
-            sql::JoinConstraint::Using(_)
-            | sql::JoinConstraint::Natural
-            | sql::JoinConstraint::None => None,
-        },
-        // These are refused as a whole.
-        J::Semi(_)
-        | J::LeftSemi(_)
-        | J::RightSemi(_)
-        | J::Anti(_)
-        | J::LeftAnti(_)
-        | J::RightAnti(_)
-        | J::CrossApply
-        | J::OuterApply
-        | J::AsOf { .. }
-        | J::StraightJoin(_)
-        | J::ArrayJoin
-        | J::LeftArrayJoin
-        | J::InnerArrayJoin => None,
-    }
-}
-
 /// The name under which a column of the SELECT list comes out, where it can be told from the text.
 fn shown_name(item: &SelectItem) -> Option<String> {
     let written = |ident: &Ident| match ident.quote_style {
@@ -608,130 +561,4 @@ fn disguised_selection() -> Refusal {
         "keys ordered by an aggregate that is not shown are a selection in disguise, which is not planned as one yet",
         "SELECT ARGMAX EXPONENTIAL(eps=1) key FROM t GROUP BY key",
     )
-}
-
-fn standard_join(operator: &sql::JoinOperator) -> bool {
-    use sql::JoinOperator as J;
-    match operator {
-        J::Join(_)
-        | J::Inner(_)
-        | J::Left(_)
-        | J::LeftOuter(_)
-        | J::Right(_)
-        | J::RightOuter(_)
-        | J::FullOuter(_)
-        | J::CrossJoin(_) => true,
-        J::Semi(_)
-        | J::LeftSemi(_)
-        | J::RightSemi(_)
-        | J::Anti(_)
-        | J::LeftAnti(_)
-        | J::RightAnti(_)
-        | J::CrossApply
-        | J::OuterApply
-        | J::AsOf { .. }
-        | J::StraightJoin(_)
-        | J::ArrayJoin
-        | J::LeftArrayJoin
-        | J::InnerArrayJoin => false,
-    }
-}
-
-fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
-    match factor {
-        TableFactor::Table {
-            name: _,
-            alias: _,
-            args,
-            with_hints,
-            version,
-            with_ordinality,
-            partitions,
-            json_path,
-            sample,
-            index_hints,
-        } => {
-            absent(args.is_none(), "a table function")?;
-            absent(with_hints.is_empty(), "a table hint")?;
-            absent(version.is_none(), "a table version")?;
-            absent(!*with_ordinality, "WITH ORDINALITY")?;
-            absent(partitions.is_empty(), "PARTITION")?;
-            absent(json_path.is_none(), "a JSON path")?;
-            absent(sample.is_none(), "TABLESAMPLE")?;
-            absent(index_hints.is_empty(), "an index hint")
-        }
-        TableFactor::Derived { lateral, subquery: _, alias: _, sample } => {
-            absent(!*lateral, "LATERAL")?;
-            absent(sample.is_none(), "TABLESAMPLE")
-        }
-        TableFactor::NestedJoin { table_with_joins: _, alias: _ } => Ok(()),
-        TableFactor::TableFunction { .. }
-        | TableFactor::Function { .. }
-        | TableFactor::UNNEST { .. }
-        | TableFactor::JsonTable { .. }
-        | TableFactor::OpenJsonTable { .. }
-        | TableFactor::Pivot { .. }
-        | TableFactor::Unpivot { .. }
-        | TableFactor::MatchRecognize { .. }
-        | TableFactor::XmlTable { .. }
-        | TableFactor::SemanticView { .. } => absent(false, "this kind of table"),
-    }
-}
-
-/// The expressions of SQL that the dialect keeps; the analysis decides which may stand below a release.
-fn expression(expr: &Expr) -> Result<(), DialectError> {
-    match expr {
-        Expr::Function(sql::Function {
-            name: _,
-            uses_odbc_syntax,
-            parameters,
-            args: _,
-            filter: _,
-            null_treatment,
-            over: _,
-            within_group,
-        }) => {
-            absent(!*uses_odbc_syntax, "{fn …}")?;
-            absent(*parameters == sql::FunctionArguments::None, "a parametric function")?;
-            absent(null_treatment.is_none(), "IGNORE NULLS")?;
-            absent(within_group.is_empty(), "WITHIN GROUP")
-        }
-        Expr::Identifier(_)
-        | Expr::CompoundIdentifier(_)
-        | Expr::IsFalse(_)
-        | Expr::IsNotFalse(_)
-        | Expr::IsTrue(_)
-        | Expr::IsNotTrue(_)
-        | Expr::IsNull(_)
-        | Expr::IsNotNull(_)
-        | Expr::IsUnknown(_)
-        | Expr::IsNotUnknown(_)
-        | Expr::IsDistinctFrom(..)
-        | Expr::IsNotDistinctFrom(..)
-        | Expr::InList { .. }
-        | Expr::InSubquery { .. }
-        | Expr::Between { .. }
-        | Expr::BinaryOp { .. }
-        | Expr::Like { any: false, .. }
-        | Expr::ILike { any: false, .. }
-        | Expr::UnaryOp { .. }
-        | Expr::Cast { format: None, array: false, .. }
-        | Expr::Extract { .. }
-        | Expr::Ceil { .. }
-        | Expr::Floor { .. }
-        | Expr::Position { .. }
-        | Expr::Substring { .. }
-        | Expr::Trim { .. }
-        | Expr::Nested(_)
-        | Expr::Value(_)
-        | Expr::TypedString(_)
-        | Expr::Case { .. }
-        | Expr::Exists { .. }
-        | Expr::Subquery(_)
-        | Expr::Tuple(_)
-        | Expr::Interval(_)
-        | Expr::Wildcard(_)
-        | Expr::QualifiedWildcard(..) => Ok(()),
-        other => absent(false, &format!("the expression {other}")),
-    }
 }

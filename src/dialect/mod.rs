@@ -13,6 +13,7 @@
 //! # Ok::<(), hushql::dialect::DialectError>(())
 //! ```
 
+mod allow;
 mod ast;
 mod literal;
 mod lower;

@@ -16,8 +16,11 @@
 
 mod attacks;
 mod bad_input;
+mod examples;
 mod grammar;
+mod imports;
 mod program;
+mod readme;
 mod redteam;
 mod selection;
 mod sensitivity;

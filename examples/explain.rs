@@ -1,0 +1,28 @@
+//! Look before you spend: what a question would cost, how accurate it would be, and why one is refused.
+//! Explaining reads no data and costs nothing, so this prints the same every time.
+//!
+//! `cargo run --example explain`
+
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use hushql::{Engine, Error};
+
+fn main() -> Result<(), Error> {
+    let engine = Engine::demo()?;
+    let session = engine.analyst("lab")?;
+
+    // One buyer may have 20 orders, so 20 rows of up to 100 each: that is what the noise must hide.
+    println!("{}\n", session.explain("SELECT LAPLACE(eps=1) SUM(price) FROM orders")?);
+
+    // The same question, when each buyer counts with two orders at most: less noise, more cut away.
+    println!("{}\n", session.explain("SELECT LAPLACE(eps=1, rows=2) SUM(price) FROM orders")?);
+
+    // A refused question is explained as far as the analysis came. `order_id` has no declared range.
+    println!("{}\n", session.explain("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders")?);
+
+    // For programs: the same as one JSON object, and the cost alone.
+    let question = "SELECT ARGMAX EXPONENTIAL(eps=0.25) city FROM orders GROUP BY city";
+    println!("{}", session.explain(question)?.to_json());
+    println!("it would cost {}", session.cost(question)?);
+    Ok(())
+}

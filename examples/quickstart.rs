@@ -1,0 +1,31 @@
+//! The shortest way to a private answer: built-in tables, one question, three things to read from it.
+//!
+//! `cargo run --example quickstart`
+
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use hushql::{Engine, Error};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    // Made-up tables in memory, already declared. Nothing is read from disk and nothing is kept.
+    let engine = Engine::demo()?;
+    let session = engine.analyst("lab")?;
+
+    // A mechanism stands in front of what it releases; `eps` is what the question costs.
+    let answer =
+        session.query("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status").await?;
+
+    // An answer prints itself: the rows, how accurate they are, what they cost.
+    println!("{answer}\n");
+
+    // The same three, for a program. The rows are Arrow batches.
+    println!("rows: {}", answer.batches().iter().map(|batch| batch.num_rows()).sum::<usize>());
+    for accuracy in answer.accuracy() {
+        println!("{}: {} {:.2}", accuracy.column, accuracy.kind, accuracy.value);
+    }
+    if let Some(receipt) = answer.receipt() {
+        println!("spent: {}", receipt.spent);
+    }
+    Ok(())
+}

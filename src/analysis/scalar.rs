@@ -1,0 +1,220 @@
+//! Scalar functions below a release: those that never fail, by what is known of their results.
+//!
+//! In: a call whose arguments are total. Out: its [`Facts`], or a refusal. The attack prevented: a function
+//! that fails for one person's value and for no other.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, Volatility};
+use num_bigint::BigInt;
+
+use super::bounds::Interval;
+use super::expression::{
+    Total, is_temporal, not_allowed, partial, readable, total, type_of, union,
+};
+use super::facts::{Facts, KeySource, Scope, rational, type_range};
+use crate::functions::is_clamp;
+use crate::refusal::{Reason, Refusal};
+
+/// The functions that are total, by what is known of their results.
+pub(super) fn function(
+    call: &ScalarFunction,
+    whole: &Expr,
+    scope: &Scope,
+) -> Result<Total, Refusal> {
+    if call.func.signature().volatility != Volatility::Immutable {
+        return Err(Refusal::new(
+            Reason::Volatile,
+            readable(whole),
+            format!("{} changes from call to call or from day to day", call.func.name()),
+            "a literal in its place",
+        ));
+    }
+    let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
+    let whole_number = |i: usize, least: i64| match args.get(i).map(|a| &a.expr) {
+        Some(Expr::Literal(value, _)) => rational(value).is_some_and(|v| {
+            let fits = Interval::integer_range(least, 1_i64 << 31);
+            v.is_integer() && fits.contains(&v)
+        }),
+        _ => false,
+    };
+    let literal_text = |i: usize| matches!(args.get(i).map(|a| &a.expr), Some(Expr::Literal(v, _)) if v.try_as_str().flatten().is_some());
+    let facts = match (call.func.name(), args.as_slice()) {
+        ("clamp", [x, lo, hi]) if is_clamp(&call.func) => clamped(&x.facts, lo, hi, whole)?,
+        ("least", [_, ..]) => extreme(&args, Interval::least),
+        ("greatest", [_, ..]) => extreme(&args, Interval::greatest),
+        ("coalesce", [_, ..]) => {
+            let parts: Vec<_> = args.iter().map(|a| a.facts.clone()).collect();
+            let nullable = parts.iter().all(|f| f.nullable);
+            Facts { nullable, ..union(&parts) }
+        }
+        ("nullif", [x, _]) => {
+            Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
+        }
+        ("abs", [x]) => absolute(x, whole, scope)?,
+        // Of a decimal, these can need one digit more than its type has.
+        ("floor" | "ceil" | "round" | "trunc", [x])
+            if matches!(type_of(&x.expr, &scope.schema)?, DataType::Decimal128(..)) =>
+        {
+            return Err(partial(
+                whole,
+                "rounding a decimal can overflow",
+                "the function of CAST(x AS DOUBLE)",
+            ));
+        }
+        ("floor", [x]) => mapped(&x.facts, Interval::floor),
+        ("ceil", [x]) => mapped(&x.facts, Interval::ceil),
+        ("round", [x]) => mapped(&x.facts, Interval::round),
+        ("trunc", [x]) => mapped(&x.facts, Interval::trunc),
+        ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "reverse", [_]) => {
+            unknown(whole, scope)?
+        }
+        ("btrim" | "ltrim" | "rtrim", [_, _]) if literal_text(1) => unknown(whole, scope)?,
+        ("character_length" | "octet_length" | "bit_length" | "ascii", [_])
+        | ("starts_with" | "ends_with" | "contains" | "strpos", [_, _]) => unknown(whole, scope)?,
+        ("left" | "right", [_, _]) if whole_number(1, 0) => unknown(whole, scope)?,
+        ("substr", [_, _]) if whole_number(1, 1) => unknown(whole, scope)?,
+        ("substr", [_, _, _]) if whole_number(1, 1) && whole_number(2, 0) => unknown(whole, scope)?,
+        ("date_part", [part, x]) if is_temporal(&type_of(&x.expr, &scope.schema)?) => {
+            date_part(&part.expr, whole, scope)?
+        }
+        ("date_trunc", [part, x])
+            if is_granularity(&part.expr) && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
+        {
+            unknown(whole, scope)?
+        }
+        (name, _) => {
+            return Err(not_allowed(
+                whole,
+                &format!("{name} with these arguments can fail on some row, or was not looked at"),
+            ));
+        }
+    };
+    let args = args.into_iter().map(|a| a.expr).collect();
+    let expr = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args });
+    Ok(Total { expr, facts })
+}
+
+fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
+}
+
+fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {
+    Facts {
+        range: map(&facts.range),
+        always: map(&facts.always),
+        nullable: facts.nullable,
+        keys: None,
+        is_unit: false,
+    }
+}
+
+/// `LEAST` and `GREATEST` skip NULLs, so an argument that can be NULL leaves the others as they are.
+fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
+    let mut parts = args.iter().map(|a| a.facts.clone());
+    let Some(mut all) = parts.next() else { return Facts::ranged(Interval::everything(), true) };
+    for next in parts {
+        let merge = |a: &Interval, b: &Interval| {
+            let mut merged = op(a, b);
+            if all.nullable || a.is_empty() {
+                merged = merged.union(b);
+            }
+            if next.nullable || b.is_empty() {
+                merged = merged.union(a);
+            }
+            merged
+        };
+        let (range, always) = (merge(&all.range, &next.range), merge(&all.always, &next.always));
+        let nullable = all.nullable && next.nullable;
+        all = Facts { range, always, nullable, keys: None, is_unit: false };
+    }
+    Facts { keys: None, is_unit: false, ..all }
+}
+
+fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Refusal> {
+    let bound = |t: &Total| match &t.expr {
+        Expr::Literal(value, _) => rational(value),
+        _ => None,
+    };
+    let (Some(lo), Some(hi)) = (bound(lo), bound(hi)) else {
+        return Err(partial(whole, "the bounds of CLAMP are literals", "CLAMP(x, 0, 100)"));
+    };
+    if lo > hi {
+        return Err(Refusal::new(
+            Reason::BadValue,
+            readable(whole),
+            "the bounds of CLAMP are reversed",
+            "CLAMP(x, lo, hi) with lo ≤ hi",
+        ));
+    }
+    let cut = |range: &Interval| range.clamp(&lo, &hi);
+    Ok(Facts {
+        range: cut(&x.range),
+        always: cut(&x.always),
+        nullable: true,
+        keys: None,
+        is_unit: false,
+    })
+}
+
+fn absolute(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let facts = mapped(&x.facts, Interval::abs);
+    match type_range(&type_of(&x.expr, &scope.schema)?) {
+        Some(fits) if !facts.always.is_within(&fits) => {
+            Err(partial(whole, "ABS of the least integer overflows", "ABS(CLAMP(x, lo, hi))"))
+        }
+        _ => Ok(facts),
+    }
+}
+
+/// The granularities of `date_trunc` that never fail; it fails on every row for another one.
+fn is_granularity(part: &Expr) -> bool {
+    const KNOWN: [&str; 10] = [
+        "microsecond",
+        "millisecond",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "quarter",
+        "year",
+    ];
+    matches!(part, Expr::Literal(value, _)
+        if value.try_as_str().flatten().is_some_and(|t| KNOWN.contains(&t.to_lowercase().as_str())))
+}
+
+/// The parts of a date that are small whole numbers are their own keys.
+fn date_part(part: &Expr, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let Expr::Literal(value, _) = part else { return unknown(whole, scope) };
+    let part = value.try_as_str().flatten().unwrap_or_default().to_lowercase();
+    let (lo, hi) = match part.as_str() {
+        "year" => (1, 9999),
+        "quarter" => (1, 4),
+        "month" => (1, 12),
+        "week" => (1, 53),
+        "day" => (1, 31),
+        "doy" => (1, 366),
+        "dow" => (0, 6),
+        "hour" => (0, 23),
+        "minute" => (0, 59),
+        "second" => (0, 59),
+        _ => {
+            return Err(not_allowed(
+                whole,
+                "of a date, year, quarter, month, week, day, doy, dow, hour, minute and second can be taken",
+            ));
+        }
+    };
+    let data_type = type_of(whole, &scope.schema)?;
+    if !data_type.is_integer() {
+        return unknown(whole, scope);
+    }
+    let mut facts =
+        Facts::ranged(Interval::integer_range(BigInt::from(lo), BigInt::from(hi)), true);
+    facts.keys = Some(KeySource::Integers(lo, hi));
+    Ok(facts)
+}
