@@ -5,7 +5,7 @@
 //! an error, never a guess). It guarantees that the integer is a function of the row's own value
 //! alone, that NULL and NaN rows are skipped, and that no order of rows changes a sum of the results.
 //!
-//! ```ignore
+//! ```text
 //! // 0.75 on a grid of quarters is 3; values above the upper end become the upper end.
 //! let range = GridRange::new(Grid::Binary { log2: 2 }, 0, 100)?;
 //! range.for_each(&Float64Array::from(vec![0.75, f64::INFINITY]), None, |row, value| …)?;

@@ -5,7 +5,7 @@
 //! everything else is clamped. It guarantees that the result is the same for every order and
 //! partitioning of the rows, which no float sum can say, and that it never wraps.
 //!
-//! ```ignore
+//! ```text
 //! // Ages in [0, 120], one function instance per interval:
 //! let total = AggregateUDF::new_from_impl(FixedSum::new(Grid::Integer, 0, 120)?);
 //! let plan = scan.aggregate(vec![], vec![total.call(vec![col("age")])])?;

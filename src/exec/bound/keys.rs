@@ -5,7 +5,7 @@
 //! in which order, does not depend on the data: a key without rows keeps its place, a row without a
 //! place is dropped.
 //!
-//! ```ignore
+//! ```text
 //! let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))])?;
 //! space.index()?.locate(&[column_of("b", "z")], &mut places)?; // [1, OUTSIDE]
 //! ```

@@ -6,7 +6,7 @@
 //! rows, on batches or on partitions. Privacy needs no more than that; the hash being hard to guess
 //! keeps an analyst from choosing which groups survive.
 //!
-//! ```ignore
+//! ```text
 //! let hash = HashKey::new(random_words);
 //! let unit = hash.integer_unit(4711);
 //! let first = (0..keys).min_by_key(|key| hash.rank(unit, *key));

@@ -4,7 +4,7 @@
 //! and what they sum to. It assumes that columns were checked against the grid. It guarantees that NULL, NaN
 //! and filtered rows add nothing.
 //!
-//! ```ignore
+//! ```text
 //! payload.push(&kind, &batch, &rows_that_count_and_their_buckets)?;
 //! let Tally { count, sum } = payload.tally(bucket, &rows_of_one_unit_and_key)?;
 //! ```

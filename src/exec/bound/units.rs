@@ -5,7 +5,7 @@
 //! a code (a shared one would let a person count twice), and that a unit's hash is one of its value, never
 //! of the number under which it was first seen.
 //!
-//! ```ignore
+//! ```text
 //! codes.read(&column, &mut scratch)?;
 //! units.group(&bucket, hash)?; // units.rows: all rows of the first unit, then of the second, …
 //! ```
