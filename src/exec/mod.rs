@@ -276,10 +276,13 @@ pub async fn run(
     }
     let mut released = Vec::new();
     let mut mean_rows = Vec::new();
+    let entropy = |e| DataFusionError::External(Box::new(e));
+    let mut hash = None;
     for part in parts {
-        let entropy = |e| DataFusionError::External(Box::new(e));
         let mut rng = QueryRng::from_os().map_err(entropy)?;
-        part.key.set(HashKey::new(rng.hash_key()));
+        // One key for all parts: a unit keeps the same groups wherever the query bounds it.
+        let key = *hash.get_or_insert_with(|| HashKey::new(rng.hash_key()));
+        part.key.set(key);
         part.permit.grant(rng);
         let batches = collect(Arc::clone(&part.plan), state.task_ctx()).await?;
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
