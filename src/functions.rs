@@ -1,20 +1,25 @@
-//! The scalar functions of the dialect: `CLAMP`, and the tick of a stepped domain.
+//! The scalar functions of the engine: `CLAMP`, the tick of a stepped domain, the members of a listed one.
 //!
-//! In: a column and literal bounds. Out: a column of the same type in which every value lies between the
-//! bounds. Both functions are total: there is no input on which they fail, and they are row-local, so what
+//! In: a column and literal bounds, or a list. Out: a column of the same type in which every value lies
+//! between the bounds, or is listed. All of them are total: there is no input on which they fail, and they are row-local, so what
 //! one row becomes never depends on another.
 //!
 //! NaN becomes NULL and −0.0 becomes 0.0 in every float that passes, because one NaN would make a sum NaN.
 
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::array::{
+    Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
+};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::nullif;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::common::{HashSet, Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -322,9 +327,168 @@ impl ScalarUDFImpl for Snap {
     }
 }
 
+/// The column where its value is one of `members`, NULL elsewhere; `None` for types without such a list.
+///
+/// An expression `CASE WHEN x IN (…) THEN x END` says the same, but copies every value, and its literals
+/// are walked by every step of planning.
+pub(crate) fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
+    let mut known = match members.first()?.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Members::texts(),
+        DataType::Float32 | DataType::Float64 | DataType::Boolean => return None,
+        _ => Members::integers(),
+    };
+    for member in members {
+        known.add(&member.to_array().ok()?)?;
+    }
+    let function = Listed { members: members.into(), known, signature: any_one() };
+    Some(ScalarUDF::from(function).call(vec![x]))
+}
+
+fn any_one() -> Signature {
+    Signature::any(1, Volatility::Immutable)
+}
+
+/// A set of values to look up.
+#[derive(Debug)]
+enum Members {
+    Texts(HashSet<Box<str>>),
+    Integers(HashSet<i128>),
+}
+
+impl Members {
+    fn texts() -> Self {
+        Self::Texts(HashSet::default())
+    }
+
+    fn integers() -> Self {
+        Self::Integers(HashSet::default())
+    }
+
+    /// Adds the values of a column; `None` when it is not of the set's kind.
+    fn add(&mut self, column: &ArrayRef) -> Option<()> {
+        match self {
+            Self::Texts(texts) => each_text(column, |text| {
+                texts.insert(text.into());
+            }),
+            Self::Integers(integers) => each_integer(column, |integer| {
+                integers.insert(integer);
+            }),
+        }
+    }
+
+    /// Which rows hold none of the values; what it says of NULLs does not matter.
+    fn strangers(&self, column: &ArrayRef) -> Option<BooleanBuffer> {
+        let mut strange = Vec::with_capacity(column.len());
+        match self {
+            Self::Texts(texts) => {
+                each_text(column, |text| strange.push(!texts.contains(text)))?;
+            }
+            Self::Integers(integers) => {
+                each_integer(column, |integer| strange.push(!integers.contains(&integer)))?;
+            }
+        }
+        Some(BooleanBuffer::from(strange))
+    }
+}
+
+/// Visits every slot of a column of texts, the NULL ones too.
+fn each_text(column: &ArrayRef, visit: impl FnMut(&str)) -> Option<()> {
+    fn walk<'a>(texts: &impl ArrayAccessor<Item = &'a str>, mut visit: impl FnMut(&str)) {
+        for row in 0..texts.len() {
+            visit(texts.value(row));
+        }
+    }
+    match column.data_type() {
+        DataType::Utf8 => walk(&column.as_string::<i32>(), visit),
+        DataType::LargeUtf8 => walk(&column.as_string::<i64>(), visit),
+        DataType::Utf8View => walk(&column.as_string_view(), visit),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Visits every slot of a column whose values are integers within, the NULL ones too.
+fn each_integer(column: &ArrayRef, mut visit: impl FnMut(i128)) -> Option<()> {
+    macro_rules! walk {
+        ($type:ty) => {
+            column.as_primitive::<$type>().values().iter().for_each(|v| visit(i128::from(*v)))
+        };
+    }
+    match column.data_type() {
+        DataType::Int8 => walk!(Int8Type),
+        DataType::Int16 => walk!(Int16Type),
+        DataType::Int32 => walk!(Int32Type),
+        DataType::Int64 => walk!(Int64Type),
+        DataType::UInt8 => walk!(UInt8Type),
+        DataType::UInt16 => walk!(UInt16Type),
+        DataType::UInt32 => walk!(UInt32Type),
+        DataType::UInt64 => walk!(UInt64Type),
+        DataType::Date32 => walk!(Date32Type),
+        DataType::Decimal128(..) => walk!(Decimal128Type),
+        DataType::Timestamp(TimeUnit::Second, _) => walk!(TimestampSecondType),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => walk!(TimestampMillisecondType),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => walk!(TimestampMicrosecondType),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => walk!(TimestampNanosecondType),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// The members of one list; two lists are two functions, and no optimizer may take one for the other.
+#[derive(Debug)]
+struct Listed {
+    members: Arc<[ScalarValue]>,
+    known: Members,
+    signature: Signature,
+}
+
+impl PartialEq for Listed {
+    fn eq(&self, other: &Self) -> bool {
+        self.members == other.members
+    }
+}
+
+impl Eq for Listed {}
+
+impl Hash for Listed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Plans are hashed often, and a list may be long: its ends tell lists apart well enough.
+        (self.members.len(), self.members.first(), self.members.last()).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Listed {
+    fn name(&self) -> &'static str {
+        "listed"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        match arg_types {
+            [x] => Ok(x.clone()),
+            _ => plan_err!("a list has one column"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [x] = args.args.as_slice() else { return exec_err!("a list has one column") };
+        let array = x.to_array(args.number_rows)?;
+        let Some(strange) = self.known.strangers(&array) else {
+            return exec_err!("the list is of another type than the column");
+        };
+        if strange.count_set_bits() == 0 {
+            return Ok(ColumnarValue::Array(array));
+        }
+        Ok(ColumnarValue::Array(nullif(&array, &BooleanArray::new(strange, None))?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Float64Array, Int64Array};
+    use arrow::array::{Date32Array, Float64Array, Int64Array, StringArray, StringViewArray};
 
     use super::*;
 
@@ -364,6 +528,59 @@ mod tests {
             })
             .unwrap();
         assert!(matches!(clamped, ColumnarValue::Scalar(ScalarValue::Int64(Some(9)))));
+    }
+
+    fn members_of(array: ArrayRef, members: &[ScalarValue]) -> ArrayRef {
+        let Some(Expr::ScalarFunction(call)) = only_listed(Expr::default(), members) else {
+            panic!("these members can be listed");
+        };
+        let field = Arc::new(arrow::datatypes::Field::new("x", array.data_type().clone(), true));
+        let arguments = ScalarFunctionArgs {
+            number_rows: array.len(),
+            args: vec![ColumnarValue::Array(array)],
+            arg_fields: vec![Arc::clone(&field)],
+            return_field: field,
+            config_options: Arc::default(),
+        };
+        call.func.invoke_with_args(arguments).unwrap().to_array(1).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_listed_is_null() {
+        let rows = [Some("a"), None, Some("c"), Some(""), Some("a longer text than a view holds")];
+        let kept = [Some("a"), None, None, None, Some("a longer text than a view holds")];
+        let (a, long) = (rows[0].unwrap(), rows[4].unwrap());
+        let texts = [ScalarValue::from(a), ScalarValue::from(long)];
+        let array = members_of(Arc::new(StringArray::from(rows.to_vec())), &texts);
+        assert_eq!(array.as_string::<i32>(), &StringArray::from(kept.to_vec()));
+        let views = [a, long].map(|text| ScalarValue::Utf8View(Some(text.to_owned())));
+        let array = members_of(Arc::new(StringViewArray::from(rows.to_vec())), &views);
+        assert_eq!(array.as_string_view(), &StringViewArray::from(kept.to_vec()));
+        let days = [ScalarValue::Date32(Some(-3)), ScalarValue::Date32(Some(7))];
+        let array = members_of(Arc::new(Date32Array::from(vec![Some(7), Some(0), None])), &days);
+        assert_eq!(
+            array.as_primitive::<Date32Type>(),
+            &Date32Array::from(vec![Some(7), None, None])
+        );
+    }
+
+    /// A slot that is NULL may hold any bytes underneath: they make no member of it.
+    #[test]
+    fn a_null_is_no_member_whatever_lies_under_it() {
+        let nulls = arrow::buffer::NullBuffer::from(vec![false, true]);
+        let array: ArrayRef = Arc::new(Int64Array::new(vec![5, 5].into(), Some(nulls)));
+        let array = members_of(array, &[ScalarValue::Int64(Some(5))]);
+        assert_eq!(array.as_primitive::<Int64Type>(), &Int64Array::from(vec![None, Some(5)]));
+    }
+
+    #[test]
+    fn two_lists_are_two_functions() {
+        let list = |v: &[i64]| {
+            let members: Vec<_> = v.iter().map(|v| ScalarValue::Int64(Some(*v))).collect();
+            only_listed(Expr::default(), &members).unwrap()
+        };
+        assert_eq!(list(&[1, 2, 3]), list(&[1, 2, 3]));
+        assert_ne!(list(&[1, 2, 3]), list(&[1, 9, 3]));
     }
 
     #[test]

@@ -8,15 +8,15 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::Expr;
+use datafusion::common::{HashSet, ScalarValue};
 use datafusion::logical_expr::expr::{Case, InList, TryCast};
+use datafusion::logical_expr::{Expr, Operator};
 use num_traits::ToPrimitive;
 
 use super::bounds::Interval;
 use super::facts::{Facts, KeySource, is_discrete, rational};
 use crate::catalog::Domain;
-use crate::functions::{calendar, clamp, snap, temporal_limits, without_nan};
+use crate::functions::{calendar, clamp, only_listed, snap, temporal_limits, without_nan};
 
 /// Why a declared domain does not fit its column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,18 +94,18 @@ fn listed(
     values: &[Option<String>],
 ) -> Result<(Expr, Facts), DomainError> {
     let mut keys = Vec::new();
+    let mut seen = HashSet::with_capacity(values.len());
     for value in values {
         let key = match value {
             Some(text) => typed(text, data_type)?,
             None => null_of(data_type)?,
         };
-        if keys.contains(&key) {
+        if !seen.insert(key.clone()) {
             return Err(DomainError(format!("the value {key} is listed twice")));
         }
         keys.push(key);
     }
-    let members: Vec<Expr> =
-        keys.iter().filter(|k| !k.is_null()).map(|k| Expr::Literal(k.clone(), None)).collect();
+    let members: Vec<ScalarValue> = keys.iter().filter(|k| !k.is_null()).cloned().collect();
     let mut facts = Facts::of_type(data_type);
     if members.is_empty() {
         return Err(DomainError("the domain holds no value but NULL".to_owned()));
@@ -119,6 +119,10 @@ fn listed(
         facts = Facts::ranged(hull, true);
     }
     facts.keys = Some(KeySource::Values(Arc::new(keys)));
+    if let Some(listed) = only_listed(column.clone(), &members) {
+        return Ok((listed, facts));
+    }
+    let members = members.into_iter().map(|k| Expr::Literal(k, None)).collect();
     let member = Expr::InList(InList::new(Box::new(column.clone()), members, false));
     Ok((only_when(member, column), facts))
 }
@@ -210,6 +214,68 @@ fn stepped(
         snapped
     };
     Ok((expr, facts))
+}
+
+/// How an enforced column differs from what the file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Change {
+    /// Some values become NULL, no other value does anything; of a list of texts or integers, all but these.
+    Nulls(Option<Arc<Vec<ScalarValue>>>),
+    /// Values beyond the ends become the ends.
+    Clamp(ScalarValue, ScalarValue),
+}
+
+impl Change {
+    /// What [`enforced`] does to a column; `None` where that is not one of these.
+    pub(super) fn of(data_type: &DataType, domain: Option<&Domain>, keys: &Facts) -> Option<Self> {
+        match domain {
+            None => temporal_limits(data_type).map(|_| Self::Nulls(None)),
+            Some(Domain::In(_)) => match &keys.keys {
+                Some(KeySource::Values(values))
+                    if data_type.is_integer() || data_type.is_string() =>
+                {
+                    Some(Self::Nulls(Some(Arc::clone(values))))
+                }
+                _ => None,
+            },
+            Some(Domain::Between { lo, hi, step: None }) => {
+                let (low, high) = ends(data_type, lo, hi).ok()?;
+                Some(Self::Clamp(low, high))
+            }
+            Some(Domain::Between { step: Some(_), .. }) => None,
+        }
+    }
+
+    /// Whether `column op literal` cannot hold without the same being so of the file's value.
+    ///
+    /// # Guarantee
+    /// When true: on every row where the comparison holds for the enforced column, it holds for the raw one.
+    pub(super) fn keeps(&self, op: Operator, literal: &ScalarValue) -> bool {
+        match (self, literal) {
+            // −0.0 is 0.0 to us, and less than that where files are read.
+            (_, ScalarValue::Float64(Some(v))) if *v == 0.0 => return false,
+            (_, ScalarValue::Float32(Some(v))) if *v == 0.0 => return false,
+            _ => {}
+        }
+        let compares = matches!(
+            op,
+            Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
+        );
+        match self {
+            Self::Nulls(_) => compares && !literal.is_null(),
+            Self::Clamp(lo, hi) => match (rational(lo), rational(literal), rational(hi)) {
+                (Some(lo), Some(v), Some(hi)) => match op {
+                    Operator::Eq => lo < v && v < hi,
+                    Operator::Gt => lo <= v,
+                    Operator::GtEq => lo < v,
+                    Operator::Lt => v <= hi,
+                    Operator::LtEq => v < hi,
+                    _ => false,
+                },
+                _ => false,
+            },
+        }
+    }
 }
 
 /// `column IS NOT NULL`: rows that belong to nobody are dropped at the scan.

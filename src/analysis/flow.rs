@@ -8,17 +8,20 @@
 //! Scan adult ─▶ domains ─▶ Filter (unit IS NOT NULL) ─▶ Projection + unit ─▶ …
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, DataFusionError, TableReference};
-use datafusion::logical_expr::expr::Alias;
+use datafusion::common::{Column, DFSchemaRef, DataFusionError, ScalarValue, TableReference};
+use datafusion::logical_expr::expr::{Alias, Between, InList};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, TableScan,
+    BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection, SubqueryAlias,
+    TableScan,
 };
 
 use super::deeper;
-use super::enforce::{enforced, is_someone};
+use super::enforce::{Change, enforced, is_someone};
 use super::expression::{readable, total};
 use super::facts::{Facts, Scope};
 use crate::catalog::{Catalog, Privacy, RESERVED, Table, Unit};
@@ -39,15 +42,90 @@ pub(super) struct Flow {
     pub(super) unit: Unit,
     /// How many nodes each column's expression has when written over the scan: planners write it so.
     sizes: Vec<usize>,
+    /// For each column of the scope, the hidden column that it was enforced from, where it is still that.
+    raw: Vec<Option<Raw>>,
+}
+
+/// A column as the file holds it: under a hidden name, out of reach of every expression.
+///
+/// Nothing relies on it. It only lets a file be pruned, and lets groups outside of a list be dropped by the
+/// key space instead of row by row.
+#[derive(Debug, Clone)]
+struct Raw {
+    name: String,
+    change: Change,
 }
 
 impl Flow {
     /// The hidden unit column; `None` when the unit is the row.
     pub(super) fn unit_column(&self) -> Option<Column> {
         self.unit.column()?;
+        self.hidden(&unit_name())
+    }
+
+    fn hidden(&self, name: &str) -> Option<Column> {
         let (qualifier, field) =
-            self.plan.schema().iter().find(|(_, field)| *field.name() == unit_name())?;
+            self.plan.schema().iter().find(|(_, field)| field.name() == name)?;
         Some(Column::new(qualifier.cloned(), field.name()))
+    }
+
+    fn raw(&self, expr: &Expr) -> Option<&Raw> {
+        match expr {
+            Expr::Alias(alias) => self.raw(&alias.expr),
+            Expr::Column(column) => {
+                self.raw.get(self.scope.schema.index_of_column(column).ok()?)?.as_ref()
+            }
+            _ => None,
+        }
+    }
+
+    /// The file's own column behind a listed one, with the list: they differ where the list has NULL only.
+    pub(super) fn raw_of_listed(&self, expr: &Expr) -> Option<(Column, Arc<Vec<ScalarValue>>)> {
+        let raw = self.raw(expr)?;
+        match &raw.change {
+            Change::Nulls(Some(values)) => Some((self.hidden(&raw.name)?, Arc::clone(values))),
+            Change::Nulls(None) | Change::Clamp(..) => None,
+        }
+    }
+
+    /// What a predicate says about columns of the file itself, as far as comparisons with literals go.
+    ///
+    /// # Guarantee
+    /// Every row that satisfies the predicate satisfies this, so it changes no answer. And were it wrong, it
+    /// would be one more condition on single rows, which no bound depends on.
+    fn said_of_raw(&self, predicate: &Expr) -> Option<Expr> {
+        let column = |expr: &Expr| {
+            let raw = self.raw(expr)?;
+            Some((Expr::Column(self.hidden(&raw.name)?), &raw.change))
+        };
+        let compared = |expr: &Expr, op: Operator, literal: &Expr| {
+            let (raw, change) = column(expr)?;
+            let Expr::Literal(value, _) = literal else { return None };
+            let compared =
+                || Expr::BinaryExpr(BinaryExpr::new(Box::new(raw), op, Box::new(literal.clone())));
+            change.keeps(op, value).then(compared)
+        };
+        let mut said = Vec::new();
+        for conjunct in split_conjunction(predicate) {
+            match conjunct {
+                Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                    let swapped = || compared(right, op.swap()?, left);
+                    said.extend(compared(left, *op, right).or_else(swapped));
+                }
+                Expr::Between(Between { expr, negated: false, low, high }) => {
+                    said.extend(compared(expr, Operator::GtEq, low));
+                    said.extend(compared(expr, Operator::LtEq, high));
+                }
+                Expr::InList(InList { expr, list, negated: false }) => {
+                    let all = list.iter().all(|one| compared(expr, Operator::Eq, one).is_some());
+                    if let (true, Some((raw, _))) = (all, column(expr)) {
+                        said.push(Expr::InList(InList::new(Box::new(raw), list.clone(), false)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        conjunction(said)
     }
 }
 
@@ -176,10 +254,13 @@ fn scan_rows(
     };
     let mut expressions = Vec::new();
     let mut facts = Vec::new();
-    for (qualifier, field) in scan.projected_schema.iter() {
+    let mut raw = Vec::new();
+    let mut hidden = Vec::new();
+    for (i, (qualifier, field)) in scan.projected_schema.iter().enumerate() {
         let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
         let domain = table.column(field.name()).and_then(|c| c.domain.as_ref());
-        let (expr, mut known) = enforced(column, field.data_type(), domain).map_err(|error| {
+        let enforced = enforced(column.clone(), field.data_type(), domain);
+        let (expr, mut known) = enforced.map_err(|error| {
             Refusal::new(
                 Reason::BadValue,
                 field.name(),
@@ -189,8 +270,14 @@ fn scan_rows(
         })?;
         known.is_unit = unit.column() == Some(field.name());
         expressions.push(expr.alias_qualified(qualifier.cloned(), field.name()));
+        let change = Change::of(field.data_type(), domain, &known);
+        raw.push(change.map(|change| Raw { name: format!("{RESERVED}_raw_{i}"), change }));
+        if let Some(Some(Raw { name, .. })) = raw.last() {
+            hidden.push(column.alias_qualified(Some(scan.table_name.clone()), name));
+        }
         facts.push(known);
     }
+    expressions.append(&mut hidden);
     let mut builder = LogicalPlanBuilder::from(plan.clone());
     if let Some(column) = unit.column() {
         let column = Column::new(Some(scan.table_name.clone()), column);
@@ -207,7 +294,7 @@ fn scan_rows(
     steps.push(format!("Scan {name} [{}]", describe_unit(&unit)));
     let scope = Scope { schema: Arc::clone(&scan.projected_schema), facts };
     let sizes = vec![1; scope.facts.len()];
-    Ok(Flow { plan, scope, table: table.name.clone(), unit, sizes })
+    Ok(Flow { plan, scope, table: table.name.clone(), unit, sizes, raw })
 }
 
 /// The unit of a table in a few words.
@@ -236,8 +323,12 @@ fn filtered(flow: Flow, predicate: &Expr, steps: &mut Vec<String>) -> Result<Flo
     size(predicate, &flow)?;
     let total = total(predicate, &flow.scope)?;
     let scope = flow.scope.narrowed(predicate);
+    let condition = match flow.said_of_raw(predicate) {
+        Some(said) => said.and(total.expr),
+        None => total.expr,
+    };
     let plan = LogicalPlanBuilder::from(flow.plan)
-        .filter(total.expr)
+        .filter(condition)
         .and_then(LogicalPlanBuilder::build)
         .map_err(|e| internal(&e))?;
     steps.push(format!("Filter {}", readable(predicate)));
@@ -257,12 +348,18 @@ fn projected(flow: Flow, expressions: &[Expr], schema: &DFSchemaRef) -> Result<F
     if let Some(unit) = flow.unit_column() {
         rewritten.push(named(Expr::Column(unit), None, &unit_name()));
     }
+    let raw: Vec<_> = expressions.iter().map(|e| flow.raw(e).cloned()).collect();
+    for name in raw.iter().flatten().map(|raw| raw.name.as_str()).collect::<BTreeSet<_>>() {
+        if let Some(column) = flow.hidden(name) {
+            rewritten.push(named(Expr::Column(column), None, name));
+        }
+    }
     let plan = LogicalPlanBuilder::from(flow.plan)
         .project(rewritten)
         .and_then(LogicalPlanBuilder::build)
         .map_err(|e| internal(&e))?;
     let scope = Scope { schema: Arc::clone(schema), facts };
-    Ok(Flow { plan, scope, sizes, ..flow })
+    Ok(Flow { plan, scope, sizes, raw, ..flow })
 }
 
 /// The nodes of an expression, written over the scan.

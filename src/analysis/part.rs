@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::ScalarValue;
+use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
@@ -175,6 +175,9 @@ pub(super) fn cut(
             vec![candidates(selections, aggregate, &groups)?]
         }
     };
+    for (group, keys) in groups.iter().zip(&values) {
+        columns.drop_strangers_late(group, keys);
+    }
     let space = KeySpace::product(&values, "GROUP BY")?;
     let measures = calls
         .iter()
@@ -302,6 +305,10 @@ struct Group {
     name: String,
     data_type: DataType,
     facts: Facts,
+    /// Its place among the columns.
+    column: usize,
+    /// The file's own column behind it, and the list that it is held to.
+    raw: Option<(Column, Arc<Vec<ScalarValue>>)>,
 }
 
 /// The columns of a part's input, in the order in which its operators read them.
@@ -321,8 +328,23 @@ impl Columns {
     }
 
     fn key(&mut self, expr: Expr) {
-        self.expressions.push(expr.alias(format!("{RESERVED}_key_{}", self.expressions.len())));
+        self.expressions.push(expr.alias(key_name(self.expressions.len())));
         self.first_argument += 1;
+    }
+
+    /// Groups by the file's own column, where the key space drops what the list would have made NULL.
+    ///
+    /// # Guarantee
+    /// The rows of every key stay the same: all keys are listed, none is NULL, and a row whose value is not a
+    /// key does not count, whatever the value is.
+    fn drop_strangers_late(&mut self, group: &Group, keys: &[ScalarValue]) {
+        let Some((raw, list)) = &group.raw else { return };
+        let list: HashSet<&ScalarValue> = list.iter().collect();
+        if keys.iter().all(|key| !key.is_null() && list.contains(key))
+            && let Some(column) = self.expressions.get_mut(group.column)
+        {
+            *column = Expr::Column(raw.clone()).alias(key_name(group.column));
+        }
     }
 
     /// Adds an argument; the result is its index in the input.
@@ -343,6 +365,10 @@ impl Columns {
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))
     }
+}
+
+fn key_name(column: usize) -> String {
+    format!("{RESERVED}_key_{column}")
 }
 
 fn group_keys(
@@ -366,8 +392,9 @@ fn group_keys(
             ));
         }
         let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+        let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));
         columns.key(without_nan(key, &data_type));
-        groups.push(Group { name: short, data_type, facts });
+        groups.push(Group { name: short, data_type, facts, column, raw });
     }
     Ok(groups)
 }
@@ -397,9 +424,10 @@ fn candidates(
     groups: &[Group],
 ) -> Result<Vec<ScalarValue>, Refusal> {
     let mut all: Vec<ScalarValue> = Vec::new();
+    let mut seen = HashSet::new();
     for call in selections {
         for value in own_candidates(call, aggregate, groups)? {
-            if !all.contains(&value) {
+            if seen.insert(value.clone()) {
                 all.push(value);
             }
         }

@@ -25,6 +25,8 @@ use hushql::ledger::Vault;
 
 use crate::swap::Swap;
 
+mod raw;
+
 /// SplitMix64: tests repeat exactly.
 struct Dice(u64);
 
