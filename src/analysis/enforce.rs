@@ -236,7 +236,8 @@ impl Change {
                 {
                     Some(Self::Nulls(Some(Arc::clone(values))))
                 }
-                _ => None,
+                Some(KeySource::Values(_) | KeySource::Integers(..) | KeySource::Ticks { .. })
+                | None => None,
             },
             Some(Domain::Between { lo, hi, step: None }) => {
                 let (low, high) = ends(data_type, lo, hi).ok()?;

@@ -14,6 +14,7 @@
 //! ```
 
 pub mod bounds;
+mod columns;
 mod enforce;
 mod expression;
 mod facts;

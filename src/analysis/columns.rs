@@ -1,0 +1,139 @@
+//! The columns of a part's input: the unit, the group keys, the arguments of its measures.
+//!
+//! In: GROUP BY expressions and arguments over private rows. Out: one projection in which every operator
+//! finds its column by position, and what is known of each group key.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, HashSet, ScalarValue};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+
+use super::expression::{Total, readable, total};
+use super::facts::Facts;
+use super::flow::{Flow, internal, unit_name};
+use super::keys::{known_keys, listed_keys};
+use crate::catalog::RESERVED;
+use crate::dialect::KeysClause;
+use crate::functions::without_nan;
+use crate::refusal::{Reason, Refusal};
+
+/// A group key: its name, type and facts.
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) data_type: DataType,
+    pub(super) facts: Facts,
+    /// Its place among the columns.
+    column: usize,
+    /// The file's own column behind it, and the list that it is held to.
+    raw: Option<(Column, Arc<Vec<ScalarValue>>)>,
+}
+
+/// The columns of a part's input, in the order in which its operators read them.
+pub(super) struct Columns {
+    expressions: Vec<Expr>,
+    first_argument: usize,
+}
+
+impl Columns {
+    pub(super) fn new(flow: &Flow) -> Self {
+        let unit: Vec<_> = flow
+            .unit_column()
+            .map(|column| Expr::Column(column).alias(unit_name()))
+            .into_iter()
+            .collect();
+        Self { first_argument: unit.len(), expressions: unit }
+    }
+
+    pub(super) fn key(&mut self, expr: Expr) {
+        self.expressions.push(expr.alias(key_name(self.expressions.len())));
+        self.first_argument += 1;
+    }
+
+    /// Groups by the file's own column, where the key space drops what the list would have made NULL.
+    ///
+    /// # Guarantee
+    /// The rows of every key stay the same: all keys are listed, none is NULL, and a row whose value is not a
+    /// key does not count, whatever the value is.
+    pub(super) fn drop_strangers_late(&mut self, group: &Group, keys: &[ScalarValue]) {
+        let Some((raw, list)) = &group.raw else { return };
+        let list: HashSet<&ScalarValue> = list.iter().collect();
+        if keys.iter().all(|key| !key.is_null() && list.contains(key))
+            && let Some(column) = self.expressions.get_mut(group.column)
+        {
+            *column = Expr::Column(raw.clone()).alias(key_name(group.column));
+        }
+    }
+
+    /// Adds an argument; the result is its index in the input.
+    pub(super) fn argument(&mut self, expr: Expr) -> usize {
+        let index = self.expressions.len();
+        self.expressions.push(expr.alias(format!("{RESERVED}_argument_{index}")));
+        index
+    }
+
+    pub(super) fn build(mut self, flow: &Flow) -> Result<LogicalPlan, Refusal> {
+        if self.expressions.is_empty() {
+            // COUNT(*) of a whole table reads no column; a projection must have one.
+            let one = Expr::Literal(ScalarValue::Int64(Some(1)), None);
+            self.argument(one);
+        }
+        LogicalPlanBuilder::from(flow.plan.clone())
+            .project(self.expressions)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))
+    }
+}
+
+pub(super) fn key_name(column: usize) -> String {
+    format!("{RESERVED}_key_{column}")
+}
+
+pub(super) fn group_keys(
+    aggregate: &Aggregate,
+    flow: &Flow,
+    columns: &mut Columns,
+) -> Result<Vec<Group>, Refusal> {
+    let mut groups = Vec::new();
+    for expr in &aggregate.group_expr {
+        let short = match expr {
+            Expr::Column(column) => column.name.clone(),
+            _ => readable(expr),
+        };
+        let Total { expr: key, facts } = total(expr, &flow.scope)?;
+        if facts.is_unit {
+            return Err(Refusal::new(
+                Reason::UnitAsKey,
+                &short,
+                format!("{short} names the privacy unit: one group per person is not an aggregate"),
+                "GROUP BY a column that many people share",
+            ));
+        }
+        let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+        let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));
+        columns.key(without_nan(key, &data_type));
+        groups.push(Group { name: short, data_type, facts, column, raw });
+    }
+    Ok(groups)
+}
+
+/// The keys of one GROUP BY expression.
+pub(super) fn keys_of(
+    group: &Group,
+    clause: Option<&KeysClause>,
+) -> Result<Vec<ScalarValue>, Refusal> {
+    match clause {
+        Some(KeysClause::List(literals)) => {
+            listed_keys(literals, &group.facts, &group.data_type, &group.name)
+        }
+        Some(KeysClause::Table { table, column }) => Err(Refusal::new(
+            Reason::NotYet,
+            format!("KEYS TABLE {table}({column})"),
+            "keys taken from a table are not built yet",
+            format!("GROUP BY {} KEYS ('a', 'b')", group.name),
+        )),
+        Some(KeysClause::Domain) | None => {
+            known_keys(&group.facts, &group.data_type, &group.name, false)
+        }
+    }
+}
