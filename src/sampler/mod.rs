@@ -21,6 +21,7 @@ pub mod bernoulli;
 pub mod gaussian;
 pub mod laplace;
 pub mod rng;
+pub mod runs;
 pub mod selection;
 
 #[cfg(test)]
@@ -49,6 +50,7 @@ use thiserror::Error;
 pub use gaussian::{Sigma, discrete_gaussian};
 pub use laplace::{LaplaceScale, discrete_laplace};
 pub use rng::{QueryRng, Uniform};
+pub use runs::{Run, RunChoice, exponential_runs};
 pub use selection::{exponential, noisy_max, permute_and_flip};
 
 /// Why a sampler cannot draw.

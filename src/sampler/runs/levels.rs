@@ -1,0 +1,156 @@
+//! Which level: a lazily drawn uniform number against bounds of cumulative weights.
+//!
+//! The weight on each level, and a precision, go in; for the first bits of a uniform number the level comes out, or
+//! that they do not decide it. Bounds are integers rounded outward, so a level that comes out is the level of every
+//! number with these first bits.
+//!
+//! Weights 1 and 1 on levels 0 and 1: numbers below 1/(1 + 1/e) = 0.731… mean level 0; `0.10111…` needs a few more bits.
+
+use num_bigint::BigUint;
+use num_integer::Integer;
+use num_traits::One;
+
+use super::power_of_two;
+use crate::sampler::rng::Uniform;
+
+/// Cumulative weights Σ_{i<l} N_i·e^−i, from below and from above, in units of 2^−point.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Levels {
+    lower: Vec<BigUint>,
+    upper: Vec<BigUint>,
+    /// The sum over all levels, also those not counted, from above.
+    most: BigUint,
+}
+
+impl Levels {
+    /// Bounds for levels of the given weights, and a `rest` of weight on higher levels.
+    ///
+    /// # Guarantee
+    /// `lower[l]` ≤ 2^point·Σ_{i<l} N_i·e^−i ≤ `upper[l]` for every l; the sum over all levels lies between
+    /// `lower[L]` (the rest infinitely high) and `most` (the rest on level L).
+    #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
+    pub(super) fn new(weights: &[BigUint], rest: &BigUint, point: u64) -> Self {
+        let one = power_of_two(point);
+        let (inverse_low, inverse_high) = one_over_e(point);
+        let (mut power_low, mut power_high) = (one.clone(), one.clone());
+        let (mut low, mut high) = (BigUint::ZERO, BigUint::ZERO);
+        let (mut lower, mut upper) = (vec![BigUint::ZERO], vec![BigUint::ZERO]);
+        for weight in weights {
+            low += weight * &power_low;
+            high += weight * &power_high;
+            lower.push(low.clone());
+            upper.push(high.clone());
+            power_low = (power_low * &inverse_low) >> point;
+            power_high = (power_high * &inverse_high).div_ceil(&one);
+        }
+        let most = high + rest * power_high;
+        Self { lower, upper, most }
+    }
+
+    /// The level of all numbers that start with these bits, if they have one in common.
+    ///
+    /// # Guarantee
+    /// `Some(l)` only if Σ_{i<l} ≤ u·Z < Σ_{i≤l} for every u that starts so, with Z the true sum over all levels.
+    #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
+    pub(super) fn decide(&self, leading: &Leading) -> Option<usize> {
+        let (least, most) = (self.lower.last()?, &self.most);
+        let (from, to) = (&leading.digits * least, (&leading.digits + 1_u8) * most);
+        // The first level whose end is certainly beyond; then its start must certainly be reached.
+        let ends = self.lower.partition_point(|sum| (sum << leading.bits) < to);
+        let level = ends.checked_sub(1)?;
+        let start = self.upper.get(level)?;
+        (ends < self.lower.len() && (start << leading.bits) <= from).then_some(level)
+    }
+}
+
+/// The first bits of a uniform number in [0, 1), to which more can be added.
+#[derive(Debug)]
+pub(super) struct Leading {
+    digits: BigUint,
+    bits: u64,
+}
+
+impl Leading {
+    /// The first `bits` bits.
+    pub(super) fn draw<U: Uniform + ?Sized>(bits: u64, uniform: &mut U) -> Self {
+        let mut leading = Self { digits: BigUint::ZERO, bits: 0 };
+        leading.extend(bits, uniform);
+        leading
+    }
+
+    /// As many bits again: the same number, better known.
+    pub(super) fn double<U: Uniform + ?Sized>(&mut self, uniform: &mut U) {
+        self.extend(self.bits, uniform);
+    }
+
+    #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
+    fn extend<U: Uniform + ?Sized>(&mut self, bits: u64, uniform: &mut U) {
+        let mut missing = bits;
+        while missing > 0 {
+            let next = missing.min(32);
+            self.digits =
+                (&self.digits << next) + uniform.below_u64(1_u64.wrapping_shl(width(next)));
+            missing = missing.saturating_sub(next);
+        }
+        self.bits = self.bits.saturating_add(bits);
+    }
+}
+
+/// A number of at most 32 bits.
+fn width(bits: u64) -> u32 {
+    u32::try_from(bits).unwrap_or(32)
+}
+
+/// 2^point/e, rounded down and up.
+///
+/// # Guarantee
+/// The first is not above 2^point/e, the second not below, for every `point` ≥ 1: every term of Σ 1/k! is rounded
+/// outward, and the terms left out are together at most the last one taken.
+#[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
+fn one_over_e(point: u64) -> (BigUint, BigUint) {
+    let one = power_of_two(point);
+    let (mut low, mut high) = (one.clone(), one.clone());
+    let (mut term_low, mut term_high) = (one.clone(), one);
+    let mut k = 1_u64;
+    while !term_high.is_one() {
+        term_low /= k;
+        term_high = term_high.div_ceil(&BigUint::from(k));
+        low += &term_low;
+        high += &term_high;
+        k = k.saturating_add(1);
+    }
+    high += term_high;
+    let square = power_of_two(point.saturating_mul(2));
+    (square.div_floor(&high), square.div_ceil(&low))
+}
+
+#[cfg(test)]
+mod tests {
+    use num_traits::ToPrimitive;
+
+    use super::*;
+
+    #[test]
+    fn the_inverse_of_e_is_enclosed() {
+        // 1/e = Σ (−1)^k/k! between two partial sums, in units of 2^−2000.
+        let (mut below, mut above, mut term, mut k) =
+            (BigUint::ZERO, BigUint::ZERO, power_of_two(2000), 0_u64);
+        while term > BigUint::ZERO {
+            below = above.clone();
+            above = if k.is_multiple_of(2) { &above + &term } else { &above - &term };
+            k += 1;
+            term /= k;
+        }
+        let (below, above) = if below < above { (below, above) } else { (above, below) };
+        // Each of some 300 terms was rounded by less than 1.
+        let (below, above) = (below - 400_u32, above + 400_u32);
+        for point in [1, 2, 3, 5, 64, 96, 333, 1500] {
+            let (low, high) = one_over_e(point);
+            assert!(&low << (2000 - point) <= above && below <= &high << (2000 - point), "{point}");
+            assert!(&high - &low <= BigUint::from(64_u8) && low < high, "{point}");
+        }
+        assert!(
+            (one_over_e(64).0.to_f64().unwrap() / 2_f64.powi(64) - (-1_f64).exp()).abs() < 1e-15
+        );
+    }
+}
