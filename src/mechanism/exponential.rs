@@ -12,10 +12,10 @@ use super::rate::{Rate, report_up, surprise};
 use crate::privacy::{Epsilon, Rational};
 use crate::sampler::{QueryRng, exponential};
 
-/// A calibrated exponential mechanism with a uniform prior.
+/// A calibrated exponential mechanism; uniform over the candidates unless a draw is given weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exponential {
-    rate: Rate,
+    pub(super) rate: Rate,
 }
 
 impl Exponential {
@@ -64,6 +64,27 @@ impl Exponential {
         expected_error(&self.rate, candidates)
     }
 
+    /// As [`Exponential::error_at`] with prior weights that sum to `total`, the smallest positive one being `least`.
+    ///
+    /// # Guarantee
+    /// P(best − score > t) ≤ β for t = (R/ε)(ln(total/least) + ln(1/β)), whatever the scores are; rounded up. The
+    /// bound for a best candidate of weight w has w in place of `least`, but which one is best is private. Infinite
+    /// unless 0 < `least`; 0 where one candidate has all the weight.
+    pub fn error_at_weights(&self, total: f64, least: f64, beta: &Rational) -> f64 {
+        if least >= total && least > 0.0 {
+            return 0.0;
+        }
+        report_up(self.rate.unit() * (log_ratio(total, least) + surprise(beta)))
+    }
+
+    /// As [`Exponential::expected_error`] with prior weights that sum to `total`, the smallest positive one being `least`.
+    ///
+    /// # Guarantee
+    /// E(best − score) ≤ (R/ε)·ln(total/least), whatever the scores are; rounded up.
+    pub fn expected_error_weights(&self, total: f64, least: f64) -> f64 {
+        report_up(self.rate.unit() * log_ratio(total, least))
+    }
+
     /// The probability of every candidate. For **public** scores only: tests, and plots of released data.
     pub fn probabilities(&self, scores: &[i128]) -> Vec<f64> {
         let weights = self.rate.weights(scores);
@@ -83,6 +104,12 @@ pub(super) fn error_at(rate: &Rate, candidates: usize, beta: &Rational) -> f64 {
 /// (R/ε)·ln n, rounded up.
 pub(super) fn expected_error(rate: &Rate, candidates: usize) -> f64 {
     report_up(rate.unit() * log_of(candidates))
+}
+
+/// ln(total/least) ≥ 0; infinite unless `least` is positive.
+fn log_ratio(total: f64, least: f64) -> f64 {
+    // A hair up before the logarithm, which magnifies relative errors near 1.
+    if least > 0.0 { report_up(total / least).ln().max(0.0) } else { f64::INFINITY }
 }
 
 fn log_of(candidates: usize) -> f64 {

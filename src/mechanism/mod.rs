@@ -27,6 +27,7 @@ mod noisy_max;
 mod normal;
 mod permute_and_flip;
 mod rate;
+mod runs;
 mod tight;
 
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use gaussian::Gaussian;
 pub use laplace::Laplace;
 pub use noisy_max::NoisyMax;
 pub use permute_and_flip::PermuteAndFlip;
+pub use runs::{ScoredRun, TickRuns};
 
 use crate::sampler::SamplerError;
 
