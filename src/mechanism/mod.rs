@@ -26,6 +26,8 @@ mod laplace;
 mod noisy_max;
 mod normal;
 mod permute_and_flip;
+pub mod price;
+pub mod quantile;
 mod rate;
 mod runs;
 mod tight;
@@ -45,6 +47,8 @@ pub use gaussian::Gaussian;
 pub use laplace::Laplace;
 pub use noisy_max::NoisyMax;
 pub use permute_and_flip::PermuteAndFlip;
+pub use price::PriceGrid;
+pub use quantile::{Rank, quantile_runs};
 pub use runs::{ScoredRun, TickRuns};
 
 use crate::sampler::SamplerError;

@@ -25,9 +25,12 @@ pub struct ScoredRun {
 impl ScoredRun {
     /// The score of the last candidate; `None` beyond 128 bits. The first one's where there is none.
     pub fn last_score(&self) -> Option<i128> {
-        i128::from(self.count.saturating_sub(1))
-            .checked_mul(self.step)
-            .and_then(|change| change.checked_add(self.score))
+        self.score_at(self.count.saturating_sub(1))
+    }
+
+    /// The score of the j-th candidate; `None` beyond 128 bits.
+    pub(super) fn score_at(&self, place: u64) -> Option<i128> {
+        i128::from(place).checked_mul(self.step).and_then(|change| change.checked_add(self.score))
     }
 }
 
@@ -147,7 +150,7 @@ impl Exponential {
 }
 
 #[cfg(test)]
-#[allow(clippy::cast_possible_truncation, reason = "a test's cells are few")]
+#[allow(clippy::cast_precision_loss, reason = "a test's statistics are floats")]
 mod tests {
     use super::*;
     use crate::privacy::parse_decimal;

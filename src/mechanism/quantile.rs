@@ -1,0 +1,162 @@
+//! Quantiles, minimum and maximum: scores of a grid's ticks, in runs between the data points.
+//!
+//! A histogram over ticks and the wanted rank go in; runs of equally scored ticks come out, and how far one unit
+//! moves the scores. Assumes that values were clamped to the grid and that a unit's rows are bounded; the runs go
+//! to the exponential mechanism.
+//!
+//! A tick's score is minus the number of rows on the wrong side of it, rows on the tick itself counting for neither
+//! side. With ticks 0..=5, rows at 1, 2, 2 and the median (scores doubled): −3, −1, 0, −3, −3, −3.
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use super::enclosure::ln;
+use super::{MechanismError, ScoredRun, TickRuns};
+use crate::privacy::{Epsilon, Rational};
+
+/// Which value of a column is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rank {
+    /// The α-quantile, α = `num/den` ≤ 1 with `den` ≥ 1.
+    Fraction {
+        /// α's numerator.
+        num: u64,
+        /// α's denominator.
+        den: u64,
+    },
+    /// About the r-th smallest, from 1; 0 is read as 1.
+    FromLow(u64),
+    /// About the r-th largest, from 1; 0 is read as 1.
+    FromHigh(u64),
+}
+
+/// How far apart one unit of at most `rows` rows can move the scores of two ticks, in their units.
+///
+/// # Guarantee
+/// For any two databases that differ in such a unit, the largest change of a tick's score minus the smallest is at
+/// most the result: each row moves both sides of `max` by at most max(num, den − num), or 1. Exact integers.
+///
+/// # Errors
+/// [`MechanismError::RangeTooWide`] when `num > den`, or the range does not fit 128 bits.
+pub fn range(rank: Rank, rows: u64) -> Result<u128, MechanismError> {
+    let per_row = match rank {
+        Rank::Fraction { num, den } => {
+            num.max(den.checked_sub(num).ok_or(MechanismError::RangeTooWide)?)
+        }
+        Rank::FromLow(_) | Rank::FromHigh(_) => 1,
+    };
+    (2 * u128::from(per_row)).checked_mul(rows.into()).ok_or(MechanismError::RangeTooWide)
+}
+
+/// The rank at which a minimum or maximum is looked for: r = ⌈(2/ε)·ln(20·ticks)⌉.
+///
+/// # Guarantee
+/// At least (2/ε)·ln(20·ticks), rounded up to the next integer; the score of the winner at this rank is within r of
+/// the best at 95 % confidence where a unit has one row. A function of public numbers only.
+pub fn rank_for(epsilon: &Epsilon, ticks: u64) -> u64 {
+    let twenty = Rational::from_integer(BigInt::from(ticks.max(1)) * 20);
+    let rank = ln(&twenty, 128).map(|log| {
+        (log.upper * Rational::from_integer(2.into()) / epsilon.value()).ceil().to_integer()
+    });
+    // At most 2·10¹²·50: the fallback is never taken.
+    rank.and_then(|rank| rank.to_u64()).unwrap_or(u64::MAX)
+}
+
+/// The scores of the ticks 0..=`last`, in runs.
+///
+/// `histogram` lists ticks and the number of rows (or their weight) there, in any order. A tick beyond `last` counts as
+/// `last`, a negative weight as 0.
+///
+/// # Guarantee
+/// Every tick is in exactly one run, in order, and its score is, with n the sum of the weights,
+/// −max(0, den·#{x<t} − num·n, num·n − den·#{x≤t}) for a fraction, −max(0, #{x<t} − (r−1), r − #{x≤t}) from the low
+/// end, −max(0, #{x>t} − (r−1), r − #{x≥t}) from the high end. Exact integers; all weights are 1. At most two runs for
+/// each data point and one more; without data one run, all ticks equal.
+///
+/// # Errors
+/// [`MechanismError::RangeTooWide`] when `num > den`, `last` is 2⁶⁴ − 1, or a score does not fit 128 bits, which the
+/// caller must have excluded by public bounds: n·den < 2¹²⁷.
+pub fn quantile_runs(
+    histogram: &[(u64, i128)],
+    last: u64,
+    rank: Rank,
+) -> Result<TickRuns, MechanismError> {
+    if last == u64::MAX || matches!(rank, Rank::Fraction { num, den } if num > den) {
+        return Err(MechanismError::RangeTooWide);
+    }
+    let points = tidied(histogram, last)?;
+    let mut ticks = TickRuns::default();
+    let total = points
+        .iter()
+        .try_fold(0_i128, |sum, (_, weight)| sum.checked_add(*weight))
+        .ok_or(MechanismError::RangeTooWide)?;
+    let even = |count: u64, score: i128| ScoredRun { count, score, step: 0, weight: 1 };
+    if total == 0 {
+        ticks.push(0, even(last + 1, 0));
+        return Ok(ticks);
+    }
+    let (mut below, mut next) = (0_i128, 0_u64);
+    for (tick, weight) in points {
+        // No data between the points: nothing is on these ticks.
+        ticks.push(next, even(tick - next, score(rank, total, below, below)?));
+        let up_to = below + weight;
+        ticks.push(tick, even(1, score(rank, total, below, up_to)?));
+        (below, next) = (up_to, tick + 1);
+    }
+    if next <= last {
+        ticks.push(next, even(last - next + 1, score(rank, total, below, below)?));
+    }
+    Ok(ticks)
+}
+
+/// The score of a tick with `below` of `total` rows below it and `up_to` at or below it.
+fn score(rank: Rank, total: i128, below: i128, up_to: i128) -> Result<i128, MechanismError> {
+    let wrong = match rank {
+        Rank::Fraction { num, den } => {
+            let (num, den) = (i128::from(num), i128::from(den));
+            total.checked_mul(num).zip(total.checked_mul(den)).map(|(goal, _)| {
+                // Neither product exceeds total·den.
+                (den * below - goal).max(goal - den * up_to)
+            })
+        }
+        Rank::FromLow(rank) => {
+            let rank = i128::from(rank.max(1));
+            below.checked_sub(rank - 1).map(|over| over.max(rank - up_to))
+        }
+        Rank::FromHigh(rank) => {
+            let (rank, above, at_least) = (i128::from(rank.max(1)), total - up_to, total - below);
+            above.checked_sub(rank - 1).map(|over| over.max(rank - at_least))
+        }
+    };
+    wrong.map(|wrong| -wrong.max(0)).ok_or(MechanismError::RangeTooWide)
+}
+
+/// A histogram in order of its places, each once, those beyond `most` there, without places of no weight.
+///
+/// # Errors
+/// [`MechanismError::RangeTooWide`] when the weight of one place does not fit 127 bits.
+pub(super) fn tidied(
+    histogram: &[(u64, i128)],
+    most: u64,
+) -> Result<Vec<(u64, i128)>, MechanismError> {
+    let mut points: Vec<(u64, i128)> = histogram
+        .iter()
+        .filter(|(_, weight)| *weight > 0)
+        .map(|(place, weight)| ((*place).min(most), *weight))
+        .collect();
+    points.sort_unstable_by_key(|(place, _)| *place);
+    let mut merged: Vec<(u64, i128)> = Vec::with_capacity(points.len());
+    for (place, weight) in points {
+        match merged.last_mut() {
+            Some((same, sum)) if *same == place => {
+                *sum = sum.checked_add(weight).ok_or(MechanismError::RangeTooWide)?;
+            }
+            _ => merged.push((place, weight)),
+        }
+    }
+    Ok(merged)
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_wrap, reason = "a test's numbers are small")]
+mod tests;
