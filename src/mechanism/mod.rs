@@ -31,6 +31,7 @@ pub mod quantile;
 mod rate;
 mod runs;
 mod tight;
+mod unknown;
 
 #[cfg(test)]
 #[allow(
@@ -50,6 +51,7 @@ pub use permute_and_flip::PermuteAndFlip;
 pub use price::PriceGrid;
 pub use quantile::{Rank, quantile_runs};
 pub use runs::{ScoredRun, TickRuns};
+pub use unknown::{Unknown, UnknownRule};
 
 use crate::sampler::SamplerError;
 
@@ -63,6 +65,14 @@ pub enum MechanismError {
     /// The scores range so widely that the rate per unit is below what can be drawn.
     #[error("the scores' range is too wide: narrow the range of the score")]
     RangeTooWide,
+    /// Candidates known to the data alone need δ ≤ e^ε − 1 in each round.
+    #[error(
+        "delta is too large for this epsilon: among unknown candidates it must not exceed e^epsilon - 1"
+    )]
+    DeltaTooLarge,
+    /// A round's share of ε or δ is below what the ledger counts.
+    #[error("epsilon or delta is too small to be shared by so many rounds")]
+    TooManyRounds,
     /// The sampler refused.
     #[error(transparent)]
     Sampler(#[from] SamplerError),

@@ -1,0 +1,129 @@
+//! Selection among candidates that only the data know: one more candidate, ⊥, wins when none stands out.
+//!
+//! The range of the scores, ε, δ and the number of candidates one unit can create go in; the score of ⊥ comes out,
+//! and a winner or none. Assumes that the scores and ⊥ (which never changes) have that range, that a unit has at most
+//! so many candidates *whatever their scores*, and that a candidate which one unit creates scores at most the range;
+//! the choice is then (ε, δ)-differentially private.
+//!
+//! ε = 1, δ = 10⁻⁶, one candidate per unit, R = 1: ⊥ scores ⌈1 + ln 10⁶⌉ = 15.
+
+use num_bigint::BigInt;
+use num_traits::{One, ToPrimitive};
+
+use super::MechanismError;
+use super::enclosure::{exp_neg, ln};
+use super::rate::Rate;
+use crate::privacy::{Delta, Epsilon, Rational};
+use crate::sampler::{QueryRng, exponential, permute_and_flip};
+
+/// How a winner is chosen among the candidates and ⊥.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownRule {
+    /// The exponential mechanism.
+    Exponential,
+    /// Permute-and-flip.
+    PermuteAndFlip,
+}
+
+/// A calibrated selection among unknown candidates, in one round or several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unknown {
+    rate: Rate,
+    nobody: i128,
+}
+
+impl Unknown {
+    /// The selection of `rounds` winners that is (ε, δ)-private in all, where a unit has at most `keys` candidates and
+    /// moves scores and ⊥ (not at all) apart by at most `range`, in grid units.
+    ///
+    /// # Guarantee
+    /// Each round is (ε/rounds, δ/rounds)-DP, both shares rounded down as the ledger does. With r the exponent per grid
+    /// unit, never above ε/(rounds·R), ⊥ scores at least R + ln(keys·rounds/δ)/r, rounded up: a candidate created by
+    /// one unit has at most δ/(rounds·keys) of ⊥'s weight, and they are at most `keys`. 0 candidates and a range of 0
+    /// are taken as 1.
+    ///
+    /// # Errors
+    /// [`MechanismError::DeltaTooLarge`] unless δ/rounds ≤ e^(ε/rounds) − 1, without which ⊥ itself would tell;
+    /// [`MechanismError::TooManyRounds`] when a share is below the ledger's units or there is no round;
+    /// [`MechanismError::RangeTooWide`] when ⊥'s score does not fit 127 bits.
+    pub fn calibrate(
+        range: u128,
+        epsilon: &Epsilon,
+        delta: &Delta,
+        keys: u64,
+        rounds: usize,
+    ) -> Result<Self, MechanismError> {
+        let epsilon = epsilon.share(rounds).map_err(|_| MechanismError::TooManyRounds)?;
+        let delta = delta.share(rounds).map_err(|_| MechanismError::TooManyRounds)?;
+        if !below_expm1(delta.value(), epsilon.value()) {
+            return Err(MechanismError::DeltaTooLarge);
+        }
+        let range = range.max(1);
+        let rate = Rate::round_down(range, &epsilon)?;
+        let odds = Rational::from_integer(BigInt::from(keys.max(1))) / delta.value();
+        let above = ln(&odds, 128).ok_or(MechanismError::DeltaTooLarge)?.upper / &rate.exact;
+        let nobody = (Rational::from_integer(BigInt::from(range)) + above).ceil().to_integer();
+        let nobody = nobody.to_i128().ok_or(MechanismError::RangeTooWide)?;
+        Ok(Self { rate, nobody })
+    }
+
+    /// The exponent per grid unit of score, in each round.
+    pub fn exponent(&self) -> &Rational {
+        &self.rate.exact
+    }
+
+    /// The score of ⊥, in grid units.
+    pub fn nobody(&self) -> i128 {
+        self.nobody
+    }
+
+    /// One round: the index of the winner, or `None` when ⊥ wins, which ends the list.
+    ///
+    /// # Guarantee
+    /// Exactly the law of the rule over the scores and ⊥. ⊥ is a candidate of every round: the caller removes winners
+    /// between rounds, never ⊥.
+    ///
+    /// # Errors
+    /// [`MechanismError::Sampler`] when the sampler refuses; no candidate at all is no error, ⊥ wins.
+    pub fn choose(
+        &self,
+        scores: &[i128],
+        rule: UnknownRule,
+        rng: &mut QueryRng,
+    ) -> Result<Option<usize>, MechanismError> {
+        let all = self.with_nobody(scores);
+        let (num, den) = (self.rate.numerator, self.rate.denominator);
+        let winner = match rule {
+            UnknownRule::Exponential => exponential(&all, num, den, rng)?,
+            UnknownRule::PermuteAndFlip => permute_and_flip(&all, num, den, rng)?,
+        };
+        Ok(Some(winner).filter(|winner| *winner < scores.len()))
+    }
+
+    fn with_nobody(&self, scores: &[i128]) -> Vec<i128> {
+        scores.iter().copied().chain([self.nobody]).collect()
+    }
+}
+
+/// Whether δ ≤ e^ε − 1.
+///
+/// # Guarantee
+/// True only if it holds, for all ε, δ > 0: (1 + δ)·e^−ε is compared with 1 by its upper bound, with ever more bits.
+/// They are never equal; a difference of less than 2⁻⁴⁰⁰ counts as too large a δ.
+fn below_expm1(delta: &Rational, epsilon: &Rational) -> bool {
+    let grown = Rational::one() + delta;
+    for bits in [64, 128, 256, 512] {
+        let shrunk = exp_neg(epsilon, bits);
+        if &grown * shrunk.upper <= Rational::one() {
+            return true;
+        }
+        if &grown * shrunk.lower > Rational::one() {
+            return false;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "a test's numbers are small")]
+mod tests;
