@@ -1,5 +1,7 @@
 //! Tests of the mechanisms together: the literature's numbers, draws against them, and privacy by brute force.
 
+mod special;
+
 use num_traits::{One, ToPrimitive};
 
 use super::{Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip};
