@@ -41,8 +41,10 @@ use super::sum::SUM_TYPE;
 use crate::grid::failed;
 
 pub use self::keys::KeySpace;
+pub(super) use self::keys::{canonical, is_float};
 pub use self::order::{HashKey, LateKey};
 pub use self::partial::{BoundedInput, InputKind, Limits};
+pub(super) use self::units::{BUCKETS, Row, UnitCodes, UnitNames, Units, place_of};
 
 mod collect;
 mod keys;

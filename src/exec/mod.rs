@@ -18,6 +18,7 @@
 pub mod bound;
 mod draw;
 pub(crate) mod files;
+pub mod keep;
 mod physical;
 mod session;
 pub mod sum;

@@ -17,6 +17,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 
 use super::bound::BoundContributionsExec;
+use super::keep::KeepRowsExec;
 use super::physical::{PrivatizeExec, Specification};
 use super::table::PrivateScanExec;
 
@@ -29,8 +30,9 @@ pub struct VerifyError(String);
 ///
 /// # Guarantee
 /// Succeeds only if the root is the privatizing operator of `specification`, no other stands below it, every
-/// leaf is a private scan of `table` or empty, and all else is filter, projection, aggregate, contribution
-/// bounding or a move between partitions.
+/// leaf is a private scan of `table` or empty, all else is filter, projection, aggregate, contribution
+/// bounding or a move between partitions, and exactly one operator (none where every row is a unit) bounds
+/// contributions, be it by aggregates or by rows.
 ///
 /// # Errors
 /// [`VerifyError`], naming the operator.
@@ -83,10 +85,9 @@ fn below(
             Err(VerifyError(format!("it reads {}", scan.table())))
         };
     }
-    if plan.is::<BoundContributionsExec>() {
-        *bounds += 1;
-    }
-    let known = plan.is::<BoundContributionsExec>()
+    let bounding = plan.is::<BoundContributionsExec>() || plan.is::<KeepRowsExec>();
+    *bounds += usize::from(bounding);
+    let known = bounding
         || plan.is::<AggregateExec>()
         || plan.is::<CoalescePartitionsExec>()
         || plan.is::<CooperativeExec>()

@@ -157,12 +157,12 @@ pub(super) fn interner(types: impl Iterator<Item = DataType>) -> Result<Box<dyn 
     new_group_values(schema, &GroupOrdering::None)
 }
 
-fn is_float(data_type: &DataType) -> bool {
+pub(in crate::exec) fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float32 | DataType::Float64)
 }
 
 /// Floats that compare equal become the same bits; what is no number becomes NULL.
-fn canonical(column: &ArrayRef) -> ArrayRef {
+pub(in crate::exec) fn canonical(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Float32 => numbers::<Float32Type>(column, |x| (!x.is_nan()).then_some(x + 0.0)),
         DataType::Float64 => numbers::<Float64Type>(column, |x| (!x.is_nan()).then_some(x + 0.0)),

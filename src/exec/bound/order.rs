@@ -1,10 +1,10 @@
-//! The keyed hash that decides which groups of a unit come first.
+//! The keyed hash that decides which groups of a unit come first, and which rows of a group.
 //!
-//! In go a unit's value and the position of a key; out comes the group's rank for this unit. It
-//! assumes a key drawn freshly for each query from the engine's random source. It guarantees that a rank
-//! depends on the key, the unit's own value and the position only: never on other units, on the order of
-//! rows, on batches or on partitions. Privacy needs no more than that; the hash being hard to guess
-//! keeps an analyst from choosing which groups survive.
+//! In go a unit's value and the position of a key, or the values of a group and of a row; out comes a
+//! rank for this unit. It assumes a key drawn freshly for each query from the engine's random source. It
+//! guarantees that a rank depends on the key, the unit's own value and what is ranked only: never on other
+//! units, on the order of rows, on batches or on partitions. Privacy needs no more than that; the hash
+//! being hard to guess keeps an analyst from choosing which groups and rows survive.
 //!
 //! ```text
 //! let hash = HashKey::new(random_words);
@@ -17,6 +17,10 @@ use std::sync::{Arc, OnceLock};
 
 /// The golden ratio in 64 bits: the step of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The first word of what is hashed for a group, and for a row: no group is ever hashed like a row.
+const GROUP: u64 = 1;
+const ROW: u64 = 2;
 
 /// The key of one query's contribution bounding.
 ///
@@ -53,33 +57,39 @@ impl HashKey {
     }
 
     /// A one-to-one scattering of 64-bit codes: equal results mean equal codes.
-    pub(super) fn scatter(&self, code: u64) -> u64 {
+    pub(in crate::exec) fn scatter(&self, code: u64) -> u64 {
         mix(code ^ self.0[0])
     }
 
     /// The hash of a unit whose value is an integer.
-    pub(super) fn integer_unit(&self, value: u64) -> u64 {
+    pub(in crate::exec) fn integer_unit(&self, value: u64) -> u64 {
         mix(mix(value ^ self.0[0]).wrapping_add(self.0[1]))
     }
 
     /// The hash of a unit whose value is any other text or number, given as canonical bytes: SipHash-1-3.
-    pub(super) fn bytes_unit(&self, bytes: &[u8]) -> u64 {
+    pub(in crate::exec) fn bytes_unit(&self, bytes: &[u8]) -> u64 {
         let [k0, k1, ..] = self.0;
-        let mut state = Sip([
-            k0 ^ 0x736f_6d65_7073_6575,
-            k1 ^ 0x646f_7261_6e64_6f6d,
-            k0 ^ 0x6c79_6765_6e65_7261,
-            k1 ^ 0x7465_6462_7974_6573,
-        ]);
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            state.absorb(u64::from_le_bytes(*word));
-        }
-        let mut last = [0_u8; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        last[7] = bytes.len().to_le_bytes()[0];
-        state.absorb(u64::from_le_bytes(last));
-        state.finish()
+        sip([k0, k1], &[], bytes)
+    }
+
+    /// Where a group, given as canonical bytes, stands in the order of its unit: smaller ranks first.
+    pub(in crate::exec) fn group_rank(&self, unit: u64, group: &[u8]) -> u64 {
+        let [.., k2, k3] = self.0;
+        sip([k2, k3], &[GROUP, unit], group)
+    }
+
+    /// Where a row, given as canonical bytes, stands in the order of its group of that rank.
+    ///
+    /// The group's rank is part of what is hashed: units and groups choose among equal values anew, so that
+    /// no value is cut everywhere.
+    pub(in crate::exec) fn row_rank(&self, group: u64, row: &[u8]) -> u64 {
+        let [.., k2, k3] = self.0;
+        sip([k2, k3], &[ROW, group], row)
+    }
+
+    /// Where the n-th of equal rows stands: a value that a group holds twice is kept twice as often.
+    pub(in crate::exec) fn copy_rank(&self, row: u64, copy: u64) -> u64 {
+        mix(mix(row.wrapping_add(STEP.wrapping_mul(copy)) ^ self.0[2]).wrapping_add(self.0[3]))
     }
 
     /// Where a group stands in the order of its unit: smaller ranks are served first.
@@ -87,6 +97,28 @@ impl HashKey {
         let step = STEP.wrapping_mul(u64::from(key).wrapping_add(1));
         mix(mix(unit.wrapping_add(step) ^ self.0[2]).wrapping_add(self.0[3]))
     }
+}
+
+/// SipHash-1-3 of some words and then bytes.
+fn sip([k0, k1]: [u64; 2], head: &[u64], bytes: &[u8]) -> u64 {
+    let mut state = Sip([
+        k0 ^ 0x736f_6d65_7073_6575,
+        k1 ^ 0x646f_7261_6e64_6f6d,
+        k0 ^ 0x6c79_6765_6e65_7261,
+        k1 ^ 0x7465_6462_7974_6573,
+    ]);
+    for word in head {
+        state.absorb(*word);
+    }
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        state.absorb(u64::from_le_bytes(*word));
+    }
+    let mut last = [0_u8; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    last[7] = head.len().wrapping_mul(8).wrapping_add(bytes.len()).to_le_bytes()[0];
+    state.absorb(u64::from_le_bytes(last));
+    state.finish()
 }
 
 /// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection of 64 bits.
@@ -146,6 +178,27 @@ mod tests {
             let mut oracle = std::collections::hash_map::DefaultHasher::new();
             oracle.write(&text[..length]);
             assert_eq!(hash.bytes_unit(&text[..length]), oracle.finish(), "{length}");
+            for (tag, rank) in [
+                (1_u64, hash.group_rank(77, &text[..length])),
+                (2, hash.row_rank(77, &text[..length])),
+            ] {
+                let mut oracle = std::collections::hash_map::DefaultHasher::new();
+                oracle.write(&tag.to_le_bytes());
+                oracle.write(&77_u64.to_le_bytes());
+                oracle.write(&text[..length]);
+                assert_eq!(rank, oracle.finish(), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_of_values_depend_on_their_key() {
+        let mut seen = HashSet::new();
+        for key in [[1, 2, 3, 4], [1, 2, 9, 4], [1, 2, 3, 9]] {
+            let hash = HashKey::new(key);
+            assert!(seen.insert(hash.group_rank(5, b"x")));
+            assert!(seen.insert(hash.row_rank(5, b"x")));
+            assert!((0..9).all(|copy| seen.insert(hash.copy_rank(5, copy))));
         }
     }
 

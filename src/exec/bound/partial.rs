@@ -37,6 +37,12 @@ impl Limits {
         rows.fold(0_u64, |sum, rows| sum.saturating_add(self.in_group(rows))) > most
     }
 
+    /// Whether a unit with this many rows keeps them all, whatever its groups are.
+    pub(in crate::exec) fn spare(self, rows: u64) -> bool {
+        let most = [self.rows_per_unit, self.rows_per_group, self.groups];
+        most.into_iter().flatten().all(|most| rows <= most)
+    }
+
     /// Rows kept of a group when only its own bound counts.
     pub(super) fn in_group(self, rows: u64) -> u64 {
         self.rows_per_group.map_or(rows, |most| rows.min(most))
@@ -47,7 +53,11 @@ impl Limits {
     /// # Guarantee
     /// For all groups given in any order, Σk ≤ M, every k ≤ m, and at most C of them are above 0. Each
     /// k depends on the given numbers alone. Source: the rule of contribution bounding by hash order.
-    pub(super) fn keep(self, rows: impl Iterator<Item = u64>, mut keep: impl FnMut(usize, u64)) {
+    pub(in crate::exec) fn keep(
+        self,
+        rows: impl Iterator<Item = u64>,
+        mut keep: impl FnMut(usize, u64),
+    ) {
         let mut rows_left = self.rows_per_unit.unwrap_or(u64::MAX);
         let mut groups_left = self.groups.unwrap_or(u64::MAX);
         for (group, rows) in rows.enumerate() {
@@ -366,6 +376,9 @@ mod tests {
             for (unit, groups) in [(None, Some(2)), (Some(4), None), (Some(4), Some(2))] {
                 let limits = Limits { rows_per_unit: unit, rows_per_group: Some(m), groups };
                 for rows in [vec![], vec![4], vec![3, 2], vec![1, 1, 1], vec![2, 2, 9]] {
+                    if limits.spare(rows.iter().sum()) {
+                        assert_eq!(kept([unit, Some(m), groups], &rows), rows);
+                    }
                     if !limits.depend_on_order(rows.iter().copied()) {
                         let all = [unit, Some(m), groups];
                         let free: Vec<_> = rows.iter().map(|r| limits.in_group(*r)).collect();

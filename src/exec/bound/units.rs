@@ -25,21 +25,21 @@ use super::order::HashKey;
 use crate::grid::failed;
 
 /// Pieces into which the rows of a partition are thrown: one for each value of a byte.
-pub(super) const BUCKETS: usize = 256;
+pub(in crate::exec) const BUCKETS: usize = 256;
 
 /// The marker of an unused slot in the table of [`Units`].
 const EMPTY: u32 = u32::MAX;
 
 /// One row that counts: whose it is, which key it has, and where in its bucket its values lie.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
-    pub(super) unit: u64,
-    pub(super) key: u32,
-    pub(super) place: u32,
+pub(in crate::exec) struct Row {
+    pub(in crate::exec) unit: u64,
+    pub(in crate::exec) key: u32,
+    pub(in crate::exec) place: u32,
 }
 
 /// Turns unit values into 64-bit codes, one to one.
-pub(super) enum UnitCodes {
+pub(in crate::exec) enum UnitCodes {
     /// Integers and dates are their own code.
     Direct,
     /// Everything else is numbered as it comes.
@@ -47,7 +47,7 @@ pub(super) enum UnitCodes {
 }
 
 impl UnitCodes {
-    pub(super) fn new(unit_type: &DataType) -> Result<Self> {
+    pub(in crate::exec) fn new(unit_type: &DataType) -> Result<Self> {
         if unit_type.is_integer() || matches!(unit_type, DataType::Date32 | DataType::Date64) {
             return Ok(Self::Direct);
         }
@@ -55,7 +55,7 @@ impl UnitCodes {
         Ok(Self::Interned { values, ids: Vec::new() })
     }
 
-    pub(super) fn read(&mut self, units: &ArrayRef, codes: &mut Vec<u64>) -> Result<()> {
+    pub(in crate::exec) fn read(&mut self, units: &ArrayRef, codes: &mut Vec<u64>) -> Result<()> {
         fn signed<T: ArrowPrimitiveType>(units: &ArrayRef, codes: &mut Vec<u64>)
         where
             T::Native: Into<i64>,
@@ -87,14 +87,14 @@ impl UnitCodes {
         Ok(())
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::exec) fn size(&self) -> usize {
         match self {
             Self::Direct => 0,
             Self::Interned { values, .. } => values.size(),
         }
     }
 
-    pub(super) fn finish(self, bounded: bool) -> Result<UnitNames> {
+    pub(in crate::exec) fn finish(self, bounded: bool) -> Result<UnitNames> {
         match self {
             Self::Interned { mut values, .. } if bounded => {
                 let units = values.emit(EmitTo::All)?;
@@ -108,13 +108,13 @@ impl UnitCodes {
 }
 
 /// What is hashed of a unit: its value, never the number under which it was first seen.
-pub(super) enum UnitNames {
+pub(in crate::exec) enum UnitNames {
     Direct,
     Encoded(Rows),
 }
 
 impl UnitNames {
-    pub(super) fn hash(&self, code: u64, hash: HashKey) -> Result<u64> {
+    pub(in crate::exec) fn hash(&self, code: u64, hash: HashKey) -> Result<u64> {
         match self {
             Self::Direct => Ok(hash.integer_unit(code)),
             Self::Encoded(rows) => {
@@ -127,18 +127,18 @@ impl UnitNames {
 
 /// Rows of a bucket put together by unit: a small hash table and a counting sort.
 #[derive(Default)]
-pub(super) struct Units {
+pub(in crate::exec) struct Units {
     slots: Vec<(u64, u32)>,
-    pub(super) codes: Vec<u64>,
-    pub(super) counts: Vec<usize>,
+    pub(in crate::exec) codes: Vec<u64>,
+    pub(in crate::exec) counts: Vec<usize>,
     ends: Vec<usize>,
     ids: Vec<u32>,
     /// Key and place of every row, the units one after the other.
-    pub(super) rows: Vec<u64>,
+    pub(in crate::exec) rows: Vec<u64>,
 }
 
 impl Units {
-    pub(super) fn group(&mut self, rows: &[Row], hash: HashKey) -> Result<()> {
+    pub(in crate::exec) fn group(&mut self, rows: &[Row], hash: HashKey) -> Result<()> {
         self.codes.clear();
         self.counts.clear();
         self.ids.clear();
@@ -212,6 +212,6 @@ pub(super) fn key_of(row: u64) -> u32 {
 
 /// Where the values of a packed row lie.
 #[expect(clippy::cast_possible_truncation, reason = "the lower half of the word")]
-pub(super) fn place_of(row: u64) -> usize {
+pub(in crate::exec) fn place_of(row: u64) -> usize {
     row as u32 as usize
 }
