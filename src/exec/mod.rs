@@ -23,6 +23,7 @@ mod physical;
 mod session;
 pub mod sum;
 mod table;
+mod term;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -37,13 +38,10 @@ use std::sync::Arc;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::common::{Column, DataFusionError, Result, internal_err};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
-use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::{
-    AggregateUDF, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, TableScanBuilder,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -53,7 +51,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use bound::{BoundContributionsExec, BoundedInput, HashKey, InputKind, LateKey, Limits};
 use draw::Recipe;
 use physical::{Permit, PrivatizeExec, Specification};
-use sum::{FixedSum, Measured};
+use term::Term;
 use verify::verify;
 
 use crate::analysis::{Input, Measure, Part, released_part};
@@ -199,25 +197,8 @@ fn row_sums(part: &Part) -> Result<LogicalPlan> {
     let keys: Vec<Expr> = (0..part.key_names().len()).map(column).collect();
     let mut sums = Vec::new();
     for measure in part.measures() {
-        let fixed = |c: usize, measured: Measured| -> Result<Expr> {
-            let sum = FixedSum::new(measure.grid, measure.lo, measure.hi, measured)?;
-            Ok(AggregateUDF::new_from_impl(sum).call(vec![column(c)]))
-        };
-        let terms = match measure.input {
-            Input::Rows => vec![count(Expr::Literal(ScalarValue::Int64(Some(1)), None))],
-            Input::Values(c) => vec![count(column(c))],
-            Input::Sum(c) => vec![fixed(c, Measured::Value)?],
-            Input::Mean(c) => vec![fixed(c, Measured::AboveLow)?, fixed(c, Measured::BelowHigh)?],
-            Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_) => {
-                return internal_err!("a row that is its own unit counts once anyway");
-            }
-        };
-        for term in terms {
-            let term = match measure.filter {
-                Some(filter) => term.filter(column(filter)).build()?,
-                None => term,
-            };
-            sums.push(term.alias(format!("sum{}", sums.len())));
+        for term in Term::of(measure)? {
+            sums.push(term.logical(schema)?.alias(format!("sum{}", sums.len())));
         }
     }
     LogicalPlanBuilder::from(part.input().clone()).aggregate(keys, sums)?.build()

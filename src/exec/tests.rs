@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Int64Array, RecordBatch};
+use datafusion::common::ScalarValue;
 use datafusion::common::stats::Precision;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::MemTable;
@@ -213,5 +214,37 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         // No rows at all are no secret: a WHERE that is never true.
         let empty = replaced(&plan, Arc::new(EmptyExec::new(child.schema())));
         assert_eq!(verify(&empty, &specification, "t", false), Ok(()));
+    }
+}
+
+/// Rows may be bounded instead of aggregates, but something has to bound contributions, and once.
+#[tokio::test]
+async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
+    let unit = Unit::Column { column: "id".to_owned(), max_rows: None, unique: false };
+    let plan = prepared(unit).await.parts.remove(0).plan;
+    let root = plan.downcast_ref::<PrivatizeExec>().unwrap();
+    let specification = Arc::clone(root.specification());
+    let check = |below: Arc<dyn ExecutionPlan>, bounded| {
+        let single = Arc::new(CoalescePartitionsExec::new(below));
+        verify(&replaced(&plan, single), &specification, "t", bounded).map_err(|e| e.to_string())
+    };
+    let aggregates = Arc::clone(plan.children()[0].children()[0]);
+    let rows = Arc::clone(aggregates.children()[0]);
+    let limits = Limits { rows_per_unit: Some(1), ..Limits::default() };
+    let keep = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
+        let (input, key) = (Arc::clone(input), LateKey::default());
+        Arc::new(keep::KeepRowsExec::new(input, 0, vec![], limits, key).unwrap())
+    };
+    let count = [Term { kind: term::TermKind::Count, filter: None }];
+    let counted = |input| term::summed(input, &[], &count).unwrap();
+    assert_eq!(check(counted(keep(&rows)), true), Ok(()));
+    for (below, bounded, times) in [
+        (counted(keep(&rows)), false, 1),
+        (counted(Arc::clone(&rows)), true, 0),
+        (counted(keep(&aggregates)), true, 2),
+        (counted(keep(&aggregates)), false, 2),
+    ] {
+        let says = check(below, bounded).unwrap_err();
+        assert!(says.contains(&format!("bounded {times} times")), "{says}");
     }
 }
