@@ -18,7 +18,9 @@ pub enum AccuracyKind {
     Within,
     /// The winner's score is within the value of the best score.
     Winner,
-    /// On average the winner's score is within the value of the best score.
+    /// The value's rank is within the value of the best rank that a candidate has, in rows.
+    Rank,
+    /// On average the winner's score, or the value's rank, is within the value of the best.
     Average,
 }
 
@@ -27,6 +29,7 @@ impl fmt::Display for AccuracyKind {
         f.write_str(match self {
             Self::Within => "within",
             Self::Winner => "winner",
+            Self::Rank => "rank",
             Self::Average => "average",
         })
     }
@@ -127,6 +130,12 @@ impl fmt::Display for Answer {
                     short(*value),
                     confidence * 100.0
                 )?,
+                AccuracyKind::Rank => write!(
+                    f,
+                    "\n{column}: within {} rows of the rank asked for with {} %",
+                    short(*value),
+                    confidence * 100.0
+                )?,
                 AccuracyKind::Average => {
                     write!(f, "\n{column}: within {} of the best on average", short(*value))?;
                 }
@@ -174,10 +183,15 @@ fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {
                 Some(_) | None => Vec::new(),
             }
         }
+        Predicted::Rank { worst, average } => vec![
+            one(AccuracyKind::Rank, worst, CONFIDENCE),
+            one(AccuracyKind::Average, average, 1.0),
+        ],
         Predicted::Winner { worst, average } => vec![
             one(AccuracyKind::Winner, worst, CONFIDENCE),
             one(AccuracyKind::Average, average, 1.0),
         ],
+        Predicted::Nothing => Vec::new(),
     }
 }
 

@@ -22,8 +22,8 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, HigherOrderUDF, LogicalPlan, ScalarUDF, Signature,
-    TableSource, Volatility, WindowUDF,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, HigherOrderUDF, LogicalPlan,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TableSource, Volatility, WindowUDF,
 };
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -31,7 +31,10 @@ use datafusion::sql::planner::SqlToRel;
 use sqlparser::ast as sql;
 
 use crate::catalog::RESERVED;
-use crate::dialect::{AggregateName, Operand, QueryStatement, ReleaseClause, marked, marker};
+use crate::dialect::{
+    AggregateName, CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause,
+    candidate_marker, marked, marker,
+};
 use crate::functions::clamp_function;
 
 /// The name under which the ledger is queried; the only name with a schema.
@@ -149,7 +152,11 @@ fn explain_error(
     releases: &[ReleaseClause],
 ) -> BindError {
     let said = |error: DataFusionError| BindError::Plan {
-        message: in_users_words(&error, releases),
+        message: match error.find_root() {
+            // Its own sentence asks for a bug report.
+            DataFusionError::Internal(_) => "the types in this query do not go together".to_owned(),
+            _ => in_users_words(&error, releases),
+        },
         source: Box::new(error),
     };
     match error.find_root() {
@@ -269,9 +276,17 @@ impl<'a> Context<'a> {
             }
             aggregates.insert(function.name().to_owned(), function);
         }
+        aggregates.insert(RR_COUNT.to_owned(), Arc::new(AggregateUDF::from(Estimate::default())));
         for (n, release) in releases.iter().enumerate() {
             let function = AggregateUDF::from(Marker::new(n, &release.operand));
             aggregates.insert(marker(n), Arc::new(function));
+            if let Operand::Selection(selection) = &release.operand
+                && selection.named
+                && let Some(candidates) = &selection.candidates
+            {
+                let function = ScalarUDF::from(Candidate::new(n, candidates));
+                scalars.insert(candidate_marker(n), Arc::new(function));
+            }
         }
         let windows = SessionStateDefaults::default_window_functions()
             .into_iter()
@@ -284,7 +299,8 @@ impl<'a> Context<'a> {
 
 /// In order: the planner suggests the first of the nearest, and an error must say the same each time.
 fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
-    let mut names: Vec<_> = map.keys().filter(|name| marked(name).is_none()).cloned().collect();
+    let mut names: Vec<_> =
+        map.keys().filter(|name| !name.starts_with(RESERVED)).cloned().collect();
     names.sort_unstable();
     names
 }
@@ -349,10 +365,114 @@ impl ContextProvider for Context<'_> {
     }
 }
 
+/// The function that stands for a candidate while the query is planned. It never runs: the analysis puts
+/// each candidate in its place.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Candidate {
+    name: String,
+    data_type: DataType,
+    signature: Signature,
+}
+
+impl Candidate {
+    fn new(n: usize, candidates: &CandidatesClause) -> Self {
+        let data_type = type_of_candidates(candidates);
+        let signature = Signature::nullary(Volatility::Immutable);
+        Self { name: candidate_marker(n), data_type, signature }
+    }
+}
+
+/// The type of candidates that no column has: whole numbers, other numbers, truth values, or text.
+fn type_of_candidates(candidates: &CandidatesClause) -> DataType {
+    let literals: Vec<&Literal> = match candidates {
+        CandidatesClause::List(list) => list.iter().collect(),
+        // Between two bounds without a step lies every number.
+        CandidatesClause::Range { step: None, .. } => return DataType::Float64,
+        CandidatesClause::Range { lo, hi, step: Some(step) } => vec![lo, hi, step],
+    };
+    let mut data_type = DataType::Null;
+    for literal in literals {
+        let own = match literal {
+            Literal::Number(text) if text.parse::<i64>().is_ok() => DataType::Int64,
+            Literal::Number(_) => DataType::Float64,
+            Literal::Text(_) => DataType::Utf8,
+            Literal::Boolean(_) => DataType::Boolean,
+            Literal::Null => continue,
+        };
+        data_type = match (data_type, own) {
+            (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
+                DataType::Float64
+            }
+            // Of several kinds: each is then found to be no value of this type, with a sentence.
+            (_, own) => own,
+        };
+    }
+    data_type
+}
+
+impl ScalarUDFImpl for Candidate {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DataFusionResult<DataType> {
+        Ok(self.data_type.clone())
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        not_impl_err!("a candidate is put in place before anything runs")
+    }
+}
+
+/// The name of the estimate of counts from randomized responses.
+pub(crate) const RR_COUNT: &str = "rr_count";
+
+/// `RR_COUNT(column, value, eps)` while the query is planned; the analysis puts a sum in its place.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Estimate {
+    signature: Signature,
+}
+
+impl Default for Estimate {
+    fn default() -> Self {
+        Self { signature: Signature::user_defined(Volatility::Immutable) }
+    }
+}
+
+impl AggregateUDFImpl for Estimate {
+    fn name(&self) -> &str {
+        RR_COUNT
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        match arg_types {
+            [column, _, _] => Ok(vec![column.clone(), column.clone(), DataType::Float64]),
+            _ => plan_err!("RR_COUNT takes a column, a value and an epsilon"),
+        }
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DataFusionResult<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs) -> DataFusionResult<Box<dyn Accumulator>> {
+        not_impl_err!("RR_COUNT counts the answers of RANDOMIZED_RESPONSE")
+    }
+}
+
 /// What a release's column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
-    Selection,
+    /// A value of the first argument: chosen among candidates, or on the line of a column.
+    Chosen,
     Count,
     Sum,
     Average,
@@ -371,12 +491,16 @@ struct Marker {
 impl Marker {
     fn new(n: usize, operand: &Operand) -> Self {
         let kind = match operand {
-            Operand::Selection { .. } => Kind::Selection,
+            Operand::Selection(_) | Operand::Response => Kind::Chosen,
             Operand::Aggregate(call) => match call.function {
                 AggregateName::Count => Kind::Count,
                 AggregateName::Sum => Kind::Sum,
                 AggregateName::Avg => Kind::Average,
-                AggregateName::Unsupported(_) => Kind::Unsupported,
+                AggregateName::Min
+                | AggregateName::Max
+                | AggregateName::Median
+                | AggregateName::Quantile => Kind::Chosen,
+                AggregateName::Revenue | AggregateName::Unsupported(_) => Kind::Unsupported,
             },
         };
         let signature = Signature::user_defined(Volatility::Volatile);
@@ -411,7 +535,7 @@ impl AggregateUDFImpl for Marker {
     fn return_type(&self, arg_types: &[DataType]) -> DataFusionResult<DataType> {
         let Some(first) = arg_types.first() else { return plan_err!("a release needs an operand") };
         match self.kind {
-            Kind::Selection => Ok(first.clone()),
+            Kind::Chosen => Ok(first.clone()),
             Kind::Count => Ok(DataType::Int64),
             Kind::Sum => sum_type(first),
             Kind::Average => sum_type(first).map(|_| DataType::Float64),

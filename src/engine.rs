@@ -23,7 +23,7 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use futures::FutureExt;
 
-use crate::analysis::{Analysis, analyze};
+use crate::analysis::{Analysis, Lookups, analyze};
 use crate::answer::{Answer, Receipt};
 use crate::bind::{Bound, LEDGER, Sources, bind};
 use crate::catalog::{Catalog, Privacy, Source, Table};
@@ -330,22 +330,43 @@ impl Session {
         let catalog = self.engine.inner.vault.catalog()?;
         let sources = self.sources(&query, &catalog)?;
         let bound: Bound = bind(query, &sources)?;
-        let analysis: Analysis = analyze(&bound, &catalog)?;
+        let lookups = self.look_up(&bound, &catalog)?;
+        let analysis: Analysis = analyze(&bound, &catalog, &lookups)?;
         let release: Release = choose(analysis, &catalog)?;
         Ok(Planned { release, catalog })
+    }
+
+    /// The public tables that clauses name, read before the analysis.
+    fn look_up(&self, bound: &Bound, catalog: &Catalog) -> Result<Lookups, Error> {
+        let mut lookups = Lookups::default();
+        for lookup in Lookups::needed(bound.releases(), catalog)? {
+            let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
+            files::check(table)?;
+            let provider = self.provider(table).ok_or(Error::Internal)?;
+            let values =
+                exec::columns_of_public(provider, &lookup.columns, &self.engine.inner.state)
+                    .map_err(|_| Error::catalog(format!("`{}` cannot be read", lookup.table)))?;
+            lookups.insert(lookup, values);
+        }
+        Ok(lookups)
+    }
+
+    fn provider(&self, table: &Table) -> Option<Arc<dyn TableProvider>> {
+        match &table.source {
+            Source::Registered => {
+                let registered =
+                    self.engine.inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+                registered.get(&table.name).cloned()
+            }
+            Source::File { .. } => files::provider(table).ok(),
+        }
     }
 
     /// The tables that a query may name, as plan sources; private ones are marked.
     fn sources(&self, query: &QueryStatement, catalog: &Catalog) -> Result<Sources, Error> {
         let mut sources: Sources = BTreeMap::new();
-        let registered =
-            self.engine.inner.registered.read().unwrap_or_else(PoisonError::into_inner);
         for table in catalog.tables() {
-            let provider = match &table.source {
-                Source::Registered => registered.get(&table.name).cloned(),
-                Source::File { .. } => files::provider(table).ok(),
-            };
-            let Some(provider) = provider else { continue };
+            let Some(provider) = self.provider(table) else { continue };
             let provider: Arc<dyn TableProvider> = if table.is_public() {
                 provider
             } else {

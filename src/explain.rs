@@ -3,19 +3,23 @@
 //! In: stages 2 to 4 of a query, or the refusal that ended them. Out: an [`Explanation`], as aligned text or
 //! as one JSON object. Answers are random and explanations are not: they are what the tests pin down.
 
+mod selection;
+
 use std::fmt;
 
 use num_traits::Zero;
 use serde_json::{Value, json};
 
-use crate::analysis::{Measure, Part, Sensitivity, Use, approximate, prefers_low};
+use crate::analysis::{Measure, Part, Sensitivity, Use, approximate};
 use crate::answer::short;
 use crate::catalog::Unit;
-use crate::dialect::{MechanismName, Operand};
+use crate::dialect::MechanismName;
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Rational, Spend, decimal_text, parse_decimal};
 use crate::refusal::Refusal;
 use crate::release::{Mechanism, Mechanized, Predicted, Release, is_bare, parameters_text};
+
+use selection::{calibrated_text, choice_json, choice_lines, chosen_by, winner_text};
 
 /// An explanation of a query: lines of (name, text), and the same as JSON.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,14 +172,6 @@ fn bounds_text(measure: &Measure) -> String {
     format!("per unit {} (enforced)", parts.join(", "))
 }
 
-/// The range that the mechanism is calibrated to.
-fn calibrated_range(measure: &Measure, range: u128, largest: u128) -> u128 {
-    match measure.clause.parameters.monotonic {
-        Some(false) => largest.saturating_mul(2),
-        Some(true) | None => range,
-    }
-}
-
 fn release_lines(
     part: &Part,
     measure: &Measure,
@@ -185,25 +181,10 @@ fn release_lines(
     let is_row = matches!(part.unit(), Unit::Row);
     let bounds = (!is_row).then(|| ("bounds", bounds_text(measure)));
     match &measure.use_ {
-        Use::Score { selector, candidates, range, largest } => {
-            let one = if prefers_low(*selector) { "lowest" } else { "highest" };
-            let range = calibrated_range(measure, *range, *largest);
-            lines.push((
-                "score",
-                format!(
-                    "{}   {}   range {}{}   the {one} wins",
-                    score_text(measure),
-                    change_text(measure, is_row),
-                    sensitivity_text(measure, range),
-                    one_way(measure),
-                ),
-            ));
-            lines.extend(bounds);
-            lines.push((
-                "candidates",
-                format!("{}, public ({}), uniform prior", candidates.len(), source_text(measure)),
-            ));
-            lines.push(("draws", draws_text(measure, mechanized)));
+        Use::Choice(choice) => {
+            lines.extend(choice_lines(measure, choice, mechanized, part));
+            let after_score = lines.len().min(1);
+            lines.splice(after_score..after_score, bounds);
         }
         Use::Number(_) => {
             lines.push(("release", measure.clause.text.clone()));
@@ -214,7 +195,7 @@ fn release_lines(
                     grid_text(measure, measure.lo),
                     grid_text(measure, measure.hi),
                     if measure.once_per_group() { "a unit in a group" } else { "a row" },
-                    if measure.width() == 2 {
+                    if measure.is_mean() {
                         ", released as Σ(x − lo) and Σ(hi − x)"
                     } else {
                         ""
@@ -225,7 +206,7 @@ fn release_lines(
             lines.extend(bounds);
             if !part.key_names().is_empty() {
                 let names = part.key_names().join(" × ");
-                let keys = part.keys().len();
+                let keys = part.keys().all().len();
                 lines.push((
                     "keys",
                     format!("{keys}, public ({names}), all of them come out, also the empty ones"),
@@ -236,49 +217,6 @@ fn release_lines(
     }
     lines.push(("error", error_text(measure, mechanized)));
     lines
-}
-
-fn score_text(measure: &Measure) -> &str {
-    match &measure.clause.operand {
-        Operand::Selection { by, .. } => by,
-        Operand::Aggregate(_) => &measure.clause.text,
-    }
-}
-
-/// Where the candidates come from.
-fn source_text(measure: &Measure) -> String {
-    match &measure.clause.operand {
-        Operand::Selection { candidates: Some(_), .. } => "the list behind IN".to_owned(),
-        Operand::Selection { .. } | Operand::Aggregate(_) => {
-            format!("all values of {}", measure.clause.text)
-        }
-    }
-}
-
-/// What one row, and one unit, does to one score.
-fn change_text(measure: &Measure, is_row: bool) -> String {
-    let span = |times: i128| {
-        let end = |units: i128| grid_text(measure, units.saturating_mul(times));
-        format!("{}..{}", end(measure.lo.min(0)), end(measure.hi.max(0)))
-    };
-    let rows = measure.limits.rows_per_group;
-    match (is_row, measure.once_per_group()) {
-        (true, _) => format!("one row changes a score by {}", span(1)),
-        (false, true) => format!("one unit changes a score by {}", span(1)),
-        (false, false) => {
-            format!("one row changes a score by {}, one unit by {}", span(1), span(rows.into()))
-        }
-    }
-}
-
-fn one_way(measure: &Measure) -> &'static str {
-    if measure.clause.parameters.monotonic == Some(false) {
-        " (monotonic=false: twice the largest change)"
-    } else if measure.lo >= 0 || measure.hi <= 0 {
-        " (all one way: no factor 2)"
-    } else {
-        ""
-    }
 }
 
 /// The norm that the noise is calibrated to.
@@ -293,7 +231,8 @@ fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
         Mechanism::Laplace(_)
         | Mechanism::Exponential(_)
         | Mechanism::PermuteAndFlip(_)
-        | Mechanism::NoisyMax(_) => format!("Δ₁ = {}", sensitivity_text(measure, sensitivity.l1)),
+        | Mechanism::NoisyMax(_)
+        | Mechanism::Unknown(..) => format!("Δ₁ = {}", sensitivity_text(measure, sensitivity.l1)),
     }
 }
 
@@ -302,34 +241,6 @@ fn euclidean(measure: &Measure, sensitivity: &Sensitivity) -> f64 {
     let unit = measure.grid_unit();
     let squared = Rational::from_integer(sensitivity.l2_squared.into()) * &unit * &unit;
     approximate(&squared).sqrt()
-}
-
-fn draws_text(measure: &Measure, mechanized: &Mechanized) -> String {
-    let low = match &measure.use_ {
-        Use::Score { selector, .. } => prefers_low(*selector),
-        Use::Number(_) => false,
-    };
-    let rate = |exponent: &Rational| exact_rate(&(exponent / measure.grid_unit()));
-    let text = &measure.clause.text;
-    match &mechanized.mechanism {
-        Mechanism::Exponential(m) => {
-            let sign = if low { "−" } else { "" };
-            let rate = rate(m.exponent());
-            format!("P({text}) ∝ exp({sign}{rate} × score), exact integer arithmetic")
-        }
-        Mechanism::PermuteAndFlip(m) => {
-            let gap = if low { "score − best" } else { "best − score" };
-            let rate = rate(m.exponent());
-            format!(
-                "in random order, each {text} is accepted with probability exp(−{rate} × ({gap})), exact integer arithmetic"
-            )
-        }
-        Mechanism::NoisyMax(m) => format!(
-            "Laplace noise of scale {} on every score, the best wins, exact integer arithmetic",
-            decimal_text(&(m.exponent().recip() * measure.grid_unit()), 6)
-        ),
-        Mechanism::Laplace(_) | Mechanism::Gaussian(_) => noise_text(measure, mechanized),
-    }
 }
 
 /// A rate, exactly: as a decimal, or as a fraction where no short decimal is exact.
@@ -347,7 +258,7 @@ fn exact_rate(value: &Rational) -> String {
 
 fn noise_text(measure: &Measure, mechanized: &Mechanized) -> String {
     let scaled = |scale: &Rational| decimal_text(&(scale * measure.grid_unit()), 6);
-    let both = if measure.width() == 2 { " on both sums" } else { "" };
+    let both = if measure.is_mean() { " on both sums" } else { "" };
     match &mechanized.mechanism {
         Mechanism::Laplace(m) => {
             format!("discrete Laplace{both}, scale {} = Δ₁/ε, exact on its grid", scaled(m.scale()))
@@ -355,9 +266,10 @@ fn noise_text(measure: &Measure, mechanized: &Mechanized) -> String {
         Mechanism::Gaussian(m) => {
             format!("discrete Gaussian{both}, σ = {}, exact on its grid", scaled(&m.sigma()))
         }
-        Mechanism::Exponential(_) | Mechanism::PermuteAndFlip(_) | Mechanism::NoisyMax(_) => {
-            String::new()
-        }
+        Mechanism::Exponential(_)
+        | Mechanism::PermuteAndFlip(_)
+        | Mechanism::NoisyMax(_)
+        | Mechanism::Unknown(..) => String::new(),
     }
 }
 
@@ -369,25 +281,33 @@ fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
             short(t),
             if measure.once_per_group() { "units" } else { "rows" },
         ),
-        Predicted::Winner { worst, average } => {
-            let unit = match measure.input {
-                crate::analysis::Input::Rows | crate::analysis::Input::Values(_) => " rows",
-                crate::analysis::Input::Units => " units",
-                _ => "",
-            };
-            format!(
-                "with 95 %: the winner is within {}{unit} of the best, whatever the data; on average within {}",
-                short(worst),
-                short(average)
-            )
+        Predicted::Winner { worst, average } => winner_text(measure, worst, average),
+        Predicted::Rank { worst, average } => format!(
+            "with 95 %: the rank of the value is within {} rows of the best rank on the line, whatever the data; on average within {}",
+            short(worst),
+            short(average)
+        ),
+        Predicted::Nothing => {
+            "none is told: a bound would tell how many candidates the data have".to_owned()
         }
     }
 }
 
 fn privatize(measure: &Measure, mechanized: &Mechanized) -> String {
     match &measure.use_ {
-        Use::Score { selector, .. } => format!("{selector} {}", mechanized.mechanism.name()),
+        Use::Choice(choice) => match chosen_by(measure, choice) {
+            Some(selector) => format!("{selector} {}", mechanized.mechanism.name()),
+            None => released_by(measure, mechanized).to_string(),
+        },
         Use::Number(_) => mechanized.mechanism.name().to_string(),
+    }
+}
+
+/// The mechanism by the name under which it was asked for, where the engine draws by another one.
+fn released_by(measure: &Measure, mechanized: &Mechanized) -> MechanismName {
+    match measure.clause.mechanism {
+        MechanismName::RandomizedResponse => MechanismName::RandomizedResponse,
+        _ => mechanized.mechanism.name(),
     }
 }
 
@@ -437,7 +357,7 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
     let limits = &measure.limits;
     let mut object = json!({
         "operand": measure.clause.text,
-        "mechanism": mechanized.mechanism.name().to_string(),
+        "mechanism": released_by(measure, mechanized).to_string(),
         "parameters": parameters_text(&measure.clause.parameters, &mechanized.loss, limits),
         "unit": unit_text(part.table(), part.unit()),
         "bounds": {
@@ -447,7 +367,7 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
         },
         "least_per_row": number(&grid_text(measure, measure.lo)),
         "greatest_per_row": number(&grid_text(measure, measure.hi)),
-        "keys": part.keys().len(),
+        "keys": part.keys().all().len(),
         "epsilon": number(&exact(mechanized.loss.epsilon())),
     });
     let mut set = |name: &str, value: Value| {
@@ -456,12 +376,10 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
         }
     };
     match &measure.use_ {
-        Use::Score { selector, candidates, range, largest } => {
-            let range = calibrated_range(measure, *range, *largest);
-            set("selector", json!(selector.to_string()));
-            set("score", json!(score_text(measure)));
-            set("candidates", json!(candidates.len()));
-            set("range", number(&sensitivity_text(measure, range)));
+        Use::Choice(choice) => {
+            for (name, value) in choice_json(measure, choice, mechanized) {
+                set(name, value);
+            }
         }
         Use::Number(sensitivity) => {
             set("l1", number(&sensitivity_text(measure, sensitivity.l1)));
@@ -476,34 +394,37 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
             set("sigma", json!(approximate(&(m.sigma() * measure.grid_unit()))));
             set("delta", json!(approximate(mechanized.loss.delta())));
         }
-        Mechanism::Exponential(m) => {
-            set("exponent", json!(approximate(&(m.exponent() / measure.grid_unit()))));
-        }
-        Mechanism::PermuteAndFlip(m) => {
-            set("exponent", json!(approximate(&(m.exponent() / measure.grid_unit()))));
-        }
-        Mechanism::NoisyMax(m) => {
-            set("scale", json!(approximate(&(m.exponent().recip() * measure.grid_unit()))));
-        }
+        Mechanism::Exponential(_)
+        | Mechanism::PermuteAndFlip(_)
+        | Mechanism::NoisyMax(_)
+        | Mechanism::Unknown(..) => {}
     }
     match mechanized.accuracy {
         Predicted::Within(value) => set("within", json!(value)),
         Predicted::WithinOverCount(value) => set("within_over_rows", json!(value)),
+        Predicted::Rank { worst, average } => {
+            set("rank_within", json!(worst));
+            set("average_within", json!(average));
+        }
         Predicted::Winner { worst, average } => {
             set("winner_within", json!(worst));
             set("average_within", json!(average));
         }
+        Predicted::Nothing => {}
     }
     object
 }
 
 /// How a release stands in the ledger: mechanism, parameters and sensitivity, all independent of the data.
 pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (String, String, String) {
-    let name: MechanismName = mechanized.mechanism.name();
+    let name = released_by(measure, mechanized);
     let (mechanism, sensitivity) = match &measure.use_ {
-        Use::Score { selector, range, largest, .. } => {
-            let range = calibrated_range(measure, *range, *largest);
-            (format!("{selector} {name}"), format!("range {}", sensitivity_text(measure, range)))
+        Use::Choice(choice) => {
+            let range = format!("range {}", calibrated_text(measure, choice));
+            match chosen_by(measure, choice) {
+                Some(selector) => (format!("{selector} {name}"), range),
+                None => (name.to_string(), range),
+            }
         }
         Use::Number(sensitivity) => {
             (name.to_string(), format!("l1 {}", sensitivity_text(measure, sensitivity.l1)))

@@ -6,6 +6,8 @@
 //!
 //! NaN becomes NULL and −0.0 becomes 0.0 in every float that passes, because one NaN would make a sum NaN.
 
+mod line;
+
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
@@ -24,10 +26,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+pub(crate) use line::{Place, is_countable, place, snap};
+
 static CLAMP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Clamp::new())));
 static CALENDAR: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::from(Calendar::new())));
-static SNAP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Snap::new())));
 
 /// `CLAMP(x, lo, hi)`, for the planner.
 pub(crate) fn clamp_function() -> Arc<ScalarUDF> {
@@ -80,17 +83,6 @@ pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
         _ => return None,
     };
     Some((-DAYS * ticks_a_day, DAYS * ticks_a_day))
-}
-
-/// The nearest of the ticks `lo + i·step`, `0 ≤ i ≤ last`, as a `Float64`.
-pub(crate) fn snap(x: Expr, lo: f64, step: f64, last: f64) -> Expr {
-    let literal = |v| Expr::Literal(ScalarValue::Float64(Some(v)), None);
-    SNAP.call(vec![x, literal(lo), literal(step), literal(last)])
-}
-
-/// Tick `i` of a stepped domain: the very value that [`snap`] gives to the rows near it.
-pub(crate) fn tick(lo: f64, step: f64, i: f64) -> f64 {
-    lo + i * step + 0.0
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -279,52 +271,6 @@ where
     let kept: PrimitiveArray<T> =
         array.as_primitive::<T>().unary_opt(|v| (first..=last).contains(&v.into()).then_some(v));
     Arc::new(kept.with_data_type(array.data_type().clone()))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Snap {
-    signature: Signature,
-}
-
-impl Snap {
-    fn new() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Float64; 4], Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for Snap {
-    fn name(&self) -> &'static str {
-        "snap"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [
-            x,
-            ColumnarValue::Scalar(ScalarValue::Float64(Some(lo))),
-            ColumnarValue::Scalar(ScalarValue::Float64(Some(step))),
-            ColumnarValue::Scalar(ScalarValue::Float64(Some(last))),
-        ] = args.args.as_slice()
-        else {
-            return exec_err!("the ticks of a domain are literals");
-        };
-        let array = x.to_array(args.number_rows)?;
-        let Some(floats) = array.as_primitive_opt::<Float64Type>() else {
-            return exec_err!("the ticks of a domain are floats");
-        };
-        let snapped: PrimitiveArray<Float64Type> = floats.unary_opt(|v| {
-            let i = ((v - lo) / step).round_ties_even().max(0.0).min(*last);
-            (!v.is_nan()).then(|| tick(*lo, *step, i))
-        });
-        Ok(ColumnarValue::Array(Arc::new(snapped)))
-    }
 }
 
 /// The column where its value is one of `members`, NULL elsewhere; `None` for types without such a list.

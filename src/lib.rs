@@ -49,6 +49,7 @@ pub mod privacy;
 pub mod refusal;
 pub mod release;
 pub mod sampler;
+pub mod ticks;
 
 mod answer;
 mod declare;

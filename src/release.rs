@@ -7,10 +7,15 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use crate::analysis::{Analysis, Limits, Measure, Use, approximate};
+use crate::analysis::{
+    Analysis, Axis, Choice, Limits, LineScore, MOST_KEYS, Measure, Prior, Source, Use, approximate,
+};
 use crate::catalog::Catalog;
-use crate::dialect::{MechanismName, Parameters};
-use crate::mechanism::{Exponential, Gaussian, Laplace, MechanismError, NoisyMax, PermuteAndFlip};
+use crate::dialect::{MechanismName, Operand, Parameters};
+use crate::mechanism::{
+    Exponential, Gaussian, Laplace, MechanismError, NoisyMax, PermuteAndFlip, PriceGrid, Unknown,
+    UnknownRule, rank_for,
+};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Spend};
 use crate::refusal::{Reason, Refusal};
 
@@ -54,6 +59,8 @@ pub struct Mechanized {
     pub loss: Loss,
     /// How accurate the answer will be.
     pub accuracy: Predicted,
+    /// MIN and MAX: which value from the end is looked for.
+    pub rank: Option<u64>,
 }
 
 /// A calibrated mechanism.
@@ -69,6 +76,8 @@ pub enum Mechanism {
     PermuteAndFlip(PermuteAndFlip),
     /// Report noisy max.
     NoisyMax(NoisyMax),
+    /// A choice among candidates that only the data know, and one more: none of them.
+    Unknown(Unknown, UnknownRule),
 }
 
 impl Mechanism {
@@ -80,6 +89,8 @@ impl Mechanism {
             Self::Exponential(_) => MechanismName::Exponential,
             Self::PermuteAndFlip(_) => MechanismName::PermuteAndFlip,
             Self::NoisyMax(_) => MechanismName::NoisyMax,
+            Self::Unknown(_, UnknownRule::PermuteAndFlip) => MechanismName::PermuteAndFlip,
+            Self::Unknown(_, UnknownRule::Exponential) => MechanismName::Exponential,
         }
     }
 }
@@ -98,6 +109,16 @@ pub enum Predicted {
         /// The bound on the average, whatever the data.
         average: f64,
     },
+    /// With 95 %, the rank of the value is within `worst` of the one asked for, on average within `average`, where
+    /// a value of that rank lies on a tick.
+    Rank {
+        /// The bound at 95 %, in rows, whatever the data.
+        worst: f64,
+        /// The bound on the average, in rows, whatever the data.
+        average: f64,
+    },
+    /// Nothing that would not tell how many candidates the data have.
+    Nothing,
 }
 
 /// Chooses and calibrates the mechanism of every measure.
@@ -166,14 +187,6 @@ fn mechanize(measure: &Measure, default: &Fallback) -> Result<Mechanized, Refusa
     let text = measure.clause.text.as_str();
     let name = measure.clause.mechanism;
     let parameters = &measure.clause.parameters;
-    if name == MechanismName::RandomizedResponse {
-        return Err(Refusal::new(
-            Reason::NotYet,
-            name,
-            "randomized response is not built yet: without a public roster the number of rows would be the secret",
-            "LAPLACE(eps=1) COUNT(*) with GROUP BY",
-        ));
-    }
     let epsilon = match (&parameters.epsilon, name) {
         (Some(epsilon), _) => epsilon.clone(),
         (None, MechanismName::Default) => match &default.epsilon {
@@ -201,15 +214,12 @@ fn mechanize(measure: &Measure, default: &Fallback) -> Result<Mechanized, Refusa
             };
             number(measure, *sensitivity, name, &epsilon, delta.as_ref())
         }
-        Use::Score { candidates, range, largest, .. } => {
-            if parameters.delta.is_some() {
-                let why = "known candidates need no delta: the answer is purely ε-private";
-                return Err(unused("delta", name, why));
-            }
-            let doubled = parameters.monotonic == Some(false);
-            let range = if doubled { largest.checked_mul(2) } else { Some(*range) };
-            let range = range.ok_or_else(|| too_noisy(text, &MechanismError::RangeTooWide))?;
-            selection(measure, candidates.len(), range, name, &epsilon)
+        Use::Choice(choice) => {
+            let delta = parameters.delta.as_ref().or(match name {
+                MechanismName::Default => default.delta.as_ref(),
+                _ => None,
+            });
+            selection(measure, choice, name, &epsilon, delta)
         }
     }
 }
@@ -257,11 +267,12 @@ fn number(
             mechanism: Mechanism::Laplace(laplace),
             loss: Loss::pure(epsilon),
             accuracy,
+            rank: None,
         })
     };
     let gaussian = |delta: &Delta| -> Result<Mechanized, Refusal> {
         // The two parts of a mean move together, in a plane; a count or sum of one group on a line.
-        let on_a_line = measure.limits.groups == Some(1) && measure.width() == 1;
+        let on_a_line = measure.limits.groups == Some(1) && !measure.is_mean();
         let gaussian = Gaussian::calibrate(sensitivity.l2_squared, on_a_line, epsilon, delta)
             .map_err(too_noisy)?;
         let accuracy = within(measure, &|beta| gaussian.error_at(beta));
@@ -269,6 +280,7 @@ fn number(
             mechanism: Mechanism::Gaussian(gaussian),
             loss: Loss::approximate(epsilon, delta),
             accuracy,
+            rank: None,
         })
     };
     match name {
@@ -312,7 +324,8 @@ fn number(
 fn size(accuracy: Predicted) -> f64 {
     match accuracy {
         Predicted::Within(t) | Predicted::WithinOverCount(t) => t,
-        Predicted::Winner { worst, .. } => worst,
+        Predicted::Winner { worst, .. } | Predicted::Rank { worst, .. } => worst,
+        Predicted::Nothing => f64::INFINITY,
     }
 }
 
@@ -327,56 +340,186 @@ fn within(measure: &Measure, error_at: &dyn Fn(&Rational) -> u128) -> Predicted 
     let in_units =
         |steps: u128| approximate(&(Rational::from_integer(BigInt::from(steps)) * &unit));
     let beta = |of: i32| Rational::new(1.into(), of.into());
-    match measure.width() {
-        1 => Predicted::Within(in_units(error_at(&beta(20)))),
-        _ => Predicted::WithinOverCount(in_units(error_at(&beta(40)))),
+    if measure.is_mean() {
+        Predicted::WithinOverCount(in_units(error_at(&beta(40))))
+    } else {
+        Predicted::Within(in_units(error_at(&beta(20))))
     }
 }
 
+/// The mechanism of a choice.
+///
+/// # Guarantee
+/// All rounds in all outer groups are together ε-private (and δ, among candidates that only the data know):
+/// the mechanism of one draw is calibrated to the choice's own range times rounds and groups.
 fn selection(
     measure: &Measure,
-    candidates: usize,
-    range: u128,
+    choice: &Choice,
     name: MechanismName,
     epsilon: &Epsilon,
+    delta: Option<&Delta>,
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
-    let unit = measure.grid_unit().to_f64().unwrap_or(1.0);
-    let beta = Rational::new(1.into(), 20.into());
-    let winner = |worst: f64, average: f64| Predicted::Winner {
-        worst: worst * unit,
-        average: average * unit,
+    let parameters = &measure.clause.parameters;
+    let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
+    if is_aggregate && parameters.monotonic.is_some() {
+        return Err(unused("monotonic", name, "monotonic belongs to scores of one's own choice"));
+    }
+    let responds = measure.clause.operand == Operand::Response;
+    if responds && parameters.monotonic.is_some() {
+        return Err(unused("monotonic", name, "a response has no scores of one's own choice"));
+    }
+    if !responds && !name.chooses() {
+        return Err(Refusal::new(
+            Reason::Operand,
+            text,
+            format!("{name} perturbs numbers; a selection never shows one"),
+            if is_aggregate {
+                format!("EXPONENTIAL(eps={epsilon}) {text}")
+            } else {
+                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}")
+            },
+        ));
+    }
+    if let Source::Unknown { per_unit } = choice.source {
+        return among_unknown(measure, choice, per_unit, name, epsilon, delta);
+    }
+    // The delta of OPTIONS is for what needs one.
+    if parameters.delta.is_some() && name != MechanismName::Default {
+        let why = "known candidates need no delta: the answer is purely ε-private";
+        return Err(unused("delta", name, why));
+    }
+    let too_noisy = |e: &MechanismError| too_noisy(text, e);
+    let range = choice.calibrated(parameters.monotonic != Some(false));
+    let range = range.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
+    let candidates = choice.candidates().and_then(|n| usize::try_from(n).ok());
+    let candidates = candidates.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
+    let on_line = matches!(choice.source, Source::Line { .. });
+    let name = match name {
+        // Never worse than the exponential mechanism at the same pure cost, where it can be had: it looks at
+        // every candidate, and knows no prior.
+        // Randomized response is the exponential mechanism of one entry.
+        MechanismName::RandomizedResponse => MechanismName::Exponential,
+        MechanismName::Auto | MechanismName::Default => {
+            if on_line || choice.prior != Prior::Uniform {
+                MechanismName::Exponential
+            } else {
+                MechanismName::PermuteAndFlip
+            }
+        }
+        named => named,
+    };
+    if name != MechanismName::Exponential {
+        if choice.prior != Prior::Uniform {
+            return Err(unused("PRIOR", name, "only EXPONENTIAL takes a prior"));
+        }
+        let outer = usize::try_from(choice.outer).unwrap_or(usize::MAX);
+        if candidates.checked_mul(outer).is_none_or(|all| all > MOST_KEYS) {
+            return Err(Refusal::new(
+                Reason::TooManyKeys,
+                text,
+                format!("{name} looks at every candidate, and there are more than {MOST_KEYS}"),
+                format!("EXPONENTIAL(eps={epsilon}), which does not, or a coarser step"),
+            ));
+        }
+    }
+    // All rounds hold together when each fails with its share of 5 %.
+    let rounds = i64::try_from(choice.rounds).unwrap_or(i64::MAX);
+    let beta = Rational::new(1.into(), BigInt::from(20) * rounds);
+    let unit = choice.unit.to_f64().unwrap_or(1.0);
+    let winner = |worst: f64, average: f64| {
+        let (worst, average) = (worst * unit, average * unit);
+        if is_aggregate {
+            Predicted::Rank { worst, average }
+        } else {
+            Predicted::Winner { worst, average }
+        }
     };
     let (mechanism, accuracy) = match name {
         MechanismName::Exponential => {
-            let m = Exponential::calibrate(range, epsilon).map_err(|e| too_noisy(text, &e))?;
-            let accuracy = winner(m.error_at(candidates, &beta), m.expected_error(candidates));
+            let m = Exponential::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
+            let accuracy = match weights(choice) {
+                None => winner(m.error_at(candidates, &beta), m.expected_error(candidates)),
+                Some((total, least)) => winner(
+                    m.error_at_weights(total, least, &beta),
+                    m.expected_error_weights(total, least),
+                ),
+            };
             (Mechanism::Exponential(m), accuracy)
         }
-        // Never worse than the exponential mechanism at the same pure cost.
-        MechanismName::PermuteAndFlip | MechanismName::Auto => {
-            let m = PermuteAndFlip::calibrate(range, epsilon).map_err(|e| too_noisy(text, &e))?;
-            let accuracy = winner(m.error_at(candidates, &beta), m.expected_error(candidates));
-            (Mechanism::PermuteAndFlip(m), accuracy)
-        }
         MechanismName::NoisyMax => {
-            let m = NoisyMax::calibrate(range, epsilon).map_err(|e| too_noisy(text, &e))?;
+            let m = NoisyMax::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
             let accuracy = winner(m.error_at(candidates, &beta), m.expected_error(candidates));
             (Mechanism::NoisyMax(m), accuracy)
         }
-        MechanismName::Laplace
-        | MechanismName::Gaussian
-        | MechanismName::RandomizedResponse
-        | MechanismName::Default => {
+        _ => {
+            let m = PermuteAndFlip::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
+            let accuracy = winner(m.error_at(candidates, &beta), m.expected_error(candidates));
+            (Mechanism::PermuteAndFlip(m), accuracy)
+        }
+    };
+    let rank = match &choice.source {
+        Source::Line { axis, score: LineScore::Smallest | LineScore::Largest } => {
+            Some(rank_for(range, epsilon, axis.count()))
+        }
+        Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. } => None,
+    };
+    Ok(Mechanized { mechanism, loss: Loss::pure(epsilon), accuracy, rank })
+}
+
+/// The prior's weight of all candidates and of the lightest that can win; `None` when all are alike.
+fn weights(choice: &Choice) -> Option<(f64, f64)> {
+    match &choice.prior {
+        Prior::Uniform => None,
+        Prior::Weights(weights) => {
+            let total: f64 = weights.iter().filter_map(ToPrimitive::to_f64).sum();
+            let least = weights.iter().filter(|w| **w > 0).min()?.to_f64()?;
+            Some((total, least))
+        }
+        Prior::LogUniform => {
+            let Source::Line { axis: Axis::Ticks(ticks), .. } = &choice.source else { return None };
+            let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count()).ok()?;
+            Some((grid.log_uniform_spread(), 1.0))
+        }
+    }
+}
+
+fn among_unknown(
+    measure: &Measure,
+    choice: &Choice,
+    per_unit: u64,
+    name: MechanismName,
+    epsilon: &Epsilon,
+    delta: Option<&Delta>,
+) -> Result<Mechanized, Refusal> {
+    let text = measure.clause.text.as_str();
+    let Some(delta) = delta else { return Err(no_mechanism(text)) };
+    if measure.clause.parameters.monotonic.is_some() {
+        return Err(unused("monotonic", name, "among unknown candidates the range is what it is"));
+    }
+    let rule = match name {
+        MechanismName::Exponential => UnknownRule::Exponential,
+        MechanismName::PermuteAndFlip | MechanismName::Auto | MechanismName::Default => {
+            UnknownRule::PermuteAndFlip
+        }
+        _ => {
             return Err(Refusal::new(
                 Reason::Operand,
                 text,
-                format!("{name} perturbs numbers; a selection never shows one"),
-                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+                format!("{name} cannot choose among candidates that only the data know"),
+                format!("EXPONENTIAL(eps={epsilon}, delta={delta})"),
             ));
         }
     };
-    Ok(Mechanized { mechanism, loss: Loss::pure(epsilon), accuracy })
+    let rounds = usize::try_from(choice.rounds).unwrap_or(usize::MAX);
+    let mechanism = Unknown::calibrate(choice.range, epsilon, delta, per_unit, rounds)
+        .map_err(|e| too_noisy(text, &e))?;
+    Ok(Mechanized {
+        mechanism: Mechanism::Unknown(mechanism, rule),
+        loss: Loss::approximate(epsilon, delta),
+        accuracy: Predicted::Nothing,
+        rank: None,
+    })
 }
 
 /// The parameters of a release as the ledger and the explanation show them.

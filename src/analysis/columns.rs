@@ -11,14 +11,16 @@ use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Logi
 
 use super::expression::{Total, readable, total};
 use super::facts::Facts;
-use super::flow::{Flow, internal, unit_name};
+use super::flow::{Clamped, Flow, internal, unit_name};
 use super::keys::{known_keys, listed_keys};
+use super::lookup::{Lookup, Lookups};
 use crate::catalog::RESERVED;
-use crate::dialect::KeysClause;
+use crate::dialect::{KeysClause, Literal};
 use crate::functions::without_nan;
 use crate::refusal::{Reason, Refusal};
 
 /// A group key: its name, type and facts.
+#[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) name: String,
     pub(super) data_type: DataType,
@@ -27,6 +29,8 @@ pub(super) struct Group {
     column: usize,
     /// The file's own column behind it, and the list that it is held to.
     raw: Option<(Column, Arc<Vec<ScalarValue>>)>,
+    /// The file's own column behind it, and the ends that it is held to, where it has integers.
+    clamped: Option<(Column, Clamped)>,
 }
 
 /// The columns of a part's input, in the order in which its operators read them.
@@ -58,17 +62,43 @@ impl Columns {
     pub(super) fn drop_strangers_late(&mut self, group: &Group, keys: &[ScalarValue]) {
         let Some((raw, list)) = &group.raw else { return };
         let list: HashSet<&ScalarValue> = list.iter().collect();
-        if keys.iter().all(|key| !key.is_null() && list.contains(key))
+        if !keys.is_empty()
+            && keys.iter().all(|key| !key.is_null() && list.contains(key))
             && let Some(column) = self.expressions.get_mut(group.column)
         {
             *column = Expr::Column(raw.clone()).alias(key_name(group.column));
         }
     }
 
+    /// Groups by the file's own column, to be clamped when the groups have been added up.
+    ///
+    /// # Guarantee
+    /// Sums of the groups of raw values that one clamped value stands for are the sums of its rows, so nothing
+    /// changes where rows are only added up. The result says how a group's key is clamped then.
+    pub(super) fn clamp_late(&mut self, group: &Group) -> Option<Clamped> {
+        let (raw, ends) = group.clamped.as_ref()?;
+        let column = self.expressions.get_mut(group.column)?;
+        *column = Expr::Column(raw.clone()).alias(key_name(group.column));
+        Some(ends.clone())
+    }
+
+    /// Reads the file's own column in the place of an argument that a fixed sum clamps anyway.
+    ///
+    /// # Guarantee
+    /// The sum clamps every value to grid integers that hold the argument's range, skips NULL and NaN, and so
+    /// differs from the sum of the enforced column at most in how ends that are no grid integers are rounded.
+    pub(super) fn sum_raw(&mut self, column: usize, expr: &Expr, flow: &Flow) {
+        if let Some((raw, _)) = flow.raw_of_clamped(expr)
+            && let Some(argument) = self.expressions.get_mut(column)
+        {
+            *argument = Expr::Column(raw).alias(argument_name(column));
+        }
+    }
+
     /// Adds an argument; the result is its index in the input.
     pub(super) fn argument(&mut self, expr: Expr) -> usize {
         let index = self.expressions.len();
-        self.expressions.push(expr.alias(format!("{RESERVED}_argument_{index}")));
+        self.expressions.push(expr.alias(argument_name(index)));
         index
     }
 
@@ -85,12 +115,18 @@ impl Columns {
     }
 }
 
-pub(super) fn key_name(column: usize) -> String {
+fn argument_name(column: usize) -> String {
+    format!("{RESERVED}_argument_{column}")
+}
+
+fn key_name(column: usize) -> String {
     format!("{RESERVED}_key_{column}")
 }
 
+/// The GROUP BY expressions as keys. The unit is one only where a roster lists who answers.
 pub(super) fn group_keys(
     aggregate: &Aggregate,
+    roster: bool,
     flow: &Flow,
     columns: &mut Columns,
 ) -> Result<Vec<Group>, Refusal> {
@@ -101,7 +137,7 @@ pub(super) fn group_keys(
             _ => readable(expr),
         };
         let Total { expr: key, facts } = total(expr, &flow.scope)?;
-        if facts.is_unit {
+        if facts.is_unit && !roster {
             return Err(Refusal::new(
                 Reason::UnitAsKey,
                 &short,
@@ -112,7 +148,8 @@ pub(super) fn group_keys(
         let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
         let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));
         columns.key(without_nan(key, &data_type));
-        groups.push(Group { name: short, data_type, facts, column, raw });
+        let clamped = flow.raw_of_clamped(expr).filter(|_| data_type.is_integer());
+        groups.push(Group { name: short, data_type, facts, column, raw, clamped });
     }
     Ok(groups)
 }
@@ -121,19 +158,27 @@ pub(super) fn group_keys(
 pub(super) fn keys_of(
     group: &Group,
     clause: Option<&KeysClause>,
+    lookups: &Lookups,
 ) -> Result<Vec<ScalarValue>, Refusal> {
+    let Group { name, data_type, facts, .. } = group;
     match clause {
-        Some(KeysClause::List(literals)) => {
-            listed_keys(literals, &group.facts, &group.data_type, &group.name)
+        Some(KeysClause::List(literals)) => listed_keys(literals, facts, data_type, name),
+        Some(KeysClause::Table { table, column }) => {
+            let lookup = Lookup { table: table.clone(), columns: vec![column.clone()] };
+            let mut literals = lookups.literals(&lookup, 0)?;
+            // A column names a key as often as it likes, and nothing by NULL.
+            let mut seen = HashSet::new();
+            literals.retain(|l| *l != Literal::Null && seen.insert(l.clone()));
+            if literals.is_empty() {
+                return Err(Refusal::new(
+                    Reason::UnknownKeys,
+                    format!("KEYS TABLE {table}({column})"),
+                    format!("{table} names no key"),
+                    format!("GROUP BY {name} KEYS ('a', 'b')"),
+                ));
+            }
+            listed_keys(&literals, facts, data_type, name)
         }
-        Some(KeysClause::Table { table, column }) => Err(Refusal::new(
-            Reason::NotYet,
-            format!("KEYS TABLE {table}({column})"),
-            "keys taken from a table are not built yet",
-            format!("GROUP BY {} KEYS ('a', 'b')", group.name),
-        )),
-        Some(KeysClause::Domain) | None => {
-            known_keys(&group.facts, &group.data_type, &group.name, false)
-        }
+        Some(KeysClause::Domain) | None => known_keys(facts, data_type, name, false),
     }
 }

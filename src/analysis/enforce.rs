@@ -11,12 +11,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::{HashSet, ScalarValue};
 use datafusion::logical_expr::expr::{Case, InList, TryCast};
 use datafusion::logical_expr::{Expr, Operator};
-use num_traits::ToPrimitive;
 
 use super::bounds::Interval;
 use super::facts::{Facts, KeySource, is_discrete, rational};
 use crate::catalog::Domain;
 use crate::functions::{calendar, clamp, only_listed, snap, temporal_limits, without_nan};
+use crate::ticks::Ticks;
 
 /// Why a declared domain does not fit its column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -192,22 +192,15 @@ fn stepped(
     if is_number && !(low.is_integer() && width.is_integer()) {
         return Err(DomainError("an integer column steps by whole numbers".to_owned()));
     }
-    let last = ((&high - &low) / &width).floor().to_integer();
-    let (Some(first), Some(size), Some(count)) = (low.to_f64(), width.to_f64(), last.to_u64())
-    else {
-        return Err(DomainError("the domain has too many ticks".to_owned()));
-    };
-    let Some(last) = count.to_f64().filter(|last| *last < 9e15) else {
-        return Err(DomainError("the domain has too many ticks".to_owned()));
-    };
+    let ticks = Ticks::decimal(&low, &high, &width)
+        .ok_or_else(|| DomainError("the domain has too many ticks, or too fine ones".to_owned()))?;
     let (low_value, high_value) = ends(data_type, lo, hi)?;
     let clamped = clamp(column, low_value, high_value);
     let as_float = Expr::TryCast(TryCast::new(Box::new(clamped), DataType::Float64));
-    let snapped = snap(as_float, first, size, last);
-    let top = crate::functions::tick(first, size, last);
-    let range = Interval::from_f64_bounds(first.min(top), first.max(top));
+    let snapped = snap(as_float, ticks);
+    let range = Interval::from_f64_bounds(ticks.float(0), ticks.float(ticks.count() - 1));
     let mut facts = Facts::ranged(range.round_outward_f64(), true);
-    facts.keys = Some(KeySource::Ticks { lo: first, step: size, last: count });
+    facts.keys = Some(KeySource::Ticks(ticks));
     let expr = if is_number {
         Expr::TryCast(TryCast::new(Box::new(snapped), data_type.clone()))
     } else {
@@ -236,7 +229,7 @@ impl Change {
                 {
                     Some(Self::Nulls(Some(Arc::clone(values))))
                 }
-                Some(KeySource::Values(_) | KeySource::Integers(..) | KeySource::Ticks { .. })
+                Some(KeySource::Values(_) | KeySource::Integers(..) | KeySource::Ticks(_))
                 | None => None,
             },
             Some(Domain::Between { lo, hi, step: None }) => {

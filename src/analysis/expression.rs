@@ -428,7 +428,7 @@ fn recast(keys: Option<KeySource>, to: &DataType) -> Option<KeySource> {
             let cast: Option<Vec<_>> = values.iter().map(|v| v.cast_to(to).ok()).collect();
             cast.map(|values| KeySource::Values(Arc::new(values)))
         }
-        Some(KeySource::Integers(..) | KeySource::Ticks { .. }) | None => None,
+        Some(KeySource::Integers(..) | KeySource::Ticks(_)) | None => None,
     }
 }
 

@@ -17,6 +17,7 @@ use num_traits::One;
 use super::bounds::Interval;
 use crate::functions::temporal_limits;
 use crate::privacy::Rational;
+use crate::ticks::Ticks;
 
 /// The distinct values that a column can be grouped by, in domain order.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,15 +26,8 @@ pub(crate) enum KeySource {
     Values(Arc<Vec<ScalarValue>>),
     /// All integers (or days) of an interval.
     Integers(i64, i64),
-    /// The ticks of a stepped domain: `lo + i·step` for `0 ≤ i ≤ last`.
-    Ticks {
-        /// The least value.
-        lo: f64,
-        /// The distance of two values.
-        step: f64,
-        /// The number of the last tick.
-        last: u64,
-    },
+    /// The ticks of a stepped domain.
+    Ticks(Ticks),
 }
 
 /// What is known of one column or expression.
@@ -121,11 +115,11 @@ fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
     match conjunct {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let (column, op, literal) = match (left.as_ref(), right.as_ref()) {
-                (Expr::Column(column), Expr::Literal(value, _)) => (column, *op, value),
-                (Expr::Literal(value, _), Expr::Column(column)) => (column, op.swap()?, value),
+                (Expr::Column(column), other) => (column, *op, constant(other)?),
+                (other, Expr::Column(column)) => (column, op.swap()?, constant(other)?),
                 _ => return None,
             };
-            let point = rational(literal)?;
+            let point = rational(&literal)?;
             let field = schema.field_from_column(column).ok()?;
             let below = |strict: bool| {
                 let bound = if strict && is_discrete(field.data_type()) {
@@ -153,25 +147,32 @@ fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
             };
             Some((column, interval))
         }
-        Expr::Between(Between { expr, negated: false, low, high }) => {
-            match (expr.as_ref(), low.as_ref(), high.as_ref()) {
-                (Expr::Column(column), Expr::Literal(low, _), Expr::Literal(high, _)) => {
-                    Some((column, Interval::between(rational(low)?, rational(high)?)))
-                }
-                _ => None,
+        Expr::Between(Between { expr, negated: false, low, high }) => match expr.as_ref() {
+            Expr::Column(column) => {
+                let (low, high) = (constant(low)?, constant(high)?);
+                Some((column, Interval::between(rational(&low)?, rational(&high)?)))
             }
-        }
+            _ => None,
+        },
         Expr::InList(InList { expr, list, negated: false }) => match expr.as_ref() {
             Expr::Column(column) => {
                 let mut hull = Interval::empty();
                 for item in list {
-                    let Expr::Literal(value, _) = item else { return None };
-                    hull = hull.union(&Interval::point(rational(value)?));
+                    hull = hull.union(&Interval::point(rational(&constant(item)?)?));
                 }
                 Some((column, hull))
             }
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// The value of a literal, also under the cast that brings it to its column's type (`DATE '2025-01-01'`).
+pub(super) fn constant(expr: &Expr) -> Option<ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Cast(cast) => constant(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
         _ => None,
     }
 }

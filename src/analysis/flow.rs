@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 use super::deeper;
 use super::enforce::{Change, enforced, is_someone};
 use super::expression::{readable, total};
-use super::facts::{Facts, Scope};
+use super::facts::{Scope, constant};
 use crate::catalog::{Catalog, Privacy, RESERVED, Table, Unit};
 
 use crate::refusal::{Reason, Refusal};
@@ -55,6 +55,9 @@ struct Raw {
     name: String,
     change: Change,
 }
+
+/// The ends that values beyond them become.
+pub(super) type Clamped = (ScalarValue, ScalarValue);
 
 impl Flow {
     /// The hidden unit column; `None` when the unit is the row.
@@ -88,6 +91,15 @@ impl Flow {
         }
     }
 
+    /// The file's own column behind one that is clamped, with the ends.
+    pub(super) fn raw_of_clamped(&self, expr: &Expr) -> Option<(Column, Clamped)> {
+        let raw = self.raw(expr)?;
+        match &raw.change {
+            Change::Clamp(lo, hi) => Some((self.hidden(&raw.name)?, (lo.clone(), hi.clone()))),
+            Change::Nulls(_) => None,
+        }
+    }
+
     /// What a predicate says about columns of the file itself, as far as comparisons with literals go.
     ///
     /// # Guarantee
@@ -100,10 +112,10 @@ impl Flow {
         };
         let compared = |expr: &Expr, op: Operator, literal: &Expr| {
             let (raw, change) = column(expr)?;
-            let Expr::Literal(value, _) = literal else { return None };
-            let compared =
-                || Expr::BinaryExpr(BinaryExpr::new(Box::new(raw), op, Box::new(literal.clone())));
-            change.keeps(op, value).then(compared)
+            let value = constant(literal)?;
+            let keeps = change.keeps(op, &value);
+            let literal = Box::new(Expr::Literal(value, None));
+            keeps.then(|| Expr::BinaryExpr(BinaryExpr::new(Box::new(raw), op, literal)))
         };
         let mut said = Vec::new();
         for conjunct in split_conjunction(predicate) {
@@ -397,9 +409,4 @@ fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
         name: name.to_owned(),
         metadata: None,
     })
-}
-
-/// Facts about nothing, for an aggregate without an argument.
-pub(super) fn no_facts() -> Facts {
-    Facts::ranged(super::bounds::Interval::everything(), true)
 }

@@ -4,14 +4,15 @@
 //! combination once, in domain order. All of it comes out of a release, also the combinations that no row
 //! has, so that the set of keys tells nothing.
 
-use arrow::array::ArrayRef;
+use std::collections::HashSet;
+
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
 use super::enforce::typed;
 use super::facts::{Facts, KeySource};
 use crate::dialect::Literal;
-use crate::functions::tick;
 use crate::refusal::{Reason, Refusal};
 
 /// The most key combinations that one release may have.
@@ -38,6 +39,11 @@ impl KeySpace {
     /// Whether no group comes out; never the case.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// No group at all: for keys that only the data know.
+    pub(super) fn none() -> Self {
+        Self { columns: Vec::new(), len: 0 }
     }
 
     /// Every combination of the columns' keys, the last column fastest.
@@ -96,14 +102,16 @@ pub(crate) fn known_keys(
         Some(KeySource::Values(values)) if values.len() > MOST_KEYS => Err(too_many(clause)),
         Some(KeySource::Values(values)) => Ok(values.to_vec()),
         Some(KeySource::Integers(lo, hi)) => integers(*lo, *hi),
-        Some(KeySource::Ticks { lo, step, last }) => {
-            let last = usize::try_from(*last).ok().filter(|n| *n < MOST_KEYS);
-            let last = last.ok_or_else(|| too_many(clause))?;
-            let last = u32::try_from(last).map_err(|_| too_many(clause))?;
-            (0..=last)
+        Some(KeySource::Ticks(ticks)) => {
+            let most = u64::try_from(MOST_KEYS).unwrap_or(u64::MAX);
+            if ticks.count() > most {
+                return Err(too_many(clause));
+            }
+            let numbers: Vec<u64> = (0..ticks.count()).collect();
+            let values = ticks.values(&numbers, data_type).map_err(|_| unfit(clause, data_type))?;
+            (0..values.len())
                 .map(|i| {
-                    let value = ScalarValue::Float64(Some(tick(*lo, *step, f64::from(i))));
-                    value.cast_to(data_type).map_err(|_| unfit(clause, data_type))
+                    ScalarValue::try_from_array(&values, i).map_err(|_| unfit(clause, data_type))
                 })
                 .collect()
         }
@@ -184,7 +192,7 @@ pub(crate) fn listed_keys(
     data_type: &DataType,
     clause: &str,
 ) -> Result<Vec<ScalarValue>, Refusal> {
-    if data_type.is_floating() && !matches!(facts.keys, Some(KeySource::Ticks { .. })) {
+    if data_type.is_floating() && !matches!(facts.keys, Some(KeySource::Ticks(_))) {
         return Err(Refusal::new(
             Reason::KeyType,
             clause,
@@ -195,10 +203,13 @@ pub(crate) fn listed_keys(
         ));
     }
     let ticks = match &facts.keys {
-        Some(KeySource::Ticks { .. }) => Some(known_keys(facts, data_type, clause, false)?),
+        Some(KeySource::Ticks(_)) => {
+            Some(known_keys(facts, data_type, clause, false)?.into_iter().collect::<HashSet<_>>())
+        }
         Some(KeySource::Values(_) | KeySource::Integers(..)) | None => None,
     };
-    let mut keys: Vec<ScalarValue> = Vec::new();
+    let mut keys: Vec<ScalarValue> = Vec::with_capacity(literals.len());
+    let mut seen = HashSet::with_capacity(literals.len());
     for literal in literals {
         let bad = |message: String| {
             let hint = format!("literals of type {data_type}, each once");
@@ -210,24 +221,26 @@ pub(crate) fn listed_keys(
         if text.is_some() && quoted != wants_quotes {
             return Err(bad(format!("{literal} is not a value of {clause}, of type {data_type}")));
         }
-        let mut key = match &text {
+        let key = match &text {
             Some(text) => typed(text, data_type).map_err(|e| bad(e.to_string()))?,
             None => ScalarValue::try_new_null(data_type).map_err(|e| bad(e.to_string()))?,
         };
-        if let (Some(ticks), ScalarValue::Float64(Some(v))) = (&ticks, &key) {
-            let near = |t: &&ScalarValue| match t {
-                ScalarValue::Float64(Some(t)) => (t - v).abs() <= v.abs() * 1e-12,
-                _ => false,
-            };
-            key =
-                ticks.iter().find(near).cloned().ok_or_else(|| {
-                    bad(format!("{literal} is no tick of the domain of {clause}"))
-                })?;
+        // A tick is the float of its decimal, and so is the literal.
+        if let Some(ticks) = &ticks
+            && !ticks.contains(&key)
+        {
+            return Err(bad(format!("{literal} is no tick of the domain of {clause}")));
         }
-        if keys.contains(&key) {
+        if !seen.insert(key.clone()) {
             return Err(bad(format!("{literal} is listed twice")));
         }
         keys.push(key);
     }
     Ok(keys)
+}
+
+/// Some keys, each once, in the order in which they come first.
+pub(super) fn key_list(keys: Vec<ScalarValue>) -> Vec<ScalarValue> {
+    let mut seen = HashSet::with_capacity(keys.len());
+    keys.into_iter().filter(|key| seen.insert(key.clone())).collect()
 }

@@ -9,18 +9,19 @@ use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive};
 
 use super::bounds::Interval;
+use super::choice::{Choice, Source};
 use super::enforce::typed;
 use super::expression::unit_of;
 use super::facts::rational;
-use super::sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
+use super::sensitivity::{Limits, Sensitivity, of_sums};
 use crate::catalog::Unit;
-use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters, ReleaseClause, Selector};
+use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters, ReleaseClause};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
 /// The aggregate that a release reads, by the columns of its part's input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Input {
     /// COUNT(*).
     Rows,
@@ -36,6 +37,40 @@ pub enum Input {
     SumPerUnit(usize),
     /// AVG(x) in which the unit counts once per group, with its clamped mean.
     MeanPerUnit(usize),
+    /// One aggregate for each named candidate, of its own columns.
+    Terms {
+        /// What each of them is; its column is that of the term.
+        kind: Box<Input>,
+        /// The candidates' columns, in their order.
+        columns: Vec<TermColumns>,
+    },
+    /// The rows' places on a line of candidates, counted, or with a column summed.
+    Places {
+        /// The column of places; NULL does not count.
+        place: usize,
+        /// The column that is summed.
+        weight: Option<usize>,
+    },
+}
+
+/// The columns of one candidate's aggregate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TermColumns {
+    /// What is counted or summed; rows where there is none.
+    pub value: Option<usize>,
+    /// The FILTER.
+    pub filter: Option<usize>,
+}
+
+/// How the integers of a measure come out of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gathering {
+    /// Sums of every key of the part.
+    Sums,
+    /// Sums of every place on the measure's own line.
+    Places,
+    /// Sums of every key that the data have.
+    Keys,
 }
 
 /// What one release measures.
@@ -64,51 +99,84 @@ pub struct Measure {
 }
 
 /// How a measure is released.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Use {
     /// Perturbed: the sensitivity of the vector over all groups.
     Number(Sensitivity),
-    /// Chosen by: a score of candidates.
-    Score {
-        /// Which end of the ranking is chosen.
-        selector: Selector,
-        /// The candidates: rows of the key space, in order.
-        candidates: Vec<usize>,
-        /// The range R of the scores.
-        range: u128,
-        /// The largest change Δ∞ of one score.
-        largest: u128,
-    },
+    /// Chosen by.
+    Choice(Box<Choice>),
+}
+
+/// What one step of a grid is worth.
+pub(super) fn grid_unit(grid: Grid) -> Rational {
+    match grid {
+        Grid::Integer => Rational::one(),
+        Grid::Decimal { scale } => super::facts::decimal_unit(scale),
+        Grid::Binary { log2 } => {
+            let power = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
+            if log2 < 0 { power } else { power.recip() }
+        }
+    }
+}
+
+impl Input {
+    /// Whether a unit counts once per group, however many rows it has there.
+    fn once_per_group(&self) -> bool {
+        match self {
+            Self::Units | Self::SumPerUnit(_) | Self::MeanPerUnit(_) => true,
+            Self::Terms { kind, .. } => kind.once_per_group(),
+            Self::Rows | Self::Values(_) | Self::Sum(_) | Self::Mean(_) | Self::Places { .. } => {
+                false
+            }
+        }
+    }
 }
 
 impl Measure {
     /// What one step of the grid is worth.
     pub fn grid_unit(&self) -> Rational {
-        match self.grid {
-            Grid::Integer => Rational::one(),
-            Grid::Decimal { scale } => super::facts::decimal_unit(scale),
-            Grid::Binary { log2 } => {
-                let power = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
-                if log2 < 0 { power } else { power.recip() }
-            }
+        grid_unit(self.grid)
+    }
+
+    /// The choice that the measure serves, if it does.
+    pub fn choice(&self) -> Option<&Choice> {
+        match &self.use_ {
+            Use::Choice(choice) => Some(choice),
+            Use::Number(_) => None,
         }
     }
 
-    /// How many integers the measure has per group: 2 for a mean.
+    /// How its integers come out of its rows.
+    pub fn gathering(&self) -> Gathering {
+        match self.choice().map(|choice| &choice.source) {
+            Some(Source::Line { .. }) => Gathering::Places,
+            Some(Source::Unknown { .. }) => Gathering::Keys,
+            Some(Source::Keys(_) | Source::Each(_)) | None => Gathering::Sums,
+        }
+    }
+
+    /// How many integers the measure has per group: 2 for a mean, one for each named candidate.
     pub fn width(&self) -> usize {
-        match self.input {
+        match &self.input {
             Input::Rows
             | Input::Values(_)
             | Input::Units
             | Input::Sum(_)
             | Input::SumPerUnit(_) => 1,
             Input::Mean(_) | Input::MeanPerUnit(_) => 2,
+            Input::Terms { columns, .. } => columns.len(),
+            Input::Places { .. } => 1,
         }
+    }
+
+    /// Whether it is released as the two sums of a mean.
+    pub fn is_mean(&self) -> bool {
+        matches!(self.input, Input::Mean(_) | Input::MeanPerUnit(_))
     }
 
     /// Whether a unit counts once per group, however many rows it has there.
     pub fn once_per_group(&self) -> bool {
-        matches!(self.input, Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_))
+        self.input.once_per_group()
     }
 
     /// The most that one row (or one unit in a group) moves the measure, in L1, in grid units.
@@ -116,9 +184,10 @@ impl Measure {
     /// # Guarantee
     /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together move by exactly that.
     pub fn weight(&self) -> Option<u128> {
-        match self.width() {
-            1 => Some(self.lo.unsigned_abs().max(self.hi.unsigned_abs())),
-            _ => self.hi.checked_sub(self.lo).and_then(|w| u128::try_from(w).ok()),
+        if self.is_mean() {
+            self.hi.checked_sub(self.lo).and_then(|w| u128::try_from(w).ok())
+        } else {
+            Some(self.lo.unsigned_abs().max(self.hi.unsigned_abs()))
         }
     }
 }
@@ -134,7 +203,21 @@ pub(super) struct Argument {
     pub(super) remedy: String,
 }
 
+impl Argument {
+    /// That of COUNT(*).
+    pub(super) fn none() -> Self {
+        Self {
+            column: 0,
+            data_type: DataType::Int64,
+            range: Interval::everything(),
+            is_unit: false,
+            remedy: String::new(),
+        }
+    }
+}
+
 /// The aggregate that is read, on its grid, with the bounds of one row.
+#[derive(Debug, Clone)]
 pub(super) struct Read {
     pub(super) input: Input,
     pub(super) grid: Grid,
@@ -149,7 +232,7 @@ impl Read {
 
     /// Whether a unit counts once per group, however many rows it has there.
     fn once_per_group(&self) -> bool {
-        matches!(self.input, Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_))
+        self.input.once_per_group()
     }
 }
 
@@ -164,6 +247,16 @@ pub(super) fn read(
     let is_row = matches!(unit, Unit::Row);
     match call.function {
         AggregateName::Unsupported(name) => Err(unsupported(name, text)),
+        AggregateName::Min
+        | AggregateName::Max
+        | AggregateName::Median
+        | AggregateName::Quantile
+        | AggregateName::Revenue => Err(Refusal::new(
+            Reason::Score,
+            text,
+            format!("{} cannot score the values of a group key", call.function),
+            "BY COUNT(*), COUNT(DISTINCT unit) or SUM(x)",
+        )),
         AggregateName::Count if call.distinct && argument.is_unit => Ok(Read::count(Input::Units)),
         AggregateName::Count if call.distinct => Err(Refusal::new(
             Reason::NotYet,
@@ -226,7 +319,11 @@ pub(super) fn read(
 }
 
 /// The range of one row: the derived one, cut by `contribution_bounds_per_row`.
-fn per_row(call: &AggregateCall, argument: &Argument, text: &str) -> Result<Interval, Refusal> {
+pub(super) fn per_row(
+    call: &AggregateCall,
+    argument: &Argument,
+    text: &str,
+) -> Result<Interval, Refusal> {
     match &call.bounds_per_row {
         Some(bounds) => bounds_of(bounds, &argument.data_type, text),
         None => Ok(argument.range.clone()),
@@ -258,27 +355,12 @@ fn bad_bounds(text: &str, message: &str) -> Refusal {
 }
 
 fn unsupported(name: &str, text: &str) -> Refusal {
-    match name {
-        "MIN" | "MAX" | "MEDIAN" | "QUANTILE" | "PERCENTILE_CONT" | "APPROX_QUANTILES" => {
-            Refusal::new(
-                Reason::NotYet,
-                text,
-                format!(
-                    "{name} is a selection on a grid, which is not built yet; noise could not protect it, because one person can be the extreme"
-                ),
-                "AVG of the column, or COUNT(*) FILTER (WHERE x <= literal)",
-            )
-        }
-        "REVENUE" => {
-            Refusal::new(Reason::NotYet, text, "REVENUE is not built yet", "SUM(CLAMP(x, lo, hi))")
-        }
-        _ => Refusal::new(
-            Reason::NotYet,
-            text,
-            format!("{name} is not built yet"),
-            "AVG(x), and AVG of the clamped square",
-        ),
-    }
+    Refusal::new(
+        Reason::NotYet,
+        text,
+        format!("{name} is not built yet"),
+        "AVG(x) and AVG of the clamped square, or QUANTILE(x, q)",
+    )
 }
 
 /// Puts a range on the grid of its type.
@@ -286,7 +368,7 @@ fn unsupported(name: &str, text: &str) -> Refusal {
 /// # Guarantee
 /// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]; for floats the grid
 /// is 2^−k with k the largest such that the magnitudes stay within 2³⁹, chosen from the range alone.
-fn on_grid(
+pub(super) fn on_grid(
     argument: &Argument,
     range: &Interval,
     text: &str,
@@ -346,7 +428,7 @@ fn binary_places(magnitude: &Rational) -> i32 {
     log2
 }
 
-fn no_range(text: &str, remedy: &str) -> Refusal {
+pub(super) fn no_range(text: &str, remedy: &str) -> Refusal {
     Refusal::new(
         Reason::NoRange,
         text,
@@ -414,40 +496,7 @@ pub(super) fn number(read: &Read, limits: &Limits, text: &str) -> Result<Use, Re
     of_sums(limits, weight).map(Use::Number).ok_or_else(|| too_large(text))
 }
 
-/// The range of a score.
-pub(super) fn score(
-    read: &Read,
-    limits: &Limits,
-    selector: Selector,
-    candidates: Vec<usize>,
-    text: &str,
-) -> Result<Use, Refusal> {
-    if matches!(read.input, Input::Mean(_) | Input::MeanPerUnit(_)) {
-        return Err(Refusal::new(
-            Reason::Score,
-            text,
-            "AVG cannot score candidates: in a small group one person moves it across its whole range",
-            "BY SUM(x - c) with c a value between low and high averages",
-        ));
-    }
-    let range = range_of_scores(limits, read.lo, read.hi);
-    let weight = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
-    let largest = weight.checked_mul(limits.rows_per_group.into());
-    match range.zip(largest) {
-        Some((range, largest)) if range > 0 => {
-            Ok(Use::Score { selector, candidates, range, largest })
-        }
-        Some(_) => Err(Refusal::new(
-            Reason::Score,
-            text,
-            "every candidate scores the same whatever the data",
-            "a score that depends on the rows, such as COUNT(*)",
-        )),
-        None => Err(too_large(text)),
-    }
-}
-
-fn too_large(text: &str) -> Refusal {
+pub(super) fn too_large(text: &str) -> Refusal {
     Refusal::new(
         Reason::TooNoisy,
         text,

@@ -14,41 +14,55 @@
 //! ```
 
 pub mod bounds;
+mod candidates;
+mod choice;
 mod columns;
 mod enforce;
+mod estimate;
 mod expression;
 mod facts;
 mod flow;
 mod keys;
+mod line;
+mod lookup;
 mod measure;
+mod named;
 mod part;
+mod quantile;
+mod response;
 mod scalar;
+mod selection;
 mod sensitivity;
+mod space;
 
+pub use choice::{Axis, Choice, LineScore, Prices, Prior, Sharing, Source};
 pub(crate) use enforce::enforced;
 pub use enforce::{DomainError, typed};
 pub use keys::{KeySpace, MOST_KEYS};
-pub use measure::{Input, Measure, Use};
+pub use lookup::{Lookup, Lookups};
+pub use measure::{Gathering, Input, Measure, TermColumns, Use};
+pub use named::MOST_TERMS;
 pub use part::Part;
-pub(crate) use part::prefers_low;
 pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
+pub use space::Keys;
 
 pub(crate) use measure::approximate;
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, TableReference};
+use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 
 use crate::bind::{Bound, is_ledger};
 use crate::catalog::{Catalog, Privacy, RESERVED};
-use crate::dialect::{Selector, marked};
+use crate::dialect::{AggregateName, MechanismName, Operand, Selector, marked};
 use crate::refusal::{Reason, Refusal};
+use estimate::estimated;
 use flow::{internal, scanned, undeclared};
-use part::{CallOf, cut};
+use part::{CallOf, Context, cut};
 
 /// What a query releases, and how much one unit can change it.
 #[derive(Debug)]
@@ -101,8 +115,9 @@ pub fn released_part(name: &str) -> Option<usize> {
 ///
 /// # Errors
 /// A [`Refusal`], with the steps that had succeeded.
-pub fn analyze(bound: &Bound, catalog: &Catalog) -> Result<Analysis, Refusal> {
-    let mut cutter = Cutter { bound, catalog, parts: Vec::new(), steps: Vec::new() };
+pub fn analyze(bound: &Bound, catalog: &Catalog, lookups: &Lookups) -> Result<Analysis, Refusal> {
+    let context = Context { bound, catalog, lookups };
+    let mut cutter = Cutter { context, parts: Vec::new(), steps: Vec::new() };
     let remainder = match cutter.public(bound.plan()) {
         Ok(remainder) => remainder,
         Err(refusal) => return Err(refusal.after(&cutter.steps)),
@@ -120,8 +135,7 @@ pub fn analyze(bound: &Bound, catalog: &Catalog) -> Result<Analysis, Refusal> {
 }
 
 struct Cutter<'a> {
-    bound: &'a Bound,
-    catalog: &'a Catalog,
+    context: Context<'a>,
     parts: Vec<Part>,
     steps: Vec<String>,
 }
@@ -145,30 +159,40 @@ impl Cutter<'_> {
                         "no private table stands below this release, so it would only add noise",
                         "the aggregate without a mechanism",
                     )
-                    .hiding_markers(self.bound.releases()));
+                    .hiding_markers(self.context.bound.releases()));
                 }
                 self.descend(plan)
             }
-            LogicalPlan::TableScan(scan) => match scanned(scan, self.catalog).map(|t| &t.privacy) {
-                Some(Privacy::Private(_)) => Err(exact(&scan.table_name.to_string())),
-                Some(Privacy::Undeclared) => Err(undeclared(&scan.table_name.to_string())),
-                Some(Privacy::Public) => Ok(plan.clone()),
-                None if is_ledger(&scan.table_name) => Ok(plan.clone()),
-                None => Err(undeclared(&scan.table_name.to_string())),
-            },
+            LogicalPlan::TableScan(scan) => {
+                match scanned(scan, self.context.catalog).map(|t| &t.privacy) {
+                    Some(Privacy::Private(_)) => Err(exact(&scan.table_name.to_string())),
+                    Some(Privacy::Undeclared) => Err(undeclared(&scan.table_name.to_string())),
+                    Some(Privacy::Public) => Ok(plan.clone()),
+                    None if is_ledger(&scan.table_name) => Ok(plan.clone()),
+                    None => Err(undeclared(&scan.table_name.to_string())),
+                }
+            }
             LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
             | LogicalPlan::Window(_)
             | LogicalPlan::Sort(_) => {
-                refuse_keys_of_selection(plan)?;
+                self.refuse_target_beside_selection(plan)?;
                 self.descend(plan)
             }
+            LogicalPlan::Limit(_) => match plain_selection(plan) {
+                Some(plain)
+                    if self.is_private(&plain.aggregate.input)
+                        && self.names_no_mechanism(&plain) =>
+                {
+                    self.chosen(&plain, plan)
+                }
+                Some(_) | None => self.descend(plan),
+            },
             LogicalPlan::Join(_)
             | LogicalPlan::Union(_)
             | LogicalPlan::EmptyRelation(_)
             | LogicalPlan::Subquery(_)
             | LogicalPlan::SubqueryAlias(_)
-            | LogicalPlan::Limit(_)
             | LogicalPlan::Values(_)
             | LogicalPlan::Distinct(_) => self.descend(plan),
             LogicalPlan::Repartition(_)
@@ -190,6 +214,42 @@ impl Cutter<'_> {
         }
     }
 
+    /// The target of a selection is its answer; beside it, it would be the key of every candidate.
+    fn refuse_target_beside_selection(&self, plan: &LogicalPlan) -> Result<(), Refusal> {
+        let mut below = plan;
+        let aggregate = loop {
+            below = match below {
+                LogicalPlan::Aggregate(aggregate) => break aggregate,
+                LogicalPlan::Filter(filter) => &filter.input,
+                LogicalPlan::Window(window) => &window.input,
+                LogicalPlan::Sort(sort) => &sort.input,
+                LogicalPlan::Projection(projection) if std::ptr::eq(below, plan) => {
+                    &projection.input
+                }
+                _ => return Ok(()),
+            };
+        };
+        let releases = self.context.bound.releases();
+        let target = aggregate.aggr_expr.iter().find_map(|e| {
+            let operand = &releases.get(CallOf::marker(e)?)?.operand;
+            let selects = matches!(operand, Operand::Selection(selection) if !selection.named);
+            let target = CallOf::function(e)?.params.args.first().filter(|_| selects)?;
+            aggregate.group_expr.iter().position(|key| key == target)
+        });
+        let Some(target) = target.and_then(|i| aggregate.schema.columns().get(i).cloned()) else {
+            return Ok(());
+        };
+        if plan.expressions().iter().all(|e| !e.column_refs().contains(&target)) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Reason::WinnerPerGroup,
+            &target.name,
+            format!("{} is what the selection beside it chooses", target.name),
+            "the selection alone: its column is the chosen key",
+        ))
+    }
+
     /// Rewrites the inputs of a node, and the subqueries in its expressions.
     fn descend(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
         let mut refusal = None;
@@ -206,23 +266,73 @@ impl Cutter<'_> {
             .and_then(|t| t.data.map_subqueries(&mut rewrite));
         match (refusal, rewritten) {
             (Some(refusal), _) => Err(refusal),
-            (None, Ok(rewritten)) => Ok(rewritten.data),
+            (None, Ok(rewritten)) => estimated(rewritten.data, &self.parts),
             (None, Err(error)) => Err(internal(&error)),
         }
     }
 
+    /// The part of an aggregate: the one that was cut from it, or a new one.
+    fn part(&mut self, aggregate: &Aggregate, plain: Option<Selector>) -> Result<usize, Refusal> {
+        // A CTE that is used twice is planned twice; copies of one release are one draw.
+        if let Some(index) = self.parts.iter().position(|part| part.is_of(aggregate, plain)) {
+            return Ok(index);
+        }
+        let part = cut(aggregate, plain, &self.context, &mut self.steps)?;
+        self.parts.push(part);
+        Ok(self.parts.len() - 1)
+    }
+
+    /// Whether the aggregate by which keys are ordered is a score that leaves the mechanism to the engine, and
+    /// the keys to their domain.
+    fn names_no_mechanism(&self, plain: &PlainSelection<'_>) -> bool {
+        let scores = |name| matches!(name, AggregateName::Count | AggregateName::Sum);
+        plain.aggregate.aggr_expr.iter().all(|e| match CallOf::marker(e) {
+            None => CallOf::function(e)
+                .is_some_and(|call| AggregateName::parse(call.func.name()).is_some_and(scores)),
+            Some(n) => self.context.bound.releases().get(n).is_some_and(|r| {
+                let summed = match &r.operand {
+                    Operand::Aggregate(call) => scores(call.function),
+                    Operand::Selection(_) | Operand::Response => false,
+                };
+                summed && r.mechanism == MechanismName::Default && r.keys.is_empty()
+            }),
+        })
+    }
+
+    /// Replaces keys ordered by an aggregate that is not shown by a selection among them.
+    fn chosen(
+        &mut self,
+        plain: &PlainSelection<'_>,
+        whole: &LogicalPlan,
+    ) -> Result<LogicalPlan, Refusal> {
+        let index = self.part(plain.aggregate, Some(plain.selector))?;
+        let schema = self.parts[index].released_schema();
+        let name = released_name(index);
+        let key = Expr::Column(Column::new(
+            Some(TableReference::bare(name.clone())),
+            schema.field(0).name(),
+        ));
+        let expressions: Vec<Expr> = whole
+            .schema()
+            .iter()
+            .map(|(qualifier, field)| {
+                Expr::Alias(Alias {
+                    expr: Box::new(key.clone()),
+                    relation: qualifier.cloned(),
+                    name: field.name().clone(),
+                    metadata: None,
+                })
+            })
+            .collect();
+        LogicalPlanBuilder::scan(name, Arc::new(LogicalTableSource::new(schema)), None)
+            .and_then(|scan| scan.project(expressions))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))
+    }
+
     /// Replaces an aggregate over private rows by a scan of its released table.
     fn released(&mut self, aggregate: &Aggregate) -> Result<LogicalPlan, Refusal> {
-        // A CTE that is used twice is planned twice; copies of one release are one draw.
-        let known = self.parts.iter().position(|part| part.is_of(aggregate));
-        let index = match known {
-            Some(index) => index,
-            None => {
-                let part = cut(aggregate, self.bound, self.catalog, &mut self.steps)?;
-                self.parts.push(part);
-                self.parts.len() - 1
-            }
-        };
+        let index = self.part(aggregate, None)?;
         let part = &self.parts[index];
         let name = released_name(index);
         let source = Arc::new(LogicalTableSource::new(part.released_schema()));
@@ -254,7 +364,7 @@ impl Cutter<'_> {
         let mut found = false;
         let outcome = plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node
-                && let Some(table) = scanned(scan, self.catalog)
+                && let Some(table) = scanned(scan, self.context.catalog)
                 && !table.is_public()
             {
                 found = true;
@@ -306,39 +416,64 @@ fn has_marker(plan: &LogicalPlan) -> bool {
     found || outcome.is_err()
 }
 
-/// The group key of a selection is its target; another key beside it would ask for one winner per group.
-fn refuse_keys_of_selection(plan: &LogicalPlan) -> Result<(), Refusal> {
-    let mut below = plan;
-    let aggregate = loop {
-        below = match below {
-            LogicalPlan::Aggregate(aggregate) => break aggregate,
-            LogicalPlan::Filter(filter) => &filter.input,
-            LogicalPlan::Window(window) => &window.input,
-            LogicalPlan::Sort(sort) => &sort.input,
-            LogicalPlan::Projection(projection) if std::ptr::eq(below, plan) => &projection.input,
-            _ => return Ok(()),
-        };
+/// `SELECT k … GROUP BY k ORDER BY aggregate LIMIT n`: a selection in plain SQL.
+struct PlainSelection<'a> {
+    aggregate: &'a Aggregate,
+    selector: Selector,
+}
+
+/// Whether a LIMIT stands over keys that are ordered by one aggregate and shown without it.
+fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> {
+    let LogicalPlan::Limit(limit) = plan else { return None };
+    let count = match (limit.skip.as_deref(), limit.fetch.as_deref()) {
+        (None, Some(Expr::Literal(ScalarValue::Int64(Some(n)), _))) => u64::try_from(*n).ok()?,
+        _ => return None,
     };
-    let selects = aggregate.aggr_expr.iter().any(CallOf::selection);
-    if !selects {
-        return Ok(());
-    }
-    let keys = aggregate.schema.columns().into_iter().take(aggregate.group_expr.len());
-    let keys: Vec<Column> = keys.collect();
-    for expression in plan.expressions() {
-        if let Some(key) = expression.column_refs().into_iter().find(|c| keys.contains(c)) {
-            return Err(Refusal::new(
-                Reason::WinnerPerGroup,
-                &key.name,
-                format!(
-                    "{} stands beside a selection; one winner per group is not built yet",
-                    key.name
-                ),
-                "the selection alone: its column is the chosen key",
-            ));
+    let mut below = limit.input.as_ref();
+    // Columns that are traced: the outputs, then the one that is sorted by.
+    let mut shown: Vec<Column> = below.schema().columns();
+    let mut sorted: Option<(Column, bool)> = None;
+    loop {
+        match below {
+            LogicalPlan::Projection(projection) => {
+                let through = |column: &Column| {
+                    let i = projection.schema.maybe_index_of_column(column)?;
+                    match projection.expr.get(i)?.clone().unalias() {
+                        Expr::Column(column) => Some(column),
+                        _ => None,
+                    }
+                };
+                shown = shown.iter().map(through).collect::<Option<_>>()?;
+                if let Some((column, _)) = &mut sorted {
+                    *column = through(column)?;
+                }
+                below = &projection.input;
+            }
+            LogicalPlan::Sort(sort) if sorted.is_none() && sort.fetch.is_none() => {
+                let [key] = sort.expr.as_slice() else { return None };
+                let Expr::Column(column) = &key.expr else { return None };
+                sorted = Some((column.clone(), key.asc));
+                below = &sort.input;
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                let (column, ascending) = sorted?;
+                let columns = aggregate.schema.columns();
+                let [key, score] = columns.as_slice() else { return None };
+                let matches = aggregate.group_expr.len() == 1
+                    && column == *score
+                    && count > 0
+                    && shown.iter().all(|c| c == key);
+                let selector = match (ascending, count) {
+                    (false, 1) => Selector::ArgMax,
+                    (false, n) => Selector::Top(n),
+                    (true, 1) => Selector::ArgMin,
+                    (true, n) => Selector::Bottom(n),
+                };
+                return matches.then_some(PlainSelection { aggregate, selector });
+            }
+            _ => return None,
         }
     }
-    Ok(())
 }
 
 /// Follows an output column down to the released table it comes from unchanged: (part, field).
@@ -360,13 +495,5 @@ fn origin(plan: &LogicalPlan, output: usize) -> Option<(usize, usize)> {
             released_part(scan.table_name.table()).map(|part| (part, output))
         }
         _ => None,
-    }
-}
-
-/// Whether k candidates are chosen where the engine chooses one.
-fn chooses_several(selector: Selector) -> bool {
-    match selector {
-        Selector::ArgMax | Selector::ArgMin => false,
-        Selector::Top(_) | Selector::Bottom(_) => true,
     }
 }

@@ -6,21 +6,26 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::{HashSet, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
-use super::chooses_several;
-use super::columns::{Columns, Group, group_keys, keys_of};
-use super::expression::{Total, total};
-use super::flow::{Flow, internal, no_facts, rows};
-use super::keys::{KeySpace, known_keys, listed_keys};
-use super::measure::{Argument, Measure, Use, limits, number, read, score};
+use super::choice::Source;
+use super::columns::{Columns, group_keys};
+use super::expression::{Total, readable, total};
+use super::facts::Scope;
+use super::flow::{Clamped, internal, rows};
+use super::lookup::Lookups;
+use super::measure::{Argument, Gathering, Input, Measure, Use, limits, number, read};
+use super::named::named;
+use super::quantile::quantile;
+use super::response::{check_roster, responds, response};
+use super::selection::{Frame, of_keys};
+use super::space::Keys;
 use crate::bind::Bound;
 use crate::catalog::{Catalog, RESERVED, Unit};
 use crate::dialect::{
-    AggregateCall, AggregateName, MechanismName, Operand, Parameters, ReleaseClause, Selector,
-    marked,
+    AggregateCall, AggregateName, Literal, MechanismName, Operand, Parameters, ReleaseClause,
+    SelectionClause, Selector, marked,
 };
 use crate::functions::without_nan;
 use crate::refusal::{Reason, Refusal};
@@ -33,10 +38,12 @@ pub struct Part {
     input: LogicalPlan,
     has_unit: bool,
     key_names: Vec<String>,
-    keys: KeySpace,
+    keys: Keys,
     measures: Vec<Measure>,
     released: SchemaRef,
+    late: Vec<Option<Clamped>>,
     aggregate: Aggregate,
+    plain: Option<Selector>,
     steps: Vec<String>,
 }
 
@@ -66,13 +73,18 @@ impl Part {
         self.has_unit
     }
 
+    /// For each key column, the ends to which its groups are clamped after they were added up.
+    pub(crate) fn late_clamps(&self) -> &[Option<Clamped>] {
+        &self.late
+    }
+
     /// The group keys as written.
     pub fn key_names(&self) -> &[String] {
         &self.key_names
     }
 
-    /// The public key space.
-    pub fn keys(&self) -> &KeySpace {
+    /// The public keys.
+    pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
@@ -91,14 +103,9 @@ impl Part {
         usize::from(self.has_unit) + self.key_names.len()
     }
 
-    /// Whether the part chooses among its keys instead of releasing numbers for them.
-    pub fn is_selection(&self) -> bool {
-        self.measures.iter().any(|m| matches!(m.use_, Use::Score { .. }))
-    }
-
-    /// Whether this part was cut from an equal aggregate.
-    pub(super) fn is_of(&self, aggregate: &Aggregate) -> bool {
-        self.aggregate == *aggregate
+    /// Whether this part was cut from an equal aggregate, in the same way.
+    pub(super) fn is_of(&self, aggregate: &Aggregate, plain: Option<Selector>) -> bool {
+        self.aggregate == *aggregate && self.plain == plain
     }
 }
 
@@ -106,7 +113,7 @@ impl Part {
 pub(super) struct CallOf;
 
 impl CallOf {
-    fn function(expr: &Expr) -> Option<&AggregateFunction> {
+    pub(super) fn function(expr: &Expr) -> Option<&AggregateFunction> {
         match expr {
             Expr::AggregateFunction(call) => Some(call),
             Expr::Alias(alias) => Self::function(&alias.expr),
@@ -117,12 +124,6 @@ impl CallOf {
     /// The release that an aggregate expression stands for.
     pub(super) fn marker(expr: &Expr) -> Option<usize> {
         marked(Self::function(expr)?.func.name())
-    }
-
-    /// Whether an aggregate expression is a selection's marker: its arguments are target and score.
-    pub(super) fn selection(expr: &Expr) -> bool {
-        Self::marker(expr).is_some()
-            && Self::function(expr).is_some_and(|call| call.params.args.len() == 2)
     }
 }
 
@@ -136,54 +137,43 @@ impl CallOf {
 /// A refusal, see [`Reason`].
 pub(super) fn cut(
     aggregate: &Aggregate,
-    bound: &Bound,
-    catalog: &Catalog,
+    plain: Option<Selector>,
+    sources: &Context<'_>,
     steps: &mut Vec<String>,
 ) -> Result<Part, Refusal> {
     let before = steps.len();
-    let calls = releases(aggregate, bound)?;
-    let flow = rows(&aggregate.input, catalog, steps)?;
-    let mut columns = Columns::new(&flow);
-    let groups = group_keys(aggregate, &flow, &mut columns)?;
-    let keys_clause = calls.iter().map(|c| &c.clause.keys).find(|keys| !keys.is_empty());
-    let selections: Vec<_> = calls.iter().filter(|c| c.is_selection()).collect();
-    if !selections.is_empty() && selections.len() != calls.len() {
-        return Err(Refusal::new(
-            Reason::Place,
-            &selections[0].clause.text,
-            "a selection answers one row, an aggregate one per group",
-            "two statements",
-        ));
-    }
-    let values = match selections.as_slice() {
-        [] => groups
-            .iter()
-            .enumerate()
-            .map(|(i, group)| {
-                let clause = keys_clause.and_then(|k| k.get(i)).and_then(Option::as_ref);
-                keys_of(group, clause)
-            })
-            .collect::<Result<Vec<_>, _>>()?,
-        selections => {
-            if keys_clause.is_some() {
-                return Err(Refusal::new(
-                    Reason::Place,
-                    "KEYS",
-                    "the candidates of a selection stand behind its target",
-                    format!("{} IN ('a', 'b')", selections[0].clause.text),
-                ));
-            }
-            vec![candidates(selections, aggregate, &groups)?]
+    let mut calls = releases(aggregate, sources.bound)?;
+    if let (Some(selector), Some(target)) = (plain, aggregate.group_expr.first()) {
+        let data_type = target.get_type(aggregate.input.schema()).map_err(|e| internal(&e))?;
+        for call in &mut calls {
+            call.choose(selector, target, &data_type);
         }
-    };
-    for (group, keys) in groups.iter().zip(&values) {
-        columns.drop_strangers_late(group, keys);
+        steps.push(format!("plain SQL that shows keys only, planned as {selector}"));
     }
-    let space = KeySpace::product(&values, "GROUP BY")?;
-    let measures = calls
-        .iter()
-        .map(|call| measure(call, &flow, &mut columns, &space, values.first(), &groups))
-        .collect::<Result<Vec<_>, _>>()?;
+    let flow = rows(&aggregate.input, sources.catalog, steps)?;
+    let mut columns = Columns::new(&flow);
+    let roster = calls.iter().any(responds);
+    let groups = group_keys(aggregate, roster, &flow, &mut columns)?;
+    check_roster(&calls, &groups)?;
+    let keys = Keys::of(&calls, aggregate, &groups, sources.lookups)?;
+    for (i, group) in groups.iter().enumerate() {
+        columns.drop_strangers_late(group, keys.of_column(i));
+    }
+    let measures = {
+        let mut frame = Frame {
+            flow: &flow,
+            columns: &mut columns,
+            lookups: sources.lookups,
+            outer: keys.outer().len(),
+        };
+        let measures = calls.iter().map(|call| measure(call, &mut frame, &keys));
+        measures.collect::<Result<Vec<_>, _>>()?
+    };
+    same_rows(&measures)?;
+    let only_adds =
+        flow.unit.column().is_none() && measures.iter().all(|m| m.gathering() == Gathering::Sums);
+    let late = groups.iter().map(|g| if only_adds { columns.clamp_late(g) } else { None });
+    let late: Vec<Option<Clamped>> = late.collect();
     steps.push(format!(
         "Aggregate{}{}: {}",
         if groups.is_empty() { "" } else { " by " },
@@ -196,6 +186,11 @@ pub(super) fn cut(
         .iter()
         .enumerate()
         .map(|(i, field)| Field::new(format!("c{i}"), field.data_type().clone(), true))
+        .map(|field| match (plain, calls.first()) {
+            // In plain SQL the aggregate has its own type; what is released is the key.
+            (Some(_), Some(call)) => field.with_data_type(call.data_type.clone()),
+            _ => field,
+        })
         .collect();
     Ok(Part {
         table: flow.table.clone(),
@@ -203,12 +198,44 @@ pub(super) fn cut(
         has_unit: flow.unit.column().is_some(),
         input: columns.build(&flow)?,
         key_names: groups.into_iter().map(|g| g.name).collect(),
-        keys: space,
+        keys,
         measures,
         released: Arc::new(Schema::new(fields)),
+        late,
         aggregate: aggregate.clone(),
+        plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),
     })
+}
+
+/// What an analysis may look at beside the plan.
+pub(super) struct Context<'a> {
+    pub(super) bound: &'a Bound,
+    pub(super) catalog: &'a Catalog,
+    pub(super) lookups: &'a Lookups,
+}
+
+/// Every release of a SELECT answers with as many rows per group.
+fn same_rows(measures: &[Measure]) -> Result<(), Refusal> {
+    let rows = |measure: &Measure| match &measure.use_ {
+        Use::Choice(choice) => (choice.rounds, matches!(choice.source, Source::Unknown { .. })),
+        Use::Number(_) => (1, false),
+    };
+    let Some(first) = measures.first() else { return Ok(()) };
+    match measures.iter().find(|m| rows(m) != rows(first)) {
+        None if measures.len() > 1 && rows(first).1 => Err(several(&first.clause.text)),
+        None => Ok(()),
+        Some(other) => Err(several(&other.clause.text)),
+    }
+}
+
+fn several(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::Place,
+        text,
+        "the releases of one SELECT answer with equally many rows, and these do not",
+        "two statements",
+    )
 }
 
 fn describe_measure(measure: &Measure) -> String {
@@ -218,27 +245,54 @@ fn describe_measure(measure: &Measure) -> String {
     };
     let what = match &measure.clause.operand {
         Operand::Aggregate(_) => measure.clause.text.clone(),
-        Operand::Selection { by, .. } => by.clone(),
+        Operand::Selection(selection) => selection.by.clone(),
+        Operand::Response => measure.clause.text.clone(),
     };
     format!("{what} [{}..{}]", shown(measure.lo), shown(measure.hi))
 }
 
 /// A release's clause with the plan's version of its call.
-struct Call<'a> {
-    clause: ReleaseClause,
-    params: &'a AggregateFunctionParams,
-    column: String,
-    data_type: DataType,
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) clause: ReleaseClause,
+    pub(super) params: AggregateFunctionParams,
+    pub(super) column: String,
+    pub(super) data_type: DataType,
 }
 
-impl Call<'_> {
-    fn is_selection(&self) -> bool {
-        matches!(self.clause.operand, Operand::Selection { .. })
+impl Call {
+    /// Makes the call of a number the score by which a key is chosen.
+    fn choose(&mut self, selector: Selector, target: &Expr, data_type: &DataType) {
+        let Operand::Aggregate(score) = &self.clause.operand else { return };
+        let by = self.clause.text.clone();
+        let selection = SelectionClause {
+            selector,
+            candidates: None,
+            named: false,
+            score: score.clone(),
+            by,
+            prior: None,
+        };
+        self.clause.text = match target {
+            Expr::Column(column) => column.name.clone(),
+            other => readable(other),
+        };
+        self.clause.operand = Operand::Selection(Box::new(selection));
+        self.params.args.insert(0, target.clone());
+        self.data_type = data_type.clone();
+    }
+
+    /// The clause of a selection whose candidates are the values of a group key.
+    pub(super) fn key_selection(&self) -> Option<&SelectionClause> {
+        match &self.clause.operand {
+            Operand::Selection(selection) if !selection.named => Some(selection),
+            Operand::Selection(_) | Operand::Aggregate(_) | Operand::Response => None,
+        }
     }
 }
 
 /// The aggregate's expressions as releases; bare ones become releases of the default.
-fn releases<'a>(aggregate: &'a Aggregate, bound: &Bound) -> Result<Vec<Call<'a>>, Refusal> {
+fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> {
     if aggregate.aggr_expr.is_empty() {
         return Err(Refusal::new(
             Reason::Exact,
@@ -258,14 +312,35 @@ fn releases<'a>(aggregate: &'a Aggregate, bound: &Bound) -> Result<Vec<Call<'a>>
         if !function.params.order_by.is_empty() || function.params.null_treatment.is_some() {
             return Err(no_call(expr));
         }
+        let mut params = function.params.clone();
+        if marked(function.func.name()).is_none() {
+            without_float_cast(&clause, &mut params);
+        }
         calls.push(Call {
             clause,
-            params: &function.params,
+            params,
             column: field.name().clone(),
             data_type: field.data_type().clone(),
         });
     }
     Ok(calls)
+}
+
+/// The planner turns the argument of a bare quantile into floats, which have more ticks than whole numbers.
+fn without_float_cast(clause: &ReleaseClause, params: &mut AggregateFunctionParams) {
+    let quantile = matches!(
+        &clause.operand,
+        Operand::Aggregate(call)
+            if matches!(call.function, AggregateName::Median | AggregateName::Quantile)
+    );
+    if quantile
+        && let Some(first) = params.args.first_mut()
+        && let Expr::Cast(cast) = first
+        && *cast.field.data_type() == DataType::Float64
+    {
+        let inner = cast.expr.as_ref().clone();
+        *first = inner;
+    }
 }
 
 fn no_call(expr: &Expr) -> Refusal {
@@ -282,18 +357,24 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
     let name = AggregateName::parse(function.func.name()).ok_or_else(|| no_call(expr))?;
     let star = name == AggregateName::Count
         && matches!(function.params.args.as_slice(), [Expr::Literal(value, _)] if !value.is_null());
-    if function.params.args.len() != 1 && !matches!(name, AggregateName::Unsupported(_)) {
+    let (fraction, expected) = match (name, function.params.args.as_slice()) {
+        (AggregateName::Quantile, [_, Expr::Literal(fraction, _)]) => {
+            (Some(Literal::Number(fraction.to_string())), 2)
+        }
+        (AggregateName::Unsupported(_), args) => (None, args.len()),
+        _ => (None, 1),
+    };
+    if function.params.args.len() != expected {
         return Err(no_call(expr));
     }
     Ok(ReleaseClause {
         mechanism: MechanismName::Default,
         parameters: Parameters::default(),
         operand: Operand::Aggregate(AggregateCall {
-            function: name,
             star,
             distinct: function.params.distinct,
-            bounds_per_group: None,
-            bounds_per_row: None,
+            fraction,
+            ..AggregateCall::of(name)
         }),
         keys: Vec::new(),
         unit_column: None,
@@ -301,105 +382,45 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
     })
 }
 
-/// The candidates of the selections of one SELECT: those of each, once.
-fn candidates(
-    selections: &[&Call<'_>],
-    aggregate: &Aggregate,
-    groups: &[Group],
-) -> Result<Vec<ScalarValue>, Refusal> {
-    let mut all: Vec<ScalarValue> = Vec::new();
-    let mut seen = HashSet::new();
-    for call in selections {
-        for value in own_candidates(call, aggregate, groups)? {
-            if seen.insert(value.clone()) {
-                all.push(value);
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn own_candidates(
-    call: &Call<'_>,
-    aggregate: &Aggregate,
-    groups: &[Group],
-) -> Result<Vec<ScalarValue>, Refusal> {
-    let text = &call.clause.text;
-    let target = call.params.args.first();
-    let position = aggregate.group_expr.iter().position(|key| Some(key) == target);
-    let Some(group) = position.and_then(|i| groups.get(i)) else {
-        return Err(Refusal::new(
-            Reason::Target,
-            text,
-            format!("{text} is not a key of GROUP BY, so it has no candidates"),
-            format!("… FROM t GROUP BY {text}"),
-        ));
-    };
-    if groups.len() > 1 {
-        let others = groups.iter().map(|g| g.name.as_str()).filter(|n| n != text);
-        return Err(Refusal::new(
-            Reason::WinnerPerGroup,
-            others.collect::<Vec<_>>().join(", "),
-            "one winner per group is not built yet",
-            format!("GROUP BY {text} alone, with WHERE for the group of interest"),
-        ));
-    }
-    let Operand::Selection { candidates, .. } = &call.clause.operand else {
-        return Ok(Vec::new());
-    };
-    match candidates {
-        Some(literals) => listed_keys(literals, &group.facts, &group.data_type, text),
-        None => known_keys(&group.facts, &group.data_type, text, true),
-    }
-}
-
 /// What a release measures, with its argument and FILTER put into the input's columns.
-fn measure(
-    call: &Call<'_>,
-    flow: &Flow,
-    columns: &mut Columns,
-    space: &KeySpace,
-    values: Option<&Vec<ScalarValue>>,
-    groups: &[Group],
+fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, Refusal> {
+    check_unit_column(&call.clause, &frame.flow.unit)?;
+    match &call.clause.operand {
+        Operand::Selection(clause) if clause.named => named(call, clause, frame),
+        Operand::Selection(clause) => {
+            let target = keys.target(clause, frame.lookups)?;
+            of_keys(call, clause, &target, frame)
+        }
+        Operand::Aggregate(aggregate) => match aggregate.function {
+            AggregateName::Min
+            | AggregateName::Max
+            | AggregateName::Median
+            | AggregateName::Quantile => quantile(call, aggregate, frame),
+            AggregateName::Count
+            | AggregateName::Sum
+            | AggregateName::Avg
+            | AggregateName::Revenue
+            | AggregateName::Unsupported(_) => numeric(call, aggregate, frame),
+        },
+        Operand::Response => response(call, frame),
+    }
+}
+
+/// A number that is perturbed.
+fn numeric(
+    call: &Call,
+    aggregate: &AggregateCall,
+    frame: &mut Frame<'_>,
 ) -> Result<Measure, Refusal> {
     let text = call.clause.text.as_str();
-    check_unit_column(&call.clause, &flow.unit)?;
     let mut clause = call.clause.clone();
-    let (aggregate_call, selector) = match &call.clause.operand {
-        Operand::Aggregate(aggregate) => (aggregate, None),
-        Operand::Selection { selector, score, .. } => {
-            if chooses_several(*selector) {
-                return Err(Refusal::new(
-                    Reason::NotYet,
-                    selector,
-                    "choosing several candidates is not built yet",
-                    "ARGMAX, or LAPLACE(eps=1) COUNT(*) per group with ORDER BY and LIMIT outside",
-                ));
-            }
-            (score, Some(*selector))
-        }
-    };
     // FILTER narrows what its aggregate sees.
-    let mut scope = flow.scope.clone();
-    let filter = match &call.params.filter {
-        Some(predicate) => {
-            let filter = total(predicate, &scope)?;
-            scope = scope.narrowed(predicate);
-            Some(columns.argument(filter.expr))
-        }
-        None => None,
-    };
-    let argument = argument(call, aggregate_call, flow, columns, &scope)?;
-    let read = read(aggregate_call, &argument, &flow.unit, &mut clause.parameters, text)?;
-    let is_score = selector.is_some();
-    let limits = limits(&flow.unit, &clause.parameters, &read, space.len(), is_score, text)?;
-    let use_ = match selector {
-        None => number(&read, &limits, text)?,
-        Some(selector) => {
-            let own = selected(&clause, values, groups)?;
-            score(&read, &limits, selector, own, text)?
-        }
-    };
+    let (filter, scope) = frame.filter(call.params.filter.as_deref())?;
+    let argument = argument(call, aggregate, frame, &scope)?;
+    let read = read(aggregate, &argument, &frame.flow.unit, &mut clause.parameters, text)?;
+    sum_raw(&read.input, aggregate, call.params.args.first(), frame);
+    let limits = limits(&frame.flow.unit, &clause.parameters, &read, frame.outer, false, text)?;
+    let use_ = number(&read, &limits, text)?;
     Ok(Measure {
         clause,
         column: call.column.clone(),
@@ -414,52 +435,48 @@ fn measure(
     })
 }
 
-/// The rows of the key space that are candidates of this selection.
-fn selected(
-    clause: &ReleaseClause,
-    values: Option<&Vec<ScalarValue>>,
-    groups: &[Group],
-) -> Result<Vec<usize>, Refusal> {
-    let all = values.map_or(&[][..], Vec::as_slice);
-    let (Operand::Selection { candidates: Some(literals), .. }, Some(group)) =
-        (&clause.operand, groups.first())
-    else {
-        return Ok((0..all.len()).collect());
-    };
-    let own = listed_keys(literals, &group.facts, &group.data_type, &clause.text)?;
-    Ok(own.iter().filter_map(|value| all.iter().position(|v| v == value)).collect())
+/// Lets a sum read the file's own column where it clamps to the very range of that; bounds in the query may be
+/// wider than the domain.
+pub(super) fn sum_raw(
+    input: &Input,
+    aggregate: &AggregateCall,
+    expr: Option<&Expr>,
+    frame: &mut Frame<'_>,
+) {
+    let bounded = aggregate.bounds_per_group.is_some() || aggregate.bounds_per_row.is_some();
+    if let (Input::Sum(column) | Input::Mean(column), Some(expr), false) = (input, expr, bounded) {
+        frame.columns.sum_raw(*column, expr, frame.flow);
+    }
 }
 
-fn argument(
-    call: &Call<'_>,
+/// The argument of an aggregate call, put into the columns. A selection's first argument is its target.
+pub(super) fn argument(
+    call: &Call,
     aggregate: &AggregateCall,
-    flow: &Flow,
-    columns: &mut Columns,
-    scope: &super::facts::Scope,
+    frame: &mut Frame<'_>,
+    scope: &Scope,
 ) -> Result<Argument, Refusal> {
-    // A selection's first argument is its target.
-    let skip = usize::from(call.is_selection());
-    let facts = no_facts();
-    let none = Argument {
-        column: 0,
-        data_type: DataType::Int64,
-        range: facts.range,
-        is_unit: false,
-        remedy: String::new(),
-    };
-    if aggregate.star {
-        return Ok(none);
-    }
-    let Some(expr) = call.params.args.get(skip) else { return Ok(none) };
-    let remedy = remedy(expr, &flow.table);
+    let skip = usize::from(matches!(call.clause.operand, Operand::Selection(_)));
+    argument_of(call.params.args.get(skip), aggregate, frame, scope)
+}
+
+/// An expression as the argument of an aggregate, put into the columns.
+pub(super) fn argument_of(
+    expr: Option<&Expr>,
+    aggregate: &AggregateCall,
+    frame: &mut Frame<'_>,
+    scope: &Scope,
+) -> Result<Argument, Refusal> {
+    let Some(expr) = expr.filter(|_| !aggregate.star) else { return Ok(Argument::none()) };
+    let remedy = remedy(expr, &frame.flow.table);
     let Total { expr, facts } = total(expr, scope)?;
-    let data_type = expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
-    let column = columns.argument(without_nan(expr, &data_type));
+    let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+    let column = frame.columns.argument(without_nan(expr, &data_type));
     Ok(Argument { column, data_type, range: facts.range, is_unit: facts.is_unit, remedy })
 }
 
 /// The two ways to give an expression a range.
-fn remedy(expr: &Expr, table: &str) -> String {
+pub(super) fn remedy(expr: &Expr, table: &str) -> String {
     match expr {
         Expr::Column(column) => format!(
             "CLAMP({0}, lo, hi) in place of {0}, or declare its domain: ALTER TABLE {table} ALTER COLUMN {0} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
@@ -493,9 +510,4 @@ impl Refusal {
         }
         self
     }
-}
-
-/// Whether a selector prefers low scores.
-pub(crate) fn prefers_low(selector: Selector) -> bool {
-    matches!(selector, Selector::ArgMin | Selector::Bottom(_))
 }

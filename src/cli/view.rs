@@ -144,22 +144,32 @@ fn margin(answer: &Answer, column: &str) -> Option<Margin> {
 }
 
 fn winners(answer: &Answer) -> Vec<String> {
-    let winner = |kind| matches!(kind, AccuracyKind::Winner);
+    let winner = |kind| matches!(kind, AccuracyKind::Winner | AccuracyKind::Rank);
     let average = |kind| matches!(kind, AccuracyKind::Average);
     let all = answer.accuracy();
     let line = |worst: &hushql::Accuracy| {
         let mean = all.iter().find(|a| a.column == worst.column && average(a.kind));
-        winner_line(&worst.column, worst.value, worst.confidence, mean.map(|a| a.value))
+        let of = match worst.kind {
+            AccuracyKind::Rank => "rows of the rank asked for",
+            _ => "of the best",
+        };
+        winner_line(&worst.column, of, worst.value, worst.confidence, mean.map(|a| a.value))
     };
     all.iter().filter(|a| winner(a.kind)).map(line).collect()
 }
 
 /// How good a winner is, such as `status: within 4.94 of the best (95 %), 1.95 on average`.
-fn winner_line(column: &str, worst: f64, confidence: f64, average: Option<f64>) -> String {
+fn winner_line(
+    column: &str,
+    of: &str,
+    worst: f64,
+    confidence: f64,
+    average: Option<f64>,
+) -> String {
     let (worst, percent) = (round(worst), percent(confidence));
     let average =
         average.map_or_else(String::new, |value| format!(", {} on average", round(value)));
-    format!("{column}: within {worst} of the best ({percent}){average}")
+    format!("{column}: within {worst} {of} ({percent}){average}")
 }
 
 /// A confidence such as `95 %`.
@@ -214,10 +224,13 @@ mod tests {
     #[test]
     fn winners_have_a_line() {
         assert_eq!(
-            winner_line("status", 4.9416, 0.95, Some(1.9459)),
+            winner_line("status", "of the best", 4.9416, 0.95, Some(1.9459)),
             "status: within 4.94 of the best (95 %), 1.95 on average"
         );
-        assert_eq!(winner_line("x", 10.0, 0.99, None), "x: within 10 of the best (99 %)");
+        assert_eq!(
+            winner_line("x", "of the best", 10.0, 0.99, None),
+            "x: within 10 of the best (99 %)"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fmt;
 
 use sqlparser::ast::{self as sql};
 
+use super::declaration::{Declaration, Show};
 use crate::catalog::RESERVED;
 use crate::privacy::{Delta, Epsilon};
 use crate::refusal::Refusal;
@@ -19,6 +20,16 @@ pub fn marker(n: usize) -> String {
 /// The release that an aggregate function's name stands for, if it is a marker.
 pub fn marked(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_release_")?.parse().ok()
+}
+
+/// The name of the function that stands for the candidate of release `n` inside of its BY.
+pub fn candidate_marker(n: usize) -> String {
+    format!("{RESERVED}_candidate_{n}")
+}
+
+/// The release whose candidate a function's name stands for, if it does.
+pub fn candidate_of(name: &str) -> Option<usize> {
+    name.strip_prefix(RESERVED)?.strip_prefix("_candidate_")?.parse().ok()
 }
 
 /// One statement of the dialect.
@@ -111,6 +122,18 @@ impl MechanismName {
         ("RANDOMIZED_RESPONSE", Self::RandomizedResponse),
     ];
 
+    /// Whether it chooses among candidates; the others perturb numbers or answers.
+    pub fn chooses(self) -> bool {
+        match self {
+            Self::Exponential
+            | Self::PermuteAndFlip
+            | Self::NoisyMax
+            | Self::Auto
+            | Self::Default => true,
+            Self::Laplace | Self::Gaussian | Self::RandomizedResponse => false,
+        }
+    }
+
     /// The mechanism of this name, in any case.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, m)| *m)
@@ -161,19 +184,83 @@ impl fmt::Display for Parameters {
 /// What is released.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
-    /// A candidate is chosen. The marker's arguments are the target and the score's argument.
-    Selection {
-        /// ARGMAX and so on.
-        selector: Selector,
-        /// The candidates after IN; the column's domain if absent.
-        candidates: Option<Vec<Literal>>,
-        /// The aggregate that scores a candidate.
-        score: AggregateCall,
-        /// The score as text, for explanations.
-        by: String,
-    },
-    /// A number is perturbed. The marker's argument is the aggregate's.
+    /// A candidate is chosen. The marker's arguments are the target and the score's arguments.
+    Selection(Box<SelectionClause>),
+    /// A number is perturbed, or a value on a line chosen. The marker's argument is the aggregate's.
     Aggregate(AggregateCall),
+    /// Each entry of a roster answers by randomized response. The marker's argument is the column.
+    Response,
+}
+
+/// What stands behind a selector and its mechanism.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelectionClause {
+    /// ARGMAX and so on.
+    pub selector: Selector,
+    /// The candidates after IN; the column's domain if absent.
+    pub candidates: Option<CandidatesClause>,
+    /// Whether the target is a new name that stands for the candidate inside of BY; else it is a group key.
+    pub named: bool,
+    /// The aggregate that scores a candidate.
+    pub score: AggregateCall,
+    /// The score as text, for explanations.
+    pub by: String,
+    /// The base measure; uniform if absent.
+    pub prior: Option<PriorClause>,
+}
+
+/// The candidates as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CandidatesClause {
+    /// `IN ('a', 'b')`.
+    List(Vec<Literal>),
+    /// `IN RANGE(lo, hi, step)`, or without a step every number between.
+    Range {
+        /// The least candidate.
+        lo: Literal,
+        /// No candidate lies above.
+        hi: Literal,
+        /// The distance of two candidates.
+        step: Option<Literal>,
+    },
+}
+
+impl fmt::Display for CandidatesClause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(list) => {
+                let shown: Vec<_> = list.iter().map(ToString::to_string).collect();
+                write!(f, "({})", shown.join(", "))
+            }
+            Self::Range { lo, hi, step: None } => write!(f, "RANGE({lo}, {hi})"),
+            Self::Range { lo, hi, step: Some(step) } => write!(f, "RANGE({lo}, {hi}, {step})"),
+        }
+    }
+}
+
+/// The base measure of a selection as written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PriorClause {
+    /// `PRIOR census(status, share)`: a public table of candidates and weights.
+    Table {
+        /// The table.
+        table: String,
+        /// Its column of candidates.
+        key: String,
+        /// Its column of weights.
+        weight: String,
+    },
+    /// `PRIOR LOG_UNIFORM`: a price is as likely as its logarithm is near.
+    LogUniform,
+}
+
+impl fmt::Display for PriorClause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Table { table, key, weight } => write!(f, "{table}({key}, {weight})"),
+            Self::LogUniform => f.write_str("LOG_UNIFORM"),
+        }
+    }
 }
 
 /// Which end of the ranking is chosen.
@@ -209,6 +296,8 @@ pub struct AggregateCall {
     pub star: bool,
     /// `COUNT(DISTINCT x)`.
     pub distinct: bool,
+    /// The q of `QUANTILE(x, q)`.
+    pub fraction: Option<Literal>,
     /// GoogleSQL's `contribution_bounds_per_group => (lo, hi)`.
     pub bounds_per_group: Option<(Literal, Literal)>,
     /// GoogleSQL's `contribution_bounds_per_row => (lo, hi)`.
@@ -216,15 +305,21 @@ pub struct AggregateCall {
 }
 
 impl AggregateCall {
-    /// `COUNT(*)`, the score of a selector without BY.
-    pub fn count_star() -> Self {
+    /// A call of one argument, without DISTINCT and named bounds.
+    pub fn of(function: AggregateName) -> Self {
         Self {
-            function: AggregateName::Count,
-            star: true,
+            function,
+            star: false,
             distinct: false,
+            fraction: None,
             bounds_per_group: None,
             bounds_per_row: None,
         }
+    }
+
+    /// `COUNT(*)`, the score of a selector without BY.
+    pub fn count_star() -> Self {
+        Self { star: true, ..Self::of(AggregateName::Count) }
     }
 }
 
@@ -237,7 +332,17 @@ pub enum AggregateName {
     Sum,
     /// AVG
     Avg,
-    /// Variance, standard deviation, quantiles and extremes: known, and refused with a reason of their own.
+    /// MIN: about the r-th smallest value.
+    Min,
+    /// MAX: about the r-th largest value.
+    Max,
+    /// MEDIAN: the quantile of 1/2.
+    Median,
+    /// QUANTILE(x, q) and PERCENTILE_CONT(x, q).
+    Quantile,
+    /// REVENUE(x, price [, quantity]): the score of a price.
+    Revenue,
+    /// Variance and standard deviation: known, and refused with a reason of their own.
     Unsupported(&'static str),
 }
 
@@ -248,6 +353,13 @@ impl AggregateName {
         ("sum", Self::Sum),
         ("avg", Self::Avg),
         ("mean", Self::Avg),
+        ("min", Self::Min),
+        ("max", Self::Max),
+        ("median", Self::Median),
+        ("quantile", Self::Quantile),
+        ("percentile_cont", Self::Quantile),
+        ("revenue", Self::Revenue),
+        ("approx_quantiles", Self::Unsupported("APPROX_QUANTILES")),
         ("var", Self::Unsupported("VAR")),
         ("var_pop", Self::Unsupported("VAR_POP")),
         ("var_samp", Self::Unsupported("VAR_SAMP")),
@@ -257,13 +369,6 @@ impl AggregateName {
         ("stddev", Self::Unsupported("STDDEV")),
         ("stddev_pop", Self::Unsupported("STDDEV_POP")),
         ("stddev_samp", Self::Unsupported("STDDEV_SAMP")),
-        ("min", Self::Unsupported("MIN")),
-        ("max", Self::Unsupported("MAX")),
-        ("median", Self::Unsupported("MEDIAN")),
-        ("quantile", Self::Unsupported("QUANTILE")),
-        ("percentile_cont", Self::Unsupported("PERCENTILE_CONT")),
-        ("revenue", Self::Unsupported("REVENUE")),
-        ("approx_quantiles", Self::Unsupported("APPROX_QUANTILES")),
     ];
 
     /// The aggregate of this name, in any case.
@@ -278,6 +383,11 @@ impl fmt::Display for AggregateName {
             Self::Count => "COUNT",
             Self::Sum => "SUM",
             Self::Avg => "AVG",
+            Self::Min => "MIN",
+            Self::Max => "MAX",
+            Self::Median => "MEDIAN",
+            Self::Quantile => "QUANTILE",
+            Self::Revenue => "REVENUE",
             Self::Unsupported(name) => name,
         })
     }
@@ -332,150 +442,4 @@ impl fmt::Display for Literal {
             Self::Null => f.write_str("NULL"),
         }
     }
-}
-
-/// What only an owner may say.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Declaration {
-    /// `CREATE EXTERNAL TABLE name [(columns)] STORED AS format LOCATION 'path' [OPTIONS (…)]`.
-    CreateTable {
-        /// The table's name.
-        name: String,
-        /// The columns, or none to infer them.
-        columns: Vec<(String, sql::DataType)>,
-        /// CSV, PARQUET, JSON or ARROW.
-        format: String,
-        /// The path as written.
-        location: String,
-        /// Options of the format.
-        options: Vec<(String, String)>,
-    },
-    /// `DROP TABLE name`: forgets the table, never what it was charged.
-    DropTable {
-        /// The table's name.
-        name: String,
-    },
-    /// `ALTER TABLE name SET PRIVACY UNIT …`.
-    SetUnit {
-        /// The table's name.
-        table: String,
-        /// Its unit.
-        unit: UnitClause,
-    },
-    /// `ALTER TABLE name SET PUBLIC`.
-    SetPublic {
-        /// The table's name.
-        table: String,
-    },
-    /// `ALTER TABLE name DROP PRIVACY UNIT` (or `DROP PRIVACY`): the table is undeclared again.
-    DropUnit {
-        /// The table's name.
-        table: String,
-    },
-    /// `ALTER TABLE name ALTER COLUMN column SET PRIVACY DOMAIN …`.
-    SetDomain {
-        /// The table's name.
-        table: String,
-        /// The column's name.
-        column: String,
-        /// Its domain.
-        domain: DomainClause,
-    },
-    /// `ALTER TABLE name ALTER COLUMN column DROP PRIVACY DOMAIN`.
-    DropDomain {
-        /// The table's name.
-        table: String,
-        /// The column's name.
-        column: String,
-    },
-    /// `CREATE PRIVACY BUDGET name FOR table LIMIT (…) [PER QUERY (…)]`.
-    CreateBudget {
-        /// The budget's name.
-        name: String,
-        /// The table whose unit space it guards.
-        table: String,
-        /// The limit.
-        limit: Box<LimitClause>,
-        /// The PER QUERY parameters.
-        per_query: Box<PerQueryClause>,
-    },
-    /// `ALTER PRIVACY BUDGET name SET LIMIT (…)`.
-    AlterBudget {
-        /// The budget's name.
-        name: String,
-        /// The new limit.
-        limit: Box<LimitClause>,
-    },
-    /// `DROP PRIVACY BUDGET name`.
-    DropBudget {
-        /// The budget's name.
-        name: String,
-    },
-}
-
-/// Who is protected in a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UnitClause {
-    /// `ROW`.
-    Row,
-    /// `(column) [UNIQUE] [MAX ROWS n]`.
-    Column {
-        /// The column that names the person.
-        column: String,
-        /// At most one row a unit.
-        unique: bool,
-        /// At most this many rows a unit.
-        max_rows: Option<u64>,
-    },
-}
-
-/// A column's declared values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DomainClause {
-    /// `IN ('a', 'b')`.
-    In(Vec<Literal>),
-    /// `BETWEEN (lo, hi) [STEP s]`.
-    Between {
-        /// The least value.
-        lo: Literal,
-        /// The greatest value.
-        hi: Literal,
-        /// The distance of two values.
-        step: Option<Literal>,
-    },
-}
-
-/// `LIMIT (epsilon=…, delta=…)`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LimitClause {
-    /// The most ε that may ever be spent.
-    pub epsilon: Epsilon,
-    /// The most δ that may ever be spent; none means pure ε.
-    pub delta: Option<Delta>,
-}
-
-/// `PER QUERY (default=…, default_delta=…, max=…, max_delta=…)`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PerQueryClause {
-    /// The ε of a query that names none.
-    pub default: Option<Epsilon>,
-    /// The δ of a query that names none.
-    pub default_delta: Option<Delta>,
-    /// The most ε one query may cost.
-    pub max: Option<Epsilon>,
-    /// The most δ one query may cost.
-    pub max_delta: Option<Delta>,
-}
-
-/// A look at the catalog or the budgets, for everyone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Show {
-    /// `SHOW TABLES`.
-    Tables,
-    /// `SHOW PRIVACY`: units, domains, budgets.
-    Privacy,
-    /// `SHOW PRIVACY BUDGET [name]`.
-    Budget(Option<String>),
-    /// `DESCRIBE table`.
-    Describe(String),
 }

@@ -12,9 +12,11 @@ use sqlparser::ast::{
     SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
 };
 
+use super::aggregate::{aggregate_call, column_name};
 use super::allow::{absent, expression, join_condition, standard_join, table_factor};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
-use super::parser::{Clauses, Options, aggregate_call, aggregate_marker, column_name, numbered};
+use super::candidates::name_candidates;
+use super::parser::{Clauses, Options, aggregate_marker, numbered};
 use super::{AggregateName, DialectError};
 use crate::refusal::{Reason, Refusal};
 
@@ -82,14 +84,9 @@ impl Lowering<'_> {
         absent(settings.is_none(), "SETTINGS")?;
         absent(format_clause.is_none(), "FORMAT")?;
         absent(pipe_operators.is_empty(), "|>")?;
-        let limited = match limit_clause {
-            None => false,
-            Some(LimitClause::LimitOffset { limit, offset: _, limit_by }) => {
-                absent(limit_by.is_empty(), "LIMIT BY")?;
-                limit.is_some()
-            }
-            Some(LimitClause::OffsetCommaLimit { offset: _, limit: _ }) => true,
-        };
+        if let Some(LimitClause::LimitOffset { limit: _, offset: _, limit_by }) = limit_clause {
+            absent(limit_by.is_empty(), "LIMIT BY")?;
+        }
         if let Some(OrderBy { kind, interpolate }) = order_by {
             absent(interpolate.is_none(), "INTERPOLATE")?;
             if let OrderByKind::Expressions(expressions) = kind {
@@ -98,21 +95,20 @@ impl Lowering<'_> {
                 }
             }
         }
-        self.body(body, order_by.as_mut(), limited)
+        self.body(body, order_by.as_mut())
     }
 
     fn body(
         &mut self,
         body: &mut SetExpr,
         order_by: Option<&mut OrderBy>,
-        limited: bool,
     ) -> Result<(), DialectError> {
         match body {
-            SetExpr::Select(select) => self.select(select, order_by, limited),
+            SetExpr::Select(select) => self.select(select, order_by),
             SetExpr::Query(_) | SetExpr::Values(_) => Ok(()),
             SetExpr::SetOperation { left, op: _, set_quantifier: _, right } => {
-                self.body(left, None, false)?;
-                self.body(right, None, false)
+                self.body(left, None)?;
+                self.body(right, None)
             }
             SetExpr::Table(_) => absent(false, "TABLE as a query"),
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
@@ -125,7 +121,6 @@ impl Lowering<'_> {
         &mut self,
         select: &mut Select,
         order_by: Option<&mut OrderBy>,
-        limited: bool,
     ) -> Result<(), DialectError> {
         let Select {
             select_token: _,
@@ -191,26 +186,27 @@ impl Lowering<'_> {
             expressions.iter().try_for_each(|e| self.no_release(e, "GROUP BY"))?;
         }
         let keys = self.take_keys(group_by)?;
+        for item in projection.iter_mut().filter_map(item_expression) {
+            name_candidates(item, group_by, &mut self.clauses.releases);
+        }
+        if let Some(having) = having {
+            name_candidates(having, group_by, &mut self.clauses.releases);
+        }
         let options = self.take_options(projection);
         let first_implied = self.clauses.releases.len();
         if options.is_some() || !keys.is_empty() {
             let options = options.unwrap_or_default();
-            let in_select = projection
-                .iter_mut()
-                .filter_map(item_expression)
-                .try_fold(0, |n, e| self.imply(e, &options).map(|m| n + m))?;
-            let mut elsewhere = 0;
+            for item in projection.iter_mut().filter_map(item_expression) {
+                self.imply(item, &options)?;
+            }
             if let Some(having) = having {
-                elsewhere += self.imply(having, &options)?;
+                self.imply(having, &options)?;
             }
             if let Some(order_by) = order_by
                 && let OrderByKind::Expressions(expressions) = &mut order_by.kind
             {
                 for expression in expressions {
-                    elsewhere += self.imply(&mut expression.expr, &options)?;
-                }
-                if in_select == 0 && elsewhere > 0 && limited {
-                    return Err(disguised_selection().into());
+                    self.imply(&mut expression.expr, &options)?;
                 }
             }
             self.share(first_implied, &options)?;
@@ -295,9 +291,8 @@ impl Lowering<'_> {
         found
     }
 
-    /// Turns the bare aggregates of an expression into releases; returns how many there were.
-    fn imply(&mut self, expression: &mut Expr, options: &Options) -> Result<usize, DialectError> {
-        let mut count = 0;
+    /// Turns the bare aggregates of an expression into releases.
+    fn imply(&mut self, expression: &mut Expr, options: &Options) -> Result<(), DialectError> {
         let outcome = of_this_select(expression, |expression| {
             let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
             let name = function.name.to_string();
@@ -321,14 +316,13 @@ impl Lowering<'_> {
                         unit_column: None,
                         text,
                     });
-                    count += 1;
                     ControlFlow::Continue(())
                 }
             }
         });
         match outcome {
             ControlFlow::Break(refusal) => Err(refusal.into()),
-            ControlFlow::Continue(()) => Ok(count),
+            ControlFlow::Continue(()) => Ok(()),
         }
     }
 
@@ -459,7 +453,7 @@ impl Lowering<'_> {
 }
 
 /// Visits an expression and its parts, not the subqueries in it: those are SELECTs of their own.
-fn of_this_select<B>(
+pub(super) fn of_this_select<B>(
     expression: &mut Expr,
     visit: impl FnMut(&mut Expr) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
@@ -552,13 +546,4 @@ fn reserved_argument(expr: &Expr, kind: &str) -> Option<(usize, Expr)> {
         | sql::FunctionArg::Named { .. }
         | sql::FunctionArg::ExprNamed { .. } => None,
     }
-}
-
-fn disguised_selection() -> Refusal {
-    Refusal::new(
-        Reason::NotYet,
-        "ORDER BY … LIMIT",
-        "keys ordered by an aggregate that is not shown are a selection in disguise, which is not planned as one yet",
-        "SELECT ARGMAX EXPONENTIAL(eps=1) key FROM t GROUP BY key",
-    )
 }

@@ -13,20 +13,25 @@
 //! # Ok::<(), hushql::dialect::DialectError>(())
 //! ```
 
+mod aggregate;
 mod allow;
 mod ast;
+mod candidates;
+mod declaration;
 mod literal;
 mod lower;
+mod parameters;
 mod parser;
 mod statement;
 #[cfg(test)]
 mod tests;
 
 pub use ast::{
-    AggregateCall, AggregateName, Declaration, DomainClause, ExplainFormat, KeysClause,
-    LimitClause, Literal, MechanismName, Operand, Parameters, PerQueryClause, QueryStatement,
-    ReleaseClause, Selector, Show, Statement, UnitClause, marked, marker,
+    AggregateCall, AggregateName, CandidatesClause, ExplainFormat, KeysClause, Literal,
+    MechanismName, Operand, Parameters, PriorClause, QueryStatement, ReleaseClause,
+    SelectionClause, Selector, Statement, candidate_marker, candidate_of, marked, marker,
 };
+pub use declaration::{Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause};
 
 use std::fmt;
 

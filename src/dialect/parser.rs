@@ -12,13 +12,14 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Word};
 
+use super::aggregate::aggregate;
 use super::ast::{
-    AggregateCall, AggregateName, KeysClause, Literal, MechanismName, Operand, Parameters,
-    ReleaseClause, Selector, marker,
+    AggregateCall, AggregateName, CandidatesClause, KeysClause, MechanismName, Operand, Parameters,
+    PriorClause, ReleaseClause, SelectionClause, Selector, marker,
 };
-use super::literal::{literal_list, literal_of, named_literals};
+use super::literal::{literal, literal_list};
+use super::parameters::{mechanism_parameters, options};
 use crate::catalog::RESERVED;
-use crate::privacy::{Delta, Epsilon};
 
 /// The name of the function that wraps a GROUP BY expression with KEYS.
 pub(super) fn keys_marker(n: usize) -> String {
@@ -191,15 +192,27 @@ impl HushDialect {
         }
         let parameters = mechanism_parameters(parser, head.mechanism)?;
         let (operand, arguments, filter, text) = match head.selector {
+            None if head.mechanism == MechanismName::RandomizedResponse => {
+                let column = parser.parse_prefix()?;
+                let text = column.to_string();
+                (Operand::Response, vec![column], None, text)
+            }
             None => {
+                let at = parser.peek_token().span.start;
                 let (call, argument, filter, text) =
                     aggregate(parser, &head.mechanism.to_string())?;
+                if call.function == AggregateName::Revenue {
+                    let how = "REVENUE scores a price: ARGMAX EXPONENTIAL(eps=1) price IN (1, 2) BY REVENUE(bid, price)";
+                    return Err(ParserError::ParserError(format!("{how}{at}")));
+                }
                 (Operand::Aggregate(call), argument, filter, text)
             }
             Some(name) => selection(parser, name, head.count.as_deref())?,
         };
         let distinct = match &operand {
-            Operand::Aggregate(call) | Operand::Selection { score: call, .. } => call.distinct,
+            Operand::Aggregate(call) => call.distinct,
+            Operand::Selection(selection) => selection.score.distinct,
+            Operand::Response => false,
         };
         let mut clauses = self.clauses.borrow_mut();
         let n = clauses.releases.len();
@@ -288,15 +301,11 @@ fn selection(
     };
     let binds_tighter_than_in = parser.dialect_precedence_between();
     let target = parser.parse_subexpr(binds_tighter_than_in)?;
-    let candidates = if parser.parse_keyword(Keyword::IN) {
-        if word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case("range")) {
-            return error(parser, "candidates IN RANGE(…) are not built yet; list them: IN (1, 2)");
-        }
-        Some(literal_list(parser)?)
-    } else {
-        None
+    let candidates = candidates(parser)?;
+    let text = match &target {
+        Expr::Identifier(name) => name.value.clone(),
+        other => other.to_string(),
     };
-    let text = target.to_string();
     let mut arguments = vec![target];
     let (score, filter, by) = if parser.parse_keyword(Keyword::BY) {
         let (score, argument, filter, by) = aggregate(parser, "BY")?;
@@ -307,223 +316,68 @@ fn selection(
         arguments.push(number("1"));
         (AggregateCall::count_star(), None, "COUNT(*)".to_owned())
     };
-    if word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case("prior"))
-        && word_at(parser, 1).is_some()
-    {
-        return error(parser, "PRIOR is not built yet; without it the prior is uniform");
-    }
-    Ok((Operand::Selection { selector, candidates, score, by }, arguments, filter, text))
+    let prior = prior(parser)?;
+    let selection = SelectionClause { selector, candidates, named: false, score, by, prior };
+    Ok((Operand::Selection(Box::new(selection)), arguments, filter, text))
 }
 
-type AggregateParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>);
-
-type NamedParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>, String);
-
-/// The name of an aggregate's column: the call as written, its name in lower case, without named bounds.
-pub(super) fn column_name(function: &sql::Function) -> String {
-    let mut named = function.clone();
-    let name = function.name.to_string().to_lowercase();
-    named.name = ObjectName::from(vec![Ident::new(name)]);
-    if let sql::FunctionArguments::List(list) = &mut named.args {
-        list.args.retain(|argument| !matches!(argument, sql::FunctionArg::Named { .. }));
+/// `IN (…)` or `IN RANGE(lo, hi [, step])`, if it stands there.
+fn candidates(parser: &mut Parser) -> Result<Option<CandidatesClause>, ParserError> {
+    if !parser.parse_keyword(Keyword::IN) {
+        return Ok(None);
     }
-    named.to_string()
-}
-
-/// Exactly one aggregate call, with its FILTER and its name.
-fn aggregate(parser: &mut Parser, after: &str) -> Result<NamedParts, ParserError> {
-    let at = parser.peek_token();
-    let expr = parser.parse_prefix()?;
-    let Expr::Function(function) = expr else {
-        return parser.expected(&format!("an aggregate after {after}, such as COUNT(*)"), at);
+    if !take_word(parser, "range") {
+        return Ok(Some(CandidatesClause::List(literal_list(parser)?)));
+    }
+    parser.expect_token(&Token::LParen)?;
+    let lo = literal(parser)?;
+    parser.expect_token(&Token::Comma)?;
+    let hi = literal(parser)?;
+    let step = match parser.consume_token(&Token::Comma) {
+        true => Some(literal(parser)?),
+        false => None,
     };
-    let text = column_name(&function);
-    match aggregate_call(function) {
-        Ok((call, arguments, filter)) => Ok((call, arguments, filter, text)),
-        Err(message) => Err(ParserError::ParserError(format!("{message}{}", at.span.start))),
-    }
+    parser.expect_token(&Token::RParen)?;
+    Ok(Some(CandidatesClause::Range { lo, hi, step }))
 }
 
-/// Takes an aggregate's function call apart; the error is a sentence without a position.
-pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, String> {
-    let sql::Function {
-        name,
-        uses_odbc_syntax,
-        parameters,
-        args,
-        filter,
-        null_treatment,
-        over,
-        within_group,
-    } = function;
-    let written = name.to_string();
-    let Some(function) = AggregateName::parse(&written) else {
-        return Err(format!(
-            "{written} is no aggregate that can be released; COUNT, SUM and AVG are"
-        ));
-    };
-    if over.is_some() {
-        return Err("a release cannot be a window function; leave out OVER".to_owned());
+/// `PRIOR table(key, weight)` or `PRIOR LOG_UNIFORM`, if it stands there.
+fn prior(parser: &mut Parser) -> Result<Option<PriorClause>, ParserError> {
+    let starts = word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case("prior"));
+    let log = word_at(parser, 1).is_some_and(|w| w.value.eq_ignore_ascii_case("log_uniform"));
+    let table = parser.peek_nth_token(2).token == Token::LParen
+        && matches!(parser.peek_nth_token(1).token, Token::Word(_));
+    if !starts || !(log || table) {
+        return Ok(None);
     }
-    if uses_odbc_syntax
-        || parameters != sql::FunctionArguments::None
-        || null_treatment.is_some()
-        || !within_group.is_empty()
-    {
-        return Err(format!("{written} takes an argument and FILTER, nothing else"));
+    parser.next_token();
+    if log {
+        parser.next_token();
+        return Ok(Some(PriorClause::LogUniform));
     }
-    let sql::FunctionArguments::List(sql::FunctionArgumentList {
-        duplicate_treatment,
-        args,
-        clauses,
-    }) = args
-    else {
-        return Err(format!("{written} needs an argument"));
-    };
-    if !clauses.is_empty() {
-        return Err(format!("{written} takes no ORDER BY, LIMIT or other clause inside"));
-    }
-    let mut parsed = AggregateCall {
-        function,
-        star: false,
-        distinct: duplicate_treatment == Some(sql::DuplicateTreatment::Distinct),
-        bounds_per_group: None,
-        bounds_per_row: None,
-    };
-    let mut arguments = Vec::new();
-    for argument in args {
-        match argument {
-            sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(expr)) => arguments.push(expr),
-            sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Wildcard) => {
-                parsed.star = true;
-                arguments.push(number("1"));
-            }
-            sql::FunctionArg::Named {
-                name: bound,
-                arg: sql::FunctionArgExpr::Expr(Expr::Tuple(pair)),
-                operator: sql::FunctionArgOperator::RightArrow,
-            } => {
-                let slot = match bound.value.to_lowercase().as_str() {
-                    "contribution_bounds_per_group" => &mut parsed.bounds_per_group,
-                    "contribution_bounds_per_row" => &mut parsed.bounds_per_row,
-                    other => return Err(format!("{written} takes no argument named {other}")),
-                };
-                let [lo, hi] = pair.as_slice() else {
-                    return Err(format!("{bound} takes two numbers: (lo, hi)"));
-                };
-                let bounds = literal_of(lo).zip(literal_of(hi));
-                if slot.replace(bounds.ok_or(format!("{bound} takes two literals"))?).is_some() {
-                    return Err(format!("{bound} is given twice"));
-                }
-            }
-            other => return Err(format!("{written} does not take the argument {other}")),
-        }
-    }
-    let expected = match function {
-        AggregateName::Unsupported(_) => arguments.len().max(1),
-        AggregateName::Count | AggregateName::Sum | AggregateName::Avg => 1,
-    };
-    if arguments.len() != expected || (parsed.star && function != AggregateName::Count) {
-        return Err(format!("{written} takes one argument"));
-    }
-    Ok((parsed, arguments, filter))
+    let table = folded_name(parser)?;
+    parser.expect_token(&Token::LParen)?;
+    let key = folded_name(parser)?;
+    parser.expect_token(&Token::Comma)?;
+    let weight = folded_name(parser)?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Some(PriorClause::Table { table, key, weight }))
 }
 
-fn mechanism_parameters(
-    parser: &mut Parser,
-    mechanism: MechanismName,
-) -> Result<Parameters, ParserError> {
-    let mut parameters = Parameters::default();
-    for (name, value) in named_literals(parser, &format!("{mechanism}(eps=1)"))? {
-        let problem = match name.as_str() {
-            "monotonic" => match value {
-                Literal::Boolean(b) => give(&mut parameters.monotonic, b),
-                _ => Some("is TRUE or FALSE".to_owned()),
-            },
-            "rho" => Some("needs a concentrated budget, which is not built yet; write eps".into()),
-            _ => shared_parameter(&mut parameters, &name, &value)
-                .unwrap_or_else(|| Some("is no parameter of a mechanism".to_owned())),
-        };
-        if let Some(problem) = problem {
-            return error(parser, &format!("{name} {problem}"));
-        }
-    }
-    Ok(parameters)
-}
-
-fn options(parser: &mut Parser) -> Result<Options, ParserError> {
-    let mut options = Options::default();
-    for (name, value) in named_literals(parser, "OPTIONS(epsilon=1)")? {
-        let problem = match name.as_str() {
-            "privacy_unit_column" => match value.text() {
-                Some(text) => give(&mut options.unit_column, text),
-                None => Some("names a column".to_owned()),
-            },
-            "max_groups_contributed" => give_count(&mut options.parameters.groups, &value),
-            "max_rows_contributed" => give_count(&mut options.parameters.total_rows, &value),
-            "min_privacy_units_per_group" => give_count(&mut options.min_units, &value),
-            "group_selection_strategy" => match value.text().map(|text| text.to_uppercase()) {
-                Some(text) if ["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"].contains(&text.as_str()) => {
-                    give(&mut options.group_selection, text)
-                }
-                _ => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
-            },
-            "rho" => Some("needs a concentrated budget, which is not built yet".to_owned()),
-            _ => shared_parameter(&mut options.parameters, &name, &value)
-                .unwrap_or_else(|| Some("is no option".to_owned())),
-        };
-        if let Some(problem) = problem {
-            return error(parser, &format!("{name} {problem}"));
-        }
-    }
-    Ok(options)
-}
-
-/// Sets a parameter that mechanisms and OPTIONS share; the inner value is what is wrong with it.
-fn shared_parameter(
-    parameters: &mut Parameters,
-    name: &str,
-    value: &Literal,
-) -> Option<Option<String>> {
-    let text = match value {
-        Literal::Number(text) => text.as_str(),
-        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => "",
-    };
-    match name {
-        "eps" | "epsilon" => Some(match text.parse::<Epsilon>() {
-            Ok(epsilon) => give(&mut parameters.epsilon, epsilon),
-            Err(_) => Some("must be a number from 1e-12 to 1000000".to_owned()),
-        }),
-        "delta" => Some(match text.parse::<Delta>() {
-            Ok(delta) => give(&mut parameters.delta, delta),
-            Err(_) => Some("must be a number between 0 and 1, at least 1e-18".to_owned()),
-        }),
-        "groups" => Some(give_count(&mut parameters.groups, value)),
-        "rows" => Some(give_count(&mut parameters.rows, value)),
-        _ => None,
-    }
-}
-
-fn give<T>(slot: &mut Option<T>, value: T) -> Option<String> {
-    slot.replace(value).is_some().then(|| "is given twice".to_owned())
-}
-
-fn give_count(slot: &mut Option<u64>, value: &Literal) -> Option<String> {
-    let count = match value {
-        Literal::Number(text) => text.parse::<u64>().ok().filter(|n| (1..=1 << 32).contains(n)),
-        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
-    };
-    match count {
-        Some(count) => give(slot, count),
-        None => Some("must be a whole number of at least 1".to_owned()),
-    }
+/// A name as SQL folds it: in small letters unless quoted.
+fn folded_name(parser: &mut Parser) -> Result<String, ParserError> {
+    let name = parser.parse_identifier()?;
+    Ok(match name.quote_style {
+        Some(_) => name.value,
+        None => name.value.to_lowercase(),
+    })
 }
 
 fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
     if parser.parse_keyword(Keyword::TABLE) {
-        let table = parser.parse_identifier()?.value;
+        let table = folded_name(parser)?;
         parser.expect_token(&Token::LParen)?;
-        let column = parser.parse_identifier()?.value;
+        let column = folded_name(parser)?;
         parser.expect_token(&Token::RParen)?;
         return Ok(KeysClause::Table { table, column });
     }
@@ -534,7 +388,7 @@ fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
     Ok(KeysClause::List(literal_list(parser)?))
 }
 
-fn number(text: &str) -> Expr {
+pub(super) fn number(text: &str) -> Expr {
     Expr::Value(sql::Value::Number(text.to_owned(), false).into())
 }
 

@@ -6,9 +6,9 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::DialectError;
-use super::ast::{
-    Declaration, DomainClause, ExplainFormat, LimitClause, PerQueryClause, QueryStatement, Show,
-    Statement, UnitClause,
+use super::ast::{ExplainFormat, QueryStatement, Statement};
+use super::declaration::{
+    Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
 };
 use super::literal::{literal, literal_list, named_literals};
 use super::lower::lower;

@@ -11,11 +11,13 @@ use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBa
 use arrow::datatypes::DataType;
 use num_traits::ToPrimitive;
 
+use super::choose::choose;
+use super::gather::Gathered;
 use super::physical::{Specification, batch};
-use crate::analysis::{Measure, Use, prefers_low};
+use crate::analysis::{Choice, Keys, Measure, Source, Use};
 use crate::grid::{Grid, failed};
 use crate::mechanism::MechanismError;
-use crate::release::{Mechanism, Mechanized};
+use crate::release::Mechanism;
 use crate::sampler::QueryRng;
 
 /// How one released column is made.
@@ -23,17 +25,12 @@ use crate::sampler::QueryRng;
 pub(super) struct Recipe {
     pub(super) measure: Measure,
     pub(super) mechanism: Mechanism,
-}
-
-impl Recipe {
-    pub(super) fn new(measure: &Measure, mechanized: &Mechanized) -> Self {
-        Self { measure: measure.clone(), mechanism: mechanized.mechanism.clone() }
-    }
-
-    /// How many columns of integers it reads.
-    pub(super) fn width(&self) -> usize {
-        self.measure.width()
-    }
+    /// The r of MIN and MAX.
+    pub(super) rank: Option<u64>,
+    /// Which feed it reads.
+    pub(super) feed: usize,
+    /// Its first column of integers there.
+    pub(super) first: usize,
 }
 
 /// Why a released table could not be made; none of it depends on the data.
@@ -54,78 +51,108 @@ pub(super) enum DrawError {
 /// their sensitivity. Everything returned is computed from the drawn values and public keys.
 pub(super) fn draw(
     specification: &Specification,
-    sums: &[Vec<i128>],
+    gathered: &[Gathered],
     rng: &mut QueryRng,
 ) -> Result<RecordBatch, DrawError> {
     let mut columns: Vec<ArrayRef> = Vec::new();
     let mut mean_rows: Vec<ArrayRef> = Vec::new();
-    let mut next = 0;
-    let mut winner = None;
+    let mut rows: Option<Vec<usize>> = None;
     for recipe in &specification.recipes {
-        let (first, second) = (sums.get(next), sums.get(next + 1));
-        next += recipe.width();
-        let first = first.ok_or_else(failed)?;
-        columns.push(match &recipe.measure.use_ {
-            Use::Score { selector, candidates, .. } => {
-                let row = choose(recipe, first, candidates, prefers_low(*selector), rng)?;
-                winner = Some(row);
-                take(specification, row)?
-            }
-            Use::Number(_) if recipe.width() == 2 => {
-                let (means, rows) = mean(recipe, first, second.ok_or_else(failed)?, rng)?;
-                mean_rows.push(rows);
-                means
+        let own = gathered.get(recipe.feed).ok_or_else(failed)?;
+        match &recipe.measure.use_ {
+            Use::Choice(choice) => {
+                let keys = &specification.keys;
+                let chosen = choose(recipe, choice, own, recipe.first, keys, rng)?;
+                columns.push(values(recipe, choice, own, keys, &chosen)?);
+                rows = Some(chosen.iter().map(Vec::len).collect());
             }
             Use::Number(_) => {
-                let noisy: Vec<i128> =
-                    first.iter().map(|v| perturb(recipe, *v, rng)).collect::<Result<_, _>>()?;
-                number(&noisy, recipe.measure.grid, &recipe.measure.data_type)?
+                let Gathered::Sums(sums) = own else { return Err(failed().into()) };
+                let first = sums.get(recipe.first).ok_or_else(failed)?;
+                if recipe.measure.is_mean() {
+                    let second = sums.get(recipe.first + 1).ok_or_else(failed)?;
+                    let (means, rows) = mean(recipe, first, second, rng)?;
+                    columns.push(means);
+                    mean_rows.push(rows);
+                } else {
+                    let noisy: Vec<i128> =
+                        first.iter().map(|v| perturb(recipe, *v, rng)).collect::<Result<_, _>>()?;
+                    columns.push(number(&noisy, recipe.measure.grid, &recipe.measure.data_type)?);
+                }
             }
-        });
+        }
     }
-    let mut released: Vec<ArrayRef> = match winner {
-        Some(row) => vec![take(specification, row)?],
-        None => specification.keys.columns().to_vec(),
-    };
+    let mut released = key_columns(specification, rows.as_deref(), columns.first())?;
     released.append(&mut columns);
     released.append(&mut mean_rows);
     Ok(batch(&specification.released, released)?)
 }
 
-/// One candidate of the key space, chosen by its score.
-fn choose(
-    recipe: &Recipe,
-    scores: &[i128],
-    candidates: &[usize],
-    low: bool,
-    rng: &mut QueryRng,
-) -> Result<usize, DrawError> {
-    let own = candidates.iter().map(|row| {
-        let score = scores.get(*row).copied().ok_or_else(failed)?;
-        Ok(if low { score.checked_neg().ok_or_else(failed)? } else { score })
-    });
-    let own: Vec<i128> = own.collect::<Result<_, DrawError>>()?;
-    let index = match &recipe.mechanism {
-        Mechanism::Exponential(mechanism) => mechanism.choose(&own, rng)?,
-        Mechanism::PermuteAndFlip(mechanism) => mechanism.choose(&own, rng)?,
-        Mechanism::NoisyMax(mechanism) => mechanism.choose(&own, rng)?,
-        Mechanism::Laplace(_) | Mechanism::Gaussian(_) => return Err(failed().into()),
+/// The key columns of the released rows: those of the outer groups, as often as each answers, and in the place
+/// of the target what was chosen.
+fn key_columns(
+    specification: &Specification,
+    rows: Option<&[usize]>,
+    chosen: Option<&ArrayRef>,
+) -> Result<Vec<ArrayRef>, DrawError> {
+    let keys = &specification.keys;
+    let mut outer = match rows {
+        None => keys.outer().columns().to_vec(),
+        Some(rows) => {
+            let repeated = (0_u64..).zip(rows).flat_map(|(i, n)| std::iter::repeat_n(i, *n));
+            let indices = UInt64Array::from_iter_values(repeated);
+            let take = |column: &ArrayRef| arrow::compute::take(column, &indices, None);
+            keys.outer().columns().iter().map(take).collect::<Result<_, _>>()?
+        }
     };
-    candidates.get(index).copied().ok_or_else(|| failed().into())
+    if let (Some(position), Some(chosen)) = (keys.target_position(), chosen) {
+        outer.insert(position.min(outer.len()), Arc::clone(chosen));
+    }
+    Ok(outer)
 }
 
-/// The key of one row, as a column of length 1.
-fn take(specification: &Specification, row: usize) -> Result<ArrayRef, DrawError> {
-    let column = specification.keys.columns().first().ok_or_else(failed)?;
-    let row = u64::try_from(row).map_err(|_| failed())?;
-    Ok(arrow::compute::take(column, &UInt64Array::from(vec![row]), None)?)
+/// The chosen candidates of all groups as one column.
+fn values(
+    recipe: &Recipe,
+    choice: &Choice,
+    gathered: &Gathered,
+    keys: &Keys,
+    chosen: &[Vec<Option<u64>>],
+) -> Result<ArrayRef, DrawError> {
+    let data_type = &recipe.measure.data_type;
+    let flat: Vec<Option<u64>> = chosen.iter().flatten().copied().collect();
+    let taken = |values: &ArrayRef, indices: Vec<Option<u64>>| {
+        Ok::<_, DrawError>(arrow::compute::take(values, &UInt64Array::from(indices), None)?)
+    };
+    match (&choice.source, gathered) {
+        (Source::Keys(candidates), _) => {
+            let position = keys.target_position().ok_or_else(failed)?;
+            let column = keys.all().columns().get(position).ok_or_else(failed)?;
+            let row = |candidate: Option<u64>| {
+                let i = usize::try_from(candidate?).ok()?;
+                u64::try_from(keys.row(0, *candidates.get(i)?)).ok()
+            };
+            taken(column, flat.into_iter().map(row).collect())
+        }
+        (Source::Each(axis) | Source::Line { axis, .. }, _) => {
+            let flat: Option<Vec<u64>> = flat.into_iter().collect();
+            Ok(axis.values(&flat.ok_or_else(failed)?, data_type)?)
+        }
+        (Source::Unknown { .. }, Gathered::Keys { values: Some(values), .. }) => {
+            taken(values, flat)
+        }
+        (Source::Unknown { .. }, _) => Ok(arrow::array::new_null_array(data_type, flat.len())),
+    }
 }
 
 fn perturb(recipe: &Recipe, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
     let noise = match &recipe.mechanism {
         Mechanism::Laplace(mechanism) => mechanism.draw(rng),
         Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
-        Mechanism::Exponential(_) | Mechanism::PermuteAndFlip(_) | Mechanism::NoisyMax(_) => {
+        Mechanism::Exponential(_)
+        | Mechanism::PermuteAndFlip(_)
+        | Mechanism::NoisyMax(_)
+        | Mechanism::Unknown(..) => {
             return Err(failed().into());
         }
     };

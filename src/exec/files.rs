@@ -294,6 +294,17 @@ fn schema(table: &Table) -> Result<SchemaRef, Error> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
+/// The same columns with texts as views, which Parquet is read into without copying each.
+fn viewed(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
+        }
+        _ => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
 /// A declared file as a table; opens nothing.
 ///
 /// # Errors
@@ -304,19 +315,17 @@ pub(crate) fn provider(table: &Table) -> Result<Arc<dyn TableProvider>, Error> {
     };
     let schema = schema(table)?;
     let failed = |e| Error::catalog_from(format!("table {} cannot be opened", table.name), e);
-    let listing = |format: Arc<dyn datafusion::datasource::file_format::FileFormat>| {
+    let listing = |format: Arc<dyn datafusion::datasource::file_format::FileFormat>, schema| {
         let url = ListingTableUrl::parse(location).map_err(failed)?;
         let options = ListingOptions::new(format).with_file_extension("");
-        let config = ListingTableConfig::new(url)
-            .with_listing_options(options)
-            .with_schema(Arc::clone(&schema));
+        let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
         let table: Arc<dyn TableProvider> =
             Arc::new(ListingTable::try_new(config).map_err(failed)?);
         Ok(table)
     };
     match format {
-        FileFormat::Parquet => listing(Arc::new(ParquetFormat::default())),
-        FileFormat::Arrow => listing(Arc::new(ArrowFormat)),
+        FileFormat::Parquet => listing(Arc::new(ParquetFormat::default()), viewed(&schema)),
+        FileFormat::Arrow => listing(Arc::new(ArrowFormat), schema),
         FileFormat::Csv | FileFormat::Json => {
             let file = LenientFile::new(location, shape(*format, options)?, Arc::clone(&schema));
             let table = StreamingTable::try_new(schema, vec![Arc::new(file)]).map_err(failed)?;

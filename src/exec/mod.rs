@@ -16,8 +16,12 @@
 //! ```
 
 pub mod bound;
+mod choose;
 mod draw;
+mod exact;
+mod feed;
 pub(crate) mod files;
+mod gather;
 pub mod keep;
 mod physical;
 mod session;
@@ -28,8 +32,10 @@ mod term;
 mod tests;
 mod verify;
 
-pub(crate) use session::exact_rows;
+#[doc(hidden)]
+pub use exact::{Draws, Exact, ExactSums};
 pub use session::session_state;
+pub(crate) use session::{columns_of_public, exact_rows};
 pub use table::{PrivateScanExec, PrivateTable};
 pub use verify::VerifyError;
 
@@ -38,24 +44,20 @@ use std::sync::Arc;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DataFusionError, Result, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column as PhysicalColumn;
+use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, collect};
+use datafusion::physical_plan::{ExecutionPlan, collect};
 
-use bound::{BoundContributionsExec, BoundedInput, HashKey, InputKind, LateKey, Limits};
+use bound::{HashKey, LateKey};
 use draw::Recipe;
+use feed::{Feed, feeds};
 use physical::{Permit, PrivatizeExec, Specification};
-use term::Term;
 use verify::verify;
 
-use crate::analysis::{Input, Measure, Part, released_part};
-use crate::bind::coerce;
+use crate::analysis::{Measure, Part, released_part};
 use crate::ledger::Charge;
 use crate::release::Release;
 use crate::sampler::QueryRng;
@@ -98,24 +100,13 @@ pub struct Rows {
 pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared> {
     let mut parts = Vec::new();
     for (i, part) in release.analysis().parts().iter().enumerate() {
-        let recipes: Vec<Recipe> = part
-            .measures()
-            .iter()
-            .zip(release.mechanisms(i))
-            .map(|(measure, mechanized)| Recipe::new(measure, mechanized))
-            .collect();
-        if recipes.len() != part.measures().len() {
-            return internal_err!("every measure has a mechanism");
-        }
-        let released = with_mean_rows(&part.released_schema(), &recipes);
-        let specification =
-            Arc::new(Specification { keys: part.keys().clone(), recipes, released });
         let key = LateKey::default();
-        let sums = sums_plan(part, state, &key).await?;
+        let feeds = feeds(part, state, &key).await?;
+        let specification = specification(release, i, &feeds)?;
         let permit = Permit::default();
-        let single: Arc<dyn ExecutionPlan> = Arc::new(CoalescePartitionsExec::new(sums));
+        let inputs = feeds.into_iter().map(|feed| single(feed.plan)).collect();
         let plan: Arc<dyn ExecutionPlan> =
-            Arc::new(PrivatizeExec::new(single, Arc::clone(&specification), permit.clone()));
+            Arc::new(PrivatizeExec::new(inputs, Arc::clone(&specification), permit.clone()));
         verify(&plan, &specification, part.table(), part.has_unit())
             .map_err(|e| DataFusionError::External(Box::new(e)))?;
         let columns = part.released_schema().fields().len();
@@ -133,6 +124,56 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     Ok(Prepared { parts, remainder })
 }
 
+/// All rows of a plan in one partition.
+fn single(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Arc::new(CoalescePartitionsExec::new(plan))
+}
+
+/// How many columns of integers a feed has.
+fn width(part: &Part, feed: &Feed) -> usize {
+    feed.measures.iter().filter_map(|i| part.measures().get(*i)).map(Measure::width).sum()
+}
+
+/// What the operator of a part releases.
+fn specification(release: &Release, part: usize, feeds: &[Feed]) -> Result<Arc<Specification>> {
+    let Some(analyzed) = release.analysis().parts().get(part) else {
+        return internal_err!("a release has its parts");
+    };
+    let recipes = recipes(release, part, feeds)?;
+    Ok(Arc::new(Specification {
+        keys: analyzed.keys().clone(),
+        released: with_mean_rows(&analyzed.released_schema(), &recipes),
+        recipes,
+        feeds: feeds.iter().map(|feed| (feed.gathering, width(analyzed, feed))).collect(),
+    }))
+}
+
+/// The recipes of a part: for each measure its mechanism, and where its integers are.
+fn recipes(release: &Release, part: usize, feeds: &[Feed]) -> Result<Vec<Recipe>> {
+    let Some(measures) = release.analysis().parts().get(part).map(Part::measures) else {
+        return internal_err!("a release has its parts");
+    };
+    let mut recipes = Vec::with_capacity(measures.len());
+    for (i, measure) in measures.iter().enumerate() {
+        let Some(mechanized) = release.mechanisms(part).get(i) else {
+            return internal_err!("every measure has a mechanism");
+        };
+        let Some(feed) = feeds.iter().position(|feed| feed.measures.contains(&i)) else {
+            return internal_err!("every measure has a feed");
+        };
+        let before = feeds.get(feed).map_or(&[][..], |feed| &feed.measures);
+        let before = before.iter().take_while(|m| **m != i).filter_map(|m| measures.get(*m));
+        recipes.push(Recipe {
+            measure: measure.clone(),
+            mechanism: mechanized.mechanism.clone(),
+            rank: mechanized.rank,
+            feed,
+            first: before.map(Measure::width).sum(),
+        });
+    }
+    Ok(recipes)
+}
+
 /// The finished plan of the public remainder over these released tables.
 async fn remainder_plan(
     remainder: LogicalPlan,
@@ -146,97 +187,10 @@ async fn remainder_plan(
 /// The released table, and behind it for every mean the noisy number of rows that its accuracy depends on.
 fn with_mean_rows(released: &SchemaRef, recipes: &[Recipe]) -> SchemaRef {
     let mut fields = released.fields().to_vec();
-    for (i, _) in recipes.iter().enumerate().filter(|(_, recipe)| recipe.width() == 2) {
+    for (i, _) in recipes.iter().enumerate().filter(|(_, recipe)| recipe.measure.is_mean()) {
         fields.push(Arc::new(Field::new(format!("rows{i}"), DataType::Float64, true)));
     }
     Arc::new(Schema::new(fields))
-}
-
-/// The plan that yields the exact integers of every key, bounded per unit.
-async fn sums_plan(
-    part: &Part,
-    state: &SessionState,
-    key: &LateKey,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    if !part.has_unit() {
-        return planned(&row_sums(part)?, state).await;
-    }
-    let rows = planned(part.input(), state).await?;
-    let partitions = state.config().target_partitions();
-    let rows: Arc<dyn ExecutionPlan> =
-        if partitions > 1 || rows.output_partitioning().partition_count() > 1 {
-            let name = rows.schema().field(0).name().clone();
-            let unit: Arc<dyn PhysicalExpr> = Arc::new(PhysicalColumn::new(&name, 0));
-            Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(vec![unit], partitions))?)
-        } else {
-            rows
-        };
-    let keys: Vec<usize> = (1..=part.key_names().len()).collect();
-    let inputs = part.measures().iter().map(bounded_input).collect();
-    let space = match part.keys().columns() {
-        [] => bound::KeySpace::global(),
-        columns => bound::KeySpace::new(columns)?,
-    };
-    Ok(Arc::new(BoundContributionsExec::new(rows, 0, keys, space, inputs, key.clone())?))
-}
-
-/// Optimizes and plans rows that the analysis rewrote.
-async fn planned(plan: &LogicalPlan, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
-    // The analysis has proved things about these very expressions; type coercion must not change them.
-    let coerced = coerce(plan.clone(), state.config_options())?;
-    if coerced != *plan {
-        return internal_err!("the analyzed plan is not fully typed");
-    }
-    state.create_physical_plan(plan).await
-}
-
-/// Sums over rows, for tables in which every row is a unit.
-fn row_sums(part: &Part) -> Result<LogicalPlan> {
-    let schema = part.input().schema();
-    let column = |i: usize| Expr::Column(Column::from(schema.qualified_field(i)));
-    let keys: Vec<Expr> = (0..part.key_names().len()).map(column).collect();
-    let mut sums = Vec::new();
-    for measure in part.measures() {
-        for term in Term::of(measure)? {
-            sums.push(term.logical(schema)?.alias(format!("sum{}", sums.len())));
-        }
-    }
-    LogicalPlanBuilder::from(part.input().clone()).aggregate(keys, sums)?.build()
-}
-
-/// A measure as the bounding operator computes it.
-fn bounded_input(measure: &Measure) -> BoundedInput {
-    let Measure { filter, grid, lo, hi, .. } = *measure;
-    let kind = match measure.input {
-        Input::Rows => InputKind::CountRows { filter },
-        Input::Values(column) => InputKind::CountValues { column, filter },
-        Input::Units => InputKind::CountUnits { filter },
-        Input::Sum(column) => InputKind::Sum { column, filter, grid, lo, hi },
-        Input::Mean(column) => InputKind::Mean { column, filter, grid, lo, hi },
-        Input::MeanPerUnit(column) => InputKind::MeanPerUnit { column, filter, grid, lo, hi },
-        Input::SumPerUnit(column) => {
-            // One value may be as large as the whole sum; the sum is what is clamped.
-            let most = lo.unsigned_abs().max(hi.unsigned_abs());
-            let most = i128::try_from(most).unwrap_or(i128::MAX);
-            InputKind::SumPerUnit {
-                column,
-                filter,
-                grid,
-                lo: most.saturating_mul(-1_024),
-                hi: most.saturating_mul(1_024),
-                per_group_lo: lo,
-                per_group_hi: hi,
-            }
-        }
-    };
-    let per_unit =
-        matches!(measure.input, Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_));
-    let limits = Limits {
-        rows_per_unit: measure.limits.rows_in_all,
-        rows_per_group: (!per_unit).then_some(measure.limits.rows_per_group),
-        groups: measure.limits.groups,
-    };
-    BoundedInput { kind, limits }
 }
 
 /// Runs a paid query.
@@ -319,40 +273,4 @@ fn over_released(remainder: LogicalPlan, released: &[RecordBatch]) -> Result<Log
         Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
     })?;
     Ok(replaced.data)
-}
-
-/// The exact integers of a part, without noise: what its mechanisms would be given.
-///
-/// For tests of the sensitivity alone, which plan once and run on many databases. Nothing that an
-/// [`crate::Engine`] hands out leads here: it takes an [`crate::analysis::Analysis`] of one's own tables.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct ExactSums {
-    plan: Arc<dyn ExecutionPlan>,
-    keys: crate::analysis::KeySpace,
-    width: usize,
-}
-
-impl ExactSums {
-    /// Plans the part's enforced rows and sums, as a paid query would.
-    ///
-    /// # Errors
-    /// What DataFusion says while planning.
-    pub async fn plan(part: &Part, state: &SessionState, hash: [u64; 4]) -> Result<Self> {
-        let key = LateKey::default();
-        key.set(HashKey::new(hash));
-        let sums = sums_plan(part, state, &key).await?;
-        let plan = Arc::new(CoalescePartitionsExec::new(sums));
-        let width = part.measures().iter().map(Measure::width).sum();
-        Ok(Self { plan, keys: part.keys().clone(), width })
-    }
-
-    /// One vector of integers per input column, one entry per key.
-    ///
-    /// # Errors
-    /// Whatever fails while running; for an analyzed part, nothing may.
-    pub async fn run(&self, state: &SessionState) -> Result<Vec<Vec<i128>>> {
-        let rows = self.plan.execute(0, state.task_ctx())?;
-        physical::sums(rows, &self.keys, self.width).await
-    }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use datafusion::common::Result;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::concat_batches;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Column, Result};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
@@ -44,6 +47,32 @@ pub(crate) async fn exact_rows(
     state: &SessionState,
 ) -> Result<Vec<RecordBatch>> {
     collect(state.create_physical_plan(plan).await?, state.task_ctx()).await
+}
+
+/// The columns of a public table, read while a query is planned.
+///
+/// Planning is not asynchronous, and a file may want a runtime: the read has a thread and a runtime of its own.
+pub(crate) fn columns_of_public(
+    provider: Arc<dyn TableProvider>,
+    columns: &[String],
+    state: &SessionState,
+) -> Result<Vec<ArrayRef>> {
+    let expressions: Vec<Expr> =
+        columns.iter().map(|c| Expr::Column(Column::from_name(c))).collect();
+    let plan = LogicalPlanBuilder::scan("public", provider_as_source(provider), None)?
+        .project(expressions)?
+        .build()?;
+    let failed = |_| crate::grid::failed();
+    let batches = std::thread::scope(|scope| {
+        let read = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(failed)?.block_on(exact_rows(&plan, state))
+        });
+        read.join().map_err(|_| crate::grid::failed())?
+    })?;
+    let schema = Arc::new(plan.schema().as_arrow().clone());
+    let all = concat_batches(&schema, &batches)?;
+    Ok(all.columns().to_vec())
 }
 
 #[cfg(test)]

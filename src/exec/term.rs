@@ -25,7 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 
 use super::sum::{FixedSum, Measured};
-use crate::analysis::{Input, Measure};
+use crate::analysis::{Input, Measure, TermColumns};
 use crate::grid::Grid;
 
 #[cfg(test)]
@@ -59,13 +59,26 @@ impl Term {
     pub(super) fn of(measure: &Measure) -> Result<Vec<Self>> {
         let Measure { filter, grid, lo, hi, .. } = *measure;
         let sum = |column, measured| TermKind::Sum { column, grid, lo, hi, measured };
-        let kinds = match measure.input {
+        let kinds = match &measure.input {
             Input::Rows => vec![TermKind::Count],
-            Input::Values(column) => vec![TermKind::CountValues(column)],
-            Input::Sum(column) => vec![sum(column, Measured::Value)],
+            Input::Values(column) => vec![TermKind::CountValues(*column)],
+            Input::Sum(column) => vec![sum(*column, Measured::Value)],
             Input::Mean(column) => {
-                vec![sum(column, Measured::AboveLow), sum(column, Measured::BelowHigh)]
+                vec![sum(*column, Measured::AboveLow), sum(*column, Measured::BelowHigh)]
             }
+            Input::Terms { kind, columns } => {
+                let term = |one: &TermColumns| {
+                    let kind = match (kind.as_ref(), one.value) {
+                        (Input::Rows, _) => TermKind::Count,
+                        (Input::Values(_), Some(column)) => TermKind::CountValues(column),
+                        (Input::Sum(_), Some(column)) => sum(column, Measured::Value),
+                        _ => return internal_err!("a candidate counts rows or sums values"),
+                    };
+                    Ok(Self { kind, filter: one.filter })
+                };
+                return columns.iter().map(term).collect();
+            }
+            Input::Places { .. } => return internal_err!("places are no sums of a key"),
             Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_) => {
                 return internal_err!("a row that is its own unit counts once anyway");
             }
@@ -117,7 +130,6 @@ impl Term {
 ///
 /// # Errors
 /// A planning error for an empty interval, a missing column, a filter that is not Boolean.
-#[cfg_attr(not(test), expect(dead_code, reason = "no release needs rows yet"))]
 pub(super) fn summed(
     rows: Arc<dyn ExecutionPlan>,
     groups: &[usize],

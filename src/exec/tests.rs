@@ -8,16 +8,24 @@ use datafusion::common::ScalarValue;
 use datafusion::common::stats::Precision;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::MemTable;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::{ChildrenPropertiesMode, Distribution, ReplaceChildrenOptions};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, Distribution, ExecutionPlanProperties, Partitioning,
+    ReplaceChildrenOptions,
+};
 
+use super::bound::Limits;
+use super::term::Term;
 use super::*;
-use crate::analysis::analyze;
+use crate::analysis::{Lookups, analyze};
 use crate::bind::bind;
 use crate::catalog::{Column as CatalogColumn, Privacy, Source, Table, Unit};
 use crate::dialect::{Statement, parse};
@@ -50,7 +58,8 @@ fn release(sql: &str, unit: Unit) -> Release {
     let source = provider_as_source(Arc::new(PrivateTable::new("t", Arc::new(table))));
     let sources = BTreeMap::from([("t".to_owned(), source)]);
     let Statement::Query(query) = parse(sql).unwrap() else { panic!("{sql}") };
-    choose(analyze(&bind(query, &sources).unwrap(), &catalog).unwrap(), &catalog).unwrap()
+    let bound = bind(query, &sources).unwrap();
+    choose(analyze(&bound, &catalog, &Lookups::default()).unwrap(), &catalog).unwrap()
 }
 
 const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE x > 1";

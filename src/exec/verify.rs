@@ -48,12 +48,12 @@ pub(super) fn verify(
     if !Arc::ptr_eq(root.specification(), specification) {
         return Err(VerifyError("its root releases something else".to_owned()));
     }
-    let mut bounds = 0;
     for child in plan.children() {
+        let mut bounds = 0;
         below(child, table, &mut bounds)?;
-    }
-    if bounds != usize::from(bounded) {
-        return Err(VerifyError(format!("contributions are bounded {bounds} times")));
+        if bounds != usize::from(bounded) {
+            return Err(VerifyError(format!("contributions are bounded {bounds} times")));
+        }
     }
     Ok(())
 }

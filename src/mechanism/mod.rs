@@ -49,7 +49,7 @@ pub use laplace::Laplace;
 pub use noisy_max::NoisyMax;
 pub use permute_and_flip::PermuteAndFlip;
 pub use price::PriceGrid;
-pub use quantile::{Rank, quantile_runs};
+pub use quantile::{Rank, quantile_runs, rank_for};
 pub use runs::{ScoredRun, TickRuns};
 pub use unknown::{Unknown, UnknownRule};
 

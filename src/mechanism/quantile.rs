@@ -48,18 +48,20 @@ pub fn range(rank: Rank, rows: u64) -> Result<u128, MechanismError> {
     (2 * u128::from(per_row)).checked_mul(rows.into()).ok_or(MechanismError::RangeTooWide)
 }
 
-/// The rank at which a minimum or maximum is looked for: r = ⌈(2/ε)·ln(20·ticks)⌉.
+/// The rank at which a minimum or maximum is looked for: r = ⌈(R/ε)·ln(20·ticks)⌉, R the range that the one draw is
+/// calibrated to (2 for units of one row).
 ///
 /// # Guarantee
-/// At least (2/ε)·ln(20·ticks), rounded up to the next integer; the score of the winner at this rank is within r of
-/// the best at 95 % confidence where a unit has one row. A function of public numbers only.
-pub fn rank_for(epsilon: &Epsilon, ticks: u64) -> u64 {
+/// At least (R/ε)·ln(20·ticks), rounded up to the next integer; the score of the winner at this rank is within r of
+/// the best at 95 % confidence. A function of public numbers only.
+pub fn rank_for(range: u128, epsilon: &Epsilon, ticks: u64) -> u64 {
     let twenty = Rational::from_integer(BigInt::from(ticks.max(1)) * 20);
     let rank = ln(&twenty, 128).map(|log| {
-        (log.upper * Rational::from_integer(2.into()) / epsilon.value()).ceil().to_integer()
+        let scale = Rational::from_integer(range.into()) / epsilon.value();
+        (log.upper * scale).ceil().to_integer()
     });
-    // At most 2·10¹²·50: the fallback is never taken.
-    rank.and_then(|rank| rank.to_u64()).unwrap_or(u64::MAX)
+    // A rank beyond 64 bits is beyond every number of rows too.
+    rank.and_then(|rank| rank.to_u64()).unwrap_or(1 << 62).min(1 << 62)
 }
 
 /// The scores of the ticks 0..=`last`, in runs.

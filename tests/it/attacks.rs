@@ -164,3 +164,37 @@ async fn what_cannot_be_planned_is_not_charged() {
         assert_eq!(spent(&analyst), 0);
     }
 }
+
+/// Beside a second group key, candidates from the data were read by an operator that expected one column: the
+/// query failed while it ran if a row was there, and answered NULL if none was.
+#[tokio::test]
+async fn candidates_from_the_data_do_not_tell_whether_a_row_is_there() {
+    let engine = Engine::demo().unwrap();
+    let analyst = engine.analyst("lab").unwrap();
+    for who in ["id = 5", "id = -5"] {
+        for (shown, keys) in [("sex, ", "sex KEYS ('Male'), id"), ("", "id, TRUE"), ("", "'a', id")]
+        {
+            let sql = format!(
+                "SELECT {shown}ARGMAX EXPONENTIAL(eps=0.000001, delta=1e-18) id FROM adult WHERE {who} GROUP BY {keys}"
+            );
+            let refusal = outcome(&analyst, &sql).await.unwrap_err().to_string();
+            assert!(refusal.starts_with("HQ009"), "{sql}: {refusal}");
+        }
+    }
+    assert_eq!(spent(&analyst), 0);
+}
+
+/// A list of astronomic length was charged, and then took all memory there is.
+#[tokio::test]
+async fn a_list_has_an_end() {
+    let engine = Engine::demo().unwrap();
+    let analyst = engine.analyst("lab").unwrap();
+    for sql in [
+        "SELECT TOP 4611686018427387904 EXPONENTIAL(eps=1) price IN RANGE(0, 5) BY REVENUE(bid, price) FROM bids",
+        "SELECT TOP 1001 EXPONENTIAL(eps=1, delta=1e-6) id FROM adult GROUP BY id",
+    ] {
+        let refusal = outcome(&analyst, sql).await.unwrap_err().to_string();
+        assert!(refusal.starts_with("HQ021"), "{sql}: {refusal}");
+    }
+    assert_eq!(spent(&analyst), 0);
+}

@@ -16,6 +16,7 @@
 
 mod attacks;
 mod bad_input;
+mod choices;
 mod examples;
 mod grammar;
 mod imports;

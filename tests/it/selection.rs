@@ -10,11 +10,11 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use datafusion::datasource::provider_as_source;
 use hushql::Engine;
-use hushql::analysis::{Use, analyze};
+use hushql::analysis::{Lookups, analyze};
 use hushql::bind::bind;
 use hushql::catalog::{Catalog, Column, Domain, Privacy, Source, Table, Unit};
 use hushql::dialect::{Statement, parse};
-use hushql::exec::{ExactSums, PrivateTable, session_state};
+use hushql::exec::{Exact, ExactSums, PrivateTable, session_state};
 use hushql::ledger::Vault;
 use hushql::release::{Mechanism, choose};
 use hushql::sampler::QueryRng;
@@ -70,15 +70,15 @@ async fn winners(selection: &str, statuses: &StringArray, seed: u64) -> [u32; 7]
     swap.set(vec![batch]);
     let source = provider_as_source(Arc::new(PrivateTable::new("adult", swap.table())));
     let sources = BTreeMap::from([("adult".to_owned(), source)]);
-    let analysis = analyze(&bind(query, &sources).unwrap(), &catalog).unwrap();
+    let analysis = analyze(&bind(query, &sources).unwrap(), &catalog, &Lookups::default()).unwrap();
     let release = choose(analysis, &catalog).unwrap();
     let part = &release.analysis().parts()[0];
     let state = session_state();
-    let sums = ExactSums::plan(part, &state, [0; 4]).await.unwrap().run(&state).await.unwrap();
-    let Use::Score { candidates, .. } = &part.measures()[0].use_ else { panic!("{sql}") };
-    let scores: Vec<i128> = candidates.iter().map(|row| sums[0][*row]).collect();
-    let keys = part.keys().columns()[0].as_string::<i32>();
-    let names: Vec<&str> = candidates.iter().map(|row| keys.value(*row)).collect();
+    let exact = ExactSums::plan(part, &state, [0; 4]).await.unwrap().run(&state, 1).await.unwrap();
+    let Exact::Vectors(scores) = &exact[0] else { panic!("{sql}") };
+    let scores = &scores[0];
+    let keys = part.keys().all().columns()[0].as_string::<i32>();
+    let names: Vec<&str> = keys.iter().flatten().collect();
     for (name, count) in COUNTS {
         let at = names.iter().position(|n| *n == name).unwrap();
         assert_eq!(scores[at], count, "{name}");
@@ -87,9 +87,9 @@ async fn winners(selection: &str, statuses: &StringArray, seed: u64) -> [u32; 7]
     let mut won = [0; 7];
     for _ in 0..DRAWS {
         let winner = match &release.mechanisms(0)[0].mechanism {
-            Mechanism::Exponential(mechanism) => mechanism.choose(&scores, &mut rng),
-            Mechanism::PermuteAndFlip(mechanism) => mechanism.choose(&scores, &mut rng),
-            Mechanism::NoisyMax(mechanism) => mechanism.choose(&scores, &mut rng),
+            Mechanism::Exponential(mechanism) => mechanism.choose(scores, &mut rng),
+            Mechanism::PermuteAndFlip(mechanism) => mechanism.choose(scores, &mut rng),
+            Mechanism::NoisyMax(mechanism) => mechanism.choose(scores, &mut rng),
             other => panic!("{other:?} chooses nothing"),
         };
         let name = names[winner.unwrap()];

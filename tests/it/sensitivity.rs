@@ -16,11 +16,13 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
-use hushql::analysis::{Analysis, Use, analyze};
+use hushql::analysis::{
+    Analysis, Choice, LineScore, Lookups, Sharing, Source as Candidates, Use, analyze,
+};
 use hushql::bind::{Sources, bind};
 use hushql::catalog::{Catalog, Column, Domain, Privacy, Source, Table, Unit};
 use hushql::dialect::{Statement, parse};
-use hushql::exec::{ExactSums, PrivateTable, session_state};
+use hushql::exec::{Exact, ExactSums, PrivateTable, session_state};
 use hushql::ledger::Vault;
 
 use crate::swap::Swap;
@@ -288,32 +290,14 @@ fn query(dice: &mut Dice, unit: &Unit) -> String {
             .replace("* EXCEPT (id)", "a, b, x, y, s, c, d, f, m"),
         _ => "t".to_owned(),
     };
-    if dice.one_in(3) {
-        let score = match dice.below(4) {
-            0 => String::new(),
-            1 => " BY COUNT(DISTINCT id)".to_owned(),
-            2 => format!(" BY COUNT({})", number(dice, 1)),
-            _ => format!(" BY SUM({})", clamped(dice)),
-        };
-        let score = if score.is_empty() { score } else { score + &filter(dice) };
-        let (target, list) = dice.pick(&[
-            ("s", ""),
-            ("a", ""),
-            ("c", " IN ('p', 'q', '12')"),
-            ("f", ""),
-            ("a % 3", ""),
-            ("s", " IN ('q', NULL)"),
-        ]);
-        let (selector, mechanism) = (
-            dice.pick(&["ARGMAX", "ARGMIN"]),
-            dice.pick(&["EXPONENTIAL", "PERMUTE_AND_FLIP", "NOISY_MAX", "AUTO"]),
-        );
-        return format!(
-            "SELECT {selector} {mechanism}(eps=1{bounds}) {target}{list}{score} FROM {from}{condition} GROUP BY {target}"
-        );
+    if dice.one_in(2) {
+        return selection(dice, &bounds, &from, &condition, &filter);
     }
     let releases: Vec<String> = (0..1 + dice.below(3))
-        .map(|i| format!("LAPLACE(eps=1{bounds}) {} AS r{i}", aggregate(dice)))
+        .map(|i| match dice.below(3) {
+            0 => format!("EXPONENTIAL(eps=1{bounds}) {} AS r{i}", quantile(dice, &filter)),
+            _ => format!("LAPLACE(eps=1{bounds}) {} AS r{i}", aggregate(dice)),
+        })
         .collect();
     let releases = releases.join(", ");
     let (keys, group) = dice.pick(&[
@@ -328,6 +312,111 @@ fn query(dice: &mut Dice, unit: &Unit) -> String {
         ("", " GROUP BY CASE WHEN b > 3 THEN 'high' ELSE 'low' END"),
     ]);
     format!("SELECT {keys}{releases} FROM {from}{condition}{group}")
+}
+
+fn quantile(dice: &mut Dice, filter: &dyn Fn(&mut Dice) -> String) -> String {
+    // A line of floats has more ticks than can be compared one by one.
+    let of = match dice.below(3) {
+        0 => dice.pick(&["a", "d"]).to_owned(),
+        _ => format!("CAST(CLAMP({}, -3, 5) AS BIGINT)", number(dice, 1)),
+    };
+    let call = match dice.below(5) {
+        0 => format!("MIN({of})"),
+        1 => format!("MAX({of})"),
+        2 => format!("QUANTILE({of}, {})", dice.pick(&["0", "0.1", "0.75", "1"])),
+        _ => format!("MEDIAN({of})"),
+    };
+    format!("{call}{}", filter(dice))
+}
+
+/// A random selection.
+fn selection(
+    dice: &mut Dice,
+    bounds: &str,
+    from: &str,
+    condition: &str,
+    filter: &dyn Fn(&mut Dice) -> String,
+) -> String {
+    let selector = dice.pick(&["ARGMAX", "ARGMIN", "TOP 2", "BOTTOM 3"]);
+    let mechanism = dice.pick(&["EXPONENTIAL", "PERMUTE_AND_FLIP", "NOISY_MAX", "AUTO"]);
+    let (keys, group) =
+        dice.pick(&[("", ""), ("", ""), ("f, ", " GROUP BY f"), ("s, ", " GROUP BY s")]);
+    match dice.below(7) {
+        0 => {
+            let candidates =
+                dice.pick(&["(0, 1, 1.5, 3)", "RANGE(0, 5, 0.5)", "(2)", "RANGE(1, 4, 1)"]);
+            let bid = dice.pick(&["x", "a", "m", "b", "CLAMP(y, -1, 4)"]);
+            let quantity = dice.pick(&["", "", ", CLAMP(b, 0, 3)", ", CLAMP(x, -2, 2)"]);
+            format!(
+                "SELECT {keys}{selector} EXPONENTIAL(eps=1{bounds}) p IN {candidates} BY REVENUE({bid}, p{quantity}){} FROM {from}{condition}{group}",
+                filter(dice)
+            )
+        }
+        1 => {
+            let candidates =
+                dice.pick(&["(-1, 0, 4)", "RANGE(-2, 5, 1)", "RANGE(-1, 3, 0.5)", "(0.5, 2)"]);
+            let op = dice.pick(&[">=", ">", "<", "<="]);
+            let score = match dice.below(2) {
+                0 => "COUNT(*)".to_owned(),
+                _ => format!("SUM({})", clamped(dice)),
+            };
+            let value = number(dice, 1);
+            format!(
+                "SELECT {keys}{selector} {mechanism}(eps=1{bounds}) t IN {candidates} BY {score} FILTER (WHERE {value} {op} t) FROM {from}{condition}{group}"
+            )
+        }
+        2 => {
+            let candidates = dice.pick(&["(1, 2, 5)", "RANGE(0, 3, 1)", "(0.5, 2)"]);
+            let score = match dice.below(5) {
+                0 => "COUNT(*) FILTER (WHERE a = t)".to_owned(),
+                1 => "SUM(CLAMP(x - t, -3, 4))".to_owned(),
+                2 => format!("SUM(CLAMP(a * t, 0, 5)){}", filter(dice)),
+                3 => format!("SUM({}) FILTER (WHERE x * t > 1)", clamped(dice)),
+                _ => "COUNT(DISTINCT id) FILTER (WHERE a <> t)".to_owned(),
+            };
+            format!(
+                "SELECT {keys}{selector} {mechanism}(eps=1{bounds}) t IN {candidates} BY {score} FROM {from}{condition}{group}"
+            )
+        }
+        3 => {
+            let score = match dice.below(3) {
+                0 => "COUNT(*)".to_owned(),
+                1 => format!("SUM({})", clamped(dice)),
+                _ => "COUNT(DISTINCT id)".to_owned(),
+            };
+            let filter = if score.contains("DISTINCT") { String::new() } else { filter(dice) };
+            let key = dice.pick(&["c", "b", "d"]);
+            let selector = dice.pick(&["ARGMAX", "TOP 2"]);
+            format!(
+                "SELECT {selector} EXPONENTIAL(eps=1, delta=0.000001{bounds}) {key} BY {score}{filter} FROM {from}{condition} GROUP BY {key}"
+            )
+        }
+        _ => {
+            let score = match dice.below(4) {
+                0 => String::new(),
+                1 => " BY COUNT(DISTINCT id)".to_owned(),
+                2 => format!(" BY COUNT({})", number(dice, 1)),
+                _ => format!(" BY SUM({})", clamped(dice)),
+            };
+            let score = if score.is_empty() { score } else { score + &filter(dice) };
+            let (target, list) = dice.pick(&[
+                ("s", ""),
+                ("a", ""),
+                ("c", " IN ('p', 'q', '12')"),
+                ("f", ""),
+                ("a % 3", ""),
+                ("s", " IN ('q', NULL)"),
+            ]);
+            let (outer, group) = match dice.below(3) {
+                0 if target != "f" => ("f, ", format!("f, {target}")),
+                1 if target != "f" => ("f, ", format!("{target}, f")),
+                _ => ("", target.to_owned()),
+            };
+            format!(
+                "SELECT {outer}{selector} {mechanism}(eps=1{bounds}) {target}{list}{score} FROM {from}{condition} GROUP BY {group}"
+            )
+        }
+    }
 }
 
 struct World {
@@ -349,21 +438,17 @@ fn world(unit: Unit) -> World {
 /// The analysis of a query; `None` when it is refused or does not bind.
 fn analyzed(sql: &str, world: &World) -> Option<Analysis> {
     let Ok(Statement::Query(query)) = parse(sql) else { return None };
-    analyze(&bind(query, &world.sources).ok()?, &world.catalog).ok()
+    let bound = bind(query, &world.sources).ok()?;
+    analyze(&bound, &world.catalog, &Lookups::default()).ok()
 }
 
 /// Checks one pair of neighbours; the result is the largest observed / claimed of the query.
-fn check(sql: &str, analysis: &Analysis, full: &[Vec<i128>], without: &[Vec<i128>]) -> f64 {
-    let measures = analysis.parts()[0].measures();
-    let (mut column, mut tightest) = (0, 0.0_f64);
-    for measure in measures {
-        let columns = column..column + measure.width();
-        column = columns.end;
-        let changes: Vec<Vec<i128>> = columns
-            .map(|c| full[c].iter().zip(&without[c]).map(|(a, b)| a - b).collect())
-            .collect();
-        let (observed, claimed) = match &measure.use_ {
-            Use::Number(claimed) => {
+fn check(sql: &str, analysis: &Analysis, full: &[Exact], without: &[Exact]) -> f64 {
+    let mut tightest = 0.0_f64;
+    for ((measure, full), without) in analysis.parts()[0].measures().iter().zip(full).zip(without) {
+        let (observed, claimed) = match (&measure.use_, full, without) {
+            (Use::Number(claimed), Exact::Vectors(full), Exact::Vectors(without)) => {
+                let changes = changes(full, without);
                 let all = changes.iter().flatten();
                 let l1: u128 = all.clone().map(|c| c.unsigned_abs()).sum();
                 let l2: u128 = all.map(|c| c.unsigned_abs().pow(2)).sum();
@@ -371,19 +456,80 @@ fn check(sql: &str, analysis: &Analysis, full: &[Vec<i128>], without: &[Vec<i128
                 assert!(l2 <= claimed.l2_squared, "{sql}\nΔ₂² {l2} > {}", claimed.l2_squared);
                 (l1, claimed.l1)
             }
-            Use::Score { candidates, range, largest, .. } => {
-                let own: Vec<i128> = candidates.iter().map(|k| changes[0][*k]).collect();
-                let (low, high) = (own.iter().min().unwrap(), own.iter().max().unwrap());
-                let observed = (high - low).unsigned_abs();
-                assert!(observed <= *range, "{sql}\nrange {observed} > {range} {measure:?}");
-                let most = high.unsigned_abs().max(low.unsigned_abs());
-                assert!(most <= *largest, "{sql}\nΔ∞ {most} > {largest}");
-                (observed, *range)
+            (Use::Choice(choice), Exact::Vectors(full), Exact::Vectors(without)) => {
+                check_choice(sql, choice, &changes(full, without))
             }
+            (Use::Choice(choice), Exact::Keys(full), Exact::Keys(without)) => {
+                check_unknown(sql, choice, full, without)
+            }
+            _ => panic!("{sql}: {full:?} {without:?}"),
         };
         tightest = tightest.max(observed as f64 / claimed as f64);
     }
     tightest
+}
+
+fn changes(full: &[Vec<i128>], without: &[Vec<i128>]) -> Vec<Vec<i128>> {
+    let one = |(a, b): (&Vec<i128>, &Vec<i128>)| a.iter().zip(b).map(|(a, b)| a - b).collect();
+    full.iter().zip(without).map(one).collect()
+}
+
+/// One selection per outer group: each within the range, all together within what they share.
+fn check_choice(sql: &str, choice: &Choice, groups: &[Vec<i128>]) -> (u128, u128) {
+    let mut ranges = Vec::new();
+    for changes in groups {
+        let (low, high) = (changes.iter().min().unwrap(), changes.iter().max().unwrap());
+        let range = (high - low).unsigned_abs();
+        assert!(range <= choice.range, "{sql}\nrange {range} > {choice:?}");
+        let most = high.unsigned_abs().max(low.unsigned_abs());
+        let quantile = matches!(&choice.source, Candidates::Line { score, .. } if is_rank(score));
+        assert!(quantile || most <= choice.largest, "{sql}\nΔ∞ {most} > {choice:?}");
+        ranges.push(range);
+    }
+    let moved = ranges.iter().filter(|range| **range > 0).count() as u64;
+    let all: u128 = ranges.iter().sum();
+    match choice.sharing {
+        Sharing::Alone => assert_eq!(groups.len(), 1, "{sql}"),
+        Sharing::Groups(most) => assert!(moved <= most, "{sql}\n{moved} groups: {choice:?}"),
+        Sharing::Rows(most) => assert!(all <= most, "{sql}\nranges {all}: {choice:?}"),
+    }
+    let claimed = choice.calibrated(true).unwrap() / u128::from(choice.rounds);
+    assert!(all <= claimed, "{sql}\nall together {all} > {claimed}: {choice:?}");
+    (all, claimed)
+}
+
+fn is_rank(score: &LineScore) -> bool {
+    matches!(score, LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest)
+}
+
+/// Keys that only the data know: few come and go with a unit, their scores are small, the others' within R of ⊥'s.
+fn check_unknown(
+    sql: &str,
+    choice: &Choice,
+    full: &[(String, i128)],
+    without: &[(String, i128)],
+) -> (u128, u128) {
+    let Candidates::Unknown { per_unit } = choice.source else { panic!("{sql}") };
+    let (full, without): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        (full.iter().cloned().collect(), without.iter().cloned().collect());
+    let (mut low, mut high, mut strangers) = (0, 0, 0);
+    for (key, score) in &full {
+        match without.get(key) {
+            Some(other) => {
+                low = low.min(score - other);
+                high = high.max(score - other);
+            }
+            None => {
+                strangers += 1;
+                assert!(*score <= 0 || score.unsigned_abs() <= choice.range, "{sql} {key} {score}");
+            }
+        }
+    }
+    assert!(without.keys().all(|key| full.contains_key(key)), "{sql}: a key comes by leaving");
+    assert!(strangers <= per_unit, "{sql}: {strangers} new keys of {per_unit}");
+    let range = (high - low).unsigned_abs();
+    assert!(range <= choice.range, "{sql}\nrange {range} > {choice:?}");
+    (range.max(u128::from(strangers > 0)), choice.range)
 }
 
 fn units() -> [Unit; 6] {
@@ -425,15 +571,16 @@ async fn run(seed: u64, wanted: usize) {
         let n = dice.below(14);
         let batch = rows(&mut dice, n);
         world.swap.set(vec![batch.clone()]);
-        let full = plan.run(&state).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let rank = 1 + dice.below(3) as u64;
+        let full = plan.run(&state, rank).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
         // Row order and batch sizes change nothing.
         let halves = vec![batch.slice(n / 2, n - n / 2), batch.slice(0, n / 2)];
         world.swap.set(halves);
-        assert_eq!(full, plan.run(&state).await.unwrap(), "{sql}: order matters");
+        assert_eq!(full, plan.run(&state, rank).await.unwrap(), "{sql}: order matters");
         let mut tightest = 0.0_f64;
         for neighbour in neighbours(&batch, &world.unit) {
             world.swap.set(vec![neighbour]);
-            let without = plan.run(&state).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let without = plan.run(&state, rank).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
             tightest = tightest.max(check(&sql, &analysis, &full, &without));
         }
         tight += usize::from(tightest >= 0.5);

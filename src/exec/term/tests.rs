@@ -13,8 +13,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::*;
 use crate::analysis::KeySpace;
 use crate::exec::bound::{HashKey, LateKey, Limits};
+use crate::exec::gather;
 use crate::exec::keep::KeepRowsExec;
-use crate::exec::physical;
 
 /// unit, key, x, y, flag: 3,000 rows of 100 units, seven keys (one of them NULL).
 fn rows() -> RecordBatch {
@@ -157,7 +157,7 @@ async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
             let again = summed(kept(&whole, partitions), groups, &terms(1)).unwrap();
             let single = Arc::new(CoalescePartitionsExec::new(again));
             let rows = single.execute(0, hasty()).unwrap();
-            let sums = physical::sums(rows, &keys, terms(1).len()).await.unwrap();
+            let sums = gather::sums(rows, &keys, terms(1).len()).await.unwrap();
             assert_eq!(sums, expected, "{partitions} {groups:?}");
         }
     }

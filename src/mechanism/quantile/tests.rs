@@ -117,7 +117,7 @@ fn the_range_is_that_of_the_worst_unit() {
 
 #[test]
 fn ranks_round_up() {
-    let rank = |epsilon: &str, ticks| rank_for(&epsilon.parse().unwrap(), ticks);
+    let rank = |epsilon: &str, ticks| rank_for(2, &epsilon.parse().unwrap(), ticks);
     // 2·ln 2000 = 15.2; 2·ln(20) = 5.99.
     assert_eq!((rank("1", 100), rank("0.1", 100), rank("1", 1), rank("1", 0)), (16, 153, 6, 6));
     assert!(rank("1e-12", u64::MAX) > 1 << 40);

@@ -1,0 +1,75 @@
+//! Candidates with a name: in `ARGMAX … price IN (1, 2) BY REVENUE(bid, price)`, `price` is no column.
+//!
+//! In: a SELECT's expression with its markers, and GROUP BY. Out: the same expression, in which such a name
+//! is a call of a reserved function that stands for the candidate. A target that GROUP BY holds is a key and
+//! stays one. Whether the name is a column after all is found out when the tables are known.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{self as sql, Expr, GroupByExpr, Ident};
+
+use super::ast::{Operand, ReleaseClause, candidate_marker, marked};
+use super::lower::of_this_select;
+use super::parser::call;
+
+/// Replaces the names that stand for candidates in the releases of an expression.
+pub(super) fn name_candidates(
+    expression: &mut Expr,
+    group_by: &GroupByExpr,
+    releases: &mut [ReleaseClause],
+) {
+    let _ = of_this_select(expression, |e| {
+        let Expr::Function(function) = e else { return ControlFlow::<()>::Continue(()) };
+        let Some(n) = marked(&function.name.to_string()) else {
+            return ControlFlow::Continue(());
+        };
+        if let Some(Operand::Selection(selection)) = releases.get_mut(n).map(|r| &mut r.operand)
+            && selection.candidates.is_some()
+            && let Some(name) = target(function).filter(|name| !is_key(name, group_by))
+        {
+            selection.named = true;
+            substitute(e, &name, n);
+        }
+        ControlFlow::Continue(())
+    });
+}
+
+/// The target of a selection's marker, if it is a bare name.
+fn target(function: &sql::Function) -> Option<Ident> {
+    let sql::FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.first()? {
+        sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(Expr::Identifier(name))) => {
+            Some(name.clone())
+        }
+        _ => None,
+    }
+}
+
+fn is_key(name: &Ident, group_by: &GroupByExpr) -> bool {
+    match group_by {
+        GroupByExpr::All(_) => true,
+        GroupByExpr::Expressions(expressions, _) => expressions.iter().any(|e| match e {
+            Expr::Identifier(key) => same(key, name),
+            Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|key| same(key, name)),
+            _ => false,
+        }),
+    }
+}
+
+/// Whether two names are one to SQL: letters count as small unless quoted.
+fn same(a: &Ident, b: &Ident) -> bool {
+    let folded = |ident: &Ident| match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    };
+    folded(a) == folded(b)
+}
+
+fn substitute(marker: &mut Expr, name: &Ident, n: usize) {
+    let _ = of_this_select(marker, |e| {
+        if matches!(e, Expr::Identifier(ident) if same(ident, name)) {
+            *e = call(candidate_marker(n), Vec::new());
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}

@@ -1,0 +1,158 @@
+//! What an owner declares, and looks at the catalog that everyone may take, as the parser hands them on.
+//!
+//! Names are unresolved, literals untyped; nothing has been checked against a catalog.
+//!
+//! ```text
+//! ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 20  →  SetUnit { table, unit: Column { … } }
+//! ```
+
+use sqlparser::ast::{self as sql};
+
+use super::ast::Literal;
+use crate::privacy::{Delta, Epsilon};
+
+/// What only an owner may say.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Declaration {
+    /// `CREATE EXTERNAL TABLE name [(columns)] STORED AS format LOCATION 'path' [OPTIONS (…)]`.
+    CreateTable {
+        /// The table's name.
+        name: String,
+        /// The columns, or none to infer them.
+        columns: Vec<(String, sql::DataType)>,
+        /// CSV, PARQUET, JSON or ARROW.
+        format: String,
+        /// The path as written.
+        location: String,
+        /// Options of the format.
+        options: Vec<(String, String)>,
+    },
+    /// `DROP TABLE name`: forgets the table, never what it was charged.
+    DropTable {
+        /// The table's name.
+        name: String,
+    },
+    /// `ALTER TABLE name SET PRIVACY UNIT …`.
+    SetUnit {
+        /// The table's name.
+        table: String,
+        /// Its unit.
+        unit: UnitClause,
+    },
+    /// `ALTER TABLE name SET PUBLIC`.
+    SetPublic {
+        /// The table's name.
+        table: String,
+    },
+    /// `ALTER TABLE name DROP PRIVACY UNIT` (or `DROP PRIVACY`): the table is undeclared again.
+    DropUnit {
+        /// The table's name.
+        table: String,
+    },
+    /// `ALTER TABLE name ALTER COLUMN column SET PRIVACY DOMAIN …`.
+    SetDomain {
+        /// The table's name.
+        table: String,
+        /// The column's name.
+        column: String,
+        /// Its domain.
+        domain: DomainClause,
+    },
+    /// `ALTER TABLE name ALTER COLUMN column DROP PRIVACY DOMAIN`.
+    DropDomain {
+        /// The table's name.
+        table: String,
+        /// The column's name.
+        column: String,
+    },
+    /// `CREATE PRIVACY BUDGET name FOR table LIMIT (…) [PER QUERY (…)]`.
+    CreateBudget {
+        /// The budget's name.
+        name: String,
+        /// The table whose unit space it guards.
+        table: String,
+        /// The limit.
+        limit: Box<LimitClause>,
+        /// The PER QUERY parameters.
+        per_query: Box<PerQueryClause>,
+    },
+    /// `ALTER PRIVACY BUDGET name SET LIMIT (…)`.
+    AlterBudget {
+        /// The budget's name.
+        name: String,
+        /// The new limit.
+        limit: Box<LimitClause>,
+    },
+    /// `DROP PRIVACY BUDGET name`.
+    DropBudget {
+        /// The budget's name.
+        name: String,
+    },
+}
+
+/// Who is protected in a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitClause {
+    /// `ROW`.
+    Row,
+    /// `(column) [UNIQUE] [MAX ROWS n]`.
+    Column {
+        /// The column that names the person.
+        column: String,
+        /// At most one row a unit.
+        unique: bool,
+        /// At most this many rows a unit.
+        max_rows: Option<u64>,
+    },
+}
+
+/// A column's declared values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DomainClause {
+    /// `IN ('a', 'b')`.
+    In(Vec<Literal>),
+    /// `BETWEEN (lo, hi) [STEP s]`.
+    Between {
+        /// The least value.
+        lo: Literal,
+        /// The greatest value.
+        hi: Literal,
+        /// The distance of two values.
+        step: Option<Literal>,
+    },
+}
+
+/// `LIMIT (epsilon=…, delta=…)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitClause {
+    /// The most ε that may ever be spent.
+    pub epsilon: Epsilon,
+    /// The most δ that may ever be spent; none means pure ε.
+    pub delta: Option<Delta>,
+}
+
+/// `PER QUERY (default=…, default_delta=…, max=…, max_delta=…)`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PerQueryClause {
+    /// The ε of a query that names none.
+    pub default: Option<Epsilon>,
+    /// The δ of a query that names none.
+    pub default_delta: Option<Delta>,
+    /// The most ε one query may cost.
+    pub max: Option<Epsilon>,
+    /// The most δ one query may cost.
+    pub max_delta: Option<Delta>,
+}
+
+/// A look at the catalog or the budgets, for everyone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Show {
+    /// `SHOW TABLES`.
+    Tables,
+    /// `SHOW PRIVACY`: units, domains, budgets.
+    Privacy,
+    /// `SHOW PRIVACY BUDGET [name]`.
+    Budget(Option<String>),
+    /// `DESCRIBE table`.
+    Describe(String),
+}

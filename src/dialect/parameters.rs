@@ -1,0 +1,106 @@
+//! The parameters of mechanisms, and the options of GoogleSQL's clause.
+//!
+//! In: a parser that stands before `(`. Out: exact values, each in its range and given once.
+//!
+//! ```text
+//! (eps=1, rows=2)  →  Parameters { epsilon: Some(1), rows: Some(2), … }
+//! ```
+
+use sqlparser::parser::{Parser, ParserError};
+
+use super::ast::{Literal, MechanismName, Parameters};
+use super::literal::named_literals;
+use super::parser::{Options, error};
+use crate::privacy::{Delta, Epsilon};
+
+/// The parameters behind a mechanism's name.
+pub(super) fn mechanism_parameters(
+    parser: &mut Parser,
+    mechanism: MechanismName,
+) -> Result<Parameters, ParserError> {
+    let mut parameters = Parameters::default();
+    for (name, value) in named_literals(parser, &format!("{mechanism}(eps=1)"))? {
+        let problem = match name.as_str() {
+            "monotonic" => match value {
+                Literal::Boolean(b) => give(&mut parameters.monotonic, b),
+                _ => Some("is TRUE or FALSE".to_owned()),
+            },
+            "rho" => Some("needs a concentrated budget, which is not built yet; write eps".into()),
+            _ => shared_parameter(&mut parameters, &name, &value)
+                .unwrap_or_else(|| Some("is no parameter of a mechanism".to_owned())),
+        };
+        if let Some(problem) = problem {
+            return error(parser, &format!("{name} {problem}"));
+        }
+    }
+    Ok(parameters)
+}
+
+/// The options behind OPTIONS.
+pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
+    let mut options = Options::default();
+    for (name, value) in named_literals(parser, "OPTIONS(epsilon=1)")? {
+        let problem = match name.as_str() {
+            "privacy_unit_column" => match value.text() {
+                Some(text) => give(&mut options.unit_column, text),
+                None => Some("names a column".to_owned()),
+            },
+            "max_groups_contributed" => give_count(&mut options.parameters.groups, &value),
+            "max_rows_contributed" => give_count(&mut options.parameters.total_rows, &value),
+            "min_privacy_units_per_group" => give_count(&mut options.min_units, &value),
+            "group_selection_strategy" => match value.text().map(|text| text.to_uppercase()) {
+                Some(text) if ["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"].contains(&text.as_str()) => {
+                    give(&mut options.group_selection, text)
+                }
+                _ => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
+            },
+            "rho" => Some("needs a concentrated budget, which is not built yet".to_owned()),
+            _ => shared_parameter(&mut options.parameters, &name, &value)
+                .unwrap_or_else(|| Some("is no option".to_owned())),
+        };
+        if let Some(problem) = problem {
+            return error(parser, &format!("{name} {problem}"));
+        }
+    }
+    Ok(options)
+}
+
+/// Sets a parameter that mechanisms and OPTIONS share; the inner value is what is wrong with it.
+fn shared_parameter(
+    parameters: &mut Parameters,
+    name: &str,
+    value: &Literal,
+) -> Option<Option<String>> {
+    let text = match value {
+        Literal::Number(text) => text.as_str(),
+        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => "",
+    };
+    match name {
+        "eps" | "epsilon" => Some(match text.parse::<Epsilon>() {
+            Ok(epsilon) => give(&mut parameters.epsilon, epsilon),
+            Err(_) => Some("must be a number from 1e-12 to 1000000".to_owned()),
+        }),
+        "delta" => Some(match text.parse::<Delta>() {
+            Ok(delta) => give(&mut parameters.delta, delta),
+            Err(_) => Some("must be a number between 0 and 1, at least 1e-18".to_owned()),
+        }),
+        "groups" => Some(give_count(&mut parameters.groups, value)),
+        "rows" => Some(give_count(&mut parameters.rows, value)),
+        _ => None,
+    }
+}
+
+fn give<T>(slot: &mut Option<T>, value: T) -> Option<String> {
+    slot.replace(value).is_some().then(|| "is given twice".to_owned())
+}
+
+fn give_count(slot: &mut Option<u64>, value: &Literal) -> Option<String> {
+    let count = match value {
+        Literal::Number(text) => text.parse::<u64>().ok().filter(|n| (1..=1 << 32).contains(n)),
+        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+    };
+    match count {
+        Some(count) => give(slot, count),
+        None => Some("must be a whole number of at least 1".to_owned()),
+    }
+}

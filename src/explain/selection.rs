@@ -1,0 +1,306 @@
+//! How selections are explained: score, candidates, prior, what is drawn, how several share the cost.
+//!
+//! In: a choice and its mechanism. Out: lines for people, and the same for programs. Nothing here depends on the
+//! data, and among candidates that only the data know no number depends on how many they are.
+
+use serde_json::{Value, json};
+
+use super::{exact, exact_rate, grid_text, number};
+use crate::analysis::{
+    Axis, Choice, Input, LineScore, Measure, Part, Prior, Sharing, Source, approximate,
+};
+use crate::answer::short;
+use crate::catalog::Unit;
+use crate::dialect::{Operand, PriorClause, SelectionClause, Selector};
+use crate::grid::Grid;
+use crate::mechanism::UnknownRule;
+use crate::privacy::{Rational, decimal_text};
+use crate::release::{Mechanism, Mechanized};
+
+fn clause(measure: &Measure) -> Option<&SelectionClause> {
+    match &measure.clause.operand {
+        Operand::Selection(selection) => Some(selection),
+        Operand::Aggregate(_) | Operand::Response => None,
+    }
+}
+
+/// The selector of a release that has one; quantiles have none.
+pub(super) fn chosen_by(measure: &Measure, choice: &Choice) -> Option<Selector> {
+    clause(measure).map(|_| choice.selector)
+}
+
+fn score_units(choice: &Choice, units: u128) -> String {
+    exact(&(Rational::from_integer(units.into()) * &choice.unit))
+}
+
+fn monotonic(measure: &Measure) -> bool {
+    measure.clause.parameters.monotonic != Some(false)
+}
+
+/// The range that the mechanism of one selection is calibrated to.
+fn range_text(measure: &Measure, choice: &Choice) -> String {
+    let range = if monotonic(measure) { choice.range } else { choice.largest.saturating_mul(2) };
+    score_units(choice, range)
+}
+
+/// The range that one draw is calibrated to, rounds and groups included.
+pub(super) fn calibrated_text(measure: &Measure, choice: &Choice) -> String {
+    score_units(choice, choice.calibrated(monotonic(measure)).unwrap_or(u128::MAX))
+}
+
+pub(super) fn choice_lines(
+    measure: &Measure,
+    choice: &Choice,
+    mechanized: &Mechanized,
+    part: &Part,
+) -> Vec<(&'static str, String)> {
+    let low = choice.prefers_low();
+    let is_row = matches!(part.unit(), Unit::Row);
+    let mut lines = vec![(
+        "score",
+        format!(
+            "{}   {}   range {}{}   the {} wins",
+            score_text(measure, choice),
+            change_text(measure, choice, is_row),
+            range_text(measure, choice),
+            one_way(measure, choice),
+            if low { "lowest" } else { "highest" },
+        ),
+    )];
+    lines.push(("candidates", candidates_text(measure, choice)));
+    lines.extend(rank_text(choice, mechanized).map(|text| ("rank", text)));
+    lines.extend(sharing_text(measure, choice, part).map(|text| ("share", text)));
+    lines.push(("draws", draws_text(measure, choice, mechanized)));
+    lines
+}
+
+fn score_text<'a>(measure: &'a Measure, choice: &Choice) -> &'a str {
+    match (&choice.source, clause(measure)) {
+        (_, Some(selection)) => &selection.by,
+        (Source::Line { score: LineScore::Smallest, .. }, _) => {
+            "minus the distance from the r-th smallest, in rows"
+        }
+        (Source::Line { score: LineScore::Largest, .. }, _) => {
+            "minus the distance from the r-th largest, in rows"
+        }
+        (Source::Line { score: LineScore::Exactly, .. }, _) => {
+            "1 for one's own value, 0 for the others"
+        }
+        (_, None) => "minus the distance from the wanted rank, in rows",
+    }
+}
+
+/// What one row, and one unit, does to one score.
+fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
+    if let Source::Line { score, .. } = &choice.source {
+        let (who, rows) = if is_row { ("row", 1) } else { ("unit", measure.limits.rows_per_group) };
+        let most = score_units(choice, choice.largest);
+        return match score {
+            LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => {
+                let of = if rows == 1 { String::new() } else { format!(" of {rows} rows") };
+                format!("one {who}{of} moves two scores apart")
+            }
+            LineScore::Revenue { .. } => format!("one {who} changes a score by 0..{most}"),
+            LineScore::Above | LineScore::Below | LineScore::Exactly => {
+                let least = if measure.lo < 0 { format!("-{most}") } else { "0".to_owned() };
+                format!("one {who} changes a score by {least}..{most}")
+            }
+        };
+    }
+    let span = |times: i128| {
+        let end = |units: i128| grid_text(measure, units.saturating_mul(times));
+        format!("{}..{}", end(measure.lo.min(0)), end(measure.hi.max(0)))
+    };
+    let rows = measure.limits.rows_per_group;
+    match (is_row, measure.once_per_group()) {
+        (true, _) => format!("one row changes a score by {}", span(1)),
+        (false, true) => format!("one unit changes a score by {}", span(1)),
+        (false, false) => {
+            format!("one row changes a score by {}, one unit by {}", span(1), span(rows.into()))
+        }
+    }
+}
+
+fn one_way(measure: &Measure, choice: &Choice) -> &'static str {
+    if !monotonic(measure) {
+        return " (monotonic=false: twice the largest change)";
+    }
+    let counts = !matches!(
+        choice.source,
+        Source::Line {
+            score: LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest,
+            ..
+        }
+    );
+    if counts && (measure.lo >= 0 || measure.hi <= 0) { " (all one way: no factor 2)" } else { "" }
+}
+
+fn candidates_text(measure: &Measure, choice: &Choice) -> String {
+    let prior = prior_text(measure, choice);
+    let Some(count) = choice.candidates() else {
+        let Source::Unknown { per_unit } = &choice.source else { return String::new() };
+        return format!(
+            "the values of {} that the data have, at most {per_unit} of them from one unit, and \"none stands out\" (answered as NULL); {prior}",
+            measure.clause.text
+        );
+    };
+    let grid = match &choice.source {
+        Source::Line { axis: Axis::Ticks(ticks), .. } => match ticks.grid() {
+            Grid::Binary { log2 } if log2 >= 0 => format!(", a grid of 2^-{log2}"),
+            Grid::Binary { log2 } => format!(", a grid of 2^{}", log2.unsigned_abs()),
+            Grid::Integer | Grid::Decimal { .. } => String::new(),
+        },
+        _ => String::new(),
+    };
+    let source = match clause(measure).map(|selection| &selection.candidates) {
+        Some(Some(candidates)) => match candidates {
+            crate::dialect::CandidatesClause::List(_) => "the list behind IN".to_owned(),
+            crate::dialect::CandidatesClause::Range { .. } => candidates.to_string(),
+        },
+        Some(None) => format!("all values of {}", measure.clause.text),
+        None if measure.clause.operand == Operand::Response => {
+            format!("all values of {}", measure.clause.text)
+        }
+        None => format!("the range of its argument{grid}"),
+    };
+    let source = if clause(measure).is_some() { format!("{source}{grid}") } else { source };
+    format!("{count}, public ({source}), {prior}")
+}
+
+fn prior_text(measure: &Measure, choice: &Choice) -> String {
+    match (&choice.prior, clause(measure).and_then(|selection| selection.prior.as_ref())) {
+        (Prior::Uniform, _) => "uniform prior".to_owned(),
+        (Prior::LogUniform, _) => "prior in proportion to 1/price".to_owned(),
+        (Prior::Weights(weights), Some(PriorClause::Table { .. })) => {
+            let table = clause(measure).and_then(|s| s.prior.as_ref()).map(ToString::to_string);
+            let excluded = weights.iter().filter(|w| **w == 0).count();
+            let rest = if excluded == 0 {
+                String::new()
+            } else {
+                format!(", {excluded} of them excluded")
+            };
+            format!("prior {}{rest}", table.unwrap_or_default())
+        }
+        (Prior::Weights(_), _) => "a prior of weights".to_owned(),
+    }
+}
+
+fn rank_text(choice: &Choice, mechanized: &Mechanized) -> Option<String> {
+    let r = mechanized.rank?;
+    let end = match &choice.source {
+        Source::Line { score: LineScore::Largest, .. } => "largest",
+        _ => "smallest",
+    };
+    Some(format!("about the r-th {end} value, r = {r}: nearer to the end one row would show"))
+}
+
+fn sharing_text(measure: &Measure, choice: &Choice, part: &Part) -> Option<String> {
+    let outer = part.keys().outer().len();
+    if measure.clause.operand == Operand::Response {
+        return Some(format!(
+            "{outer} entries of the roster answer, each once; who has no row answers uniformly"
+        ));
+    }
+    let rounds =
+        (choice.rounds > 1).then(|| format!("{} rounds, each at 1/{0} of ε", choice.rounds));
+    let groups = match choice.sharing {
+        Sharing::Alone => None,
+        Sharing::Groups(1) => Some(format!(
+            "one selection in each of {outer} groups; a unit is in one of them, so each has the whole ε"
+        )),
+        Sharing::Groups(c) => Some(format!(
+            "one selection in each of {outer} groups; a unit is in at most {c} of them, so each has 1/{c} of ε"
+        )),
+        Sharing::Rows(all) => Some(format!(
+            "one selection in each of {outer} groups; all rows of a unit together move their scores by {}, so each has ε for that range",
+            score_units(choice, all)
+        )),
+    };
+    match (groups, rounds) {
+        (Some(groups), Some(rounds)) => Some(format!("{groups}; {rounds}")),
+        (groups, rounds) => groups.or(rounds),
+    }
+}
+
+fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> String {
+    let low = choice.prefers_low();
+    let rate = |exponent: &Rational| exact_rate(&(exponent / &choice.unit));
+    let text = &measure.clause.text;
+    let prior = if choice.prior == Prior::Uniform { "" } else { "prior × " };
+    match &mechanized.mechanism {
+        Mechanism::Exponential(m) => {
+            let sign = if low { "−" } else { "" };
+            let rate = rate(m.exponent());
+            format!("P({text}) ∝ {prior}exp({sign}{rate} × score), exact integer arithmetic")
+        }
+        Mechanism::PermuteAndFlip(m) => flips_text(text, low, &rate(m.exponent())),
+        Mechanism::NoisyMax(m) => format!(
+            "Laplace noise of scale {} on every score, the best wins, exact integer arithmetic",
+            decimal_text(&(m.exponent().recip() * &choice.unit), 6)
+        ),
+        Mechanism::Unknown(m, rule) => {
+            let rate = rate(m.exponent());
+            let draw = if *rule == UnknownRule::PermuteAndFlip {
+                flips_text(text, false, &rate)
+            } else {
+                format!("P({text}) ∝ exp({rate} × score), exact integer arithmetic")
+            };
+            let none = Rational::from_integer(m.nobody().into()) * &choice.unit;
+            format!("{draw}; \"none stands out\" scores {}", decimal_text(&none, 6))
+        }
+        Mechanism::Laplace(_) | Mechanism::Gaussian(_) => String::new(),
+    }
+}
+
+fn flips_text(text: &str, low: bool, rate: &str) -> String {
+    let gap = if low { "score − best" } else { "best − score" };
+    format!(
+        "in random order, each {text} is accepted with probability exp(−{rate} × ({gap})), exact integer arithmetic"
+    )
+}
+
+pub(super) fn winner_text(measure: &Measure, worst: f64, average: f64) -> String {
+    let unit = match (&measure.input, measure.choice().map(|c| &c.source)) {
+        (_, Some(Source::Line { score: LineScore::Revenue { .. }, .. })) => "",
+        (Input::Rows | Input::Values(_), _) | (Input::Places { weight: None, .. }, _) => " rows",
+        (Input::Units, _) => " units",
+        _ => "",
+    };
+    let rounds = measure.choice().map_or(1, |choice| choice.rounds);
+    let winner = if rounds > 1 { "each of the chosen" } else { "the winner" };
+    let best = if rounds > 1 { "the best left at its turn" } else { "the best" };
+    format!(
+        "with 95 %: {winner} is within {}{unit} of {best}, whatever the data; on average within {}",
+        short(worst),
+        short(average)
+    )
+}
+
+pub(super) fn choice_json(
+    measure: &Measure,
+    choice: &Choice,
+    mechanized: &Mechanized,
+) -> Vec<(&'static str, Value)> {
+    let mut fields = vec![
+        ("score", json!(score_text(measure, choice))),
+        ("range", number(&range_text(measure, choice))),
+        ("calibrated_range", number(&calibrated_text(measure, choice))),
+        ("prior", json!(prior_text(measure, choice))),
+        ("rounds", json!(choice.rounds)),
+    ];
+    fields.extend(chosen_by(measure, choice).map(|s| ("selector", json!(s.to_string()))));
+    fields.extend(choice.candidates().map(|n| ("candidates", json!(n))));
+    fields.extend(mechanized.rank.map(|r| ("rank", json!(r))));
+    let exponent = |e: &Rational| ("exponent", json!(approximate(&(e / &choice.unit))));
+    match &mechanized.mechanism {
+        Mechanism::Exponential(m) => fields.push(exponent(m.exponent())),
+        Mechanism::PermuteAndFlip(m) => fields.push(exponent(m.exponent())),
+        Mechanism::Unknown(m, _) => fields.push(exponent(m.exponent())),
+        Mechanism::NoisyMax(m) => {
+            let scale = m.exponent().recip() * &choice.unit;
+            fields.push(("scale", json!(approximate(&scale))));
+        }
+        Mechanism::Laplace(_) | Mechanism::Gaussian(_) => {}
+    }
+    fields
+}

@@ -1,0 +1,298 @@
+//! Functions onto a line of ticks: the nearest tick of a stepped domain, a row's place among candidates.
+//!
+//! In: a column of numbers, dates or timestamps. Out: the nearest tick, or how many candidates are at or below
+//! the value, or which tick of the column's range it is. The parameters are part of the function, so that no
+//! optimizer takes one line for another. All are total: NULL and NaN give NULL, everything else a place.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, PrimitiveArray};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::grid::{Grid, GridRange};
+use crate::ticks::Ticks;
+
+/// The tick nearest to a float, as a `Float64`; halves go to the even tick.
+pub(crate) fn snap(x: Expr, ticks: Ticks) -> Expr {
+    ScalarUDF::from(Line::new("snap", OnLine::Nearest(ticks))).call(vec![x])
+}
+
+/// A row's place on a line of candidates, as an `Int64`.
+pub(crate) fn place(x: Expr, place: Place) -> Expr {
+    ScalarUDF::from(Line::new("place", OnLine::Place(place))).call(vec![x])
+}
+
+/// How many candidates come before a value, or which tick it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Place {
+    /// How many ticks are at or below the value (or below it, if `strict`).
+    Ticks { ticks: Ticks, strict: bool },
+    /// How many of these ascending numbers are at or below the value (or below it, if `strict`).
+    Floats { numbers: Arc<[f64]>, strict: bool },
+    /// The same for exact columns: ascending units of 10^−scale, rounded up to a value of the column's scale.
+    Units { numbers: Arc<[i128]>, strict: bool },
+    /// Which tick of a range of integers on a grid: the value clamped and rounded, counted from the range's end.
+    Index(GridRange),
+    /// Which tick of a stepped domain.
+    Tick(Ticks),
+}
+
+impl Place {
+    /// # Guarantee
+    /// For every value one place, the same for equal values, never smaller for a larger value.
+    fn of_float(&self, x: f64) -> u64 {
+        let among = |numbers: &[f64], strict: bool| {
+            numbers.partition_point(|n| if strict { *n < x } else { *n <= x })
+        };
+        match self {
+            Self::Ticks { ticks, strict: true } => ticks.below(x),
+            Self::Ticks { ticks, strict: false } => ticks.at_or_below(x),
+            Self::Floats { numbers, strict } => {
+                u64::try_from(among(numbers, *strict)).unwrap_or(u64::MAX)
+            }
+            Self::Tick(ticks) => nearest(ticks, x),
+            // Asked of exact columns only.
+            Self::Units { .. } | Self::Index(_) => 0,
+        }
+    }
+
+    fn of_units(&self, units: i128, scale: u8) -> u64 {
+        match self {
+            Self::Ticks { ticks, strict } => ticks.exactly_below(units, scale, *strict),
+            Self::Units { numbers, strict } => {
+                let before =
+                    numbers.partition_point(|n| if *strict { *n < units } else { *n <= units });
+                u64::try_from(before).unwrap_or(u64::MAX)
+            }
+            Self::Tick(ticks) => {
+                ticks.exactly_below(units, scale, false).saturating_sub(1).min(ticks.count() - 1)
+            }
+            Self::Floats { .. } | Self::Index(_) => 0,
+        }
+    }
+}
+
+/// The number of the tick nearest to x; halves go to the even one.
+fn nearest(ticks: &Ticks, x: f64) -> u64 {
+    let (below, last) = (ticks.at_or_below(x), ticks.count() - 1);
+    let Some(lower) = below.checked_sub(1) else { return 0 };
+    if lower >= last {
+        return last;
+    }
+    let (down, up) = (x - ticks.float(lower), ticks.float(lower + 1) - x);
+    let odd = lower % 2 == 1;
+    if up < down || (up <= down && odd) { lower + 1 } else { lower }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum OnLine {
+    Nearest(Ticks),
+    Place(Place),
+}
+
+/// A function of one column and a line.
+#[derive(Debug)]
+struct Line {
+    name: &'static str,
+    on: OnLine,
+    signature: Signature,
+}
+
+impl Line {
+    fn new(name: &'static str, on: OnLine) -> Self {
+        Self { name, on, signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl PartialEq for Line {
+    fn eq(&self, other: &Self) -> bool {
+        self.on == other.on
+    }
+}
+
+// The floats of a line are finite: they were literals.
+impl Eq for Line {}
+
+impl Hash for Line {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Lines are told apart by equality; a hash of their kind is enough.
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Line {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        match (&self.on, arg_types) {
+            (OnLine::Nearest(_), [DataType::Float64]) => Ok(DataType::Float64),
+            (OnLine::Place(_), [_]) => Ok(DataType::Int64),
+            _ => plan_err!("a line takes one column of numbers"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [x] = args.args.as_slice() else { return exec_err!("a line takes one column") };
+        let array = x.to_array(args.number_rows)?;
+        Ok(ColumnarValue::Array(match &self.on {
+            OnLine::Nearest(ticks) => {
+                let floats = array.as_primitive_opt::<Float64Type>();
+                let Some(floats) = floats else { return exec_err!("the ticks are floats") };
+                let snapped: PrimitiveArray<Float64Type> =
+                    floats.unary_opt(|x| (!x.is_nan()).then(|| ticks.float(nearest(ticks, x))));
+                Arc::new(snapped)
+            }
+            OnLine::Place(place) => places(place, &array)?,
+        }))
+    }
+}
+
+fn places(place: &Place, array: &ArrayRef) -> Result<ArrayRef> {
+    if let Place::Index(range) = place {
+        return indices(range, array);
+    }
+    let places = match array.data_type() {
+        DataType::Int8 => exact::<Int8Type>(place, array, 0),
+        DataType::Int16 => exact::<Int16Type>(place, array, 0),
+        DataType::Int32 => exact::<Int32Type>(place, array, 0),
+        DataType::Int64 => exact::<Int64Type>(place, array, 0),
+        DataType::UInt8 => exact::<UInt8Type>(place, array, 0),
+        DataType::UInt16 => exact::<UInt16Type>(place, array, 0),
+        DataType::UInt32 => exact::<UInt32Type>(place, array, 0),
+        DataType::UInt64 => exact::<UInt64Type>(place, array, 0),
+        DataType::Decimal128(_, scale) => match u8::try_from(*scale) {
+            Ok(scale) => exact::<Decimal128Type>(place, array, scale),
+            Err(_) => return exec_err!("a decimal that counts in tens has no place"),
+        },
+        DataType::Float32 => floats::<Float32Type>(place, array),
+        DataType::Float64 => floats::<Float64Type>(place, array),
+        other => return exec_err!("a value of type {other} has no place"),
+    };
+    Ok(Arc::new(places))
+}
+
+fn as_place(place: u64) -> i64 {
+    // A line has at most 2⁶² ticks.
+    i64::try_from(place).unwrap_or(i64::MAX)
+}
+
+fn exact<T>(place: &Place, array: &ArrayRef, scale: u8) -> Int64Array
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<i128>,
+{
+    array.as_primitive::<T>().unary(|v| as_place(place.of_units(v.into(), scale)))
+}
+
+fn floats<T>(place: &Place, array: &ArrayRef) -> Int64Array
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<f64>,
+{
+    array.as_primitive::<T>().unary_opt(|v| {
+        let x: f64 = v.into();
+        (!x.is_nan()).then(|| as_place(place.of_float(x)))
+    })
+}
+
+/// Which integer of a range each value is; dates and timestamps are integers.
+fn indices(range: &GridRange, array: &ArrayRef) -> Result<ArrayRef> {
+    let integers: ArrayRef = match array.data_type() {
+        DataType::Date32 => {
+            Arc::new(array.as_primitive::<Date32Type>().reinterpret_cast::<Int32Type>())
+        }
+        DataType::Timestamp(TimeUnit::Second, _) => ticks_of::<TimestampSecondType>(array),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            ticks_of::<TimestampMillisecondType>(array)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            ticks_of::<TimestampMicrosecondType>(array)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => ticks_of::<TimestampNanosecondType>(array),
+        _ => Arc::clone(array),
+    };
+    let mut places: Vec<Option<i64>> = vec![None; integers.len()];
+    range.for_each(&integers, None, |row, value| {
+        places[row] = i64::try_from(value - range.lo()).ok();
+    })?;
+    Ok(Arc::new(Int64Array::from(places)))
+}
+
+fn ticks_of<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> ArrayRef {
+    Arc::new(array.as_primitive::<T>().reinterpret_cast::<Int64Type>())
+}
+
+/// Whether a range can be counted from its end in 64 bits.
+pub(crate) fn is_countable(grid: Grid, lo: i128, hi: i128) -> bool {
+    Ticks::every(grid, lo, hi).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Decimal128Array, Float64Array};
+
+    use super::*;
+    use crate::privacy::parse_decimal;
+
+    fn ticks(lo: &str, hi: &str, step: &str) -> Ticks {
+        let number = |text| parse_decimal(text).unwrap();
+        Ticks::decimal(&number(lo), &number(hi), &number(step)).unwrap()
+    }
+
+    fn of(place: &Place, array: impl Array + 'static) -> Vec<Option<i64>> {
+        let array: ArrayRef = Arc::new(array);
+        places(place, &array).unwrap().as_primitive::<Int64Type>().iter().collect()
+    }
+
+    #[test]
+    fn bids_buy_at_their_own_price() {
+        let cents = Place::Ticks { ticks: ticks("0.01", "5", "0.01"), strict: false };
+        let bids =
+            Float64Array::from(vec![Some(0.29), Some(-1.0), None, Some(f64::NAN), Some(9.0)]);
+        assert_eq!(of(&cents, bids), [Some(29), Some(0), None, None, Some(500)]);
+        let decimals = Decimal128Array::from(vec![290, 289, -5, 100_000]);
+        let decimals = decimals.with_precision_and_scale(10, 3).unwrap();
+        assert_eq!(of(&cents, decimals), [29, 28, 0, 500].map(Some));
+        let list = Place::Floats { numbers: vec![1.0, 1.5, 2.0].into(), strict: true };
+        assert_eq!(of(&list, Float64Array::from(vec![1.5, 1.6])), [1, 2].map(Some));
+    }
+
+    #[test]
+    fn values_are_the_ticks_of_their_range() {
+        let range = GridRange::new(Grid::Binary { log2: 1 }, -4, 6).unwrap();
+        let floats = Float64Array::from(vec![-9.0, -2.0, 0.2, 0.3, f64::NAN, 3.0, 1e300]);
+        let places = of(&Place::Index(range), floats);
+        assert_eq!(places, [Some(0), Some(0), Some(4), Some(5), None, Some(10), Some(10)]);
+        let days = GridRange::new(Grid::Integer, 100, 200).unwrap();
+        let dates = arrow::array::Date32Array::from(vec![Some(150), None, Some(-7)]);
+        assert_eq!(of(&Place::Index(days), dates), [Some(50), None, Some(0)]);
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "the very float is meant")]
+    fn the_nearest_tick_is_nearest() {
+        let thirds = ticks("-0.9", "3", "0.3");
+        for (x, tick) in
+            [(0.89, 0.9), (-5.0, -0.9), (99.0, 3.0), (0.44, 0.3), (0.46, 0.6), (-0.46, -0.6)]
+        {
+            assert_eq!(thirds.float(nearest(&thirds, x)), tick, "{x}");
+        }
+        let whole = ticks("0", "9", "1");
+        assert_eq!([0.5, 1.5, 2.5, 3.5].map(|x| nearest(&whole, x)), [0, 2, 2, 4]);
+    }
+}

@@ -1,0 +1,306 @@
+//! Evenly spaced numbers: the ticks of a stepped domain, of a price range, of a column's range.
+//!
+//! In: exact bounds and a step. Out: [`Ticks`], integers `first + i·step` on a grid, and for each the one value
+//! of a column's type that stands for it. A decimal tick is the float nearest to the decimal, so that 0.3 is
+//! the same number in a file, in a domain and in a list, whatever sums of floats would make of it.
+//!
+//! ```
+//! use hushql::privacy::parse_decimal;
+//! use hushql::ticks::Ticks;
+//!
+//! let number = |text| parse_decimal(text).ok_or("no decimal");
+//! let cents = Ticks::decimal(&number("0.01")?, &number("5")?, &number("0.01")?).ok_or("too fine")?;
+//! assert_eq!((cents.count(), cents.float(29)), (500, 0.3));
+//! assert_eq!(cents.at_or_below(0.3), 30); // 0.01, 0.02, …, 0.30
+//! # Ok::<(), &str>(())
+//! ```
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use num_bigint::BigInt;
+use num_traits::{Signed, ToPrimitive, Zero};
+
+use crate::grid::Grid;
+use crate::privacy::Rational;
+
+/// The most ticks of one line.
+pub const MOST_TICKS: u64 = 1 << 62;
+
+/// Grid integers up to this magnitude are floats without rounding.
+const EXACT_IN_FLOAT: i128 = 1 << 53;
+
+/// `count` numbers on a grid: `first`, `first + step`, ….
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticks {
+    grid: Grid,
+    first: i128,
+    step: i128,
+    count: u64,
+}
+
+impl Ticks {
+    /// All integers of a grid from `first` to `last`; `None` when there is none, or too many.
+    pub fn every(grid: Grid, first: i128, last: i128) -> Option<Self> {
+        Self::new(grid, first, 1, last)
+    }
+
+    fn new(grid: Grid, first: i128, step: i128, last: i128) -> Option<Self> {
+        let steps = last.checked_sub(first)?.checked_div(step)?;
+        let count = u64::try_from(steps).ok()?.checked_add(1)?;
+        let far = first.unsigned_abs().max(last.unsigned_abs()) > 1 << 100;
+        (first <= last && count <= MOST_TICKS && !far).then_some(Self { grid, first, step, count })
+    }
+
+    /// The decimals lo, lo + step, … up to hi.
+    ///
+    /// # Guarantee
+    /// The numbers are exact; `None` when the step is not positive, the bounds are reversed, or a tick has no
+    /// float of its own (more than 2⁵³ units, or more than 22 places).
+    pub fn decimal(lo: &Rational, hi: &Rational, step: &Rational) -> Option<Self> {
+        if !step.is_positive() {
+            return None;
+        }
+        let places = decimal_places(lo)?.max(decimal_places(step)?);
+        let unit = Rational::from_integer(BigInt::from(10).pow(places));
+        let units = |x: &Rational| (x * &unit).floor().to_integer().to_i128();
+        let ticks = Self::new(decimal_grid(places), units(lo)?, units(step)?, units(hi)?)?;
+        let most = ticks.unit(ticks.count - 1).unsigned_abs().max(ticks.first.unsigned_abs());
+        (most <= EXACT_IN_FLOAT.unsigned_abs()).then_some(ticks)
+    }
+
+    /// A grid of 2^−k for a continuous range.
+    ///
+    /// # Guarantee
+    /// Every tick lies in [lo, hi] and is a float; k is the largest for which their magnitudes in grid steps stay
+    /// within 2³². `None` when the bounds are reversed or too large.
+    pub fn binary(lo: &Rational, hi: &Rational) -> Option<Self> {
+        const BITS: u32 = 32;
+        let most = lo.abs().max(hi.abs());
+        let limit = Rational::from_integer(BigInt::from(1_u64 << BITS));
+        if most.is_zero() || most > limit {
+            return None;
+        }
+        let two = Rational::from_integer(2.into());
+        let (mut log2, mut scaled) = (0_i32, most);
+        while &scaled * &two <= limit && log2 < 200 {
+            scaled *= &two;
+            log2 += 1;
+        }
+        let unit = Rational::from_integer(BigInt::from(1) << log2.unsigned_abs());
+        let first = (lo * &unit).ceil().to_integer().to_i128()?;
+        let last = (hi * &unit).floor().to_integer().to_i128()?;
+        Self::every(Grid::Binary { log2 }, first, last)
+    }
+
+    /// How many ticks there are, at least one.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The grid on which the ticks are integers.
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// The first tick, in grid units.
+    pub fn first(&self) -> i128 {
+        self.first
+    }
+
+    /// The distance of two ticks, in grid units.
+    pub fn step(&self) -> i128 {
+        self.step
+    }
+
+    /// Tick `i` in grid units. The last tick fits, so all do.
+    pub fn unit(&self, i: u64) -> i128 {
+        self.first + i128::from(i) * self.step
+    }
+
+    /// The float that stands for tick `i`: the nearest one.
+    pub fn float(&self, i: u64) -> f64 {
+        // Both operands are exact, so the one rounding is that of the division.
+        let units = self.unit(i).to_f64().unwrap_or(0.0);
+        match self.grid {
+            Grid::Integer => units,
+            Grid::Decimal { scale } => units / 10_f64.powi(i32::from(scale)),
+            Grid::Binary { log2 } => units / 2_f64.powi(log2),
+        }
+    }
+
+    /// How many ticks are at or below a number; 0 for NaN.
+    pub fn at_or_below(&self, x: f64) -> u64 {
+        self.counted(x, |tick| tick <= x)
+    }
+
+    /// How many ticks are below a number; 0 for NaN.
+    pub fn below(&self, x: f64) -> u64 {
+        self.counted(x, |tick| tick < x)
+    }
+
+    /// How many of the first ticks satisfy a condition that holds up to about `x`.
+    fn counted(&self, x: f64, holds: impl Fn(f64) -> bool) -> u64 {
+        if x.is_nan() {
+            return 0;
+        }
+        let (lo, hi) = (self.float(0), self.float(self.count - 1));
+        let share = if hi > lo { ((x - lo) / (hi - lo)).clamp(0.0, 1.0) } else { 0.0 };
+        // Near enough to be put right by a few comparisons with the ticks themselves.
+        let last = (self.count - 1).to_f64().unwrap_or(0.0);
+        let mut n = (share * last).to_u64().unwrap_or(0).min(self.count);
+        while n > 0 && !holds(self.float(n - 1)) {
+            n -= 1;
+        }
+        while n < self.count && holds(self.float(n)) {
+            n += 1;
+        }
+        n
+    }
+
+    /// How many ticks are at or below (or, if `strict`, below) the number `units`·10^−scale.
+    pub fn exactly_below(&self, units: i128, scale: u8, strict: bool) -> u64 {
+        let places = match self.grid {
+            Grid::Integer => 0,
+            Grid::Decimal { scale } => scale.unsigned_abs(),
+            // Asked of floats only.
+            Grid::Binary { .. } => return 0,
+        };
+        // Both sides in units of the finer scale; what saturates lies beyond every tick.
+        let raised = |value: i128, by: u8| value.saturating_mul(10_i128.saturating_pow(by.into()));
+        let x = raised(units, places.saturating_sub(scale));
+        let finer = scale.saturating_sub(places);
+        let (first, step) = (raised(self.first, finer), raised(self.step, finer));
+        let distance = x.saturating_sub(first);
+        let steps = match (distance.cmp(&0), strict) {
+            (Ordering::Less, _) | (Ordering::Equal, true) => return 0,
+            (_, true) => (distance - 1) / step,
+            (_, false) => distance / step,
+        };
+        u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(1).min(self.count)
+    }
+
+    /// The ticks with these numbers as values of a column's type.
+    ///
+    /// # Errors
+    /// An Arrow error for a type that holds no numbers, dates or timestamps.
+    pub fn values(&self, ticks: &[u64], data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+        let units = || ticks.iter().map(|i| i64::try_from(self.unit(*i)).unwrap_or(i64::MAX));
+        let array: ArrayRef = match data_type {
+            DataType::Float32 | DataType::Float64 => {
+                Arc::new(Float64Array::from_iter_values(ticks.iter().map(|i| self.float(*i))))
+            }
+            DataType::Decimal128(precision, scale) => {
+                let units = ticks.iter().map(|i| self.unit(*i));
+                let array = Decimal128Array::from_iter_values(units);
+                Arc::new(array.with_precision_and_scale(*precision, *scale)?)
+            }
+            DataType::Date32 => {
+                let days = units().map(|v| i32::try_from(v).unwrap_or(i32::MAX));
+                Arc::new(Int32Array::from_iter_values(days))
+            }
+            _ => Arc::new(Int64Array::from_iter_values(units())),
+        };
+        if array.data_type() == data_type { Ok(array) } else { cast(&array, data_type) }
+    }
+}
+
+fn decimal_grid(places: u32) -> Grid {
+    match i8::try_from(places) {
+        Ok(scale) if scale > 0 => Grid::Decimal { scale },
+        Ok(_) | Err(_) => Grid::Integer,
+    }
+}
+
+/// The digits after the point of a decimal; `None` beyond 22, where powers of ten are no floats.
+fn decimal_places(x: &Rational) -> Option<u32> {
+    let ten = BigInt::from(10);
+    (0..=22).find(|places| (x * Rational::from_integer(ten.pow(*places))).is_integer())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::parse_decimal;
+
+    fn number(text: &str) -> Rational {
+        parse_decimal(text).unwrap()
+    }
+
+    fn ticks(lo: &str, hi: &str, step: &str) -> Ticks {
+        Ticks::decimal(&number(lo), &number(hi), &number(step)).unwrap()
+    }
+
+    /// Three times a step of 0.3 was once 0.8999999999999999, which no file holds.
+    #[test]
+    #[expect(clippy::float_cmp, reason = "the very float is meant")]
+    fn a_decimal_tick_is_the_float_of_its_text() {
+        for (step, scale) in [("0.3", 1), ("0.01", 2), ("0.07", 2), ("0.001", 3)] {
+            let ticks = ticks("0", "5", step);
+            for i in 0..ticks.count() {
+                let text = format!("{}e-{scale}", ticks.unit(i));
+                assert_eq!(ticks.float(i), text.parse::<f64>().unwrap(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_counted_exactly() {
+        for ticks in [ticks("0.01", "5", "0.01"), ticks("-2", "3", "0.3"), ticks("7", "7", "1")] {
+            for i in 0..ticks.count() {
+                let x = ticks.float(i);
+                assert_eq!((ticks.below(x), ticks.at_or_below(x)), (i, i + 1));
+                assert_eq!(ticks.at_or_below(x.next_down()), i);
+                assert_eq!(ticks.below(x.next_up()), i + 1);
+            }
+            assert_eq!(ticks.at_or_below(f64::NEG_INFINITY), 0);
+            assert_eq!(ticks.at_or_below(f64::INFINITY), ticks.count());
+            assert_eq!(ticks.at_or_below(f64::NAN), 0);
+        }
+        let huge = ticks("0", "1000000", "0.001");
+        assert_eq!(huge.count(), 1_000_000_001);
+        assert_eq!(huge.at_or_below(999_999.999), 1_000_000_000);
+    }
+
+    #[test]
+    fn integers_and_decimals_are_compared_without_floats() {
+        let half_steps = ticks("0", "3", "0.5");
+        let counts = |units, scale, strict| half_steps.exactly_below(units, scale, strict);
+        assert_eq!((counts(1, 0, false), counts(1, 0, true)), (3, 2));
+        assert_eq!((counts(149, 2, false), counts(150, 2, false), counts(150, 2, true)), (3, 4, 3));
+        assert_eq!((counts(-1, 0, false), counts(0, 0, false), counts(0, 0, true)), (0, 1, 0));
+        assert_eq!((counts(i128::MAX, 0, false), counts(i128::MIN, 38, true)), (7, 0));
+    }
+
+    #[test]
+    fn a_continuous_range_is_a_fine_grid() {
+        let ticks = Ticks::binary(&number("0"), &number("3.5")).unwrap();
+        assert_eq!(ticks.grid(), Grid::Binary { log2: 30 });
+        assert_eq!(ticks.count(), 3_758_096_385);
+        assert!((ticks.float(ticks.count() - 1) - 3.5).abs() < 1e-12);
+        assert!(Ticks::binary(&number("0"), &number("0")).is_none());
+        assert!(Ticks::binary(&number("3"), &number("2")).is_none());
+    }
+
+    #[test]
+    fn what_has_no_float_of_its_own_is_no_tick() {
+        let none = |lo, hi, step| Ticks::decimal(&number(lo), &number(hi), &number(step)).is_none();
+        assert!(none("0", "9007199254740993", "1"));
+        assert!(none("0", "1", "0"));
+        assert!(none("1", "0", "0.1"));
+        assert!(none("0", "1", "1e-23"));
+    }
+
+    #[test]
+    fn values_are_of_the_columns_type() {
+        let days = Ticks::every(Grid::Integer, 20_000, 20_010).unwrap();
+        for data_type in [DataType::Date32, DataType::Int16, DataType::Float64, DataType::Int64] {
+            let values = days.values(&[0, 10], &data_type).unwrap();
+            assert_eq!((values.data_type(), values.len()), (&data_type, 2));
+        }
+    }
+}
