@@ -147,7 +147,9 @@ fn commands_do_what_the_readme_says() {
 fn rust_is_taken_from_the_examples() {
     let examples: Vec<String> = std::fs::read_dir(root().join("examples"))
         .unwrap()
-        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| std::fs::read_to_string(path).unwrap())
         .map(|text| text.lines().map(str::trim).collect::<Vec<_>>().join("\n"))
         .collect();
     let mut found = 0;
