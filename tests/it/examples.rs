@@ -1,4 +1,4 @@
-//! Every example runs, leaves with 0 and prints what it is there to show.
+//! Every example runs, leaves with 0 and prints what it is there to show; plots are drawn.
 //!
 //! `cargo test` builds the examples beside the tests; a run of this binary alone (`--test it`) finds those
 //! of the last whole run.
@@ -6,15 +6,133 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tempfile::TempDir;
+
 /// What each example must print, whatever the noise.
-const SHOWN: [(&str, &[&str]); 4] = [
+const SHOWN: [(&str, &[&str]); 11] = [
+    (
+        "best_price",
+        &[
+            "revenue at 1.0000: 4.0000\n",
+            "revenue at 1.0001: 1.0001\n",
+            "revenue at 3.0100: 3.0100\n",
+            "revenue at 3.0101: 0.0000\n",
+            "3758096385, public (RANGE(0, 3.5), a grid of 2^-30)",
+            "within 87.7 of the best, whatever the data; on average within 77.2",
+            "ε = 0.01, textbook, R = 7             0.286      0.575        0.140",
+            "ε = 1, textbook, R = 7                0.298      0.594        0.108",
+            "ε = 5, textbook, R = 7                0.373      0.595        0.032",
+            "ε = 1, HushQL, R = 3.5                0.313      0.605        0.082",
+            "left sale ε = 0\n",
+        ],
+    ),
     (
         "declare",
         &["owner: budget study for people: ε = 1 left", "does not suffice", "left ε = 0.2"],
     ),
     ("embed", &["north", "south", "east", "HQ012 refused"]),
     ("explain", &["Δ₁ = 2000", "Δ₁ = 200\n", "HQ007", "it would cost ε = 0.25"]),
+    (
+        "eye_colour",
+        &[
+            "textbook: worse than (2/ε)(ln 5 + 3) = 92.19 with at most e^−3 = 0.0498",
+            "textbook, worse than that: exactly 0.0078",
+            "HushQL: worse than (1/ε)(ln 5 + 3) = 46.09 with at most e^−3 = 0.0498",
+            "HushQL, worse than that: exactly 0.0009",
+            "within 46.1 rows of the best, whatever the data; on average within 16.1",
+        ],
+    ),
+    (
+        "laplace_from_exponential",
+        &["scale of the noise, exponential over Laplace: 2\n", " 1.9992 ", " 0.9983 "],
+    ),
+    (
+        "marital_status",
+        &[
+            "(published: 180)",
+            "(published: 192)",
+            "14976    0.8888 ",
+            "10683    0.1039 ",
+            "4443    0.0046 ",
+            "1025    0.0008 ",
+            "993    0.0008 ",
+            "418    0.0006 ",
+            "23    0.0005 ",
+            "14976    0.9785 ",
+            "10683    0.0215 ",
+            "P(status) ∝ exp(0.0005 × score)",
+            "Laplace noise of scale 1000 on every score",
+        ],
+    ),
+    (
+        "meeting_date",
+        &[
+            "one unit by 0..8   range 8 (all one way: no factor 2)   the lowest wins",
+            "one unit by 0..1   range 1 (all one way: no factor 2)   the lowest wins",
+            "P(slot) ∝ exp(−0.2 × score)",
+            "Tue 14      20          0.2401",
+            "Thu 9       15          0.6527",
+            "left calendar ε = 0.8\n",
+        ],
+    ),
     ("quickstart", &["Married-civ-spouse", "rows: 1", "status: winner 4.94", "spent: ε = 1"]),
+    (
+        "randomized_response",
+        &[
+            "2000 entries of the roster answer, each once",
+            "  0.5      0.6225 ",
+            "    1      0.7311 ",
+            "    2      0.8808 ",
+            "    3      0.9526 ",
+            "2000 answers each time",
+        ],
+    ),
+    (
+        "revenue_loss",
+        &[
+            "within 46.0 of the best, whatever the data; on average within 31.0",
+            "best revenue 1680.00 from 2000 bidders, 500 prices",
+            "    0.001       494.562 ",
+            "        1         2.703 ",
+        ],
+    ),
+];
+
+/// What was drawn: the example, the text before the number, how many numbers stand between, the least and the most.
+///
+/// Each check fails by chance with probability at most 5·10⁻⁸, all of them together with at most 10⁻⁶: binomial
+/// tails summed exactly, Chernoff bounds of the discrete Laplace law, Hoeffding's inequality for revenues.
+const DRAWN: [(&str, &str, usize, f64, f64); 18] = [
+    ("best_price", "ε = 1, 10000 draws", 0, 0.273, 0.324),
+    ("best_price", "ε = 1, 10000 draws", 1, 0.567, 0.621),
+    ("best_price", "ε = 5, 10000 draws", 2, 0.022, 0.042),
+    ("eye_colour", "textbook, worse than that: exactly 0.0078, drawn", 0, 0.0035, 0.0131),
+    ("eye_colour", "HushQL, worse than that: exactly 0.0009, drawn", 0, 0.0, 0.003),
+    ("laplace_from_exponential", "  exponential ", 1, 1.859, 2.140),
+    ("laplace_from_exponential", "  Laplace     ", 1, 0.928, 1.069),
+    ("marital_status", "EXPONENTIAL: ", 0, 150.0, 197.0),
+    ("marital_status", "NOISY_MAX: ", 0, 181.0, 200.0),
+    ("meeting_date", "Thu 9 was drawn ", 0, 6_266.0, 6_785.0),
+    ("randomized_response", "  0.5      0.6225", 0, 0.559, 0.684),
+    ("randomized_response", "    1      0.7311", 0, 0.672, 0.787),
+    ("randomized_response", "    2      0.8808", 0, 0.837, 0.921),
+    ("randomized_response", "    3      0.9526", 0, 0.922, 0.978),
+    ("randomized_response", "    1      0.7311", 1, 0.31, 0.69),
+    ("randomized_response", "    3      0.9526", 1, 0.31, 0.69),
+    // Losses are at most 1,680: 1,680·√(ln(4·10⁷)/4,000) = 111.2.
+    ("revenue_loss", "    0.001       494.562", 0, 383.3, 605.8),
+    ("revenue_loss", "    0.003       441.090", 0, 329.8, 552.3),
+];
+
+/// The examples that draw a plot.
+const PLOTTED: [&str; 7] = [
+    "best_price",
+    "eye_colour",
+    "laplace_from_exponential",
+    "marital_status",
+    "meeting_date",
+    "randomized_response",
+    "revenue_loss",
 ];
 
 /// The names of the files in `examples/`, sorted.
@@ -39,17 +157,63 @@ fn binary(name: &str) -> PathBuf {
     binary
 }
 
+/// What an example prints, with its plots in the folder.
+fn printed(name: &str, folder: &Path) -> String {
+    let output = Command::new(binary(name)).arg(folder).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The numbers behind a text, up to the end of its line.
+fn numbers_after(text: &str, before: &str) -> Vec<f64> {
+    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before:?} in\n{text}"));
+    let words = rest.lines().next().unwrap().split_whitespace();
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
 #[test]
 fn every_example_runs_and_shows_its_point() {
     assert_eq!(sources(), SHOWN.map(|(name, _)| name.to_owned()), "examples and what they show");
+    let folder = TempDir::new().unwrap();
     for (name, shown) in SHOWN {
-        let output = Command::new(binary(name)).output().unwrap();
-        let (text, errors) =
-            (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{name}: {errors}");
+        let text = printed(name, folder.path());
         for part in shown {
             assert!(text.contains(part), "{name} does not print {part:?}:\n{text}");
         }
+        for (_, before, skip, least, most) in DRAWN.iter().filter(|drawn| drawn.0 == name) {
+            let number = numbers_after(&text, before)[*skip];
+            assert!((*least..=*most).contains(&number), "{name}, {before:?}: {number}\n{text}");
+        }
+        if name == "revenue_loss" {
+            losses_fall_and_stay_below_the_bound(&text);
+        }
+        if PLOTTED.contains(&name) {
+            let path = folder.path().join(format!("{name}.svg"));
+            assert!(text.ends_with(&format!("plot: {}\n", path.display())), "{text}");
+            let svg = std::fs::read_to_string(path).unwrap();
+            assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{name}");
+            let shapes = ["<rect", "<polyline", "<circle"].map(|shape| svg.matches(shape).count());
+            assert!(shapes.iter().sum::<usize>() >= 20, "{name} draws {shapes:?}");
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name} draws what is no number");
+        }
+    }
+    let plots = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(plots, PLOTTED.len(), "files in the folder of the plots");
+}
+
+fn losses_fall_and_stay_below_the_bound(text: &str) {
+    let (_, table) = text.split_once("at most\n").unwrap();
+    let rows: Vec<Vec<f64>> = table
+        .lines()
+        .take(11)
+        .map(|line| line.split_whitespace().map(|word| word.parse().unwrap()).collect())
+        .collect();
+    for row in &rows {
+        assert!(row[1] <= row[3] && row[2] <= row[3], "a loss above its bound: {row:?}");
+    }
+    for pair in rows.windows(2) {
+        assert!(pair[0][0] < pair[1][0] && pair[0][1] >= pair[1][1], "{pair:?}");
     }
 }
 
