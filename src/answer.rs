@@ -22,6 +22,8 @@ pub enum AccuracyKind {
     Rank,
     /// On average the winner's score, or the value's rank, is within the value of the best.
     Average,
+    /// The value is the probability with which each answer is the entry's own.
+    Truthful,
 }
 
 impl fmt::Display for AccuracyKind {
@@ -31,6 +33,7 @@ impl fmt::Display for AccuracyKind {
             Self::Winner => "winner",
             Self::Rank => "rank",
             Self::Average => "average",
+            Self::Truthful => "truthful",
         })
     }
 }
@@ -45,7 +48,7 @@ pub struct Accuracy {
     pub kind: AccuracyKind,
     /// The bound, in the column's or the score's own unit.
     pub value: f64,
-    /// The probability with which it holds; 0.95, or 1 for an average.
+    /// The probability with which it holds; 0.95, or 1 for an average or a probability.
     pub confidence: f64,
 }
 
@@ -139,6 +142,9 @@ impl fmt::Display for Answer {
                 AccuracyKind::Average => {
                     write!(f, "\n{column}: within {} of the best on average", short(*value))?;
                 }
+                AccuracyKind::Truthful => {
+                    write!(f, "\n{column}: each answer true with {} %", short(value * 100.0))?;
+                }
             }
         }
         if let Some(receipt) = &self.receipt {
@@ -191,6 +197,7 @@ fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {
             one(AccuracyKind::Winner, worst, CONFIDENCE),
             one(AccuracyKind::Average, average, 1.0),
         ],
+        Predicted::Truthful(value) => vec![one(AccuracyKind::Truthful, value, 1.0)],
         Predicted::Nothing => Vec::new(),
     }
 }

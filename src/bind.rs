@@ -33,7 +33,7 @@ use sqlparser::ast as sql;
 use crate::catalog::RESERVED;
 use crate::dialect::{
     AggregateName, CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause,
-    candidate_marker, marked, marker,
+    candidate_marker, in_releases_words, marked, marker,
 };
 use crate::functions::clamp_function;
 
@@ -173,9 +173,16 @@ fn explain_error(
                     suggestion: nearest(&field.name, names.iter().map(String::as_str)),
                 }
             }
+            // An alias in GROUP BY that means an aggregate ends here too.
+            SchemaError::DuplicateUnqualifiedField { name } => BindError::Plan {
+                message: format!(
+                    "two columns are named {}: give each its own alias with AS, and name columns in GROUP BY",
+                    in_releases_words(name, releases)
+                ),
+                source: Box::new(error),
+            },
             SchemaError::AmbiguousReference { .. }
-            | SchemaError::DuplicateQualifiedField { .. }
-            | SchemaError::DuplicateUnqualifiedField { .. } => said(error),
+            | SchemaError::DuplicateQualifiedField { .. } => said(error),
         },
         DataFusionError::Plan(message) if message.starts_with(UNKNOWN_TABLE) => {
             let name = message.trim_start_matches(UNKNOWN_TABLE).to_owned();
@@ -194,39 +201,12 @@ fn explain_error(
 
 /// The planner's sentence without its class, and with every marker as the release that was written.
 fn in_users_words(error: &DataFusionError, releases: &[ReleaseClause]) -> String {
-    let sentence = error.strip_backtrace();
-    let mut rest = sentence
+    let sentence = error.find_root().strip_backtrace();
+    let sentence = sentence
         .strip_prefix("Error during planning: ")
         .or_else(|| sentence.strip_prefix("Schema error: "))
         .unwrap_or(&sentence);
-    let mut text = String::with_capacity(rest.len());
-    while let Some(start) = rest.find(RESERVED) {
-        text.push_str(&rest[..start]);
-        let name = &rest[start..];
-        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-        let release = marked(&name[..end]).and_then(|n| releases.get(n));
-        text.push_str(release.map_or("a release", |r| r.text.as_str()));
-        rest = &name[end..];
-        if rest.starts_with('(') {
-            rest = &rest[closing(rest)..];
-        }
-    }
-    text.push_str(rest);
-    text
-}
-
-/// Where the parenthesis that opens a text ends.
-fn closing(text: &str) -> usize {
-    let mut depth = 0_usize;
-    for (i, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' if depth <= 1 => return i + 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-    }
-    text.len()
+    in_releases_words(sentence, releases)
 }
 
 fn is_selector(name: &str) -> bool {
@@ -277,6 +257,10 @@ impl<'a> Context<'a> {
             aggregates.insert(function.name().to_owned(), function);
         }
         aggregates.insert(RR_COUNT.to_owned(), Arc::new(AggregateUDF::from(Estimate::default())));
+        // The dialect's name for it, with or without a mechanism in front.
+        if let Some(quantile) = aggregates.get("percentile_cont").cloned() {
+            aggregates.insert("quantile".to_owned(), quantile);
+        }
         for (n, release) in releases.iter().enumerate() {
             let function = AggregateUDF::from(Marker::new(n, &release.operand));
             aggregates.insert(marker(n), Arc::new(function));

@@ -1,4 +1,5 @@
-//! The built-in tables: `adult`, `bids` and `orders`, and the SQL by which their owner declares them.
+//! The built-in tables: `adult`, `bids`, `orders` and the public `census`, and the SQL by which their owner
+//! declares them.
 //!
 //! Nothing goes in; Arrow batches and text come out. The tables are made up, by a seeded generator of
 //! this module (which is no source of privacy noise), and are the same on every machine: integers all
@@ -6,7 +7,7 @@
 //! in its domain, every bidder has one row, every user at most 20.
 //!
 //! ```text
-//! register adult() as `adult`, bids() as `bids`, orders() as `orders`; run DECLARATIONS as owner; then
+//! register adult() as `adult`, bids() as `bids`, …; run DECLARATIONS as owner; then
 //! SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status
 //! ```
 
@@ -15,7 +16,7 @@ mod shop;
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::datatypes::{Field, Schema};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
@@ -59,14 +60,38 @@ ALTER TABLE orders ALTER COLUMN city SET PRIVACY DOMAIN IN ('Amsterdam', 'Barcel
 ALTER TABLE orders ALTER COLUMN ts SET PRIVACY DOMAIN \
 BETWEEN (TIMESTAMP '2025-01-01 00:00:00', TIMESTAMP '2025-12-31 23:59:59');
 CREATE PRIVACY BUDGET orders FOR orders LIMIT (epsilon=10, delta=1e-5) PER QUERY (default=0.1, max=5);
+
+ALTER TABLE census SET PUBLIC;
 ";
 
 /// The built-in tables by name, in the order of [`DECLARATIONS`].
 ///
 /// # Errors
 /// Only if Arrow rejects a column, which it does not.
-pub fn tables() -> Result<[(&'static str, RecordBatch); 3], ArrowError> {
-    Ok([("adult", adult()?), ("bids", bids()?), ("orders", orders()?)])
+pub fn tables() -> Result<[(&'static str, RecordBatch); 4], ArrowError> {
+    Ok([("adult", adult()?), ("bids", bids()?), ("orders", orders()?), ("census", census()?)])
+}
+
+/// What anyone may know of marital statuses: the share of each `status` in percent, rounded, as a census of some
+/// other year would have it. Not counted in `adult`.
+const CENSUS: [(&str, i64); 7] = [
+    ("Married-civ-spouse", 50),
+    ("Never-married", 30),
+    ("Divorced", 11),
+    ("Widowed", 5),
+    ("Separated", 3),
+    ("Married-spouse-absent", 1),
+    ("Married-AF-spouse", 0),
+];
+
+/// Makes `census`, which is public: one row for each `status` of `adult`, and its `share` in percent.
+///
+/// # Errors
+/// Only if Arrow rejects a column, which it does not.
+pub fn census() -> Result<RecordBatch, ArrowError> {
+    let status = StringArray::from_iter_values(CENSUS.map(|(status, _)| status));
+    let share = Int64Array::from_iter_values(CENSUS.map(|(_, share)| share));
+    batch(vec![("status", Arc::new(status)), ("share", Arc::new(share))])
 }
 
 /// One batch of named columns, all of which may be NULL, as a file would give them.

@@ -80,7 +80,7 @@ impl Engine {
         Ok(Self::new(Vault::in_memory()?))
     }
 
-    /// An engine in memory with the built-in tables `adult`, `bids` and `orders`, declared and budgeted.
+    /// An engine in memory with the built-in tables `adult`, `bids`, `orders` and `census`, declared and budgeted.
     ///
     /// # Errors
     /// [`Error::Internal`] if the built-in tables contradict their declarations; never in a tested build.

@@ -287,6 +287,9 @@ fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
             short(worst),
             short(average)
         ),
+        Predicted::Truthful(p) => {
+            format!("each answer is true with {} %, whatever the data", short(p * 100.0))
+        }
         Predicted::Nothing => {
             "none is told: a bound would tell how many candidates the data have".to_owned()
         }
@@ -410,6 +413,7 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
             set("winner_within", json!(worst));
             set("average_within", json!(average));
         }
+        Predicted::Truthful(value) => set("truthful", json!(value)),
         Predicted::Nothing => {}
     }
     object

@@ -117,6 +117,8 @@ pub enum Predicted {
         /// The bound on the average, in rows, whatever the data.
         average: f64,
     },
+    /// Each answer is the entry's own value with this probability.
+    Truthful(f64),
     /// Nothing that would not tell how many candidates the data have.
     Nothing,
 }
@@ -325,7 +327,7 @@ fn size(accuracy: Predicted) -> f64 {
     match accuracy {
         Predicted::Within(t) | Predicted::WithinOverCount(t) => t,
         Predicted::Winner { worst, .. } | Predicted::Rank { worst, .. } => worst,
-        Predicted::Nothing => f64::INFINITY,
+        Predicted::Truthful(_) | Predicted::Nothing => f64::INFINITY,
     }
 }
 
@@ -362,7 +364,8 @@ fn selection(
     let text = measure.clause.text.as_str();
     let parameters = &measure.clause.parameters;
     let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
-    if is_aggregate && parameters.monotonic.is_some() {
+    let responds = measure.clause.operand == Operand::Response;
+    if (is_aggregate || responds) && parameters.monotonic.is_some() {
         return Err(unused("monotonic", name, "monotonic belongs to scores of one's own choice"));
     }
     let responds = measure.clause.operand == Operand::Response;
@@ -370,16 +373,25 @@ fn selection(
         return Err(unused("monotonic", name, "a response has no scores of one's own choice"));
     }
     if !responds && !name.chooses() {
-        return Err(Refusal::new(
-            Reason::Operand,
-            text,
-            format!("{name} perturbs numbers; a selection never shows one"),
-            if is_aggregate {
-                format!("EXPONENTIAL(eps={epsilon}) {text}")
-            } else {
-                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}")
-            },
-        ));
+        let (message, hint) = if is_aggregate {
+            (
+                format!(
+                    "{name} cannot release {text}: one person can move it far, so it is chosen, not perturbed"
+                ),
+                format!("EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        } else if name == MechanismName::RandomizedResponse {
+            (
+                format!("{name} gives every entry's own answer; it chooses no winner"),
+                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        } else {
+            (
+                format!("{name} perturbs numbers; a selection never shows one"),
+                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        };
+        return Err(Refusal::new(Reason::Operand, text, message, hint));
     }
     if let Source::Unknown { per_unit } = choice.source {
         return among_unknown(measure, choice, per_unit, name, epsilon, delta);
@@ -439,6 +451,7 @@ fn selection(
         MechanismName::Exponential => {
             let m = Exponential::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
             let accuracy = match weights(choice) {
+                _ if responds => Predicted::Truthful(m.truth(candidates)),
                 None => winner(m.error_at(candidates, &beta), m.expected_error(candidates)),
                 Some((total, least)) => winner(
                     m.error_at_weights(total, least, &beta),
@@ -512,8 +525,13 @@ fn among_unknown(
         }
     };
     let rounds = usize::try_from(choice.rounds).unwrap_or(usize::MAX);
-    let mechanism = Unknown::calibrate(choice.range, epsilon, delta, per_unit, rounds)
-        .map_err(|e| too_noisy(text, &e))?;
+    let mechanism = Unknown::calibrate(choice.range, epsilon, delta, per_unit, rounds);
+    let mechanism = mechanism.map_err(|e| match e {
+        MechanismError::DeltaTooLarge => {
+            Refusal::new(Reason::TooNoisy, text, e.to_string(), "a smaller delta, or a larger eps")
+        }
+        _ => too_noisy(text, &e),
+    })?;
     Ok(Mechanized {
         mechanism: Mechanism::Unknown(mechanism, rule),
         loss: Loss::approximate(epsilon, delta),

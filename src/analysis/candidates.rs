@@ -69,7 +69,7 @@ fn range_literals(
     };
     let ticks = decimal_ticks(lo, hi, step, name)?;
     if usize::try_from(ticks.count()).map_or(true, |n| n > MOST_KEYS) {
-        return Err(too_many(name));
+        return Err(too_many(name, format!("there are more than {MOST_KEYS} candidates")));
     }
     let decimal = |i| {
         let exact = Rational::from_integer(ticks.unit(i).into()) * unit_of(&ticks);
@@ -89,24 +89,28 @@ fn decimal_ticks(lo: &Literal, hi: &Literal, step: &Literal, name: &str) -> Resu
         Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
     };
     let numbers = number(lo).zip(number(hi)).zip(number(step));
-    let ((lo, hi), step) = numbers.ok_or_else(|| bad_range(name, "a range has numbers"))?;
+    let ((lo, hi), step) = numbers.ok_or_else(|| bad_range(name, NO_NUMBERS))?;
     if lo > hi {
         return Err(bad_range(name, "the bounds of the range are reversed"));
     }
-    Ticks::decimal(&lo, &hi, &step).ok_or_else(|| {
-        bad_range(name, "the step of the range is not positive, or finer than floats can tell")
-    })
+    if !step.is_positive() {
+        return Err(bad_range(name, "the step of the range is not above 0"));
+    }
+    Ticks::decimal(&lo, &hi, &step)
+        .ok_or_else(|| bad_range(name, "the step is finer than floats can tell within this range"))
 }
+
+const NO_NUMBERS: &str = "the bounds and the step of a range are numbers, none of them astronomic";
 
 fn bad_range(name: &str, message: &str) -> Refusal {
     Refusal::new(Reason::BadValue, name, message, format!("{name} IN RANGE(0.01, 5.00, 0.01)"))
 }
 
-fn too_many(name: &str) -> Refusal {
+fn too_many(name: &str, message: String) -> Refusal {
     Refusal::new(
         Reason::TooManyKeys,
         name,
-        format!("there are more than {MOST_KEYS} candidates"),
+        message,
         "a coarser step, or BY REVENUE or COUNT(*) FILTER (WHERE x >= candidate), which take any number",
     )
 }
@@ -140,11 +144,17 @@ pub(super) fn of_name(
             decimal_ticks(lo, hi, step, name).map(Axis::Ticks)
         }
         Some(CandidatesClause::Range { lo, hi, step: None }) => {
-            let number = |literal: &Literal| literal.text().as_deref().and_then(parse_decimal);
+            let number = |literal: &Literal| match literal {
+                Literal::Number(text) => parse_decimal(text),
+                Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+            };
             let bounds = number(lo).zip(number(hi));
-            let (lo, hi) = bounds.ok_or_else(|| bad_range(name, "a range has numbers"))?;
+            let (lo, hi) = bounds.ok_or_else(|| bad_range(name, NO_NUMBERS))?;
+            if lo > hi {
+                return Err(bad_range(name, "the bounds of the range are reversed"));
+            }
             Ticks::binary(&lo, &hi).map(Axis::Ticks).ok_or_else(|| {
-                bad_range(name, "the bounds of the range are reversed, equal to 0, or too large")
+                bad_range(name, "without a step the bounds lie within 2^32, and not both at 0")
             })
         }
         None => Err(bad_range(name, "the candidate has a name and no values")),
@@ -264,16 +274,18 @@ pub(super) fn prior(
     })
 }
 
-/// The values of an axis as scalars, where there are few enough to go through.
+/// The values of an axis as scalars, where there are few enough to go through; `more` says what it means that
+/// there are not.
 pub(super) fn axis_values(
     axis: &Axis,
     data_type: &DataType,
     name: &str,
     most: usize,
+    more: impl FnOnce() -> String,
 ) -> Result<Vec<ScalarValue>, Refusal> {
     let few = usize::try_from(axis.count()).is_ok_and(|n| n <= most);
     if !few {
-        return Err(too_many(name));
+        return Err(too_many(name, more()));
     }
     let all: Vec<u64> = (0..axis.count()).collect();
     let bad = || bad_range(name, "the candidates have no common type");

@@ -143,7 +143,14 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
     } else {
         (clause.to_owned(), format!("IN {list}"))
     };
-    let declare = format!("ALTER TABLE … ALTER COLUMN {clause} SET PRIVACY DOMAIN {domain}");
+    let is_column = clause.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let declare = if is_column {
+        format!(
+            ", or declare the column's domain: ALTER TABLE … ALTER COLUMN {clause} SET PRIVACY DOMAIN {domain}"
+        )
+    } else {
+        String::new()
+    };
     if candidates {
         return Refusal::new(
             Reason::UnknownCandidates,
@@ -152,7 +159,7 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
                 "the candidates for {clause} would come from the data, and a value that one person alone holds would tell on them"
             ),
             format!(
-                "{key} IN {list} behind the mechanism, or declare the column's domain: {declare}"
+                "{key} IN {list} behind the mechanism, or delta=1e-6 inside of it, which lets values of many people through{declare}"
             ),
         );
     }
@@ -162,7 +169,7 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
         format!(
             "the keys of {clause} would come from the data, and a key that one person alone has would tell on them"
         ),
-        format!("GROUP BY {key} KEYS {list}, or declare the column's domain: {declare}"),
+        format!("GROUP BY {key} KEYS {list}{declare}"),
     )
 }
 

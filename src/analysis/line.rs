@@ -25,7 +25,7 @@ use super::keys::MOST_KEYS;
 use super::measure::{Argument, Input, Measure, Read, grid_unit, on_grid, read, too_large};
 use super::named::{each, is_candidate, mentions};
 use super::part::{Call, argument, remedy};
-use super::selection::{Frame, log_uniform, not_constant, rounds, shared};
+use super::selection::{Frame, log_uniform, rounds, shared, worthwhile};
 use super::sensitivity::Limits;
 use crate::dialect::{PriorClause, SelectionClause};
 use crate::functions::{Place, place, without_nan};
@@ -131,7 +131,8 @@ pub(super) fn on_line(
     let mut call = call.clone();
     let argument = argument(&call, &clause.score, frame, &frame.flow.scope.clone())?;
     let unit = &frame.flow.unit;
-    let summed = read(&clause.score, &argument, unit, &mut call.clause.parameters, &text)?;
+    let by = clause.by.as_str();
+    let summed = read(&clause.score, &argument, unit, &mut call.clause.parameters, by)?;
     let weight = match summed.input {
         Input::Rows => None,
         Input::Sum(column) => Some(column),
@@ -200,7 +201,9 @@ pub(super) fn line_choice(
             Axis::Ticks(_) | Axis::Listed(_) => return Err(log_uniform(text)),
         },
         Some(PriorClause::Table { .. }) => {
-            let values = axis_values(&line.axis, &call.data_type, text, MOST_KEYS)?;
+            let values = axis_values(&line.axis, &call.data_type, text, MOST_KEYS, || {
+                format!("a prior has at most {MOST_KEYS} candidates, and there are more")
+            })?;
             prior(clause, &values, &call.data_type, frame.lookups)?
         }
     };
@@ -209,7 +212,7 @@ pub(super) fn line_choice(
     let choice = Choice {
         outer: frame.outer(),
         selector: clause.selector,
-        rounds: rounds(clause.selector, usize::try_from(count).ok(), &prior, frame)?,
+        rounds: rounds(clause.selector, usize::try_from(count).ok(), &prior),
         source: Source::Line { axis: line.axis, score: line.score },
         prior,
         range: line.range,
@@ -217,7 +220,7 @@ pub(super) fn line_choice(
         sharing: shared(&limits, frame, line.range, all_rows, text)?,
         unit: line.unit,
     };
-    not_constant(&choice, text)?;
+    worthwhile(&choice, text)?;
     Ok(frame.measure(call, read, limits, choice))
 }
 
@@ -234,15 +237,20 @@ pub(super) fn revenue(
     };
     let filter = call.params.filter.as_deref();
     let alone = |e: &Expr| !mentions(e);
-    if !is_candidate(price)
-        || !alone(bid)
-        || !rest.iter().all(alone)
-        || !filter.is_none_or(alone)
-        || clause.score.distinct
-        || clause.score.bounds_per_group.is_some()
-        || clause.score.bounds_per_row.is_some()
-    {
+    let score = &clause.score;
+    let bounds = score.bounds_per_group.is_some() || score.bounds_per_row.is_some();
+    if !is_candidate(price) || !alone(bid) || score.distinct || bounds {
         return Err(no_price(&text));
+    }
+    if !rest.iter().all(alone) || !filter.is_none_or(alone) {
+        return Err(Refusal::new(
+            Reason::Score,
+            &text,
+            format!(
+                "what is bought at a price depends on the bid alone: the quantity and the FILTER of REVENUE do not mention {text}"
+            ),
+            format!("BY SUM(…) of any expression with {text}, for at most 1000 candidates"),
+        ));
     }
     let x = total(bid, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
@@ -262,7 +270,7 @@ pub(super) fn revenue(
             "a number: CAST(x AS DOUBLE)",
         ));
     };
-    let prices = prices(clause, &axis, &text)?;
+    let prices = prices(clause, &axis, &call.data_type, &text)?;
     let of = match &prices {
         (Prices::Ticks(ticks), _) => Place::Ticks { ticks: *ticks, strict: false },
         (Prices::Listed(_), _) => listed_numbers(clause)
@@ -275,6 +283,14 @@ pub(super) fn revenue(
         Some(quantity) => {
             let Total { expr, facts } = total(quantity, &frame.flow.scope)?;
             let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+            if !data_type.is_numeric() {
+                return Err(Refusal::new(
+                    Reason::Operand,
+                    readable(quantity),
+                    format!("a quantity is a number, not of type {data_type}"),
+                    format!("REVENUE(bid, {text}), or a quantity with a range: CLAMP(x, 0, 10)"),
+                ));
+            }
             let column = frame.columns.argument(without_nan(expr, &data_type));
             let remedy = remedy(quantity, &frame.flow.table);
             // What is bought is never less than nothing: the sum is clamped at 0.
@@ -316,12 +332,17 @@ fn no_price(text: &str) -> Refusal {
 fn prices(
     clause: &SelectionClause,
     axis: &Axis,
+    data_type: &DataType,
     text: &str,
 ) -> Result<(Prices, Rational), Refusal> {
-    let negative = || {
+    let bad = |message: &str| {
         let hint = format!("{text} IN RANGE(0.01, 5.00, 0.01)");
-        Refusal::new(Reason::BadValue, text, "a price is not negative", hint)
+        Refusal::new(Reason::BadValue, text, message, hint)
     };
+    if !data_type.is_numeric() {
+        return Err(bad("a price is a number"));
+    }
+    let negative = || bad("a price is not negative");
     match axis {
         Axis::Ticks(ticks) if ticks.first() < 0 => Err(negative()),
         Axis::Ticks(ticks) => Ok((Prices::Ticks(*ticks), unit_of(ticks))),

@@ -58,7 +58,9 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder,
 
 use crate::bind::{Bound, is_ledger};
 use crate::catalog::{Catalog, Privacy, RESERVED};
-use crate::dialect::{AggregateName, MechanismName, Operand, Selector, marked};
+use crate::dialect::{
+    AggregateName, KeysClause, MechanismName, Operand, Selector, hiding_markers, marked,
+};
 use crate::refusal::{Reason, Refusal};
 use estimate::estimated;
 use flow::{internal, scanned, undeclared};
@@ -120,7 +122,9 @@ pub fn analyze(bound: &Bound, catalog: &Catalog, lookups: &Lookups) -> Result<An
     let mut cutter = Cutter { context, parts: Vec::new(), steps: Vec::new() };
     let remainder = match cutter.public(bound.plan()) {
         Ok(remainder) => remainder,
-        Err(refusal) => return Err(refusal.after(&cutter.steps)),
+        Err(refusal) => {
+            return Err(hiding_markers(&refusal.after(&cutter.steps), bound.releases()));
+        }
     };
     if has_marker(&remainder) {
         return Err(Refusal::new(
@@ -158,8 +162,7 @@ impl Cutter<'_> {
                         aggregate.aggr_expr.first().map(ToString::to_string).unwrap_or_default(),
                         "no private table stands below this release, so it would only add noise",
                         "the aggregate without a mechanism",
-                    )
-                    .hiding_markers(self.context.bound.releases()));
+                    ));
                 }
                 self.descend(plan)
             }
@@ -266,8 +269,46 @@ impl Cutter<'_> {
             .and_then(|t| t.data.map_subqueries(&mut rewrite));
         match (refusal, rewritten) {
             (Some(refusal), _) => Err(refusal),
-            (None, Ok(rewritten)) => estimated(rewritten.data, &self.parts),
+            (None, Ok(rewritten)) => {
+                self.refuse_long_scalars(&rewritten.data)?;
+                estimated(rewritten.data, &self.parts)
+            }
             (None, Err(error)) => Err(internal(&error)),
+        }
+    }
+
+    /// Refuses a scalar subquery that is known to have several rows, which would fail only when it is paid for.
+    fn refuse_long_scalars(&self, plan: &LogicalPlan) -> Result<(), Refusal> {
+        let mut long = None;
+        let outcome = plan.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::ScalarSubquery(subquery) = e {
+                    long = long.or(self.several_rows(&subquery.subquery));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        });
+        outcome.map_err(|e| internal(&e))?;
+        let Some(rows) = long else { return Ok(()) };
+        Err(Refusal::new(
+            Reason::Place,
+            "a subquery as a value",
+            format!("a value is one row, and this subquery has {rows}"),
+            "the subquery in FROM, or ARGMAX in place of TOP, or no GROUP BY",
+        ))
+    }
+
+    /// How many rows a rewritten plan has, where it shows a released table whole and that has several.
+    fn several_rows(&self, plan: &LogicalPlan) -> Option<u64> {
+        match plan {
+            LogicalPlan::Projection(projection) => self.several_rows(&projection.input),
+            LogicalPlan::SubqueryAlias(alias) => self.several_rows(&alias.input),
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.several_rows(&sort.input),
+            LogicalPlan::TableScan(scan) => {
+                let part = self.parts.get(released_part(scan.table_name.table())?)?;
+                Some(part.rows()?).filter(|rows| *rows > 1)
+            }
+            _ => None,
         }
     }
 
@@ -282,19 +323,21 @@ impl Cutter<'_> {
         Ok(self.parts.len() - 1)
     }
 
-    /// Whether the aggregate by which keys are ordered is a score that leaves the mechanism to the engine, and
-    /// the keys to their domain.
+    /// Whether the aggregate by which keys are ordered leaves the mechanism to the engine, and can be a score.
+    /// What cannot is released for each key, and sorted as released.
     fn names_no_mechanism(&self, plain: &PlainSelection<'_>) -> bool {
-        let scores = |name| matches!(name, AggregateName::Count | AggregateName::Sum);
+        let scores = |name| matches!(name, Some(AggregateName::Count | AggregateName::Sum));
         plain.aggregate.aggr_expr.iter().all(|e| match CallOf::marker(e) {
-            None => CallOf::function(e)
-                .is_some_and(|call| AggregateName::parse(call.func.name()).is_some_and(scores)),
+            None => {
+                let function = CallOf::function(e).map(|call| call.func.name());
+                scores(function.and_then(AggregateName::parse))
+            }
             Some(n) => self.context.bound.releases().get(n).is_some_and(|r| {
-                let summed = match &r.operand {
-                    Operand::Aggregate(call) => scores(call.function),
-                    Operand::Selection(_) | Operand::Response => false,
-                };
-                summed && r.mechanism == MechanismName::Default && r.keys.is_empty()
+                let Operand::Aggregate(call) = &r.operand else { return false };
+                let listed = |keys: &Option<_>| !matches!(keys, Some(KeysClause::Table { .. }));
+                r.mechanism == MechanismName::Default
+                    && scores(Some(call.function))
+                    && r.keys.iter().all(listed)
             }),
         })
     }
@@ -451,8 +494,8 @@ fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> {
             }
             LogicalPlan::Sort(sort) if sorted.is_none() && sort.fetch.is_none() => {
                 let [key] = sort.expr.as_slice() else { return None };
-                let Expr::Column(column) = &key.expr else { return None };
-                sorted = Some((column.clone(), key.asc));
+                let Expr::Column(column) = key.expr.clone().unalias() else { return None };
+                sorted = Some((column, key.asc));
                 below = &sort.input;
             }
             LogicalPlan::Aggregate(aggregate) => {

@@ -17,7 +17,7 @@ use super::flow::internal;
 use super::line::{on_line, revenue, threshold};
 use super::measure::{Input, Measure, Read, TermColumns, grid_unit, read, too_large};
 use super::part::{Call, argument_of};
-use super::selection::{Frame, log_uniform, not_constant, rounds, shared};
+use super::selection::{Frame, log_uniform, rounds, shared, worthwhile};
 use crate::dialect::{AggregateName, SelectionClause, candidate_of};
 use crate::grid::Grid;
 use crate::refusal::{Reason, Refusal};
@@ -62,10 +62,13 @@ pub(super) fn named(
         AggregateName::Revenue => revenue(call, clause, axis, frame),
         AggregateName::Count | AggregateName::Sum => {
             let in_score = score.is_some_and(mentions);
+            let score = &clause.score;
+            let adds_rows = score.star || score.function == AggregateName::Sum;
+            let on_one_line = adds_rows && !score.distinct && score.bounds_per_group.is_none();
             match (in_score, filter) {
                 (false, Some(predicate)) if mentions(predicate) => {
                     match threshold(predicate, frame)? {
-                        Some(threshold) if !clause.score.distinct => {
+                        Some(threshold) if on_one_line => {
                             on_line(call, clause, axis, &threshold, frame)
                         }
                         Some(_) | None => each(call, clause, &axis, frame),
@@ -110,7 +113,15 @@ pub(super) fn each(
 ) -> Result<Measure, Refusal> {
     let text = call.clause.text.clone();
     let most = MOST_TERMS / frame.outer.max(1);
-    let values = axis_values(axis, &call.data_type, &text, most)?;
+    let values = axis_values(axis, &call.data_type, &text, most, || {
+        let groups = match frame.outer {
+            1 => String::new(),
+            n => format!(" in {n} groups"),
+        };
+        format!(
+            "each candidate{groups} takes a sum of its own, and there are more than {MOST_TERMS}"
+        )
+    })?;
     let mut call = call.clone();
     let mut terms = Vec::with_capacity(values.len());
     let mut hull: Option<Read> = None;
@@ -133,15 +144,22 @@ pub(super) fn each(
         };
         shared_argument = Some(argument.clone());
         let unit = &frame.flow.unit;
-        let one = read(&clause.score, &argument, unit, &mut call.clause.parameters, &text)?;
+        let by = clause.by.as_str();
+        let one = read(&clause.score, &argument, unit, &mut call.clause.parameters, by)?;
         let value = match one.input {
             Input::Rows | Input::Units => None,
             Input::Values(column) | Input::Sum(column) => Some(column),
-            Input::Mean(_)
-            | Input::SumPerUnit(_)
-            | Input::MeanPerUnit(_)
-            | Input::Terms { .. }
-            | Input::Places { .. } => return Err(too_large(&text)),
+            Input::SumPerUnit(_) => {
+                return Err(Refusal::new(
+                    Reason::Score,
+                    by,
+                    "bounds per group cannot score named candidates",
+                    "contribution_bounds_per_row => (lo, hi), or CLAMP(x, lo, hi)",
+                ));
+            }
+            Input::Mean(_) | Input::MeanPerUnit(_) | Input::Terms { .. } | Input::Places { .. } => {
+                return Err(too_large(&text));
+            }
         };
         terms.push((TermColumns { value, filter }, argument.clone(), one.input.clone()));
         hull = Some(match hull {
@@ -175,7 +193,7 @@ pub(super) fn each(
     let choice = Choice {
         outer: frame.outer(),
         selector: clause.selector,
-        rounds: rounds(clause.selector, Some(values.len()), &prior, frame)?,
+        rounds: rounds(clause.selector, Some(values.len()), &prior),
         prior,
         source: Source::Each(axis.clone()),
         range,
@@ -183,7 +201,7 @@ pub(super) fn each(
         sharing: shared(&limits, frame, range, all_rows, &text)?,
         unit: grid_unit(read.grid),
     };
-    not_constant(&choice, &text)?;
+    worthwhile(&choice, &text)?;
     Ok(frame.measure(&call, read, limits, choice))
 }
 

@@ -22,10 +22,10 @@ use super::response::{check_roster, responds, response};
 use super::selection::{Frame, of_keys};
 use super::space::Keys;
 use crate::bind::Bound;
-use crate::catalog::{Catalog, RESERVED, Unit};
+use crate::catalog::{Catalog, Unit};
 use crate::dialect::{
-    AggregateCall, AggregateName, Literal, MechanismName, Operand, Parameters, ReleaseClause,
-    SelectionClause, Selector, marked,
+    AggregateCall, AggregateName, CandidatesClause, KeysClause, Literal, MechanismName, Operand,
+    Parameters, ReleaseClause, SelectionClause, Selector, marked,
 };
 use crate::functions::without_nan;
 use crate::refusal::{Reason, Refusal};
@@ -96,6 +96,16 @@ impl Part {
     /// The released table: key columns, then one column per measure.
     pub fn released_schema(&self) -> SchemaRef {
         Arc::clone(&self.released)
+    }
+
+    /// How many rows come out; `None` where the mechanism decides that.
+    pub(super) fn rows(&self) -> Option<u64> {
+        let per_group = match &self.measures.first()?.use_ {
+            Use::Number(_) => 1,
+            Use::Choice(choice) if matches!(choice.source, Source::Unknown { .. }) => return None,
+            Use::Choice(choice) => choice.rounds,
+        };
+        u64::try_from(self.keys.outer().len()).ok()?.checked_mul(per_group)
     }
 
     /// The number of columns before the arguments.
@@ -248,6 +258,10 @@ fn describe_measure(measure: &Measure) -> String {
         Operand::Selection(selection) => selection.by.clone(),
         Operand::Response => measure.clause.text.clone(),
     };
+    // What is placed on a line is counted, and a count needs no range.
+    if matches!(measure.input, Input::Places { weight: None, .. }) {
+        return what;
+    }
     format!("{what} [{}..{}]", shown(measure.lo), shown(measure.hi))
 }
 
@@ -265,9 +279,14 @@ impl Call {
     fn choose(&mut self, selector: Selector, target: &Expr, data_type: &DataType) {
         let Operand::Aggregate(score) = &self.clause.operand else { return };
         let by = self.clause.text.clone();
+        let candidates = match self.clause.keys.first() {
+            Some(Some(KeysClause::List(list))) => Some(CandidatesClause::List(list.clone())),
+            Some(Some(KeysClause::Domain | KeysClause::Table { .. }) | None) | None => None,
+        };
+        self.clause.keys.clear();
         let selection = SelectionClause {
             selector,
-            candidates: None,
+            candidates,
             named: false,
             score: score.clone(),
             by,
@@ -312,35 +331,14 @@ fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> 
         if !function.params.order_by.is_empty() || function.params.null_treatment.is_some() {
             return Err(no_call(expr));
         }
-        let mut params = function.params.clone();
-        if marked(function.func.name()).is_none() {
-            without_float_cast(&clause, &mut params);
-        }
         calls.push(Call {
             clause,
-            params,
+            params: function.params.clone(),
             column: field.name().clone(),
             data_type: field.data_type().clone(),
         });
     }
     Ok(calls)
-}
-
-/// The planner turns the argument of a bare quantile into floats, which have more ticks than whole numbers.
-fn without_float_cast(clause: &ReleaseClause, params: &mut AggregateFunctionParams) {
-    let quantile = matches!(
-        &clause.operand,
-        Operand::Aggregate(call)
-            if matches!(call.function, AggregateName::Median | AggregateName::Quantile)
-    );
-    if quantile
-        && let Some(first) = params.args.first_mut()
-        && let Expr::Cast(cast) = first
-        && *cast.field.data_type() == DataType::Float64
-    {
-        let inner = cast.expr.as_ref().clone();
-        *first = inner;
-    }
 }
 
 fn no_call(expr: &Expr) -> Refusal {
@@ -358,9 +356,15 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
     let star = name == AggregateName::Count
         && matches!(function.params.args.as_slice(), [Expr::Literal(value, _)] if !value.is_null());
     let (fraction, expected) = match (name, function.params.args.as_slice()) {
-        (AggregateName::Quantile, [_, Expr::Literal(fraction, _)]) => {
-            (Some(Literal::Number(fraction.to_string())), 2)
-        }
+        (AggregateName::Quantile, [_, fraction]) => match fraction {
+            Expr::Literal(value, _) => (Some(Literal::Number(value.to_string())), 2),
+            // The planner casts whole numbers.
+            Expr::Cast(cast) => match cast.expr.as_ref() {
+                Expr::Literal(value, _) => (Some(Literal::Number(value.to_string())), 2),
+                _ => return Err(no_call(expr)),
+            },
+            _ => return Err(no_call(expr)),
+        },
         (AggregateName::Unsupported(_), args) => (None, args.len()),
         _ => (None, 1),
     };
@@ -499,15 +503,4 @@ fn check_unit_column(clause: &ReleaseClause, unit: &Unit) -> Result<(), Refusal>
         format!("the declared privacy unit is {declared}"),
         "OPTIONS without privacy_unit_column",
     ))
-}
-
-impl Refusal {
-    /// Puts what was written in place of the engine's own marker names.
-    pub(super) fn hiding_markers(self, releases: &[ReleaseClause]) -> Self {
-        let text = releases.iter().map(|r| r.text.as_str()).collect::<Vec<_>>().join(", ");
-        if self.clause().contains(RESERVED) {
-            return Self::new(self.reason(), text, self.message(), self.hint());
-        }
-        self
-    }
 }

@@ -8,12 +8,12 @@
 //! ```
 
 use arrow::datatypes::DataType;
-use datafusion::logical_expr::ExprSchemable;
+use datafusion::logical_expr::{Expr, ExprSchemable};
 use num_traits::{One, Signed, ToPrimitive};
 
 use super::choice::{Axis, LineScore};
 use super::expression::{is_temporal, total};
-use super::facts::{Facts, KeySource};
+use super::facts::{Facts, KeySource, Scope};
 use super::flow::internal;
 use super::line::{Line, line_choice, place_column};
 use super::measure::{Argument, Input, Measure, Read, no_range, on_grid, per_row, too_large};
@@ -46,7 +46,7 @@ pub(super) fn quantile(
     let filter = call.params.filter.as_deref();
     let scope = filter.map_or(frame.flow.scope.clone(), |f| frame.flow.scope.narrowed(f));
     let remedy = remedy(expr, &frame.flow.table);
-    let x = total(expr, &scope)?;
+    let x = total(whole(expr, &frame.flow.scope), &scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let (ticks, of) = line_of(&x.facts, &data_type, aggregate, &text, remedy)?;
     let place = place_column(x, &data_type, of, filter, frame)?;
@@ -76,6 +76,20 @@ pub(super) fn quantile(
     let axis = Axis::Ticks(ticks);
     let line = Line { axis, score, unit, row, largest: row, range };
     line_choice(call, &clause, line, read, limits, frame)
+}
+
+/// What stands below a cast of whole numbers to floats, which the planner puts around arguments: the numbers
+/// themselves are the better candidates.
+fn whole<'a>(expr: &'a Expr, scope: &Scope) -> &'a Expr {
+    match expr {
+        Expr::Cast(cast)
+            if *cast.field.data_type() == DataType::Float64
+                && cast.expr.get_type(&scope.schema).is_ok_and(|t| t.is_integer()) =>
+        {
+            &cast.expr
+        }
+        other => other,
+    }
 }
 
 fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {

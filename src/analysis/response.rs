@@ -66,9 +66,15 @@ pub(super) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, Re
         let hint = "the column itself, or CASE WHEN … END with its values";
         return Err(Refusal::new(Reason::Place, "FILTER", "a response has no FILTER", hint));
     }
+    let parameters = &call.clause.parameters;
+    if parameters.rows.is_some() || parameters.groups.is_some() {
+        let message = "a response is that of one row in one group";
+        let hint = "RANDOMIZED_RESPONSE(eps=1) without rows and groups";
+        return Err(Refusal::new(Reason::Parameter, text, message, hint));
+    }
     let x = total(column, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
-    let values = known_keys(&x.facts, &data_type, text, true)?;
+    let values = known_keys(&x.facts, &data_type, text, true).map_err(|_| no_domain(text))?;
     let values: Vec<ScalarValue> = values.into_iter().filter(|v| !v.is_null()).collect();
     if values.len() > MOST_VALUES || x.facts.is_unit {
         return Err(no_domain(text));

@@ -104,7 +104,8 @@ pub(super) fn of_keys(
     let (filter, scope) = frame.filter(call.params.filter.as_deref())?;
     let argument = argument(&call, &clause.score, frame, &scope)?;
     let unit = &frame.flow.unit;
-    let read = read(&clause.score, &argument, unit, &mut call.clause.parameters, &text)?;
+    let by = clause.by.as_str();
+    let read = read(&clause.score, &argument, unit, &mut call.clause.parameters, by)?;
     sum_raw(&read.input, &clause.score, call.params.args.get(1), frame);
     if matches!(read.input, Input::Mean(_) | Input::MeanPerUnit(_)) {
         return Err(Refusal::new(
@@ -137,7 +138,7 @@ pub(super) fn of_keys(
     let choice = Choice {
         outer: frame.outer(),
         selector: clause.selector,
-        rounds: rounds(clause.selector, target.values.map(|_| target.own.len()), &prior, frame)?,
+        rounds: rounds(clause.selector, target.values.map(|_| target.own.len()), &prior),
         source,
         prior,
         range,
@@ -145,7 +146,7 @@ pub(super) fn of_keys(
         sharing: shared(&limits, frame, range, all_rows.zip(Some(weight)), &text)?,
         unit: grid_unit(read.grid),
     };
-    not_constant(&choice, &text)?;
+    worthwhile(&choice, &text)?;
     let measure = frame.measure(&call, read, limits, choice);
     Ok(Measure { filter, ..measure })
 }
@@ -159,43 +160,17 @@ pub(super) fn log_uniform(text: &str) -> Refusal {
     )
 }
 
-/// The most answers of one selection, over all its rounds and groups: each looks at all candidates.
-const MOST_ROUNDS: u64 = 1_000;
-
-/// How many are chosen: never more than there are.
-///
-/// # Errors
-/// A refusal beyond [`MOST_ROUNDS`] rounds, or where all groups together answer more often than there may be keys.
-pub(super) fn rounds(
-    selector: Selector,
-    candidates: Option<usize>,
-    prior: &Prior,
-    frame: &Frame<'_>,
-) -> Result<u64, Refusal> {
-    let most = candidates.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX);
-    let most = match prior {
-        Prior::Weights(weights) => {
-            let left = weights.iter().filter(|weight| **weight > 0).count();
-            most.min(u64::try_from(left).unwrap_or(u64::MAX))
-        }
-        Prior::Uniform | Prior::LogUniform => most,
+/// How many are chosen: never more than there are that the prior does not exclude.
+pub(super) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prior) -> u64 {
+    let candidates = match prior {
+        Prior::Uniform | Prior::LogUniform => candidates,
+        Prior::Weights(weights) => Some(weights.iter().filter(|weight| **weight > 0).count()),
     };
-    let rounds = match selector {
+    let most = candidates.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX);
+    match selector {
         Selector::ArgMax | Selector::ArgMin => 1,
         Selector::Top(k) | Selector::Bottom(k) => k.min(most),
-    };
-    let answers = usize::try_from(rounds).ok().and_then(|k| k.checked_mul(frame.outer));
-    if rounds <= MOST_ROUNDS && answers.is_some_and(|n| n <= MOST_KEYS) {
-        return Ok(rounds);
     }
-    Err(Refusal::new(
-        Reason::TooManyKeys,
-        selector,
-        format!(
-            "a selection answers at most {MOST_ROUNDS} times in a group, {MOST_KEYS} times in all"
-        ),
-        "a smaller k, or LAPLACE(eps=1) COUNT(*) per group",
-    ))
 }
 
 /// How the selections of the outer groups share the cost, or the refusal where nothing bounds that.
@@ -217,7 +192,28 @@ pub(super) fn shared(
     })
 }
 
-pub(super) fn not_constant(choice: &Choice, text: &str) -> Result<(), Refusal> {
+/// The most rounds of one selection.
+const MOST_ROUNDS: u64 = 1_000;
+
+/// Refuses what would take for ever, and what no row could change.
+pub(super) fn worthwhile(choice: &Choice, text: &str) -> Result<(), Refusal> {
+    if choice.rounds > MOST_ROUNDS {
+        return Err(Refusal::new(
+            Reason::TooManyKeys,
+            format!("{} {text}", choice.selector),
+            format!("every one of the chosen takes a round of its own, at most {MOST_ROUNDS}"),
+            format!("TOP {MOST_ROUNDS}, or LAPLACE(eps=1) COUNT(*) of every key, sorted outside"),
+        ));
+    }
+    let answers = choice.rounds.checked_mul(choice.outer).and_then(|n| usize::try_from(n).ok());
+    if answers.is_none_or(|n| n > MOST_KEYS) {
+        return Err(Refusal::new(
+            Reason::TooManyKeys,
+            format!("{} {text}", choice.selector),
+            format!("all groups together would have more than {MOST_KEYS} answers"),
+            "a smaller k, fewer group keys, or KEYS (…) with the keys of interest",
+        ));
+    }
     if choice.range > 0 {
         return Ok(());
     }

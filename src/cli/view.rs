@@ -155,7 +155,13 @@ fn winners(answer: &Answer) -> Vec<String> {
         };
         winner_line(&worst.column, of, worst.value, worst.confidence, mean.map(|a| a.value))
     };
-    all.iter().filter(|a| winner(a.kind)).map(line).collect()
+    let truthful = |a: &hushql::Accuracy| match a.kind {
+        AccuracyKind::Truthful => {
+            Some(format!("{}: each answer true with {}", a.column, percent(a.value)))
+        }
+        kind => winner(kind).then(|| line(a)),
+    };
+    all.iter().filter_map(truthful).collect()
 }
 
 /// How good a winner is, such as `status: within 4.94 of the best (95 %), 1.95 on average`.

@@ -10,7 +10,7 @@ use sqlparser::ast::{self as sql, Expr, GroupByExpr, Ident};
 
 use super::ast::{Operand, ReleaseClause, candidate_marker, marked};
 use super::lower::of_this_select;
-use super::parser::call;
+use super::parser::{call, folded};
 
 /// Replaces the names that stand for candidates in the releases of an expression.
 pub(super) fn name_candidates(
@@ -58,10 +58,6 @@ fn is_key(name: &Ident, group_by: &GroupByExpr) -> bool {
 
 /// Whether two names are one to SQL: letters count as small unless quoted.
 fn same(a: &Ident, b: &Ident) -> bool {
-    let folded = |ident: &Ident| match ident.quote_style {
-        Some(_) => ident.value.clone(),
-        None => ident.value.to_lowercase(),
-    };
     folded(a) == folded(b)
 }
 

@@ -16,7 +16,7 @@ use super::aggregate::{aggregate_call, column_name};
 use super::allow::{absent, expression, join_condition, standard_join, table_factor};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
-use super::parser::{Clauses, Options, aggregate_marker, numbered};
+use super::parser::{Clauses, Options, aggregate_marker, folded, numbered};
 use super::{AggregateName, DialectError};
 use crate::refusal::{Reason, Refusal};
 
@@ -186,11 +186,14 @@ impl Lowering<'_> {
             expressions.iter().try_for_each(|e| self.no_release(e, "GROUP BY"))?;
         }
         let keys = self.take_keys(group_by)?;
-        for item in projection.iter_mut().filter_map(item_expression) {
-            name_candidates(item, group_by, &mut self.clauses.releases);
-        }
-        if let Some(having) = having {
-            name_candidates(having, group_by, &mut self.clauses.releases);
+        self.no_release_as_key(group_by, projection)?;
+        let mut order_by: Vec<&mut Expr> = match order_by.map(|order_by| &mut order_by.kind) {
+            Some(OrderByKind::Expressions(e)) => e.iter_mut().map(|e| &mut e.expr).collect(),
+            Some(OrderByKind::All(_)) | None => Vec::new(),
+        };
+        let items = projection.iter_mut().filter_map(item_expression);
+        for e in items.chain(having.as_mut()).chain(order_by.iter_mut().map(|e| &mut **e)) {
+            name_candidates(e, group_by, &mut self.clauses.releases);
         }
         let options = self.take_options(projection);
         let first_implied = self.clauses.releases.len();
@@ -202,17 +205,14 @@ impl Lowering<'_> {
             if let Some(having) = having {
                 self.imply(having, &options)?;
             }
-            if let Some(order_by) = order_by
-                && let OrderByKind::Expressions(expressions) = &mut order_by.kind
-            {
-                for expression in expressions {
-                    self.imply(&mut expression.expr, &options)?;
-                }
+            for expression in &mut order_by {
+                self.imply(expression, &options)?;
             }
             self.share(first_implied, &options)?;
         }
         let implied = first_implied..self.clauses.releases.len();
-        self.attach_keys(projection, having.as_ref(), &keys, implied)?;
+        let beside = having.iter().chain(order_by.iter().map(|e| &**e));
+        self.attach_keys(projection, beside, &keys, implied)?;
         self.name_releases(projection)
     }
 
@@ -248,6 +248,41 @@ impl Lowering<'_> {
             "the release in the SELECT list, in HAVING, in ORDER BY, or as a subquery of its own",
         )
         .into())
+    }
+
+    /// Refuses a position in GROUP BY that means a release.
+    fn no_release_as_key(
+        &self,
+        group_by: &GroupByExpr,
+        projection: &[SelectItem],
+    ) -> Result<(), DialectError> {
+        let GroupByExpr::Expressions(keys, _) = group_by else { return Ok(()) };
+        for key in keys {
+            let meant = match key {
+                Expr::Value(value) => match &value.value {
+                    sql::Value::Number(n, _) => {
+                        n.parse().ok().and_then(|n: usize| projection.get(n.checked_sub(1)?))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            let Some(SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }) =
+                meant
+            else {
+                continue;
+            };
+            if let Some(release) = markers(e).first().and_then(|n| self.clauses.releases.get(*n)) {
+                return Err(Refusal::new(
+                    Reason::Place,
+                    format!("GROUP BY {key}"),
+                    format!("{key} is a release, which is made of the groups and cannot name them"),
+                    format!("the name of a column: GROUP BY {}", release.text),
+                )
+                .into());
+            }
+        }
+        Ok(())
     }
 
     /// Unwraps `GROUP BY x KEYS …`; the result is as long as GROUP BY, or empty when no keys are given.
@@ -373,10 +408,10 @@ impl Lowering<'_> {
     }
 
     /// Gives every release of this SELECT the keys of its GROUP BY.
-    fn attach_keys(
+    fn attach_keys<'a>(
         &mut self,
         projection: &[SelectItem],
-        having: Option<&Expr>,
+        beside: impl Iterator<Item = &'a Expr>,
         keys: &[Option<super::KeysClause>],
         implied: std::ops::Range<usize>,
     ) -> Result<(), DialectError> {
@@ -389,7 +424,7 @@ impl Lowering<'_> {
                 numbers.extend(markers(e));
             }
         }
-        numbers.extend(having.into_iter().flat_map(markers));
+        numbers.extend(beside.flat_map(markers));
         if numbers.is_empty() {
             return Err(DialectError::syntax("KEYS stands in GROUP BY beside a release", None));
         }
@@ -510,14 +545,10 @@ fn release_of(expr: &Expr) -> Option<usize> {
 
 /// The name under which a column of the SELECT list comes out, where it can be told from the text.
 fn shown_name(item: &SelectItem) -> Option<String> {
-    let written = |ident: &Ident| match ident.quote_style {
-        Some(_) => ident.value.clone(),
-        None => ident.value.to_lowercase(),
-    };
     match item {
-        SelectItem::ExprWithAlias { expr: _, alias } => Some(written(alias)),
-        SelectItem::UnnamedExpr(Expr::Identifier(ident)) => Some(written(ident)),
-        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(written),
+        SelectItem::ExprWithAlias { expr: _, alias } => Some(folded(alias)),
+        SelectItem::UnnamedExpr(Expr::Identifier(ident)) => Some(folded(ident)),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(folded),
         SelectItem::UnnamedExpr(Expr::Function(function)) => Some(column_name(function)),
         SelectItem::UnnamedExpr(_)
         | SelectItem::ExprWithAliases { .. }

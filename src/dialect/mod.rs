@@ -25,12 +25,15 @@ mod parser;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use ast::{
     AggregateCall, AggregateName, CandidatesClause, ExplainFormat, KeysClause, Literal,
     MechanismName, Operand, Parameters, PriorClause, QueryStatement, ReleaseClause,
     SelectionClause, Selector, Statement, candidate_marker, candidate_of, marked, marker,
 };
+pub(crate) use words::{hiding_markers, in_releases_words};
+
 pub use declaration::{Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause};
 
 use std::fmt;

@@ -80,6 +80,9 @@ impl Dialect for HushDialect {
         if let Some(head) = release_head(parser) {
             return Some(self.release(parser, &head));
         }
+        if let Some(message) = half_a_selector(parser) {
+            return Some(error(parser, &message));
+        }
         starts_options(parser).then(|| self.options(parser))
     }
 
@@ -143,6 +146,30 @@ fn release_head(parser: &Parser) -> Option<Head> {
     release.then_some(Head { selector, count, words, mechanism })
 }
 
+/// What is missing where TOP or BOTTOM stands before a number or a mechanism and not before both: SQL has
+/// nothing that reads so.
+fn half_a_selector(parser: &Parser) -> Option<String> {
+    let first = word_at(parser, 0)?;
+    let selector =
+        ["TOP", "BOTTOM"].into_iter().find(|name| name.eq_ignore_ascii_case(&first.value))?;
+    let mechanism = |n| {
+        let open = parser.peek_nth_token(n + 1).token == Token::LParen;
+        word_at(parser, n).is_some_and(|w| open && MechanismName::parse(&w.value).is_some())
+    };
+    let second = parser.peek_nth_token(1).token;
+    let misread = match &second {
+        Token::Word(word) if word.keyword == Keyword::NoKeyword => mechanism(1) || mechanism(2),
+        Token::Minus => mechanism(3),
+        _ => false,
+    };
+    if misread {
+        return Some(format!("{selector} says how many: {selector} 3 EXPONENTIAL(eps=1) column"));
+    }
+    matches!(second, Token::Number(..)).then(|| {
+        format!("{selector} chooses by a mechanism: {selector} 3 EXPONENTIAL(eps=1) column")
+    })
+}
+
 /// Whether a word follows the parenthesis that opens at token `n`.
 fn followed_by_operand(parser: &Parser, n: usize) -> bool {
     let mut depth = 0_i32;
@@ -193,8 +220,17 @@ impl HushDialect {
         let parameters = mechanism_parameters(parser, head.mechanism)?;
         let (operand, arguments, filter, text) = match head.selector {
             None if head.mechanism == MechanismName::RandomizedResponse => {
-                let column = parser.parse_prefix()?;
-                let text = column.to_string();
+                let at = parser.peek_token().span.start;
+                // A qualified column and its like, and no operator.
+                let tightest = self.prec_value(sqlparser::dialect::Precedence::Period);
+                let column = parser.parse_subexpr(tightest)?;
+                if let Some(aggregate) = aggregate_of(&column) {
+                    let how = format!(
+                        "RANDOMIZED_RESPONSE answers with a value of each entry's own row; {aggregate} is of many"
+                    );
+                    return Err(ParserError::ParserError(format!("{how}{at}")));
+                }
+                let text = name_of(&column);
                 (Operand::Response, vec![column], None, text)
             }
             None => {
@@ -289,7 +325,9 @@ fn selection(
     count: Option<&str>,
 ) -> Result<SelectionParts, ParserError> {
     let count = match count.map(str::parse::<u64>) {
-        Some(Ok(0) | Err(_)) => return error(parser, "TOP and BOTTOM take a whole number"),
+        Some(Ok(0) | Err(_)) => {
+            return error(parser, &format!("{name} takes a whole number of at least 1"));
+        }
         Some(Ok(k)) => k,
         None => 1,
     };
@@ -300,12 +338,16 @@ fn selection(
         _ => Selector::Bottom(count),
     };
     let binds_tighter_than_in = parser.dialect_precedence_between();
+    let at = parser.peek_token().span.start;
     let target = parser.parse_subexpr(binds_tighter_than_in)?;
+    if let Some(aggregate) = aggregate_of(&target) {
+        let how = format!(
+            "{selector} chooses among candidates; {aggregate} is one number: LAPLACE(eps=1) {aggregate}"
+        );
+        return Err(ParserError::ParserError(format!("{how}{at}")));
+    }
     let candidates = candidates(parser)?;
-    let text = match &target {
-        Expr::Identifier(name) => name.value.clone(),
-        other => other.to_string(),
-    };
+    let text = name_of(&target);
     let mut arguments = vec![target];
     let (score, filter, by) = if parser.parse_keyword(Keyword::BY) {
         let (score, argument, filter, by) = aggregate(parser, "BY")?;
@@ -317,6 +359,9 @@ fn selection(
         (AggregateCall::count_star(), None, "COUNT(*)".to_owned())
     };
     let prior = prior(parser)?;
+    if prior.is_some() && word_at(parser, 0).is_some_and(|w| w.keyword == Keyword::BY) {
+        return error(parser, "PRIOR stands behind BY");
+    }
     let selection = SelectionClause { selector, candidates, named: false, score, by, prior };
     Ok((Operand::Selection(Box::new(selection)), arguments, filter, text))
 }
@@ -355,29 +400,20 @@ fn prior(parser: &mut Parser) -> Result<Option<PriorClause>, ParserError> {
         parser.next_token();
         return Ok(Some(PriorClause::LogUniform));
     }
-    let table = folded_name(parser)?;
+    let table = folded(&parser.parse_identifier()?);
     parser.expect_token(&Token::LParen)?;
-    let key = folded_name(parser)?;
+    let key = folded(&parser.parse_identifier()?);
     parser.expect_token(&Token::Comma)?;
-    let weight = folded_name(parser)?;
+    let weight = folded(&parser.parse_identifier()?);
     parser.expect_token(&Token::RParen)?;
     Ok(Some(PriorClause::Table { table, key, weight }))
 }
 
-/// A name as SQL folds it: in small letters unless quoted.
-fn folded_name(parser: &mut Parser) -> Result<String, ParserError> {
-    let name = parser.parse_identifier()?;
-    Ok(match name.quote_style {
-        Some(_) => name.value,
-        None => name.value.to_lowercase(),
-    })
-}
-
 fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
     if parser.parse_keyword(Keyword::TABLE) {
-        let table = folded_name(parser)?;
+        let table = folded(&parser.parse_identifier()?);
         parser.expect_token(&Token::LParen)?;
-        let column = folded_name(parser)?;
+        let column = folded(&parser.parse_identifier()?);
         parser.expect_token(&Token::RParen)?;
         return Ok(KeysClause::Table { table, column });
     }
@@ -386,6 +422,32 @@ fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
         return Ok(KeysClause::Domain);
     }
     Ok(KeysClause::List(literal_list(parser)?))
+}
+
+/// A name as SQL knows it: letters count as small unless quoted.
+pub(super) fn folded(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// An operand as text; a bare name as its column will be called.
+fn name_of(operand: &Expr) -> String {
+    match operand {
+        Expr::Identifier(ident) => folded(ident),
+        other => other.to_string(),
+    }
+}
+
+/// The aggregate that stands where a column should.
+fn aggregate_of(operand: &Expr) -> Option<&Expr> {
+    match operand {
+        Expr::Function(call) if call.over.is_none() => {
+            AggregateName::parse(&call.name.to_string()).map(|_| operand)
+        }
+        _ => None,
+    }
 }
 
 pub(super) fn number(text: &str) -> Expr {

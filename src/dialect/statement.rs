@@ -13,6 +13,7 @@ use super::declaration::{
 use super::literal::{literal, literal_list, named_literals};
 use super::lower::lower;
 use super::parser::{HushDialect, error, expect_word, numbered, take_word};
+use super::words::hiding_markers;
 use crate::privacy::{Delta, Epsilon};
 use crate::refusal::{Reason, Refusal};
 
@@ -108,7 +109,10 @@ fn unknown_statement(word: &str) -> Refusal {
 fn query(parser: &mut Parser, dialect: &HushDialect) -> Result<QueryStatement, DialectError> {
     let mut tree = parser.parse_query()?;
     let mut clauses = dialect.clauses.take();
-    lower(&mut tree, &mut clauses)?;
+    lower(&mut tree, &mut clauses).map_err(|error| match error {
+        DialectError::Refused(refusal) => hiding_markers(&refusal, &clauses.releases).into(),
+        syntax => syntax,
+    })?;
     refuse_leftovers(&tree)?;
     Ok(QueryStatement { tree, releases: clauses.releases })
 }

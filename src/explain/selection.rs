@@ -96,13 +96,17 @@ fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
         let (who, rows) = if is_row { ("row", 1) } else { ("unit", measure.limits.rows_per_group) };
         let most = score_units(choice, choice.largest);
         return match score {
+            // Either way by the same: a row stands on one side of a tick or on the other.
             LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => {
+                let units = Rational::new(choice.range.into(), 2.into());
+                let most = exact(&(units * &choice.unit));
                 let of = if rows == 1 { String::new() } else { format!(" of {rows} rows") };
-                format!("one {who}{of} moves two scores apart")
+                format!("one {who}{of} changes a score by -{most}..{most}")
             }
             LineScore::Revenue { .. } => format!("one {who} changes a score by 0..{most}"),
             LineScore::Above | LineScore::Below | LineScore::Exactly => {
-                let least = if measure.lo < 0 { format!("-{most}") } else { "0".to_owned() };
+                let end = |units: i128| grid_text(measure, units.saturating_mul(rows.into()));
+                let (least, most) = (end(measure.lo.min(0)), end(measure.hi.max(0)));
                 format!("one {who} changes a score by {least}..{most}")
             }
         };
@@ -139,8 +143,9 @@ fn candidates_text(measure: &Measure, choice: &Choice) -> String {
     let prior = prior_text(measure, choice);
     let Some(count) = choice.candidates() else {
         let Source::Unknown { per_unit } = &choice.source else { return String::new() };
+        let none = if choice.rounds > 1 { "which ends the list" } else { "answered as NULL" };
         return format!(
-            "the values of {} that the data have, at most {per_unit} of them from one unit, and \"none stands out\" (answered as NULL); {prior}",
+            "the values of {} that the data have, at most {per_unit} of them from one unit, and \"none stands out\" ({none}); {prior}",
             measure.clause.text
         );
     };
@@ -177,11 +182,21 @@ fn prior_text(measure: &Measure, choice: &Choice) -> String {
             let rest = if excluded == 0 {
                 String::new()
             } else {
-                format!(", {excluded} of them excluded")
+                format!(", which excludes {excluded} of them")
             };
-            format!("prior {}{rest}", table.unwrap_or_default())
+            format!("prior from {}{rest}", table.unwrap_or_default())
         }
         (Prior::Weights(_), _) => "a prior of weights".to_owned(),
+    }
+}
+
+/// The prior for programs: how it is written.
+fn prior_name(measure: &Measure, choice: &Choice) -> String {
+    let written = clause(measure).and_then(|selection| selection.prior.as_ref());
+    match (&choice.prior, written) {
+        (Prior::Uniform, _) => "uniform".to_owned(),
+        (Prior::LogUniform | Prior::Weights(_), Some(prior)) => prior.to_string(),
+        (Prior::LogUniform | Prior::Weights(_), None) => "weights".to_owned(),
     }
 }
 
@@ -191,7 +206,12 @@ fn rank_text(choice: &Choice, mechanized: &Mechanized) -> Option<String> {
         Source::Line { score: LineScore::Largest, .. } => "largest",
         _ => "smallest",
     };
-    Some(format!("about the r-th {end} value, r = {r}: nearer to the end one row would show"))
+    Some(match r {
+        1 => format!("r = 1: the {end} value itself"),
+        _ => {
+            format!("r = {r}: the {end} value may be one person's, so the r-th {end} is looked for")
+        }
+    })
 }
 
 fn sharing_text(measure: &Measure, choice: &Choice, part: &Part) -> Option<String> {
@@ -212,7 +232,7 @@ fn sharing_text(measure: &Measure, choice: &Choice, part: &Part) -> Option<Strin
             "one selection in each of {outer} groups; a unit is in at most {c} of them, so each has 1/{c} of ε"
         )),
         Sharing::Rows(all) => Some(format!(
-            "one selection in each of {outer} groups; all rows of a unit together move their scores by {}, so each has ε for that range",
+            "one selection in each of {outer} groups; the rows of a unit move all their scores together by at most {}, so each has the whole ε at that range",
             score_units(choice, all)
         )),
     };
@@ -262,9 +282,8 @@ fn flips_text(text: &str, low: bool, rate: &str) -> String {
 pub(super) fn winner_text(measure: &Measure, worst: f64, average: f64) -> String {
     let unit = match (&measure.input, measure.choice().map(|c| &c.source)) {
         (_, Some(Source::Line { score: LineScore::Revenue { .. }, .. })) => "",
-        (Input::Rows | Input::Values(_), _) | (Input::Places { weight: None, .. }, _) => " rows",
-        (Input::Units, _) => " units",
-        _ => "",
+        (Input::Terms { kind, .. }, _) => counted(kind),
+        (input, _) => counted(input),
     };
     let rounds = measure.choice().map_or(1, |choice| choice.rounds);
     let winner = if rounds > 1 { "each of the chosen" } else { "the winner" };
@@ -276,6 +295,20 @@ pub(super) fn winner_text(measure: &Measure, worst: f64, average: f64) -> String
     )
 }
 
+/// What an aggregate counts, if it counts.
+fn counted(input: &Input) -> &'static str {
+    match input {
+        Input::Rows | Input::Values(_) | Input::Places { weight: None, .. } => " rows",
+        Input::Units => " units",
+        Input::Sum(_)
+        | Input::Mean(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => "",
+    }
+}
+
 pub(super) fn choice_json(
     measure: &Measure,
     choice: &Choice,
@@ -285,7 +318,7 @@ pub(super) fn choice_json(
         ("score", json!(score_text(measure, choice))),
         ("range", number(&range_text(measure, choice))),
         ("calibrated_range", number(&calibrated_text(measure, choice))),
-        ("prior", json!(prior_text(measure, choice))),
+        ("prior", json!(prior_name(measure, choice))),
         ("rounds", json!(choice.rounds)),
     ];
     fields.extend(chosen_by(measure, choice).map(|s| ("selector", json!(s.to_string()))));
@@ -295,7 +328,12 @@ pub(super) fn choice_json(
     match &mechanized.mechanism {
         Mechanism::Exponential(m) => fields.push(exponent(m.exponent())),
         Mechanism::PermuteAndFlip(m) => fields.push(exponent(m.exponent())),
-        Mechanism::Unknown(m, _) => fields.push(exponent(m.exponent())),
+        Mechanism::Unknown(m, _) => {
+            let none = Rational::from_integer(m.nobody().into()) * &choice.unit;
+            fields.push(exponent(m.exponent()));
+            fields.push(("none_scores", json!(approximate(&none))));
+            fields.push(("delta", json!(approximate(mechanized.loss.delta()))));
+        }
         Mechanism::NoisyMax(m) => {
             let scale = m.exponent().recip() * &choice.unit;
             fields.push(("scale", json!(approximate(&scale))));

@@ -80,9 +80,21 @@ impl Exponential {
     /// As [`Exponential::expected_error`] with prior weights that sum to `total`, the smallest positive one being `least`.
     ///
     /// # Guarantee
-    /// E(best − score) ≤ (R/ε)·ln(total/least), whatever the scores are; rounded up.
+    /// E(best − score) ≤ (R/ε)·ln(total/least), whatever the scores are; rounded up. 0 where one candidate has all the
+    /// weight.
     pub fn expected_error_weights(&self, total: f64, least: f64) -> f64 {
+        if least >= total && least > 0.0 {
+            return 0.0;
+        }
         report_up(self.rate.unit() * log_ratio(total, least))
+    }
+
+    /// The probability with which an entry whose own candidate scores one grid unit and all others nothing answers
+    /// truthfully, for people.
+    pub fn truth(&self, candidates: usize) -> f64 {
+        let others = candidates.saturating_sub(1).to_f64().unwrap_or(f64::INFINITY);
+        let odds = others * (-1.0 / self.rate.unit()).exp();
+        (1.0 + odds).recip()
     }
 
     /// The probability of every candidate. For **public** scores only: tests, and plots of released data.

@@ -1,0 +1,76 @@
+//! The engine's marker names never reach a user: texts in which each is the release that was written.
+//!
+//! In: a text in which markers may stand, and the releases. Out: the same text in the user's words.
+//!
+//! ```text
+//! __hushql_release_0(adult.status, 1) AS w  →  status AS w
+//! ```
+
+use super::ast::{ReleaseClause, candidate_of, marked};
+use crate::catalog::RESERVED;
+use crate::refusal::Refusal;
+
+/// A text with every marker as the release that was written.
+pub(crate) fn in_releases_words(text: &str, releases: &[ReleaseClause]) -> String {
+    let mut rest = text;
+    let mut text = String::with_capacity(rest.len());
+    while let Some(start) = rest.find(RESERVED) {
+        text.push_str(&rest[..start]);
+        let name = &rest[start..];
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        let number = marked(&name[..end]).or(candidate_of(&name[..end]));
+        let release = number.and_then(|n| releases.get(n));
+        text.push_str(release.map_or("a release", |r| r.text.as_str()));
+        rest = &name[end..];
+        if rest.starts_with('(') {
+            rest = &rest[closing(rest)..];
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+/// Where the parenthesis that opens a text ends.
+fn closing(text: &str) -> usize {
+    let mut depth = 0_usize;
+    for (i, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth <= 1 => return i + 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// A refusal with every marker as the release that was written.
+pub(crate) fn hiding_markers(refusal: &Refusal, releases: &[ReleaseClause]) -> Refusal {
+    let words = |text| in_releases_words(text, releases);
+    let hidden = Refusal::new(
+        refusal.reason(),
+        words(refusal.clause()),
+        words(refusal.message()),
+        words(refusal.hint()),
+    );
+    hidden.after(refusal.derivation())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialect::{Statement, parse};
+
+    use super::*;
+
+    #[test]
+    fn markers_become_what_was_written() {
+        let query = "SELECT ARGMAX EXPONENTIAL(eps=1) p IN (1, 2) BY SUM(x * p) FROM t";
+        let Ok(Statement::Query(query)) = parse(query) else { panic!() };
+        let told = |text: &str| in_releases_words(text, &query.releases);
+        assert_eq!(told("__hushql_release_0(t.x, sum((1))) AS w"), "p AS w");
+        assert_eq!(told("x + __hushql_candidate_0() > 1"), "x + p > 1");
+        assert_eq!(told("__hushql_release_7(x"), "a release");
+        assert_eq!(told("nothing (of ours)"), "nothing (of ours)");
+        assert_eq!(told("__hushql_release_0"), "p");
+    }
+}
