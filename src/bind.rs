@@ -33,7 +33,7 @@ use sqlparser::ast as sql;
 use crate::catalog::RESERVED;
 use crate::dialect::{
     AggregateName, CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause,
-    candidate_marker, in_releases_words, marked, marker,
+    candidate_marker, in_releases_words, marker,
 };
 use crate::functions::clamp_function;
 
