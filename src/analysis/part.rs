@@ -356,15 +356,12 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
     let star = name == AggregateName::Count
         && matches!(function.params.args.as_slice(), [Expr::Literal(value, _)] if !value.is_null());
     let (fraction, expected) = match (name, function.params.args.as_slice()) {
-        (AggregateName::Quantile, [_, fraction]) => match fraction {
-            Expr::Literal(value, _) => (Some(Literal::Number(value.to_string())), 2),
+        (AggregateName::Quantile, [_, fraction]) => {
             // The planner casts whole numbers.
-            Expr::Cast(cast) => match cast.expr.as_ref() {
-                Expr::Literal(value, _) => (Some(Literal::Number(value.to_string())), 2),
-                _ => return Err(no_call(expr)),
-            },
-            _ => return Err(no_call(expr)),
-        },
+            let cast = if let Expr::Cast(cast) = fraction { cast.expr.as_ref() } else { fraction };
+            let Expr::Literal(value, _) = cast else { return Err(no_call(expr)) };
+            (Some(Literal::Number(value.to_string())), 2)
+        }
         (AggregateName::Unsupported(_), args) => (None, args.len()),
         _ => (None, 1),
     };
