@@ -113,9 +113,9 @@ fn check(lookup: &Lookup, catalog: &Catalog) -> Result<(), Refusal> {
     {
         return Err(Refusal::new(
             Reason::BadValue,
-            format!("{table}({key}, {weight})"),
-            "a prior has its keys in one column and their weights in another",
-            "PRIOR table(key, weight)",
+            format!("PRIOR {table}({key}, {weight})"),
+            "the key and the weight of a prior are two columns",
+            format!("PRIOR {table}(key, weight)"),
         ));
     }
     match columns.iter().find(|column| found.column(column).is_none()) {

@@ -46,8 +46,7 @@ pub(super) fn named(
     frame: &mut Frame<'_>,
 ) -> Result<Measure, Refusal> {
     let text = call.clause.text.clone();
-    let is_column = |name: &str| frame.flow.scope.schema.fields().iter().any(|f| f.name() == name);
-    if is_column(&text) || is_column(&text.to_lowercase()) {
+    if frame.flow.scope.schema.fields().iter().any(|field| *field.name() == text) {
         return Err(Refusal::new(
             Reason::Target,
             &text,
