@@ -143,7 +143,7 @@ impl fmt::Display for Answer {
                     write!(f, "\n{column}: within {} of the best on average", short(*value))?;
                 }
                 AccuracyKind::Truthful => {
-                    write!(f, "\n{column}: each answer true with {} %", short(value * 100.0))?;
+                    write!(f, "\n{column}: each answer truthful with {} %", short(value * 100.0))?;
                 }
             }
         }

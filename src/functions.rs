@@ -74,15 +74,20 @@ pub(crate) fn calendar(x: Expr) -> Expr {
 pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     /// Days from 1970 to the first day of 1678, and to the last of 2261, rounded inward.
     const DAYS: i64 = 106_600;
-    let ticks_a_day = match data_type {
-        DataType::Date32 => 1,
-        DataType::Timestamp(TimeUnit::Second, _) => 86_400,
-        DataType::Timestamp(TimeUnit::Millisecond, _) => 86_400_000,
-        DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => 86_400_000_000_000,
-        _ => return None,
-    };
-    Some((-DAYS * ticks_a_day, DAYS * ticks_a_day))
+    let ticks = ticks_a_day(data_type)?;
+    Some((-DAYS * ticks, DAYS * ticks))
+}
+
+/// How many units of a temporal type's range a day has.
+pub(crate) fn ticks_a_day(data_type: &DataType) -> Option<i64> {
+    match data_type {
+        DataType::Date32 => Some(1),
+        DataType::Timestamp(TimeUnit::Second, _) => Some(86_400),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => Some(86_400_000),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => Some(86_400_000_000),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => Some(86_400_000_000_000),
+        _ => None,
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -22,6 +22,7 @@ use super::bounds::Interval;
 use super::deeper;
 use super::enforce::within_calendar;
 use super::facts::{Facts, KeySource, Scope, decimal_unit, rational, type_range};
+use crate::functions::ticks_a_day;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -399,6 +400,16 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
                 range.floor().union(&range.ceil()).union(range)
             };
             type_range(to).map_or(carried.clone(), |fits| carried.intersect(&fits))
+        };
+        facts.range = carry(&inner.facts.range);
+        facts.always = carry(&inner.facts.always);
+    }
+    if let (Some(from), Some(ticks)) = (ticks_a_day(&from), ticks_a_day(to)) {
+        // The same moment in other units; a coarser unit rounds down or toward 1970.
+        let carry = |range: &Interval| {
+            let scaled = range.scale(&Rational::new(ticks.into(), from.into()));
+            let rounded = scaled.floor().union(&scaled.ceil());
+            type_range(to).map_or(rounded.clone(), |fits| rounded.intersect(&fits))
         };
         facts.range = carry(&inner.facts.range);
         facts.always = carry(&inner.facts.always);

@@ -15,7 +15,7 @@ use super::expression::{
     Total, is_temporal, not_allowed, partial, readable, total, type_of, union,
 };
 use super::facts::{Facts, KeySource, Scope, rational, type_range};
-use crate::functions::is_clamp;
+use crate::functions::{is_clamp, ticks_a_day};
 use crate::refusal::{Reason, Refusal};
 
 /// The functions that are total, by what is known of their results.
@@ -83,7 +83,7 @@ pub(super) fn function(
         ("date_trunc", [part, x])
             if is_granularity(&part.expr) && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
         {
-            unknown(whole, scope)?
+            truncated(x, whole, scope)?
         }
         (name, _) => {
             return Err(not_allowed(
@@ -99,6 +99,23 @@ pub(super) fn function(
 
 fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
+}
+
+/// The start of a period: not after the date itself, and at most a leap year before it.
+fn truncated(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let facts = unknown(whole, scope)?;
+    let data_type = type_of(&x.expr, &scope.schema)?;
+    let Some(ticks) =
+        ticks_a_day(&data_type).filter(|_| type_of(whole, &scope.schema) == Ok(data_type.clone()))
+    else {
+        return Ok(facts);
+    };
+    let back = Interval::integer_range(-366 * ticks, 0);
+    Ok(Facts {
+        range: x.facts.range.add(&back).intersect(&facts.range),
+        always: x.facts.always.add(&back).intersect(&facts.always),
+        ..facts
+    })
 }
 
 fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {

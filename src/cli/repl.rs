@@ -181,9 +181,14 @@ impl Shell {
             return Ok(());
         };
         let Output::Answer(answer) = &output else { return Err(Failure::NoBars) };
-        let drawn = plot::plot(&View::of(answer)?, self.printer.width.unwrap_or(WIDTH));
-        self.printer.result(&drawn.ok_or(Failure::NoBars)?)?;
-        self.printer.receipt(answer);
+        match plot::plot(&View::of(answer)?, self.printer.width.unwrap_or(WIDTH)) {
+            Some(drawn) => {
+                self.printer.result(&drawn)?;
+                self.printer.receipt(answer);
+            }
+            // It was paid for: what has no bars is shown as rows.
+            None => self.printer.output(&output)?,
+        }
         Ok(())
     }
 

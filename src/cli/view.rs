@@ -157,7 +157,7 @@ fn winners(answer: &Answer) -> Vec<String> {
     };
     let truthful = |a: &hushql::Accuracy| match a.kind {
         AccuracyKind::Truthful => {
-            Some(format!("{}: each answer true with {}", a.column, percent(a.value)))
+            Some(format!("{}: each answer truthful with {}", a.column, percent(a.value)))
         }
         kind => winner(kind).then(|| line(a)),
     };

@@ -317,7 +317,14 @@ fn query(dice: &mut Dice, unit: &Unit) -> String {
 fn quantile(dice: &mut Dice, filter: &dyn Fn(&mut Dice) -> String) -> String {
     // A line of floats has more ticks than can be compared one by one.
     let of = match dice.below(3) {
-        0 => dice.pick(&["a", "d"]).to_owned(),
+        0 => dice
+            .pick(&[
+                "a",
+                "d",
+                "CAST(CAST(d AS TIMESTAMP) AS DATE)",
+                "CAST(DATE_TRUNC('month', d) AS DATE)",
+            ])
+            .to_owned(),
         _ => format!("CAST(CLAMP({}, -3, 5) AS BIGINT)", number(dice, 1)),
     };
     let call = match dice.below(5) {
