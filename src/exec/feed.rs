@@ -232,8 +232,8 @@ async fn rows(
         (_, Some(column)) => TermKind::Sum {
             column: at(column),
             grid: measure.grid,
-            lo: measure.lo.min(0),
-            hi: measure.hi.max(0),
+            lo: measure.lo,
+            hi: measure.hi,
             measured: super::sum::Measured::Value,
         },
         (_, None) => TermKind::Count,
