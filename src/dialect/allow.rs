@@ -24,6 +24,21 @@ pub(super) fn absent(is_absent: bool, clause: &str) -> Result<(), DialectError> 
 
 /// The condition after ON.
 pub(super) fn join_condition(operator: &sql::JoinOperator) -> Option<&Expr> {
+    match join_constraint(operator)? {
+        sql::JoinConstraint::On(condition) => Some(condition),
+        sql::JoinConstraint::Using(_)
+        | sql::JoinConstraint::Natural
+        | sql::JoinConstraint::None => None,
+    }
+}
+
+/// Whether a join is one of standard SQL's.
+pub(super) fn standard_join(operator: &sql::JoinOperator) -> bool {
+    join_constraint(operator).is_some()
+}
+
+/// What joins the two sides of a join of standard SQL; the others are refused as a whole.
+fn join_constraint(operator: &sql::JoinOperator) -> Option<&sql::JoinConstraint> {
     use sql::JoinOperator as J;
     match operator {
         J::Join(constraint)
@@ -33,13 +48,7 @@ pub(super) fn join_condition(operator: &sql::JoinOperator) -> Option<&Expr> {
         | J::Right(constraint)
         | J::RightOuter(constraint)
         | J::FullOuter(constraint)
-        | J::CrossJoin(constraint) => match constraint {
-            sql::JoinConstraint::On(condition) => Some(condition),
-            sql::JoinConstraint::Using(_)
-            | sql::JoinConstraint::Natural
-            | sql::JoinConstraint::None => None,
-        },
-        // These are refused as a whole.
+        | J::CrossJoin(constraint) => Some(constraint),
         J::Semi(_)
         | J::LeftSemi(_)
         | J::RightSemi(_)
@@ -53,33 +62,6 @@ pub(super) fn join_condition(operator: &sql::JoinOperator) -> Option<&Expr> {
         | J::ArrayJoin
         | J::LeftArrayJoin
         | J::InnerArrayJoin => None,
-    }
-}
-
-pub(super) fn standard_join(operator: &sql::JoinOperator) -> bool {
-    use sql::JoinOperator as J;
-    match operator {
-        J::Join(_)
-        | J::Inner(_)
-        | J::Left(_)
-        | J::LeftOuter(_)
-        | J::Right(_)
-        | J::RightOuter(_)
-        | J::FullOuter(_)
-        | J::CrossJoin(_) => true,
-        J::Semi(_)
-        | J::LeftSemi(_)
-        | J::RightSemi(_)
-        | J::Anti(_)
-        | J::LeftAnti(_)
-        | J::RightAnti(_)
-        | J::CrossApply
-        | J::OuterApply
-        | J::AsOf { .. }
-        | J::StraightJoin(_)
-        | J::ArrayJoin
-        | J::LeftArrayJoin
-        | J::InnerArrayJoin => false,
     }
 }
 

@@ -98,29 +98,36 @@ async fn winners(selection: &str, statuses: &StringArray, seed: u64) -> [u32; 7]
     won
 }
 
-/// Pearson's statistic must stay below its 1 − 10⁻⁷ quantile; cells that expect fewer than 10 are one cell.
 fn agrees(what: &str, won: &[u32], probabilities: &[f64]) {
-    assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{probabilities:?}");
-    let (mut cells, mut rest) = (Vec::new(), (0.0, 0.0));
-    for (seen, p) in won.iter().zip(probabilities) {
-        let expected = p * f64::from(DRAWS);
+    let cells = won.iter().zip(probabilities).map(|(seen, p)| (f64::from(*seen), *p));
+    pearson(what, cells, f64::from(DRAWS));
+}
+
+/// Pearson's statistic must stay below its 1 − 10⁻⁷ quantile (Wilson and Hilferty's approximation); cells, of how
+/// often something was seen and its probability, that expect fewer than 10 are one cell.
+pub(crate) fn pearson(what: &str, law: impl Iterator<Item = (f64, f64)>, draws: f64) {
+    let (mut cells, mut rest, mut total) = (Vec::new(), (0.0, 0.0), 0.0);
+    for (seen, p) in law {
+        let expected = p * draws;
+        total += p;
         if expected < 10.0 {
-            rest = (rest.0 + f64::from(*seen), rest.1 + expected);
+            rest = (rest.0 + seen, rest.1 + expected);
         } else {
-            cells.push((f64::from(*seen), expected));
+            cells.push((seen, expected));
         }
     }
+    assert!((total - 1.0).abs() < 1e-9, "{what}: the law adds up to {total}");
     if rest.1 >= 10.0 {
         cells.push(rest);
     } else {
         // Poisson with a mean below 10: above 40 is less likely than 10⁻¹⁰.
-        assert!(rest.0 <= 40.0, "{what}: {won:?}");
+        assert!(rest.0 <= 40.0, "{what}: {} rare draws", rest.0);
     }
     let statistic: f64 = cells.iter().map(|(seen, p)| (seen - p).powi(2) / p).sum();
     let freedom = (cells.len() as f64 - 1.0).max(1.0);
     let spread = 2.0 / (9.0 * freedom);
     let limit = freedom * (1.0 - spread + 5.2 * spread.sqrt()).powi(3);
-    assert!(statistic < limit, "{what}: {statistic} ≥ {limit}: {won:?} for {probabilities:?}");
+    assert!(statistic < limit, "{what}: {statistic} ≥ {limit}: {cells:?}");
 }
 
 fn near(expected: &[f64], probabilities: &[f64], tolerance: f64) {
