@@ -7,6 +7,7 @@
 //! RR_COUNT(smoker, 'yes', 1), k values  →  SUM(CASE WHEN smoker = 'yes' THEN (e + k − 2)/(e − 1) ELSE −1/(e − 1) END)
 //! ```
 
+use arrow::array::Array;
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::expr::{AggregateFunction, Case};
@@ -16,7 +17,7 @@ use num_traits::ToPrimitive;
 use super::facts::constant;
 use super::flow::internal;
 use super::part::Part;
-use super::{Use, origin};
+use super::{Axis, Measure, Source, Use, origin};
 use crate::bind::RR_COUNT;
 use crate::dialect::MechanismName;
 use crate::refusal::{Reason, Refusal};
@@ -59,6 +60,16 @@ fn call(expr: &Expr) -> Option<&AggregateFunction> {
     }
 }
 
+/// Whether a value is one of those that a response has; they are public.
+fn is_answer(measure: &Measure, value: &ScalarValue) -> bool {
+    let Some(Source::Line { axis: Axis::Listed(values), .. }) = measure.choice().map(|c| &c.source)
+    else {
+        return false;
+    };
+    let Ok(answer) = value.cast_to(values.data_type()) else { return false };
+    (0..values.len()).any(|i| ScalarValue::try_from_array(values, i).is_ok_and(|v| v == answer))
+}
+
 fn term(call: &AggregateFunction, input: &LogicalPlan, parts: &[Part]) -> Result<Expr, Refusal> {
     let refuse = |message: &str| {
         let hint = "SELECT RR_COUNT(smoker, 'yes', 1) FROM (SELECT id, RANDOMIZED_RESPONSE(eps=1) smoker …)";
@@ -98,6 +109,9 @@ fn term(call: &AggregateFunction, input: &LogicalPlan, parts: &[Part]) -> Result
     };
     if (epsilon - drawn).abs() > 1e-12 * drawn {
         return Err(refuse("the epsilon of RR_COUNT is that of the responses"));
+    }
+    if !is_answer(measure, &value) {
+        return Err(refuse("no entry can answer with this value"));
     }
     let odds = drawn.exp_m1();
     let literal = |x: f64| Box::new(Expr::Literal(ScalarValue::Float64(Some(x)), None));

@@ -351,9 +351,11 @@ impl Cutter<'_> {
         let index = self.part(plain.aggregate, Some(plain.selector))?;
         let schema = self.parts[index].released_schema();
         let name = released_name(index);
+        // The release's own column, which stands behind the key's: its accuracy is known by it.
+        let released = schema.fields().last().map(|field| field.name().clone());
         let key = Expr::Column(Column::new(
             Some(TableReference::bare(name.clone())),
-            schema.field(0).name(),
+            released.unwrap_or_default(),
         ));
         let expressions: Vec<Expr> = whole
             .schema()
