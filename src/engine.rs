@@ -386,13 +386,11 @@ impl Session {
 
     /// What a release asks of the ledger; `None` for a query that releases nothing.
     fn request(&self, release: &Release) -> Result<Option<(ChargeRequest, Spend)>, Error> {
-        let catalog = self.engine.inner.vault.catalog()?;
         let mut entries = Vec::new();
         let mut spaces: Vec<String> = Vec::new();
         let mut spend = Spend::default();
         for (i, part) in release.analysis().parts().iter().enumerate() {
-            let space = catalog.table(part.table()).and_then(Table::space);
-            let space = space.ok_or(Error::Internal)?.to_owned();
+            let space = part.subject().space().to_owned();
             if !spaces.contains(&space) {
                 spaces.push(space);
             }
@@ -418,8 +416,8 @@ impl Session {
     /// A file that is no longer the declared one is refused before anything is charged.
     fn check_files(&self, planned: &Planned) -> Result<(), Error> {
         for part in planned.release.analysis().parts() {
-            if let Some(table) = planned.catalog.table(part.table()) {
-                files::check(table)?;
+            for name in part.subject().tables() {
+                files::check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
             }
         }
         for table in public_tables(planned.release.analysis(), &planned.catalog) {

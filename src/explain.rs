@@ -10,9 +10,9 @@ use std::fmt;
 use num_traits::Zero;
 use serde_json::{Value, json};
 
-use crate::analysis::{Measure, Part, Sensitivity, Use, approximate};
+use crate::analysis::{Measure, Part, Sensitivity, Subject, Use, approximate};
 use crate::answer::short;
-use crate::catalog::Unit;
+
 use crate::dialect::MechanismName;
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Rational, Spend, decimal_text, parse_decimal};
@@ -41,7 +41,7 @@ impl Explanation {
         let mut derivations = Vec::new();
         let mut by_default = false;
         for (i, part) in release.analysis().parts().iter().enumerate() {
-            lines.push(("unit", unit_text(part.table(), part.unit())));
+            lines.push(("unit", unit_text(part.subject())));
             let mut names = Vec::new();
             for (measure, mechanized) in part.measures().iter().zip(release.mechanisms(i)) {
                 lines.extend(release_lines(part, measure, mechanized));
@@ -134,12 +134,14 @@ fn derivation_tree(steps: &[String]) -> Value {
     })
 }
 
-fn unit_text(table: &str, unit: &Unit) -> String {
-    match unit {
-        Unit::Row => format!("row of {table} (add/remove one)"),
-        Unit::Column { column, .. } => {
-            let rows = unit.max_rows().map_or("any number".to_owned(), |n| format!("at most {n}"));
-            format!("{column} of {table} (add/remove one with all its rows, {rows})")
+fn unit_text(subject: &Subject) -> String {
+    let space = subject.space();
+    match subject.column() {
+        None => format!("row of {space} (add/remove one)"),
+        Some(column) => {
+            let rows =
+                subject.max_rows().map_or("any number".to_owned(), |n| format!("at most {n}"));
+            format!("{column} of {space} (add/remove one with all its rows, {rows})")
         }
     }
 }
@@ -178,7 +180,7 @@ fn release_lines(
     mechanized: &Mechanized,
 ) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
-    let is_row = matches!(part.unit(), Unit::Row);
+    let is_row = part.subject().is_row();
     let bounds = (!is_row).then(|| ("bounds", bounds_text(measure)));
     match &measure.use_ {
         Use::Choice(choice) => {
@@ -362,7 +364,7 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
         "operand": measure.clause.text,
         "mechanism": released_by(measure, mechanized).to_string(),
         "parameters": parameters_text(&measure.clause.parameters, &mechanized.loss, limits),
-        "unit": unit_text(part.table(), part.unit()),
+        "unit": unit_text(part.subject()),
         "bounds": {
             "rows_in_all": limits.rows_in_all,
             "rows_per_group": limits.rows_per_group,

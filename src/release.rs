@@ -137,7 +137,7 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
     let mut parts = Vec::new();
     let mut loss = Loss::zero();
     for part in analysis.parts() {
-        let default = default_of(&analysis, part.table(), catalog);
+        let default = default_of(&analysis, part.subject().space(), catalog);
         let mut mechanized = Vec::new();
         for measure in part.measures() {
             let one = mechanize(measure, &default).map_err(|refusal| refusal.after(&steps))?;
@@ -156,14 +156,11 @@ struct Fallback {
     delta: Option<Delta>,
 }
 
-fn default_of(analysis: &Analysis, table: &str, catalog: &Catalog) -> Fallback {
-    let Some(space) = catalog.table(table).and_then(|t| t.space()) else {
-        return Fallback::default();
-    };
+fn default_of(analysis: &Analysis, space: &str, catalog: &Catalog) -> Fallback {
     let bare = analysis
         .parts()
         .iter()
-        .filter(|part| part.table() == table)
+        .filter(|part| part.subject().space() == space)
         .flat_map(|part| part.measures())
         .filter(|m| is_bare(m))
         .count();

@@ -24,6 +24,7 @@ use super::deeper;
 use super::enforce::{Change, enforced, is_someone};
 use super::expression::{readable, total};
 use super::facts::{Scope, constant};
+use super::subject::Subject;
 use crate::catalog::{Catalog, Privacy, RESERVED, Table, Unit};
 
 use crate::refusal::{Reason, Refusal};
@@ -38,8 +39,7 @@ pub(super) fn unit_name() -> String {
 pub(super) struct Flow {
     pub(super) plan: LogicalPlan,
     pub(super) scope: Scope,
-    pub(super) table: String,
-    pub(super) unit: Unit,
+    pub(super) subject: Subject,
     /// How many nodes each column's expression has when written over the scan: planners write it so.
     sizes: Vec<usize>,
     /// For each column of the scope, the hidden column that it was enforced from, where it is still that.
@@ -62,7 +62,7 @@ pub(super) type Clamped = (ScalarValue, ScalarValue);
 impl Flow {
     /// The hidden unit column; `None` when the unit is the row.
     pub(super) fn unit_column(&self) -> Option<Column> {
-        self.unit.column()?;
+        self.subject.column()?;
         self.hidden(&unit_name())
     }
 
@@ -303,22 +303,16 @@ fn scan_rows(
         .project(expressions)
         .and_then(LogicalPlanBuilder::build)
         .map_err(|e| internal(&e))?;
-    steps.push(format!("Scan {name} [{}]", describe_unit(&unit)));
+    let subject = match &unit {
+        Unit::Row => Subject::of_rows(&table.name),
+        Unit::Column { column, .. } => {
+            Subject::of_column(&table.name, &table.name, column, unit.max_rows())
+        }
+    };
+    steps.push(format!("Scan {name} [{}]", subject.rows_text()));
     let scope = Scope { schema: Arc::clone(&scan.projected_schema), facts };
     let sizes = vec![1; scope.facts.len()];
-    Ok(Flow { plan, scope, table: table.name.clone(), unit, sizes, raw })
-}
-
-/// The unit of a table in a few words.
-fn describe_unit(unit: &Unit) -> String {
-    match unit {
-        Unit::Row => "1 row/unit".to_owned(),
-        Unit::Column { column, max_rows, unique } => match (unique, max_rows) {
-            (true, _) => format!("unit {column}, 1 row/unit"),
-            (false, Some(rows)) => format!("unit {column}, at most {rows} rows/unit"),
-            (false, None) => format!("unit {column}, any number of rows/unit"),
-        },
-    }
+    Ok(Flow { plan, scope, subject, sizes, raw })
 }
 
 /// The refusal of a table that nobody declared.

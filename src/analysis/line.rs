@@ -130,9 +130,9 @@ pub(super) fn on_line(
     let place = place_column(x, &data_type, of, None, frame)?;
     let mut call = call.clone();
     let argument = argument(&call, &clause.score, frame, &frame.flow.scope.clone())?;
-    let unit = &frame.flow.unit;
+    let subject = &frame.flow.subject;
     let by = clause.by.as_str();
-    let summed = read(&clause.score, &argument, unit, &mut call.clause.parameters, by)?;
+    let summed = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
     let weight = match summed.input {
         Input::Rows => None,
         Input::Sum(column) => Some(column),
@@ -292,7 +292,7 @@ pub(super) fn revenue(
                 ));
             }
             let column = frame.columns.argument(without_nan(expr, &data_type));
-            let remedy = remedy(quantity, &frame.flow.table);
+            let remedy = remedy(quantity, frame.flow);
             // What is bought is never less than nothing: the sum is clamped at 0.
             let range =
                 facts.range.above(&Rational::zero()).union(&Interval::point(Rational::zero()));

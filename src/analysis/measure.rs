@@ -14,7 +14,7 @@ use super::enforce::typed;
 use super::expression::unit_of;
 use super::facts::rational;
 use super::sensitivity::{Limits, Sensitivity, of_sums};
-use crate::catalog::Unit;
+use super::subject::Subject;
 use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters, ReleaseClause};
 use crate::grid::Grid;
 use crate::privacy::Rational;
@@ -240,11 +240,11 @@ impl Read {
 pub(super) fn read(
     call: &AggregateCall,
     argument: &Argument,
-    unit: &Unit,
+    subject: &Subject,
     parameters: &mut Parameters,
     text: &str,
 ) -> Result<Read, Refusal> {
-    let is_row = matches!(unit, Unit::Row);
+    let is_row = subject.is_row();
     match call.function {
         AggregateName::Unsupported(name) => Err(unsupported(name, text)),
         AggregateName::Min
@@ -442,21 +442,22 @@ pub(super) fn no_range(text: &str, remedy: &str) -> Refusal {
 /// # Errors
 /// A refusal when the measure needs a bound that nobody gave.
 pub(super) fn limits(
-    unit: &Unit,
+    subject: &Subject,
     parameters: &Parameters,
     read: &Read,
     keys: usize,
     is_score: bool,
     text: &str,
 ) -> Result<Limits, Refusal> {
-    if matches!(unit, Unit::Row) {
-        return Ok(Limits { rows_in_all: Some(1), rows_per_group: 1, groups: Some(1) });
+    if let (true, Some(rows)) = (subject.is_row(), subject.max_rows()) {
+        let groups = rows.min(u64::try_from(keys).unwrap_or(u64::MAX)).max(1);
+        return Ok(Limits { rows_in_all: Some(rows), rows_per_group: rows, groups: Some(groups) });
     }
     let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (one, other) => one.or(other),
     };
-    let total = least(unit.max_rows(), parameters.total_rows);
+    let total = least(subject.max_rows(), parameters.total_rows);
     let rows = if read.once_per_group() { Some(1) } else { least(parameters.rows, total) };
     let Some(rows_per_group) = rows else {
         return Err(unbounded(text, "rows of a unit", "rows=m"));

@@ -34,6 +34,7 @@ mod scalar;
 mod selection;
 mod sensitivity;
 mod space;
+mod subject;
 
 pub use choice::{Axis, Choice, LineScore, Prices, Prior, Sharing, Source};
 pub(crate) use enforce::enforced;
@@ -45,6 +46,7 @@ pub use named::MOST_TERMS;
 pub use part::Part;
 pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
 pub use space::Keys;
+pub use subject::Subject;
 
 pub(crate) use measure::approximate;
 

@@ -142,9 +142,9 @@ pub(super) fn each(
             }
         };
         shared_argument = Some(argument.clone());
-        let unit = &frame.flow.unit;
+        let subject = &frame.flow.subject;
         let by = clause.by.as_str();
-        let one = read(&clause.score, &argument, unit, &mut call.clause.parameters, by)?;
+        let one = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
         let value = match one.input {
             Input::Rows | Input::Units => None,
             Input::Values(column) | Input::Sum(column) => Some(column),

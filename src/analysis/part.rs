@@ -13,7 +13,7 @@ use super::choice::Source;
 use super::columns::{Columns, group_keys};
 use super::expression::{Total, readable, total};
 use super::facts::Scope;
-use super::flow::{Clamped, internal, rows};
+use super::flow::{Clamped, Flow, internal, rows};
 use super::lookup::Lookups;
 use super::measure::{Argument, Gathering, Input, Measure, Use, limits, number, read};
 use super::named::named;
@@ -21,8 +21,9 @@ use super::quantile::quantile;
 use super::response::{check_roster, responds, response};
 use super::selection::{Frame, of_keys};
 use super::space::Keys;
+use super::subject::Subject;
 use crate::bind::Bound;
-use crate::catalog::{Catalog, Unit};
+use crate::catalog::Catalog;
 use crate::dialect::{
     AggregateCall, AggregateName, CandidatesClause, KeysClause, Literal, MechanismName, Operand,
     Parameters, ReleaseClause, SelectionClause, Selector, marked,
@@ -33,8 +34,7 @@ use crate::refusal::{Reason, Refusal};
 /// An aggregate across privacy units: what it reads, the keys that come out, what it measures.
 #[derive(Debug)]
 pub struct Part {
-    table: String,
-    unit: Unit,
+    subject: Subject,
     input: LogicalPlan,
     has_unit: bool,
     key_names: Vec<String>,
@@ -53,14 +53,9 @@ impl Part {
         &self.steps
     }
 
-    /// The private table that is read; its unit space is charged.
-    pub fn table(&self) -> &str {
-        &self.table
-    }
-
-    /// Who is protected.
-    pub fn unit(&self) -> &Unit {
-        &self.unit
+    /// Who is protected, and in which tables.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
     }
 
     /// The enforced rows: the unit first (unless it is the row), then the keys, then the arguments.
@@ -181,7 +176,7 @@ pub(super) fn cut(
     };
     same_rows(&measures)?;
     let only_adds =
-        flow.unit.column().is_none() && measures.iter().all(|m| m.gathering() == Gathering::Sums);
+        flow.subject.is_row() && measures.iter().all(|m| m.gathering() == Gathering::Sums);
     let late = groups.iter().map(|g| if only_adds { columns.clamp_late(g) } else { None });
     let late: Vec<Option<Clamped>> = late.collect();
     steps.push(format!(
@@ -203,9 +198,8 @@ pub(super) fn cut(
         })
         .collect();
     Ok(Part {
-        table: flow.table.clone(),
-        unit: flow.unit.clone(),
-        has_unit: flow.unit.column().is_some(),
+        subject: flow.subject.clone(),
+        has_unit: !flow.subject.is_row(),
         input: columns.build(&flow)?,
         key_names: groups.into_iter().map(|g| g.name).collect(),
         keys,
@@ -385,7 +379,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
 
 /// What a release measures, with its argument and FILTER put into the input's columns.
 fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, Refusal> {
-    check_unit_column(&call.clause, &frame.flow.unit)?;
+    check_unit_column(&call.clause, &frame.flow.subject)?;
     match &call.clause.operand {
         Operand::Selection(clause) if clause.named => named(call, clause, frame),
         Operand::Selection(clause) => {
@@ -418,9 +412,9 @@ fn numeric(
     // FILTER narrows what its aggregate sees.
     let (filter, scope) = frame.filter(call.params.filter.as_deref())?;
     let argument = argument(call, aggregate, frame, &scope)?;
-    let read = read(aggregate, &argument, &frame.flow.unit, &mut clause.parameters, text)?;
+    let read = read(aggregate, &argument, &frame.flow.subject, &mut clause.parameters, text)?;
     sum_raw(&read.input, aggregate, call.params.args.first(), frame);
-    let limits = limits(&frame.flow.unit, &clause.parameters, &read, frame.outer, false, text)?;
+    let limits = limits(&frame.flow.subject, &clause.parameters, &read, frame.outer, false, text)?;
     let use_ = number(&read, &limits, text)?;
     Ok(Measure {
         clause,
@@ -469,7 +463,7 @@ pub(super) fn argument_of(
     scope: &Scope,
 ) -> Result<Argument, Refusal> {
     let Some(expr) = expr.filter(|_| !aggregate.star) else { return Ok(Argument::none()) };
-    let remedy = remedy(expr, &frame.flow.table);
+    let remedy = remedy(expr, frame.flow);
     let Total { expr, facts } = total(expr, scope)?;
     let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let column = frame.columns.argument(without_nan(expr, &data_type));
@@ -477,7 +471,8 @@ pub(super) fn argument_of(
 }
 
 /// The two ways to give an expression a range.
-pub(super) fn remedy(expr: &Expr, table: &str) -> String {
+pub(super) fn remedy(expr: &Expr, flow: &Flow) -> String {
+    let table = flow.subject.tables().first().map_or("…", String::as_str);
     match expr {
         Expr::Column(column) => format!(
             "CLAMP({0}, lo, hi) in place of {0}, or declare its domain: ALTER TABLE {table} ALTER COLUMN {0} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
@@ -488,12 +483,12 @@ pub(super) fn remedy(expr: &Expr, table: &str) -> String {
 }
 
 /// An analyst never chooses whom to protect: `privacy_unit_column` may only repeat the declaration.
-fn check_unit_column(clause: &ReleaseClause, unit: &Unit) -> Result<(), Refusal> {
+fn check_unit_column(clause: &ReleaseClause, subject: &Subject) -> Result<(), Refusal> {
     let Some(named) = &clause.unit_column else { return Ok(()) };
-    if unit.column() == Some(named.as_str()) {
+    if subject.column() == Some(named.as_str()) {
         return Ok(());
     }
-    let declared = unit.column().map_or("the row".to_owned(), ToOwned::to_owned);
+    let declared = subject.column().map_or("the row".to_owned(), ToOwned::to_owned);
     Err(Refusal::new(
         Reason::UnitColumn,
         format!("privacy_unit_column={named}"),

@@ -45,7 +45,7 @@ pub(super) fn quantile(
     let Some(expr) = call.params.args.first() else { return Err(too_large(&text)) };
     let filter = call.params.filter.as_deref();
     let scope = filter.map_or(frame.flow.scope.clone(), |f| frame.flow.scope.narrowed(f));
-    let remedy = remedy(expr, &frame.flow.table);
+    let remedy = remedy(expr, frame.flow);
     let x = total(whole(expr, &frame.flow.scope), &scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let (ticks, of) = line_of(&x.facts, &data_type, aggregate, &text, remedy)?;

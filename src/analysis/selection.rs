@@ -58,7 +58,7 @@ impl Frame<'_> {
     /// The limits of a score with the number of keys that it is spread over.
     pub(super) fn limits(&self, call: &Call, read: &Read, keys: usize) -> Result<Limits, Refusal> {
         let (parameters, text) = (&call.clause.parameters, call.clause.text.as_str());
-        limits(&self.flow.unit, parameters, read, keys, true, text)
+        limits(&self.flow.subject, parameters, read, keys, true, text)
     }
 
     pub(super) fn measure(
@@ -103,9 +103,9 @@ pub(super) fn of_keys(
     let text = call.clause.text.clone();
     let (filter, scope) = frame.filter(call.params.filter.as_deref())?;
     let argument = argument(&call, &clause.score, frame, &scope)?;
-    let unit = &frame.flow.unit;
+    let subject = &frame.flow.subject;
     let by = clause.by.as_str();
-    let read = read(&clause.score, &argument, unit, &mut call.clause.parameters, by)?;
+    let read = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
     sum_raw(&read.input, &clause.score, call.params.args.get(1), frame);
     if matches!(read.input, Input::Mean(_) | Input::MeanPerUnit(_)) {
         return Err(Refusal::new(

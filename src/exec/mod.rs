@@ -107,7 +107,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         let inputs = feeds.into_iter().map(|feed| single(feed.plan)).collect();
         let plan: Arc<dyn ExecutionPlan> =
             Arc::new(PrivatizeExec::new(inputs, Arc::clone(&specification), permit.clone()));
-        verify(&plan, &specification, part.table(), part.has_unit())
+        verify(&plan, &specification, part.subject().tables(), part.has_unit())
             .map_err(|e| DataFusionError::External(Box::new(e)))?;
         let columns = part.released_schema().fields().len();
         parts.push(PreparedPart { plan, permit, key, columns });

@@ -183,9 +183,9 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         let root = plan.downcast_ref::<PrivatizeExec>().unwrap();
         let specification = Arc::clone(root.specification());
         let says = |plan: &Arc<dyn ExecutionPlan>| {
-            verify(plan, &specification, "t", bounded).unwrap_err().to_string()
+            verify(plan, &specification, &["t".to_owned()], bounded).unwrap_err().to_string()
         };
-        verify(&plan, &specification, "t", bounded).unwrap();
+        verify(&plan, &specification, &["t".to_owned()], bounded).unwrap();
         let child = Arc::clone(plan.children()[0]);
         let below = Arc::clone(child.children()[0]);
 
@@ -216,13 +216,14 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         assert!(says(&replaced(&plan, early)).contains("stops early"));
 
         // Another table, and contributions bounded twice or never.
-        let foreign = verify(&plan, &specification, "u", bounded).unwrap_err().to_string();
+        let foreign =
+            verify(&plan, &specification, &["u".to_owned()], bounded).unwrap_err().to_string();
         assert!(foreign.contains("it reads t"), "{foreign}");
-        assert!(verify(&plan, &specification, "t", !bounded).is_err());
+        assert!(verify(&plan, &specification, &["t".to_owned()], !bounded).is_err());
 
         // No rows at all are no secret: a WHERE that is never true.
         let empty = replaced(&plan, Arc::new(EmptyExec::new(child.schema())));
-        assert_eq!(verify(&empty, &specification, "t", false), Ok(()));
+        assert_eq!(verify(&empty, &specification, &["t".to_owned()], false), Ok(()));
     }
 }
 
@@ -235,7 +236,8 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     let specification = Arc::clone(root.specification());
     let check = |below: Arc<dyn ExecutionPlan>, bounded| {
         let single = Arc::new(CoalescePartitionsExec::new(below));
-        verify(&replaced(&plan, single), &specification, "t", bounded).map_err(|e| e.to_string())
+        verify(&replaced(&plan, single), &specification, &["t".to_owned()], bounded)
+            .map_err(|e| e.to_string())
     };
     let aggregates = Arc::clone(plan.children()[0].children()[0]);
     let rows = Arc::clone(aggregates.children()[0]);

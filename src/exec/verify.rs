@@ -30,7 +30,7 @@ pub struct VerifyError(String);
 ///
 /// # Guarantee
 /// Succeeds only if the root is the privatizing operator of `specification`, no other stands below it, every
-/// leaf is a private scan of `table` or empty, all else is filter, projection, aggregate, contribution
+/// leaf is a private scan of one of `tables` or empty, all else is filter, projection, aggregate, contribution
 /// bounding or a move between partitions, and exactly one operator (none where every row is a unit) bounds
 /// contributions, be it by aggregates or by rows.
 ///
@@ -39,7 +39,7 @@ pub struct VerifyError(String);
 pub(super) fn verify(
     plan: &Arc<dyn ExecutionPlan>,
     specification: &Arc<Specification>,
-    table: &str,
+    tables: &[String],
     bounded: bool,
 ) -> Result<(), VerifyError> {
     let Some(root) = plan.downcast_ref::<PrivatizeExec>() else {
@@ -50,7 +50,7 @@ pub(super) fn verify(
     }
     for child in plan.children() {
         let mut bounds = 0;
-        below(child, table, &mut bounds)?;
+        below(child, tables, &mut bounds)?;
         if bounds != usize::from(bounded) {
             return Err(VerifyError(format!("contributions are bounded {bounds} times")));
         }
@@ -74,12 +74,12 @@ pub(super) fn verify_public(plan: &Arc<dyn ExecutionPlan>) -> Result<(), VerifyE
 
 fn below(
     plan: &Arc<dyn ExecutionPlan>,
-    table: &str,
+    tables: &[String],
     bounds: &mut usize,
 ) -> Result<(), VerifyError> {
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
         // What stands below the marked scan is the table provider's own business.
-        return if scan.table() == table {
+        return if tables.iter().any(|table| table == scan.table()) {
             Ok(())
         } else {
             Err(VerifyError(format!("it reads {}", scan.table())))
@@ -105,5 +105,5 @@ fn below(
     if children.is_empty() && !plan.is::<EmptyExec>() {
         return Err(VerifyError(format!("its rows come from a {}", plan.name())));
     }
-    children.into_iter().try_for_each(|child| below(child, table, bounds))
+    children.into_iter().try_for_each(|child| below(child, tables, bounds))
 }

@@ -10,7 +10,7 @@ use crate::analysis::{
     Axis, Choice, Input, LineScore, Measure, Part, Prior, Sharing, Source, approximate,
 };
 use crate::answer::short;
-use crate::catalog::Unit;
+
 use crate::dialect::{Operand, PriorClause, SelectionClause, Selector};
 use crate::grid::Grid;
 use crate::mechanism::UnknownRule;
@@ -55,7 +55,7 @@ pub(super) fn choice_lines(
     part: &Part,
 ) -> Vec<(&'static str, String)> {
     let low = choice.prefers_low();
-    let is_row = matches!(part.unit(), Unit::Row);
+    let is_row = part.subject().is_row();
     let mut lines = vec![(
         "score",
         format!(
