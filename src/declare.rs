@@ -4,23 +4,22 @@
 //! against the column types here, and enforced again by every plan; MAX ROWS and UNIQUE of a file are also
 //! verified on the file itself, once, so that an owner hears at once that a declaration would drop rows.
 
+mod units;
+
 use std::str::FromStr;
 
 use arrow::datatypes::DataType;
-use datafusion::common::Column as PlanColumn;
-use datafusion::datasource::provider_as_source;
-use datafusion::functions_aggregate::expr_fn::{count, max};
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, col, lit};
+use datafusion::logical_expr::col;
 
 use crate::analysis::enforced;
 use crate::bind::{BindError, nearest};
 use crate::catalog::{
     Budget, CatalogError, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit,
 };
-use crate::dialect::{Declaration, DomainClause, LimitClause, Literal, PerQueryClause, UnitClause};
+use crate::dialect::{Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::exec::{exact_rows, files};
+use crate::exec::files;
 use crate::privacy::{Delta, Epsilon, Loss, Spend};
 use crate::show::known;
 
@@ -35,28 +34,11 @@ pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<
                 "table {name} has {shown} columns; it is undeclared until SET PRIVACY UNIT or SET PUBLIC"
             ))
         }
-        Declaration::SetUnit { table, unit: UnitClause::Column { column, unique, max_rows } } => {
+        Declaration::SetUnit { table, unit: clause } => {
             let catalog = inner.vault.catalog()?;
-            let known = known(&catalog, table)?;
-            unit_column(known, column)?;
-            let rows = if *unique { Some(1) } else { *max_rows };
-            let fingerprint = match (rows, &known.source) {
-                (Some(rows), Source::File { location, .. }) => {
-                    verify(inner, known, column, rows).await?;
-                    Some(files::fingerprint(location)?)
-                }
-                (None, _) | (_, Source::Registered) => None,
-            };
-            let unit =
-                Unit::Column { column: column.clone(), max_rows: *max_rows, unique: *unique };
-            alter(inner, table, |entry| {
-                entry.privacy = Privacy::Private(unit);
-                if let Source::File { fingerprint: slot, .. } = &mut entry.source {
-                    *slot = fingerprint;
-                }
-                Ok(())
-            })?;
-            Ok(format!("table {table} is private; its unit is {column}"))
+            let unit = units::checked(&catalog, known(&catalog, table)?, clause)?;
+            units::verified(inner, &catalog, known(&catalog, table)?, &unit).await?;
+            set_unit(inner, table, unit)
         }
         other => in_memory(inner, other),
     }
@@ -67,26 +49,17 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
     match declaration {
         Declaration::CreateTable { .. } => Err(Error::Internal),
         Declaration::DropTable { name } => {
+            units::nothing_leads_through(&*inner.vault.catalog()?, name)?;
             inner.vault.drop_table(name)?;
             Ok(format!("table {name} is forgotten; what was charged for it is not"))
         }
         Declaration::SetUnit { table, unit } => {
-            let unit = match unit {
-                UnitClause::Row => Unit::Row,
-                UnitClause::Column { column, unique, max_rows } => {
-                    let catalog = inner.vault.catalog()?;
-                    unit_column(known(&catalog, table)?, column)?;
-                    Unit::Column { column: column.clone(), max_rows: *max_rows, unique: *unique }
-                }
-            };
-            let shown = unit.column().unwrap_or("the row").to_owned();
-            alter(inner, table, |entry| {
-                entry.privacy = Privacy::Private(unit);
-                Ok(())
-            })?;
-            Ok(format!("table {table} is private; its unit is {shown}"))
+            let catalog = inner.vault.catalog()?;
+            let unit = units::checked(&catalog, known(&catalog, table)?, unit)?;
+            set_unit(inner, table, unit)
         }
         Declaration::SetPublic { table } => {
+            units::nothing_leads_through(&*inner.vault.catalog()?, table)?;
             alter(inner, table, |entry| {
                 entry.privacy = Privacy::Public;
                 Ok(())
@@ -94,6 +67,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             Ok(format!("table {table} is public: its rows may be shown to anyone"))
         }
         Declaration::DropUnit { table } => {
+            let catalog = inner.vault.catalog()?;
+            units::nothing_leads_through(&catalog, table)?;
+            units::keeps_charges(inner, known(&catalog, table)?, None)?;
             alter(inner, table, |entry| {
                 entry.privacy = Privacy::Undeclared;
                 Ok(())
@@ -134,6 +110,29 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
     }
 }
 
+/// Writes a unit that was checked, and verified on its file.
+fn set_unit(inner: &Inner, table: &str, unit: Unit) -> Result<String, Error> {
+    let catalog = inner.vault.catalog()?;
+    let entry = known(&catalog, table)?;
+    units::keeps_charges(inner, entry, Some(&unit))?;
+    let fingerprint = units::fingerprint(entry, &unit)?;
+    let shown = match &unit {
+        Unit::Row => "its unit is the row".to_owned(),
+        Unit::Column { column, .. } => format!("its unit is {column}"),
+        Unit::Via(link) => {
+            format!("its unit is that of {}, reached through {}", link.space, link.table)
+        }
+    };
+    alter(inner, table, |entry| {
+        entry.privacy = Privacy::Private(unit);
+        if let Source::File { fingerprint: slot, .. } = &mut entry.source {
+            *slot = fingerprint;
+        }
+        Ok(())
+    })?;
+    Ok(format!("table {table} is private; {shown}"))
+}
+
 fn alter(
     inner: &Inner,
     table: &str,
@@ -166,55 +165,6 @@ pub(crate) fn data_type(column: &crate::catalog::Column) -> Result<DataType, Err
         .map_err(|e| Error::catalog_from(format!("column {} has an unknown type", column.name), e))
 }
 
-/// Units are compared and hashed as they are: no floats, no booleans, no domain.
-fn unit_column(table: &Table, column: &str) -> Result<(), Error> {
-    let found = column_of(table, column)?;
-    let data_type = data_type(found)?;
-    let allowed = data_type.is_integer()
-        || matches!(
-            data_type,
-            DataType::Utf8
-                | DataType::LargeUtf8
-                | DataType::Utf8View
-                | DataType::Date32
-                | DataType::Decimal128(..)
-        );
-    if !allowed {
-        return Err(Error::catalog(format!(
-            "a unit is named by an integer, string, date or decimal, not by {column} of type {data_type}"
-        )));
-    }
-    Ok(())
-}
-
-/// Checks on the file that no unit has more rows than declared.
-async fn verify(inner: &Inner, table: &Table, column: &str, rows: u64) -> Result<(), Error> {
-    let failed = |e| Error::catalog_from(format!("the file of {} cannot be read", table.name), e);
-    let provider = files::provider(table)?;
-    let unit = Expr::Column(PlanColumn::new(Some("t"), column));
-    let plan = LogicalPlanBuilder::scan("t", provider_as_source(provider), None)
-        .and_then(|scan| scan.filter(unit.clone().is_not_null()))
-        .and_then(|scan| scan.aggregate(vec![unit], vec![count(lit(1)).alias("rows")]))
-        .and_then(|groups| {
-            groups.aggregate(Vec::<Expr>::new(), vec![max(col("rows")).alias("most")])
-        })
-        .and_then(LogicalPlanBuilder::build)
-        .map_err(failed)?;
-    let batches = exact_rows(&plan, &inner.state).await.map_err(failed)?;
-    let most = batches.iter().find(|b| b.num_rows() > 0).and_then(|b| {
-        use arrow::array::AsArray;
-        let most = b.column(0).as_primitive_opt::<arrow::datatypes::Int64Type>()?;
-        most.iter().next().flatten()
-    });
-    match most.map(u64::try_from) {
-        Some(Ok(most)) if most > rows => Err(Error::catalog(format!(
-            "a unit of {} has more than {rows} rows; declare a larger MAX ROWS, or none and bound each query with rows=m",
-            table.name
-        ))),
-        _ => Ok(()),
-    }
-}
-
 fn set_domain(
     inner: &Inner,
     table: &str,
@@ -222,6 +172,7 @@ fn set_domain(
     clause: &DomainClause,
 ) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
+    units::no_link_leads_to(&catalog, table, column)?;
     let found = column_of(known(&catalog, table)?, column)?;
     let data_type = data_type(found)?;
     let domain = match clause {

@@ -29,7 +29,7 @@ use crate::bind::{Bound, LEDGER, Sources, bind};
 use crate::catalog::{Catalog, Privacy, Source, Table};
 use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
 use crate::error::Error;
-use crate::exec::{self, PrivateTable, files, session_state};
+use crate::exec::{self, PlannedTables, PrivateTable, files, session_state};
 use crate::explain::{Explanation, ledger_texts};
 use crate::ledger::{BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
 use crate::privacy::{Loss, Spend};
@@ -48,6 +48,19 @@ pub(crate) struct Inner {
     pub(crate) vault: Vault,
     pub(crate) registered: RwLock<HashMap<String, Arc<dyn TableProvider>>>,
     pub(crate) state: SessionState,
+}
+
+impl Inner {
+    /// Where the rows of a table come from; `None` for one that is not registered, or a file of no known format.
+    pub(crate) fn provider(&self, table: &Table) -> Option<Arc<dyn TableProvider>> {
+        match &table.source {
+            Source::Registered => {
+                let registered = self.registered.read().unwrap_or_else(PoisonError::into_inner);
+                registered.get(&table.name).cloned()
+            }
+            Source::File { .. } => files::provider(table).ok(),
+        }
+    }
 }
 
 impl Engine {
@@ -331,7 +344,9 @@ impl Session {
         let sources = self.sources(&query, &catalog)?;
         let bound: Bound = bind(query, &sources)?;
         let lookups = self.look_up(&bound, &catalog)?;
-        let analysis: Analysis = analyze(&bound, &catalog, &lookups)?;
+        let state = &self.engine.inner.state;
+        let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
+        let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)?;
         let release: Release = choose(analysis, &catalog)?;
         Ok(Planned { release, catalog })
     }
@@ -342,7 +357,7 @@ impl Session {
         for lookup in Lookups::needed(bound.releases(), catalog)? {
             let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
             files::check(table)?;
-            let provider = self.provider(table).ok_or(Error::Internal)?;
+            let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
             let values =
                 exec::columns_of_public(provider, &lookup.columns, &self.engine.inner.state)
                     .map_err(|_| Error::catalog(format!("`{}` cannot be read", lookup.table)))?;
@@ -351,22 +366,11 @@ impl Session {
         Ok(lookups)
     }
 
-    fn provider(&self, table: &Table) -> Option<Arc<dyn TableProvider>> {
-        match &table.source {
-            Source::Registered => {
-                let registered =
-                    self.engine.inner.registered.read().unwrap_or_else(PoisonError::into_inner);
-                registered.get(&table.name).cloned()
-            }
-            Source::File { .. } => files::provider(table).ok(),
-        }
-    }
-
     /// The tables that a query may name, as plan sources; private ones are marked.
     fn sources(&self, query: &QueryStatement, catalog: &Catalog) -> Result<Sources, Error> {
         let mut sources: Sources = BTreeMap::new();
         for table in catalog.tables() {
-            let Some(provider) = self.provider(table) else { continue };
+            let Some(provider) = self.engine.inner.provider(table) else { continue };
             let provider: Arc<dyn TableProvider> = if table.is_public() {
                 provider
             } else {
@@ -416,7 +420,7 @@ impl Session {
     /// A file that is no longer the declared one is refused before anything is charged.
     fn check_files(&self, planned: &Planned) -> Result<(), Error> {
         for part in planned.release.analysis().parts() {
-            for name in part.subject().tables() {
+            for name in part.subject().tables().iter().chain(part.public()) {
                 files::check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
             }
         }

@@ -73,6 +73,11 @@ fn unit_text(unit: &Unit) -> String {
             let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
             format!("unit {column}{unique}{rows}")
         }
+        Unit::Via(link) => {
+            let rows = link.max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
+            let (columns, references) = (link.columns.join(", "), link.references.join(", "));
+            format!("unit via ({columns}) references {}({references}){rows}", link.table)
+        }
     }
 }
 
@@ -92,9 +97,11 @@ fn domain_text(domain: &Domain) -> String {
 
 fn describe(described: &Table) -> Result<Answer, Error> {
     let columns = &described.columns;
-    let role = |name: &str| match described.unit().and_then(Unit::column) {
-        Some(unit) if unit == name => "privacy unit".to_owned(),
-        _ => String::new(),
+    let role = |name: &str| match described.unit() {
+        Some(unit) if !unit.columns().iter().any(|column| column == name) => String::new(),
+        Some(Unit::Column { .. }) => "privacy unit".to_owned(),
+        Some(Unit::Via(link)) => format!("leads to {}", link.table),
+        Some(Unit::Row) | None => String::new(),
     };
     table(&[
         ("column", columns.iter().map(|c| c.name.clone()).collect()),

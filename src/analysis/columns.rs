@@ -10,10 +10,12 @@ use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
 use super::expression::{Total, readable, total};
-use super::facts::Facts;
+use super::facts::{Facts, KeySource};
 use super::flow::{Clamped, Flow, internal, unit_name};
-use super::keys::{known_keys, listed_keys};
+use super::keys::{MOST_KEYS, known_keys, listed_keys};
 use super::lookup::{Lookup, Lookups};
+use super::public::public_keys;
+use super::rows::Tables;
 use crate::catalog::RESERVED;
 use crate::dialect::{KeysClause, Literal};
 use crate::functions::without_nan;
@@ -129,6 +131,7 @@ pub(super) fn group_keys(
     roster: bool,
     flow: &Flow,
     columns: &mut Columns,
+    tables: &dyn Tables,
 ) -> Result<Vec<Group>, Refusal> {
     let mut groups = Vec::new();
     for expr in &aggregate.group_expr {
@@ -136,7 +139,11 @@ pub(super) fn group_keys(
             Expr::Column(column) => column.name.clone(),
             _ => readable(expr),
         };
-        let Total { expr: key, facts } = total(expr, &flow.scope)?;
+        let Total { expr: key, mut facts } = total(expr, &flow.scope)?;
+        if let (None, Some((plan, column))) = (&facts.keys, public_source(flow, expr)) {
+            let keys = public_keys(tables, &plan, &column, MOST_KEYS);
+            facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
+        }
         if facts.is_unit && !roster {
             return Err(Refusal::new(
                 Reason::UnitAsKey,
@@ -152,6 +159,11 @@ pub(super) fn group_keys(
         groups.push(Group { name: short, data_type, facts, column, raw, clamped });
     }
     Ok(groups)
+}
+
+/// The public rows that a key comes from.
+fn public_source(flow: &Flow, key: &Expr) -> Option<(Arc<LogicalPlan>, Column)> {
+    flow.trace(key)?.public.clone()
 }
 
 /// The keys of one GROUP BY expression.

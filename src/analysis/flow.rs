@@ -1,14 +1,17 @@
-//! Below a release: private rows, operator by operator.
+//! Rows below a release: an enforced plan, and what is known of it.
 //!
-//! In: the plan under an aggregate. Out: the same rows in a plan in which every assumption is enforced, with
-//! the privacy unit carried along as a hidden column and facts about every other. One arm per operator; an
-//! operator that is not known to keep rows apart by unit is refused.
+//! In: what the operators below have made. Out: a [`Flow`]: the plan whose expressions are total, facts about
+//! every column, whose rows they are, and the hidden columns that tell the unit of each row. What holds of every
+//! flow of private rows, whatever operators made it:
+//!
+//! *Take a unit away from the database, and of the flow exactly the rows of this unit go; all others stay as
+//! they are.* What one unit contributes is then bounded on top, by the bounding operator.
 //!
 //! ```text
-//! Scan adult ─▶ domains ─▶ Filter (unit IS NOT NULL) ─▶ Projection + unit ─▶ …
+//! Scan lineitem ─▶ … + l_orderkey, which leads to a unit ─▶ Join orders ─▶ … + unit ─▶ Filter ─▶ …
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -16,34 +19,75 @@ use datafusion::common::{Column, DFSchemaRef, DataFusionError, ScalarValue, Tabl
 use datafusion::logical_expr::expr::{Alias, Between, InList};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection, SubqueryAlias,
-    TableScan,
+    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, TableScan,
 };
 
-use super::deeper;
-use super::enforce::{Change, enforced, is_someone};
+use super::enforce::Change;
 use super::expression::{readable, total};
 use super::facts::{Scope, constant};
 use super::subject::Subject;
-use crate::catalog::{Catalog, Privacy, RESERVED, Table, Unit};
-
+use crate::catalog::{Catalog, Link, RESERVED, Table};
 use crate::refusal::{Reason, Refusal};
 
-/// The name of the hidden column that carries the unit.
+/// The name under which a part's input carries the unit.
 pub(super) fn unit_name() -> String {
     format!("{RESERVED}_unit")
 }
 
-/// Private rows: an enforced plan, and what is known of its columns.
+/// How a flow's rows are told whose they are.
+#[derive(Debug, Clone)]
+pub(super) enum Owner {
+    /// Nobody's: all of them are public.
+    Public,
+    /// Every row of the private table is a unit.
+    Row,
+    /// By a hidden column that is never NULL.
+    Unit(String),
+    /// By hidden columns, never NULL, that lead to a row of another table.
+    Link(Pending),
+}
+
+/// The hidden columns that lead to another table, and the table's declaration of them.
+#[derive(Debug, Clone)]
+pub(super) struct Pending {
+    pub(super) table: String,
+    pub(super) columns: Vec<String>,
+    pub(super) link: Link,
+}
+
+/// Where a column comes from, as long as nothing has changed its values.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trace {
+    /// How many nodes its expression has when written over the scan: planners write it so.
+    pub(super) size: usize,
+    /// The hidden column that it was enforced from, where it is still that.
+    pub(super) raw: Option<Raw>,
+    /// The column of a private table that it is.
+    pub(super) origin: Option<Origin>,
+    /// The public rows that it comes from, by its name there.
+    pub(super) public: Option<(Arc<LogicalPlan>, Column)>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Origin {
+    pub(super) table: String,
+    pub(super) column: String,
+}
+
+/// Rows: an enforced plan, and what is known of its columns.
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
     pub(super) plan: LogicalPlan,
     pub(super) scope: Scope,
+    /// For each column of the scope, where it comes from.
+    pub(super) traces: Vec<Trace>,
+    pub(super) owner: Owner,
     pub(super) subject: Subject,
-    /// How many nodes each column's expression has when written over the scan: planners write it so.
-    sizes: Vec<usize>,
-    /// For each column of the scope, the hidden column that it was enforced from, where it is still that.
-    raw: Vec<Option<Raw>>,
+    /// For some of the tables read, how many rows here one of theirs can have.
+    pub(super) fans: BTreeMap<String, u64>,
+    /// The public tables that are read.
+    pub(super) public: BTreeSet<String>,
 }
 
 /// A column as the file holds it: under a hidden name, out of reach of every expression.
@@ -51,35 +95,60 @@ pub(super) struct Flow {
 /// Nothing relies on it. It only lets a file be pruned, and lets groups outside of a list be dropped by the
 /// key space instead of row by row.
 #[derive(Debug, Clone)]
-struct Raw {
-    name: String,
-    change: Change,
+pub(super) struct Raw {
+    pub(super) name: String,
+    pub(super) change: Change,
 }
 
 /// The ends that values beyond them become.
 pub(super) type Clamped = (ScalarValue, ScalarValue);
 
 impl Flow {
-    /// The hidden unit column; `None` when the unit is the row.
+    /// The hidden unit column; `None` when the unit is the row, or not reached yet.
     pub(super) fn unit_column(&self) -> Option<Column> {
-        self.subject.column()?;
-        self.hidden(&unit_name())
+        match &self.owner {
+            Owner::Unit(name) => self.hidden(name),
+            Owner::Public | Owner::Row | Owner::Link(_) => None,
+        }
     }
 
-    fn hidden(&self, name: &str) -> Option<Column> {
+    /// Whether nobody owns its rows.
+    pub(super) fn is_public(&self) -> bool {
+        matches!(self.owner, Owner::Public)
+    }
+
+    /// A hidden column, under the qualifier that it has here.
+    pub(super) fn hidden(&self, name: &str) -> Option<Column> {
         let (qualifier, field) =
             self.plan.schema().iter().find(|(_, field)| field.name() == name)?;
         Some(Column::new(qualifier.cloned(), field.name()))
     }
 
-    fn raw(&self, expr: &Expr) -> Option<&Raw> {
+    /// The hidden columns that every operator carries along.
+    pub(super) fn carried(&self) -> Vec<String> {
+        let owner = match &self.owner {
+            Owner::Public | Owner::Row => &[][..],
+            Owner::Unit(name) => std::slice::from_ref(name),
+            Owner::Link(pending) => &pending.columns,
+        };
+        let raw = self.traces.iter().filter_map(|trace| trace.raw.as_ref().map(|raw| &raw.name));
+        let all: BTreeSet<&String> = owner.iter().chain(raw).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    /// Where an expression comes from, if it is a column as it was.
+    pub(super) fn trace(&self, expr: &Expr) -> Option<&Trace> {
         match expr {
-            Expr::Alias(alias) => self.raw(&alias.expr),
+            Expr::Alias(alias) => self.trace(&alias.expr),
             Expr::Column(column) => {
-                self.raw.get(self.scope.schema.index_of_column(column).ok()?)?.as_ref()
+                self.traces.get(self.scope.schema.index_of_column(column).ok()?)
             }
             _ => None,
         }
+    }
+
+    fn raw(&self, expr: &Expr) -> Option<&Raw> {
+        self.trace(expr)?.raw.as_ref()
     }
 
     /// The file's own column behind a listed one, with the list: they differ where the list has NULL only.
@@ -139,6 +208,92 @@ impl Flow {
         }
         conjunction(said)
     }
+
+    /// The rows where a predicate holds.
+    pub(super) fn filtered(self, predicate: &Expr) -> Result<Self, Refusal> {
+        self.size(predicate)?;
+        let total = total(predicate, &self.scope)?;
+        let scope = self.scope.narrowed(predicate);
+        let condition = match self.said_of_raw(predicate) {
+            Some(said) => said.and(total.expr),
+            None => total.expr,
+        };
+        let plan = LogicalPlanBuilder::from(self.plan)
+            .filter(condition)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        Ok(Self { plan, scope, ..self })
+    }
+
+    /// Computed columns under the names of a schema.
+    pub(super) fn projected(
+        self,
+        expressions: &[Expr],
+        schema: &DFSchemaRef,
+    ) -> Result<Self, Refusal> {
+        let mut rewritten = Vec::with_capacity(expressions.len() + 1);
+        let mut facts = Vec::with_capacity(expressions.len());
+        let mut traces = Vec::with_capacity(expressions.len());
+        for (expression, (qualifier, field)) in expressions.iter().zip(schema.iter()) {
+            let size = self.size(expression)?;
+            traces.push(Trace { size, ..self.trace(expression).cloned().unwrap_or_default() });
+            let total = total(expression, &self.scope)?;
+            rewritten.push(named(total.expr, qualifier, field.name()));
+            facts.push(total.facts);
+        }
+        let before = Self { traces, ..self };
+        for name in before.carried() {
+            let column = before.hidden(&name).ok_or_else(lost)?;
+            rewritten.push(named(Expr::Column(column), None, &name));
+        }
+        let plan = LogicalPlanBuilder::from(before.plan)
+            .project(rewritten)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let scope = Scope { schema: Arc::clone(schema), facts };
+        Ok(Self { plan, scope, ..before })
+    }
+
+    /// The same rows under another name.
+    pub(super) fn named(
+        self,
+        alias: &TableReference,
+        schema: &DFSchemaRef,
+    ) -> Result<Self, Refusal> {
+        let plan = LogicalPlanBuilder::from(self.plan)
+            .alias(alias.clone())
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let scope = Scope { schema: Arc::clone(schema), facts: self.scope.facts };
+        Ok(Self { plan, scope, ..self })
+    }
+
+    /// The nodes of an expression, written over the scan.
+    ///
+    /// # Errors
+    /// A refusal beyond a limit: nested subqueries can double it at every level.
+    fn size(&self, expr: &Expr) -> Result<usize, Refusal> {
+        const MOST: usize = 10_000;
+        let mut nodes = 0_usize;
+        let counted = expr.apply(|node| {
+            let column = match node.try_as_col() {
+                Some(column) => self.scope.schema.maybe_index_of_column(column),
+                None => None,
+            };
+            let own = column.and_then(|i| self.traces.get(i)).map_or(1, |trace| trace.size);
+            nodes = nodes.saturating_add(own);
+            Ok(TreeNodeRecursion::Continue)
+        });
+        match counted {
+            Ok(_) if nodes <= MOST => Ok(nodes),
+            Ok(_) | Err(_) => Err(Refusal::new(
+                Reason::Partial,
+                "",
+                format!("an expression is larger than {MOST} parts when written over the table"),
+                "fewer nested subqueries that use a column twice",
+            )),
+        }
+    }
 }
 
 /// What the planner may still say about a plan that the analysis built: nothing about data.
@@ -151,168 +306,22 @@ pub(super) fn internal(error: &DataFusionError) -> Refusal {
     )
 }
 
+/// A hidden column that an operator should have carried along is not there.
+pub(super) fn lost() -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        "",
+        "the query cannot be planned: the unit of some rows was lost on the way",
+        "a simpler form of the same question",
+    )
+}
+
 /// The table that a scan reads, as the catalog knows it.
 pub(super) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> Option<&'a Table> {
     match &scan.table_name {
         TableReference::Bare { table } => catalog.table(table),
         TableReference::Partial { .. } | TableReference::Full { .. } => None,
     }
-}
-
-/// Walks the rows under a release.
-///
-/// # Guarantee
-/// In the resulting plan each row stems from one row of the private table and carries its unit, so one unit
-/// contributes at most the rows it has in the table; every expression is total, every column obeys its facts.
-///
-/// # Errors
-/// A refusal for every operator, expression and table that is not on the allow-list.
-pub(super) fn rows(
-    plan: &LogicalPlan,
-    catalog: &Catalog,
-    steps: &mut Vec<String>,
-) -> Result<Flow, Refusal> {
-    deeper(|| rows_of(plan, catalog, steps))
-}
-
-fn rows_of(
-    plan: &LogicalPlan,
-    catalog: &Catalog,
-    steps: &mut Vec<String>,
-) -> Result<Flow, Refusal> {
-    match plan {
-        LogicalPlan::TableScan(scan) => scan_rows(scan, plan, catalog, steps),
-        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
-            let flow = rows(input, catalog, steps)?;
-            filtered(flow, predicate, steps)
-        }
-        LogicalPlan::Projection(Projection { expr, input, schema, .. }) => {
-            let flow = rows(input, catalog, steps)?;
-            projected(flow, expr, schema)
-        }
-        LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, schema, .. }) => {
-            let flow = rows(input, catalog, steps)?;
-            let plan = LogicalPlanBuilder::from(flow.plan)
-                .alias(alias.clone())
-                .and_then(LogicalPlanBuilder::build)
-                .map_err(|e| internal(&e))?;
-            let scope = Scope { schema: Arc::clone(schema), facts: flow.scope.facts };
-            Ok(Flow { plan, scope, ..flow })
-        }
-        LogicalPlan::Join(_) => Err(Refusal::new(
-            Reason::Join,
-            "JOIN",
-            "joins below a release are not built yet: a join can repeat one person's rows without bound",
-            "the release over one table; join released answers above it",
-        )),
-        LogicalPlan::Union(_) => Err(operator("UNION", "one release per branch, added above")),
-        LogicalPlan::Distinct(_) => {
-            Err(operator("DISTINCT", "COUNT(DISTINCT unit), or GROUP BY the columns"))
-        }
-        LogicalPlan::Sort(_) => Err(operator("ORDER BY", "ORDER BY outside, on released columns")),
-        LogicalPlan::Limit(_) => Err(operator("LIMIT", "LIMIT outside, on released rows")),
-        LogicalPlan::Window(_) => Err(operator("a window function", "an aggregate with GROUP BY")),
-        LogicalPlan::Aggregate(_) => Err(operator(
-            "GROUP BY",
-            "the mechanism in front of the inner aggregate: a release of releases is not one",
-        )),
-        LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
-            Err(operator("VALUES", "the aggregate without a mechanism: constants need none"))
-        }
-        LogicalPlan::Subquery(_) => Err(operator("a subquery", "the query without it")),
-        LogicalPlan::Repartition(_)
-        | LogicalPlan::Statement(_)
-        | LogicalPlan::Explain(_)
-        | LogicalPlan::Analyze(_)
-        | LogicalPlan::Extension(_)
-        | LogicalPlan::Dml(_)
-        | LogicalPlan::Ddl(_)
-        | LogicalPlan::Copy(_)
-        | LogicalPlan::DescribeTable(_)
-        | LogicalPlan::Unnest(_)
-        | LogicalPlan::RecursiveQuery(_) => {
-            Err(operator("this operator", "SELECT … FROM one table WHERE … below the release"))
-        }
-    }
-}
-
-fn operator(name: &str, hint: &str) -> Refusal {
-    Refusal::new(
-        Reason::Operator,
-        name,
-        format!("{name} below a release could let one person change many rows"),
-        hint,
-    )
-}
-
-fn scan_rows(
-    scan: &TableScan,
-    plan: &LogicalPlan,
-    catalog: &Catalog,
-    steps: &mut Vec<String>,
-) -> Result<Flow, Refusal> {
-    let name = scan.table_name.to_string();
-    let (table, unit) = match scanned(scan, catalog).map(|t| (t, &t.privacy)) {
-        Some((table, Privacy::Private(unit))) => (table, unit.clone()),
-        Some((_, Privacy::Undeclared)) => return Err(undeclared(&name)),
-        Some((_, Privacy::Public)) | None => {
-            return Err(Refusal::new(
-                Reason::Operand,
-                &name,
-                format!("{name} is public; a mechanism would only add noise"),
-                "the aggregate without a mechanism",
-            ));
-        }
-    };
-    let mut expressions = Vec::new();
-    let mut facts = Vec::new();
-    let mut raw = Vec::new();
-    let mut hidden = Vec::new();
-    for (i, (qualifier, field)) in scan.projected_schema.iter().enumerate() {
-        let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-        let domain = table.column(field.name()).and_then(|c| c.domain.as_ref());
-        let enforced = enforced(column.clone(), field.data_type(), domain);
-        let (expr, mut known) = enforced.map_err(|error| {
-            Refusal::new(
-                Reason::BadValue,
-                field.name(),
-                error.to_string(),
-                "a domain of the column's own type",
-            )
-        })?;
-        known.is_unit = unit.column() == Some(field.name());
-        expressions.push(expr.alias_qualified(qualifier.cloned(), field.name()));
-        let change = Change::of(field.data_type(), domain, &known);
-        raw.push(change.map(|change| Raw { name: format!("{RESERVED}_raw_{i}"), change }));
-        if let Some(Some(Raw { name, .. })) = raw.last() {
-            hidden.push(column.alias_qualified(Some(scan.table_name.clone()), name));
-        }
-        facts.push(known);
-    }
-    expressions.append(&mut hidden);
-    let mut builder = LogicalPlanBuilder::from(plan.clone());
-    if let Some(column) = unit.column() {
-        let column = Column::new(Some(scan.table_name.clone()), column);
-        builder =
-            builder.filter(is_someone(Expr::Column(column.clone()))).map_err(|e| internal(&e))?;
-        let hidden =
-            Expr::Column(column).alias_qualified(Some(scan.table_name.clone()), unit_name());
-        expressions.push(hidden);
-    }
-    let plan = builder
-        .project(expressions)
-        .and_then(LogicalPlanBuilder::build)
-        .map_err(|e| internal(&e))?;
-    let subject = match &unit {
-        Unit::Row => Subject::of_rows(&table.name),
-        Unit::Column { column, .. } => {
-            Subject::of_column(&table.name, &table.name, column, unit.max_rows())
-        }
-    };
-    steps.push(format!("Scan {name} [{}]", subject.rows_text()));
-    let scope = Scope { schema: Arc::clone(&scan.projected_schema), facts };
-    let sizes = vec![1; scope.facts.len()];
-    Ok(Flow { plan, scope, subject, sizes, raw })
 }
 
 /// The refusal of a table that nobody declared.
@@ -325,82 +334,17 @@ pub(super) fn undeclared(name: &str) -> Refusal {
     )
 }
 
-fn filtered(flow: Flow, predicate: &Expr, steps: &mut Vec<String>) -> Result<Flow, Refusal> {
-    size(predicate, &flow)?;
-    let total = total(predicate, &flow.scope)?;
-    let scope = flow.scope.narrowed(predicate);
-    let condition = match flow.said_of_raw(predicate) {
-        Some(said) => said.and(total.expr),
-        None => total.expr,
-    };
-    let plan = LogicalPlanBuilder::from(flow.plan)
-        .filter(condition)
-        .and_then(LogicalPlanBuilder::build)
-        .map_err(|e| internal(&e))?;
-    steps.push(format!("Filter {}", readable(predicate)));
-    Ok(Flow { plan, scope, ..flow })
-}
-
-fn projected(flow: Flow, expressions: &[Expr], schema: &DFSchemaRef) -> Result<Flow, Refusal> {
-    let mut rewritten = Vec::with_capacity(expressions.len() + 1);
-    let mut facts = Vec::with_capacity(expressions.len());
-    let mut sizes = Vec::with_capacity(expressions.len());
-    for (expression, (qualifier, field)) in expressions.iter().zip(schema.iter()) {
-        sizes.push(size(expression, &flow)?);
-        let total = total(expression, &flow.scope)?;
-        rewritten.push(named(total.expr, qualifier, field.name()));
-        facts.push(total.facts);
-    }
-    if let Some(unit) = flow.unit_column() {
-        rewritten.push(named(Expr::Column(unit), None, &unit_name()));
-    }
-    let raw: Vec<_> = expressions.iter().map(|e| flow.raw(e).cloned()).collect();
-    for name in raw.iter().flatten().map(|raw| raw.name.as_str()).collect::<BTreeSet<_>>() {
-        if let Some(column) = flow.hidden(name) {
-            rewritten.push(named(Expr::Column(column), None, name));
-        }
-    }
-    let plan = LogicalPlanBuilder::from(flow.plan)
-        .project(rewritten)
-        .and_then(LogicalPlanBuilder::build)
-        .map_err(|e| internal(&e))?;
-    let scope = Scope { schema: Arc::clone(schema), facts };
-    Ok(Flow { plan, scope, sizes, raw, ..flow })
-}
-
-/// The nodes of an expression, written over the scan.
-///
-/// # Errors
-/// A refusal beyond a limit: nested subqueries can double it at every level.
-fn size(expr: &Expr, flow: &Flow) -> Result<usize, Refusal> {
-    const MOST: usize = 10_000;
-    let mut nodes = 0_usize;
-    let counted = expr.apply(|node| {
-        let column = match node.try_as_col() {
-            Some(column) => flow.scope.schema.maybe_index_of_column(column),
-            None => None,
-        };
-        let own = column.and_then(|i| flow.sizes.get(i)).copied().unwrap_or(1);
-        nodes = nodes.saturating_add(own);
-        Ok(TreeNodeRecursion::Continue)
-    });
-    match counted {
-        Ok(_) if nodes <= MOST => Ok(nodes),
-        Ok(_) | Err(_) => Err(Refusal::new(
-            Reason::Partial,
-            "",
-            format!("an expression is larger than {MOST} parts when written over the table"),
-            "fewer nested subqueries that use a column twice",
-        )),
-    }
-}
-
 /// An expression under the name that the original column has.
-fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
+pub(super) fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
     Expr::Alias(Alias {
         expr: Box::new(expr),
         relation: qualifier.cloned(),
         name: name.to_owned(),
         metadata: None,
     })
+}
+
+/// A conjunction as it is told in a derivation.
+pub(super) fn told(conditions: &[Expr]) -> String {
+    conditions.iter().map(readable).collect::<Vec<_>>().join(" AND ")
 }

@@ -410,7 +410,7 @@ pub(super) fn on_grid(
 }
 
 /// The k for which magnitudes up to `magnitude` times 2^k stay within 2³⁹.
-fn binary_places(magnitude: &Rational) -> i32 {
+pub(super) fn binary_places(magnitude: &Rational) -> i32 {
     const BITS: i32 = 39;
     const FINEST: i32 = 200;
     let mut log2 = 0_i32;

@@ -22,19 +22,27 @@ mod estimate;
 mod expression;
 mod facts;
 mod flow;
+mod join;
 mod keys;
 mod line;
 mod lookup;
 mod measure;
 mod named;
 mod part;
+mod per_unit;
+mod public;
 mod quantile;
 mod response;
+mod rows;
 mod scalar;
+mod scan;
 mod selection;
 mod sensitivity;
 mod space;
 mod subject;
+mod subquery;
+mod union;
+mod window;
 
 pub use choice::{Axis, Choice, LineScore, Prices, Prior, Sharing, Source};
 pub(crate) use enforce::enforced;
@@ -44,6 +52,7 @@ pub use lookup::{Lookup, Lookups};
 pub use measure::{Gathering, Input, Measure, TermColumns, Use};
 pub use named::MOST_TERMS;
 pub use part::Part;
+pub use rows::Tables;
 pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
 pub use space::Keys;
 pub use subject::Subject;
@@ -119,8 +128,13 @@ pub fn released_part(name: &str) -> Option<usize> {
 ///
 /// # Errors
 /// A [`Refusal`], with the steps that had succeeded.
-pub fn analyze(bound: &Bound, catalog: &Catalog, lookups: &Lookups) -> Result<Analysis, Refusal> {
-    let context = Context { bound, catalog, lookups };
+pub fn analyze(
+    bound: &Bound,
+    catalog: &Catalog,
+    lookups: &Lookups,
+    tables: &dyn Tables,
+) -> Result<Analysis, Refusal> {
+    let context = Context { bound, catalog, lookups, tables };
     let mut cutter = Cutter { context, parts: Vec::new(), steps: Vec::new() };
     let remainder = match cutter.public(bound.plan()) {
         Ok(remainder) => remainder,

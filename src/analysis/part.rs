@@ -3,6 +3,7 @@
 //! In: an aggregate node over private rows. Out: a [`Part`]: the enforced plan that yields the unit, the
 //! group keys and the arguments of every measure; the public key space; the measures.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -13,12 +14,13 @@ use super::choice::Source;
 use super::columns::{Columns, group_keys};
 use super::expression::{Total, readable, total};
 use super::facts::Scope;
-use super::flow::{Clamped, Flow, internal, rows};
+use super::flow::{Clamped, Flow, internal};
 use super::lookup::Lookups;
 use super::measure::{Argument, Gathering, Input, Measure, Use, limits, number, read};
 use super::named::named;
 use super::quantile::quantile;
 use super::response::{check_roster, responds, response};
+use super::rows::{Tables, Walk, not_private};
 use super::selection::{Frame, of_keys};
 use super::space::Keys;
 use super::subject::Subject;
@@ -35,6 +37,7 @@ use crate::refusal::{Reason, Refusal};
 #[derive(Debug)]
 pub struct Part {
     subject: Subject,
+    public: BTreeSet<String>,
     input: LogicalPlan,
     has_unit: bool,
     key_names: Vec<String>,
@@ -56,6 +59,11 @@ impl Part {
     /// Who is protected, and in which tables.
     pub fn subject(&self) -> &Subject {
         &self.subject
+    }
+
+    /// The public tables that are read below it.
+    pub fn public(&self) -> &BTreeSet<String> {
+        &self.public
     }
 
     /// The enforced rows: the unit first (unless it is the row), then the keys, then the arguments.
@@ -155,10 +163,17 @@ pub(super) fn cut(
         }
         steps.push(format!("plain SQL that shows keys only, planned as {selector}"));
     }
-    let flow = rows(&aggregate.input, sources.catalog, steps)?;
+    let flow = {
+        let mut walk = Walk::new(sources.catalog, sources.tables, steps);
+        let flow = walk.rows(&aggregate.input)?;
+        walk.resolved(flow)?
+    };
+    if flow.is_public() {
+        return Err(not_private("the rows", true));
+    }
     let mut columns = Columns::new(&flow);
     let roster = calls.iter().any(responds);
-    let groups = group_keys(aggregate, roster, &flow, &mut columns)?;
+    let groups = group_keys(aggregate, roster, &flow, &mut columns, sources.tables)?;
     check_roster(&calls, &groups)?;
     let keys = Keys::of(&calls, aggregate, &groups, sources.lookups)?;
     for (i, group) in groups.iter().enumerate() {
@@ -199,6 +214,7 @@ pub(super) fn cut(
         .collect();
     Ok(Part {
         subject: flow.subject.clone(),
+        public: flow.public.clone(),
         has_unit: !flow.subject.is_row(),
         input: columns.build(&flow)?,
         key_names: groups.into_iter().map(|g| g.name).collect(),
@@ -217,6 +233,7 @@ pub(super) struct Context<'a> {
     pub(super) bound: &'a Bound,
     pub(super) catalog: &'a Catalog,
     pub(super) lookups: &'a Lookups,
+    pub(super) tables: &'a dyn Tables,
 }
 
 /// Every release of a SELECT answers with as many rows per group.

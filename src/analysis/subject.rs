@@ -35,6 +35,28 @@ impl Subject {
         }
     }
 
+    /// Nobody: public rows.
+    pub(super) fn nobody() -> Self {
+        Self { space: String::new(), tables: Vec::new(), column: None, rows: None }
+    }
+
+    /// The same people, whose rows are read in other tables too.
+    #[must_use]
+    pub(super) fn with_tables(mut self, tables: &[String]) -> Self {
+        for table in tables {
+            if !self.tables.contains(table) {
+                self.tables.push(table.clone());
+            }
+        }
+        self
+    }
+
+    /// The same people, with another bound of their rows.
+    #[must_use]
+    pub(super) fn with_rows(self, rows: Option<u64>) -> Self {
+        Self { rows, ..self }
+    }
+
     /// The unit space: the name under which the losses of these people add up.
     pub fn space(&self) -> &str {
         &self.space

@@ -125,6 +125,24 @@ pub enum Unit {
         /// At most one row each.
         unique: bool,
     },
+    /// Columns lead to a row of another private table, and it belongs to that row's person.
+    Via(Link),
+}
+
+/// How the rows of a table lead to their person through another table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// The columns that lead there.
+    pub columns: Vec<String>,
+    /// The table that they lead to.
+    pub table: String,
+    /// Its columns, one for each: equal values belong together.
+    pub references: Vec<String>,
+    /// At most so many rows for each person, when declared.
+    pub max_rows: Option<u64>,
+    /// The unit space at the end of the chain, as it was when the link was declared.
+    pub space: String,
 }
 
 impl Unit {
@@ -138,14 +156,32 @@ impl Unit {
             Self::Row => Some(1),
             Self::Column { unique: true, .. } => Some(1),
             Self::Column { max_rows, unique: false, .. } => *max_rows,
+            Self::Via(link) => link.max_rows,
         }
     }
 
-    /// The column that names the person, if a column does.
+    /// The table's own column that names the person, if one does.
     pub fn column(&self) -> Option<&str> {
         match self {
-            Self::Row => None,
+            Self::Row | Self::Via(_) => None,
             Self::Column { column, .. } => Some(column),
+        }
+    }
+
+    /// The link to the table through which rows reach their person, if they do so.
+    pub fn link(&self) -> Option<&Link> {
+        match self {
+            Self::Via(link) => Some(link),
+            Self::Row | Self::Column { .. } => None,
+        }
+    }
+
+    /// The columns by which rows are told whose they are; they carry no domain.
+    pub fn columns(&self) -> &[String] {
+        match self {
+            Self::Row => &[],
+            Self::Column { column, .. } => std::slice::from_ref(column),
+            Self::Via(link) => &link.columns,
         }
     }
 }
@@ -209,10 +245,12 @@ impl Table {
     ///
     /// # Guarantee
     /// Tables of different spaces share no privacy unit by declaration; charges on tables of one space are
-    /// summed. A table whose unit is a row or a column of its own has a space of its own, named like the table.
+    /// summed. A table whose unit is a row or a column of its own has a space of its own, named like the table;
+    /// one that leads to its unit through others shares the space at the end of the chain.
     pub fn space(&self) -> Option<&str> {
         match &self.privacy {
             Privacy::Private(Unit::Row | Unit::Column { .. }) => Some(&self.name),
+            Privacy::Private(Unit::Via(link)) => Some(&link.space),
             Privacy::Undeclared | Privacy::Public => None,
         }
     }
@@ -240,17 +278,27 @@ impl Table {
                 return Err(refuse(format!("the domain of `{}` has a value twice", column.name)));
             }
         }
-        let Some(Unit::Column { column, max_rows, .. }) = self.unit() else { return Ok(()) };
-        match self.column(column) {
-            None => Err(refuse(format!("its unit column `{column}` does not exist"))),
-            // A clamped unit column would make one person of several.
-            Some(found) if found.domain.is_some() => {
-                Err(refuse(format!("its unit column `{column}` has a domain")))
+        let Some(unit) = self.unit() else { return Ok(()) };
+        for column in unit.columns() {
+            match self.column(column) {
+                None => return Err(refuse(format!("its unit column `{column}` does not exist"))),
+                // A clamped unit column would make one person of several.
+                Some(found) if found.domain.is_some() => {
+                    return Err(refuse(format!("its unit column `{column}` has a domain")));
+                }
+                Some(_) => {}
             }
-            Some(_) if *max_rows == Some(0) => {
-                Err(refuse("MAX ROWS must be at least 1".to_owned()))
+        }
+        if unit.max_rows() == Some(0) {
+            return Err(refuse("MAX ROWS must be at least 1".to_owned()));
+        }
+        match unit.link() {
+            Some(link)
+                if link.columns.is_empty() || link.columns.len() != link.references.len() =>
+            {
+                Err(refuse("its link has other columns than the table it leads to".to_owned()))
             }
-            Some(_) => Ok(()),
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -385,6 +433,29 @@ impl Catalog {
     /// The table of this name.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.get(name)
+    }
+
+    /// The tables that reach their people through this one.
+    pub fn referring<'a>(&'a self, table: &'a str) -> impl Iterator<Item = &'a Table> {
+        let leads =
+            move |t: &&Table| t.unit().and_then(Unit::link).is_some_and(|l| l.table == table);
+        self.tables.values().filter(leads)
+    }
+
+    /// The table at the end of the chain of links that begins here, and how many links there are.
+    ///
+    /// # Guarantee
+    /// `None` for a table that is not private and for a chain that leads to one that is not, or in circles;
+    /// what is returned has a row or a column of its own as its unit.
+    pub fn root(&self, table: &str) -> Option<(&Table, usize)> {
+        let mut table = self.table(table)?;
+        for links in 0..=self.tables.len() {
+            match table.unit()?.link() {
+                None => return Some((table, links)),
+                Some(link) => table = self.table(&link.table)?,
+            }
+        }
+        None
     }
 
     /// All tables, by name.

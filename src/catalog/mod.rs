@@ -27,6 +27,6 @@ pub(crate) mod store;
 
 pub use error::CatalogError;
 pub use metadata::{
-    Budget, Catalog, Column, Domain, FileFormat, Fingerprint, PerQuery, Privacy, Source, Table,
-    Unit,
+    Budget, Catalog, Column, Domain, FileFormat, Fingerprint, Link, PerQuery, Privacy, Source,
+    Table, Unit,
 };

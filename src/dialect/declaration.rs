@@ -104,6 +104,17 @@ pub enum UnitClause {
         /// At most this many rows a unit.
         max_rows: Option<u64>,
     },
+    /// `VIA (columns) REFERENCES table(columns) [MAX ROWS n]`.
+    Via {
+        /// The columns that lead to the other table.
+        columns: Vec<String>,
+        /// The other table.
+        table: String,
+        /// Its columns.
+        references: Vec<String>,
+        /// At most this many rows a unit.
+        max_rows: Option<u64>,
+    },
 }
 
 /// A column's declared values.

@@ -294,26 +294,55 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
         return Ok(Declaration::SetUnit { table, unit: UnitClause::Row });
     }
     if take_word(parser, "VIA") {
-        return error(parser, "units VIA another table are not built yet; name the unit's column");
+        let columns = names(parser)?;
+        expect_word(parser, "REFERENCES")?;
+        let other = name(parser)?;
+        let references = names(parser)?;
+        if columns.len() != references.len() {
+            return error(
+                parser,
+                "a link has as many columns on either side: VIA (a) REFERENCES t(b)",
+            );
+        }
+        let max_rows = max_rows(parser)?;
+        let unit = UnitClause::Via { columns, table: other, references, max_rows };
+        return Ok(Declaration::SetUnit { table, unit });
     }
     parser.expect_token(&Token::LParen)?;
     let column = name(parser)?;
     if parser.peek_token().token == Token::Comma {
-        return error(parser, "a unit of several columns is not built yet; name one column");
+        return error(
+            parser,
+            "a unit is one column; lead to it from several ones with VIA (a, b) REFERENCES people(a, b)",
+        );
     }
     parser.expect_token(&Token::RParen)?;
     let unique = take_word(parser, "UNIQUE");
-    let max_rows = if take_word(parser, "MAX") {
-        expect_word(parser, "ROWS")?;
-        match parser.parse_literal_uint()? {
-            0 => return error(parser, "MAX ROWS is at least 1"),
-            rows if rows > 1 << 32 => return error(parser, "MAX ROWS is at most 4294967296"),
-            rows => Some(rows),
-        }
-    } else {
-        None
-    };
+    let max_rows = max_rows(parser)?;
     Ok(Declaration::SetUnit { table, unit: UnitClause::Column { column, unique, max_rows } })
+}
+
+fn max_rows(parser: &mut Parser) -> Result<Option<u64>, ParserError> {
+    if !take_word(parser, "MAX") {
+        return Ok(None);
+    }
+    expect_word(parser, "ROWS")?;
+    match parser.parse_literal_uint()? {
+        0 => error(parser, "MAX ROWS is at least 1"),
+        rows if rows > 1 << 32 => error(parser, "MAX ROWS is at most 4294967296"),
+        rows => Ok(Some(rows)),
+    }
+}
+
+/// `(a, b)`.
+fn names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let mut names = vec![name(parser)?];
+    while parser.consume_token(&Token::Comma) {
+        names.push(name(parser)?);
+    }
+    parser.expect_token(&Token::RParen)?;
+    Ok(names)
 }
 
 fn domain(parser: &mut Parser) -> Result<DomainClause, ParserError> {

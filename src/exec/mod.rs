@@ -34,6 +34,7 @@ mod verify;
 
 #[doc(hidden)]
 pub use exact::{Draws, Exact, ExactSums};
+pub use session::PlannedTables;
 pub use session::session_state;
 pub(crate) use session::{columns_of_public, exact_rows};
 pub use table::{PrivateScanExec, PrivateTable};
@@ -55,7 +56,7 @@ use bound::{HashKey, LateKey};
 use draw::Recipe;
 use feed::{Feed, feeds};
 use physical::{Permit, PrivatizeExec, Specification};
-use verify::verify;
+use verify::{Expected, verify};
 
 use crate::analysis::{Measure, Part, released_part};
 use crate::ledger::Charge;
@@ -107,7 +108,12 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         let inputs = feeds.into_iter().map(|feed| single(feed.plan)).collect();
         let plan: Arc<dyn ExecutionPlan> =
             Arc::new(PrivatizeExec::new(inputs, Arc::clone(&specification), permit.clone()));
-        verify(&plan, &specification, part.subject().tables(), part.has_unit())
+        let expected = Expected {
+            tables: part.subject().tables(),
+            public: !part.public().is_empty(),
+            bounded: part.has_unit(),
+        };
+        verify(&plan, &specification, &expected)
             .map_err(|e| DataFusionError::External(Box::new(e)))?;
         let columns = part.released_schema().fields().len();
         parts.push(PreparedPart { plan, permit, key, columns });

@@ -5,15 +5,20 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, Result};
-use datafusion::datasource::provider_as_source;
+use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
+
+use crate::analysis::Tables;
+use crate::bind::Sources;
+use crate::catalog::{Catalog, RESERVED};
 
 /// The session of an engine.
 ///
@@ -62,17 +67,67 @@ pub(crate) fn columns_of_public(
     let plan = LogicalPlanBuilder::scan("public", provider_as_source(provider), None)?
         .project(expressions)?
         .build()?;
+    Ok(rows_of_public(&plan, state)?.columns().to_vec())
+}
+
+/// All rows of a plan over public tables, in one batch.
+fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatch> {
     let failed = |_| crate::grid::failed();
     let batches = std::thread::scope(|scope| {
         let read = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map_err(failed)?.block_on(exact_rows(&plan, state))
+            runtime.map_err(failed)?.block_on(exact_rows(plan, state))
         });
         read.join().map_err(|_| crate::grid::failed())?
     })?;
-    let schema = Arc::new(plan.schema().as_arrow().clone());
-    let all = concat_batches(&schema, &batches)?;
-    Ok(all.columns().to_vec())
+    let schema = match batches.first() {
+        Some(batch) => batch.schema(),
+        None => Arc::new(plan.schema().as_arrow().clone()),
+    };
+    Ok(concat_batches(&schema, &batches)?)
+}
+
+/// The tables of a query, and the public ones read while it is planned.
+pub struct PlannedTables<'a> {
+    /// The tables that the query may name.
+    pub sources: &'a Sources,
+    /// What is declared of them.
+    pub catalog: &'a Catalog,
+    /// Where public ones are read.
+    pub state: &'a SessionState,
+}
+
+impl std::fmt::Debug for PlannedTables<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlannedTables").finish_non_exhaustive()
+    }
+}
+
+impl Tables for PlannedTables<'_> {
+    fn source(&self, table: &str) -> Option<Arc<dyn TableSource>> {
+        self.sources.get(table).cloned()
+    }
+
+    fn read(&self, plan: &LogicalPlan) -> Option<RecordBatch> {
+        let mut public = true;
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                // What was read before has a name of the engine's own.
+                let name = scan.table_name.table();
+                let table = self.catalog.table(name);
+                public &= name.starts_with(RESERVED)
+                    || table.is_some_and(|t| t.is_public() && super::files::check(t).is_ok());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .ok()?;
+        if public { rows_of_public(plan, self.state).ok() } else { None }
+    }
+
+    fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>> {
+        let table = MemTable::try_new(rows.schema(), vec![vec![rows]]).ok()?;
+        Some(provider_as_source(Arc::new(table)))
+    }
 }
 
 #[cfg(test)]

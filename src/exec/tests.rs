@@ -59,7 +59,9 @@ fn release(sql: &str, unit: Unit) -> Release {
     let sources = BTreeMap::from([("t".to_owned(), source)]);
     let Statement::Query(query) = parse(sql).unwrap() else { panic!("{sql}") };
     let bound = bind(query, &sources).unwrap();
-    choose(analyze(&bound, &catalog, &Lookups::default()).unwrap(), &catalog).unwrap()
+    let state = session_state();
+    let tables = PlannedTables { sources: &sources, catalog: &catalog, state: &state };
+    choose(analyze(&bound, &catalog, &Lookups::default(), &tables).unwrap(), &catalog).unwrap()
 }
 
 const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE x > 1";
@@ -67,9 +69,13 @@ const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE x > 1";
 async fn prepared(unit: Unit) -> Prepared {
     let sql = match unit {
         Unit::Row => COUNT.to_owned(),
-        Unit::Column { .. } => COUNT.replace("eps=1", "eps=1, rows=1, groups=1"),
+        Unit::Column { .. } | Unit::Via(_) => COUNT.replace("eps=1", "eps=1, rows=1, groups=1"),
     };
     prepare(&release(&sql, unit), &session_state()).await.unwrap()
+}
+
+fn expected(tables: &[String], bounded: bool) -> Expected<'_> {
+    Expected { tables, public: false, bounded }
 }
 
 fn units() -> [Unit; 2] {
@@ -183,9 +189,11 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         let root = plan.downcast_ref::<PrivatizeExec>().unwrap();
         let specification = Arc::clone(root.specification());
         let says = |plan: &Arc<dyn ExecutionPlan>| {
-            verify(plan, &specification, &["t".to_owned()], bounded).unwrap_err().to_string()
+            verify(plan, &specification, &expected(&["t".to_owned()], bounded))
+                .unwrap_err()
+                .to_string()
         };
-        verify(&plan, &specification, &["t".to_owned()], bounded).unwrap();
+        verify(&plan, &specification, &expected(&["t".to_owned()], bounded)).unwrap();
         let child = Arc::clone(plan.children()[0]);
         let below = Arc::clone(child.children()[0]);
 
@@ -216,14 +224,15 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         assert!(says(&replaced(&plan, early)).contains("stops early"));
 
         // Another table, and contributions bounded twice or never.
-        let foreign =
-            verify(&plan, &specification, &["u".to_owned()], bounded).unwrap_err().to_string();
+        let foreign = verify(&plan, &specification, &expected(&["u".to_owned()], bounded))
+            .unwrap_err()
+            .to_string();
         assert!(foreign.contains("it reads t"), "{foreign}");
-        assert!(verify(&plan, &specification, &["t".to_owned()], !bounded).is_err());
+        assert!(verify(&plan, &specification, &expected(&["t".to_owned()], !bounded)).is_err());
 
         // No rows at all are no secret: a WHERE that is never true.
         let empty = replaced(&plan, Arc::new(EmptyExec::new(child.schema())));
-        assert_eq!(verify(&empty, &specification, &["t".to_owned()], false), Ok(()));
+        assert_eq!(verify(&empty, &specification, &expected(&["t".to_owned()], false)), Ok(()));
     }
 }
 
@@ -236,7 +245,7 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     let specification = Arc::clone(root.specification());
     let check = |below: Arc<dyn ExecutionPlan>, bounded| {
         let single = Arc::new(CoalescePartitionsExec::new(below));
-        verify(&replaced(&plan, single), &specification, &["t".to_owned()], bounded)
+        verify(&replaced(&plan, single), &specification, &expected(&["t".to_owned()], bounded))
             .map_err(|e| e.to_string())
     };
     let aggregates = Arc::clone(plan.children()[0].children()[0]);

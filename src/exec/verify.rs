@@ -7,14 +7,21 @@
 
 use std::sync::Arc;
 
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::streaming::StreamingTableExec;
+use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::bound::BoundContributionsExec;
 use super::keep::KeepRowsExec;
@@ -26,12 +33,23 @@ use super::table::PrivateScanExec;
 #[error("the finished plan is not the analyzed one: {0}")]
 pub struct VerifyError(String);
 
+/// What the plan of a part may read, and whether a unit's rows are bounded in it.
+#[derive(Debug)]
+pub(super) struct Expected<'a> {
+    /// The private tables.
+    pub(super) tables: &'a [String],
+    /// Whether it reads public rows too.
+    pub(super) public: bool,
+    /// Whether a column names the unit.
+    pub(super) bounded: bool,
+}
+
 /// Checks the plan of one private part.
 ///
 /// # Guarantee
 /// Succeeds only if the root is the privatizing operator of `specification`, no other stands below it, every
-/// leaf is a private scan of one of `tables` or empty, all else is filter, projection, aggregate, contribution
-/// bounding or a move between partitions, and exactly one operator (none where every row is a unit) bounds
+/// leaf is a private scan of one of the tables, public where that is expected, or empty, all else is filter,
+/// projection, join, union, aggregate, window, sort, contribution bounding or a move between partitions, and exactly one operator (none where every row is a unit) bounds
 /// contributions, be it by aggregates or by rows.
 ///
 /// # Errors
@@ -39,8 +57,7 @@ pub struct VerifyError(String);
 pub(super) fn verify(
     plan: &Arc<dyn ExecutionPlan>,
     specification: &Arc<Specification>,
-    tables: &[String],
-    bounded: bool,
+    expected: &Expected<'_>,
 ) -> Result<(), VerifyError> {
     let Some(root) = plan.downcast_ref::<PrivatizeExec>() else {
         return Err(VerifyError(format!("its root is {}", plan.name())));
@@ -50,8 +67,8 @@ pub(super) fn verify(
     }
     for child in plan.children() {
         let mut bounds = 0;
-        below(child, tables, &mut bounds)?;
-        if bounds != usize::from(bounded) {
+        below(child, expected, &mut bounds)?;
+        if bounds != usize::from(expected.bounded) {
             return Err(VerifyError(format!("contributions are bounded {bounds} times")));
         }
     }
@@ -74,12 +91,12 @@ pub(super) fn verify_public(plan: &Arc<dyn ExecutionPlan>) -> Result<(), VerifyE
 
 fn below(
     plan: &Arc<dyn ExecutionPlan>,
-    tables: &[String],
+    expected: &Expected<'_>,
     bounds: &mut usize,
 ) -> Result<(), VerifyError> {
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
         // What stands below the marked scan is the table provider's own business.
-        return if tables.iter().any(|table| table == scan.table()) {
+        return if expected.tables.iter().any(|table| table == scan.table()) {
             Ok(())
         } else {
             Err(VerifyError(format!("it reads {}", scan.table())))
@@ -89,12 +106,23 @@ fn below(
     *bounds += usize::from(bounding);
     let known = bounding
         || plan.is::<AggregateExec>()
+        || plan.is::<BoundedWindowAggExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.is::<HashJoinExec>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<UnionExec>()
+        || plan.is::<InterleaveExec>()
+        || plan.is::<WindowAggExec>()
         || plan.is::<CoalescePartitionsExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<RepartitionExec>()
-        || plan.is::<EmptyExec>();
+        || plan.is::<EmptyExec>()
+        // Private tables are read through marked scans only, which ended above.
+        || (expected.public && is_source(plan));
     if !known {
         return Err(VerifyError(format!("it holds a {}", plan.name())));
     }
@@ -102,8 +130,14 @@ fn below(
         return Err(VerifyError(format!("its {} stops early", plan.name())));
     }
     let children = plan.children();
-    if children.is_empty() && !plan.is::<EmptyExec>() {
+    let is_public = expected.public && is_source(plan);
+    if children.is_empty() && !plan.is::<EmptyExec>() && !is_public {
         return Err(VerifyError(format!("its rows come from a {}", plan.name())));
     }
-    children.into_iter().try_for_each(|child| below(child, tables, bounds))
+    children.into_iter().try_for_each(|child| below(child, expected, bounds))
+}
+
+/// Whether rows come out of a table here.
+fn is_source(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<DataSourceExec>() || plan.is::<StreamingTableExec>()
 }

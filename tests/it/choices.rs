@@ -15,7 +15,7 @@ use hushql::analysis::{Lookup, Lookups, analyze};
 use hushql::bind::bind;
 use hushql::catalog::{Column, Domain, Privacy, Source, Table, Unit};
 use hushql::dialect::{Statement, parse};
-use hushql::exec::{Draws, PrivateTable, session_state};
+use hushql::exec::{Draws, PlannedTables, PrivateTable, session_state};
 use hushql::ledger::Vault;
 use hushql::release::{Release, choose};
 use hushql::sampler::QueryRng;
@@ -87,7 +87,10 @@ impl People {
         let source = provider_as_source(Arc::new(PrivateTable::new("people", Arc::new(table))));
         let sources = BTreeMap::from([("people".to_owned(), source)]);
         let bound = bind(query, &sources).unwrap_or_else(|e| panic!("{sql}: {e}"));
-        let analysis = analyze(&bound, &catalog, lookups).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let state = session_state();
+        let tables = PlannedTables { sources: &sources, catalog: &catalog, state: &state };
+        let analysis = analyze(&bound, &catalog, lookups, &tables);
+        let analysis = analysis.unwrap_or_else(|e| panic!("{sql}: {e}"));
         choose(analysis, &catalog).unwrap_or_else(|e| panic!("{sql}: {e}"))
     }
 

@@ -22,7 +22,7 @@ use hushql::analysis::{
 use hushql::bind::{Sources, bind};
 use hushql::catalog::{Catalog, Column, Domain, Privacy, Source, Table, Unit};
 use hushql::dialect::{Statement, parse};
-use hushql::exec::{Exact, ExactSums, PrivateTable, session_state};
+use hushql::exec::{Exact, ExactSums, PlannedTables, PrivateTable, session_state};
 use hushql::ledger::Vault;
 
 use crate::swap::Swap;
@@ -157,7 +157,7 @@ fn neighbours(batch: &RecordBatch, unit: &Unit) -> Vec<RecordBatch> {
     let n = batch.num_rows();
     match unit {
         Unit::Row => (0..n).map(|gone| keep((0..n).map(|i| i != gone).collect())).collect(),
-        Unit::Column { .. } => {
+        Unit::Column { .. } | Unit::Via(_) => {
             let ids = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
             (1..=4)
                 .filter(|gone| ids.iter().flatten().any(|id| id == *gone))
@@ -446,7 +446,9 @@ fn world(unit: Unit) -> World {
 fn analyzed(sql: &str, world: &World) -> Option<Analysis> {
     let Ok(Statement::Query(query)) = parse(sql) else { return None };
     let bound = bind(query, &world.sources).ok()?;
-    analyze(&bound, &world.catalog, &Lookups::default()).ok()
+    let state = session_state();
+    let tables = PlannedTables { sources: &world.sources, catalog: &world.catalog, state: &state };
+    analyze(&bound, &world.catalog, &Lookups::default(), &tables).ok()
 }
 
 /// Checks one pair of neighbours; the result is the largest observed / claimed of the query.

@@ -1,0 +1,201 @@
+//! IN and EXISTS below a release, as semi and anti joins.
+//!
+//! In: a condition with a subquery, over private rows. Out: the rows that have, or have not, a match. A subquery of
+//! public tables is read while the query is planned. One of private tables must match rows of the same unit: by
+//! the unit itself or along a declared link, so that whether a row stays depends on its own unit only.
+//!
+//! ```text
+//! EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND …)     orders ⋉ lineitem, along the link
+//! c_custkey NOT IN (SELECT o_custkey FROM orders)                          customer ▷ orders, by unit
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, TableReference};
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{Distinct, Expr, Filter, JoinType, LogicalPlan, Projection};
+
+use super::expression::readable;
+use super::flow::{Flow, internal, lost};
+use super::join::{Basis, Pair, combined};
+use super::rows::Walk;
+use crate::refusal::{Reason, Refusal};
+
+/// Whether an expression holds a subquery.
+pub(super) fn has_subquery(expr: &Expr) -> bool {
+    expr.exists(|e| {
+        Ok(matches!(
+            e,
+            Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::SetComparison(_)
+        ))
+    })
+    .unwrap_or(true)
+}
+
+impl Walk<'_> {
+    /// The rows for which a condition with one subquery holds.
+    ///
+    /// # Guarantee
+    /// Whether a row stays depends on the row, on public rows, and on rows of the same unit.
+    pub(super) fn matched(&mut self, flow: Flow, condition: &Expr) -> Result<Flow, Refusal> {
+        let (condition, flipped) = match condition {
+            Expr::Not(inner) => (inner.as_ref(), true),
+            other => (other, false),
+        };
+        match condition {
+            Expr::InSubquery(InSubquery { expr, subquery, negated })
+                if !has_subquery(expr) && subquery.outer_ref_columns.is_empty() =>
+            {
+                let matches = Matches::Value(expr.as_ref().clone());
+                self.semi(flow, &subquery.subquery, matches, *negated != flipped, condition)
+            }
+            Expr::Exists(Exists { subquery, negated }) => {
+                let (rows, conditions) = uncorrelated(&subquery.subquery)?;
+                let matches = Matches::Conditions(conditions);
+                self.semi(flow, &rows, matches, *negated != flipped, condition)
+            }
+            _ => Err(refused(condition)),
+        }
+    }
+
+    fn semi(
+        &mut self,
+        flow: Flow,
+        subquery: &LogicalPlan,
+        matches: Matches,
+        negated: bool,
+        whole: &Expr,
+    ) -> Result<Flow, Refusal> {
+        let other =
+            if self.is_public(subquery) { self.pinned(subquery)? } else { self.rows(subquery)? };
+        // The same table may stand inside and outside; inside it gets a name of its own.
+        let name = self.fresh("inner");
+        let is_in = matches!(matches, Matches::Value(_));
+        let (other, conditions) = renamed(other, &name, matches)?;
+        let text = if negated { "Rows without" } else { "Rows with" };
+        if other.is_public() {
+            if negated && is_in {
+                return Err(Refusal::new(
+                    Reason::Subquery,
+                    readable(whole),
+                    "NOT IN over public rows is no answer when one of them is NULL",
+                    "NOT EXISTS (SELECT 1 FROM … WHERE … = …)",
+                ));
+            }
+            let kind = if negated { JoinType::RightAnti } else { JoinType::RightSemi };
+            let (owner, subject) = (flow.owner.clone(), flow.subject.clone());
+            let names = other.public.iter().cloned().collect::<Vec<_>>().join(", ");
+            self.step(format!("{text} a match in {names} [public]"));
+            let pair = Pair { left: other, right: flow, on: Vec::new() };
+            return Ok(Flow { owner, subject, ..combined(pair, kind, &conditions)? });
+        }
+        let basis = self.required_basis(&flow, &other, &conditions)?;
+        // Whether a row stays must not change its unit, so rows that lead elsewhere are brought there first.
+        let keep = if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
+        let (pair, basis) = self.paired(flow, other, basis, keep)?;
+        let subject = pair.left.subject.clone().with_tables(pair.right.subject.tables());
+        let why =
+            if basis == Basis::Compared { "rows of one unit" } else { "along the declared link" };
+        self.step(format!("{text} a match in {} [{why}]", pair.right.subject.tables().join(", ")));
+        let flow = combined(pair, keep, &conditions)?;
+        Ok(Flow { subject, ..flow })
+    }
+}
+
+/// What a row of the subquery must match.
+enum Matches {
+    /// Its one column, this value.
+    Value(Expr),
+    /// Conditions in which the outer columns are told apart.
+    Conditions(Vec<Expr>),
+}
+
+/// A flow under a name that no other has, and the conditions that mean it.
+fn renamed(inner: Flow, name: &str, matches: Matches) -> Result<(Flow, Vec<Expr>), Refusal> {
+    let before = inner.scope.schema.columns();
+    let columns: Vec<Expr> = before.iter().cloned().map(Expr::Column).collect();
+    // Columns of different tables may have one name; a number tells them apart.
+    let fields = inner.scope.schema.fields().iter().enumerate();
+    let fields = fields.map(|(i, f)| f.as_ref().clone().with_name(format!("{name}_{i}")));
+    let arrow = Schema::new(fields.collect::<Vec<_>>());
+    let bare = DFSchema::try_from(arrow.clone()).map_err(|e| internal(&e))?;
+    let alias = TableReference::bare(name.to_owned());
+    let qualified = DFSchema::try_from_qualified_schema(alias.clone(), &arrow);
+    let qualified = Arc::new(qualified.map_err(|e| internal(&e))?);
+    let after = qualified.columns();
+    let renamed = inner.projected(&columns, &Arc::new(bare))?.named(&alias, &qualified)?;
+    let conditions = match matches {
+        Matches::Value(value) => {
+            let [column] = after.as_slice() else { return Err(lost()) };
+            vec![value.eq(Expr::Column(column.clone()))]
+        }
+        Matches::Conditions(conditions) => {
+            let meant = |e: Expr| {
+                Ok(match e {
+                    Expr::OuterReferenceColumn(_, column) => Transformed::yes(Expr::Column(column)),
+                    Expr::Column(column) => {
+                        let new = before.iter().position(|b| *b == column);
+                        match new.and_then(|i| after.get(i)) {
+                            Some(new) => Transformed::yes(Expr::Column(new.clone())),
+                            None => Transformed::no(Expr::Column(column)),
+                        }
+                    }
+                    other => Transformed::no(other),
+                })
+            };
+            let all = conditions.into_iter().map(|c| c.transform(meant).map(|t| t.data));
+            all.collect::<Result<_, _>>().map_err(|e| internal(&e))?
+        }
+    };
+    Ok((renamed, conditions))
+}
+
+/// A subquery without the conditions that name outer columns, and these conditions.
+fn uncorrelated(plan: &LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>), Refusal> {
+    match plan {
+        // Of EXISTS, what is selected does not matter.
+        LogicalPlan::Projection(Projection { input, .. })
+        | LogicalPlan::Distinct(Distinct::All(input)) => uncorrelated(input),
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let conditions = split_conjunction_owned(predicate.clone());
+            let (outer, own): (Vec<_>, Vec<_>) =
+                conditions.into_iter().partition(Expr::contains_outer);
+            let rest = match own.into_iter().reduce(Expr::and) {
+                Some(own) => LogicalPlan::Filter(
+                    Filter::try_new(own, input.clone()).map_err(|e| internal(&e))?,
+                ),
+                None => input.as_ref().clone(),
+            };
+            if rest.contains_outer_reference() {
+                return Err(deep());
+            }
+            Ok((rest, outer))
+        }
+        other if other.contains_outer_reference() => Err(deep()),
+        other => Ok((other.clone(), Vec::new())),
+    }
+}
+
+fn deep() -> Refusal {
+    Refusal::new(
+        Reason::Subquery,
+        "EXISTS",
+        "the outer query's columns are named deep inside the subquery",
+        "EXISTS (SELECT 1 FROM t WHERE t.unit = outer.unit AND …)",
+    )
+}
+
+fn refused(expr: &Expr) -> Refusal {
+    Refusal::new(
+        Reason::Subquery,
+        readable(expr),
+        "a subquery below a release stands alone in WHERE, as IN or EXISTS",
+        "x IN (SELECT …) or EXISTS (SELECT …) as a condition of its own, or a second statement with the first one's answer",
+    )
+}

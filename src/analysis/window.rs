@@ -1,0 +1,187 @@
+//! Window functions below a release, over each unit's own rows.
+//!
+//! In: window functions that are partitioned by the unit. Out: the same rows with one more column for each. As in
+//! per-unit aggregates, a result must be a function of the unit's multiset of rows. So an order that decides which
+//! of two rows comes first is completed by all columns, whereupon only equal rows are left to chance, and functions
+//! that count peers keep the order as it was written.
+//!
+//! ```text
+//! ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY price DESC)     … ORDER BY price DESC, and every other column
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::logical_expr::expr::{Sort, WindowFunction};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrameUnits,
+};
+
+use super::bounds::Interval;
+use super::expression::total;
+use super::facts::{Facts, Scope};
+use super::flow::{Flow, Trace, internal, lost, named};
+use super::rows::{Walk, operator};
+use crate::refusal::{Reason, Refusal};
+
+impl Walk<'_> {
+    /// Window functions over the rows of each unit.
+    ///
+    /// # Guarantee
+    /// Every new value is a function of the multiset of rows of the row's own unit, and of the row.
+    pub(super) fn window(&mut self, window: &Window) -> Result<Flow, Refusal> {
+        let flow = self.rows(&window.input)?;
+        if flow.is_public() {
+            return Err(operator("a window function", "the public rows read before"));
+        }
+        let flow = self.resolved(flow)?;
+        if flow.subject.is_row() {
+            return Err(operator("a window function over rows that are units", "an aggregate"));
+        }
+        let unit = Expr::Column(flow.unit_column().ok_or_else(lost)?);
+        let rows = flow.subject.max_rows();
+        let (mut functions, mut names) = (Vec::new(), Vec::new());
+        let mut facts = flow.scope.facts.clone();
+        let mut traces = flow.traces.clone();
+        for expr in &window.window_expr {
+            let (function, known) = over_unit(expr, &flow, &unit, rows)?;
+            let name = self.fresh("window");
+            functions.push(function.alias(name.clone()));
+            names.push(name);
+            facts.push(known);
+            traces.push(Trace { size: 1, ..Trace::default() });
+        }
+        let kept =
+            flow.scope.schema.iter().map(|(qualifier, field)| {
+                Expr::Column(Column::new(qualifier.cloned(), field.name()))
+            });
+        let new = window.schema.iter().skip(flow.scope.facts.len()).zip(&names);
+        let new = new.map(|((qualifier, field), name)| {
+            named(Expr::Column(Column::from_name(name)), qualifier, field.name())
+        });
+        let carried = flow.carried();
+        let carried = carried.iter().map(|name| {
+            flow.hidden(name).map(|column| named(Expr::Column(column), None, name)).ok_or_else(lost)
+        });
+        let carried: Vec<Expr> = carried.collect::<Result<_, _>>()?;
+        let columns: Vec<Expr> = kept.chain(new).chain(carried).collect();
+        let with = Window::try_new(functions, Arc::new(flow.plan.clone()));
+        let plan = with
+            .map(|window| LogicalPlanBuilder::from(LogicalPlan::Window(window)))
+            .and_then(|rows| rows.project(columns))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        self.step("Window over the rows of each unit");
+        let scope = Scope { schema: Arc::clone(&window.schema), facts };
+        Ok(Flow { plan, scope, traces, fans: BTreeMap::new(), ..flow })
+    }
+}
+
+/// What a window function needs of the order of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Which row comes first.
+    Total,
+    /// Which rows are equal in it.
+    Peers,
+}
+
+/// A window function over one unit's rows.
+fn over_unit(
+    expr: &Expr,
+    flow: &Flow,
+    unit: &Expr,
+    rows: Option<u64>,
+) -> Result<(Expr, Facts), Refusal> {
+    let text = expr.schema_name().to_string();
+    let refused = |message: String| {
+        Refusal::new(
+            Reason::Operator,
+            &text,
+            message,
+            "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, COUNT, MIN, MAX, or SUM of whole numbers, PARTITION BY the unit",
+        )
+    };
+    let mut inner = expr;
+    while let Expr::Alias(alias) = inner {
+        inner = &alias.expr;
+    }
+    let Expr::WindowFunction(function) = inner else {
+        return Err(refused("this is no window function".to_owned()));
+    };
+    let mut params = function.params.clone();
+    if params.filter.is_some() || params.distinct || params.null_treatment.is_some() {
+        return Err(refused(
+            "FILTER, DISTINCT and IGNORE NULLS in a window are left out".to_owned(),
+        ));
+    }
+    let parts = params.partition_by.iter().map(|e| total(e, &flow.scope));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    if !parts.iter().any(|part| part.facts.is_unit) {
+        return Err(refused(format!(
+            "a window below a release is partitioned by the unit, {}",
+            flow.subject.column().unwrap_or("the unit")
+        )));
+    }
+    let mut args = Vec::new();
+    for arg in &params.args {
+        args.push(total(arg, &flow.scope)?);
+    }
+    let whole = |e: &Expr| e.get_type(flow.plan.schema()).is_ok_and(|t| !t.is_floating());
+    let name = function.fun.name().to_lowercase();
+    let units = params.window_frame.units;
+    let framed = if units == WindowFrameUnits::Rows { Order::Total } else { Order::Peers };
+    let result_type = inner.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+    let most = rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(i64::MAX);
+    let count = |lo: i64| Facts::ranged(Interval::integer_range(lo, most), true);
+    let (order, facts) = match (name.as_str(), args.as_slice()) {
+        ("row_number", []) => (Order::Total, count(1)),
+        ("rank" | "dense_rank", []) => (Order::Peers, count(1)),
+        ("count", [_]) => (framed, count(0)),
+        ("min" | "max", [x]) => {
+            (framed, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
+        }
+        ("sum", [x]) if whole(&x.expr) => (framed, Facts::of_type(&result_type)),
+        ("lag" | "lead", [x]) => {
+            (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
+        }
+        _ => {
+            return Err(refused(format!(
+                "{name} in a window was not looked at, or picks a row by its place"
+            )));
+        }
+    };
+    // A range of values around the row's own, by arithmetic on the key: it can overflow.
+    let simple = |bound: &datafusion::logical_expr::WindowFrameBound| {
+        use datafusion::logical_expr::WindowFrameBound as B;
+        match bound {
+            B::CurrentRow => true,
+            B::Preceding(value) | B::Following(value) => {
+                value.is_null() || units == WindowFrameUnits::Rows
+            }
+        }
+    };
+    let frame = &params.window_frame;
+    if !simple(&frame.start_bound) || !simple(&frame.end_bound) || units == WindowFrameUnits::Groups
+    {
+        return Err(refused(
+            "the frame of a window is ROWS, or RANGE up to the current row".to_owned(),
+        ));
+    }
+    let sort = |e: Expr| Sort::new(e, true, false);
+    let mut order_by = Vec::new();
+    for key in &params.order_by {
+        order_by.push(Sort { expr: total(&key.expr, &flow.scope)?.expr, ..key.clone() });
+    }
+    if order == Order::Total {
+        let all = flow.scope.schema.columns().into_iter().map(|c| sort(Expr::Column(c)));
+        order_by.extend(all);
+    }
+    params.partition_by = vec![unit.clone()];
+    params.partition_by.extend(parts.into_iter().map(|part| part.expr));
+    params.args = args.into_iter().map(|arg| arg.expr).collect();
+    params.order_by = order_by;
+    let call = WindowFunction { fun: function.fun.clone(), params };
+    Ok((Expr::WindowFunction(Box::new(call)), facts))
+}

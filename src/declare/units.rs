@@ -1,0 +1,296 @@
+//! Declaring whom a table is about: the checks, and what is verified on files.
+//!
+//! In: a unit clause from an owner's session. Out: a [`Unit`] that the catalog keeps. Columns that name a person,
+//! or lead to one, exist, have the same comparable types on either side, and carry no domain; a chain of links
+//! ends at a column that names the person. Of files, MAX ROWS and the uniqueness of what a link leads to are
+//! verified once, so that an owner hears at once that a declaration would drop rows; every plan enforces them
+//! again.
+//!
+//! ```text
+//! lineitem VIA (l_orderkey) → orders(o_orderkey) VIA (o_custkey) → customer(c_custkey)      space: customer
+//! ```
+
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::Column as PlanColumn;
+use datafusion::datasource::provider_as_source;
+use datafusion::functions_aggregate::expr_fn::{count, max};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, col, lit};
+
+use super::{column_of, data_type};
+use crate::catalog::{Catalog, Link, Source, Table, Unit};
+use crate::dialect::UnitClause;
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::exec::{exact_rows, files};
+use crate::show::known;
+
+/// The unit that a clause declares for a table, checked against the catalog.
+pub(super) fn checked(
+    catalog: &Catalog,
+    table: &Table,
+    clause: &UnitClause,
+) -> Result<Unit, Error> {
+    let unit = match clause {
+        UnitClause::Row => Unit::Row,
+        UnitClause::Column { column, unique, max_rows } => {
+            comparable(table, column)?;
+            Unit::Column { column: column.clone(), max_rows: *max_rows, unique: *unique }
+        }
+        UnitClause::Via { columns, table: to, references, max_rows } => {
+            let space = linked(catalog, table, columns, to, references)?;
+            Unit::Via(Link {
+                columns: columns.clone(),
+                table: to.clone(),
+                references: references.clone(),
+                max_rows: *max_rows,
+                space,
+            })
+        }
+    };
+    keeps_links(catalog, table, &unit)?;
+    Ok(unit)
+}
+
+/// Checks a link, and returns the unit space that it leads to.
+fn linked(
+    catalog: &Catalog,
+    table: &Table,
+    columns: &[String],
+    to: &str,
+    references: &[String],
+) -> Result<String, Error> {
+    let target = known(catalog, to)?;
+    let root = catalog.root(to).map(|(root, _)| root);
+    let named = root.filter(|root| matches!(root.unit(), Some(Unit::Column { .. })));
+    let Some(root) = named else {
+        return Err(Error::catalog(format!(
+            "{to} does not lead to a column that names a person: ALTER TABLE {to} SET PRIVACY UNIT (column) first"
+        )));
+    };
+    if root.name == table.name || to == table.name {
+        return Err(Error::catalog(format!("the chain of {} leads in a circle", table.name)));
+    }
+    for (column, reference) in columns.iter().zip(references) {
+        comparable(table, column)?;
+        comparable(target, reference)?;
+        let (from, into) =
+            (data_type(column_of(table, column)?)?, data_type(column_of(target, reference)?)?);
+        if from != into {
+            return Err(Error::catalog(format!(
+                "{column} of {} is of type {from}, {reference} of {to} of type {into}; a link joins equal types",
+                table.name
+            )));
+        }
+        if column_of(target, reference)?.domain.is_some() {
+            return Err(Error::catalog(format!(
+                "{reference} of {to} has a domain, and what a link leads to has none: ALTER TABLE {to} ALTER COLUMN {reference} DROP PRIVACY DOMAIN"
+            )));
+        }
+    }
+    Ok(root.name.clone())
+}
+
+/// Units and links are compared and hashed as they are: no floats, no booleans, no domain.
+fn comparable(table: &Table, column: &str) -> Result<(), Error> {
+    let data_type = data_type(column_of(table, column)?)?;
+    let allowed = data_type.is_integer()
+        || matches!(
+            data_type,
+            DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
+                | DataType::Date32
+                | DataType::Decimal128(..)
+        );
+    if !allowed {
+        return Err(Error::catalog(format!(
+            "a unit is named by an integer, string, date or decimal, not by {column} of type {data_type}"
+        )));
+    }
+    Ok(())
+}
+
+/// Tables that lead through this one keep their unit space.
+fn keeps_links(catalog: &Catalog, table: &Table, unit: &Unit) -> Result<(), Error> {
+    let space = match unit {
+        Unit::Row => None,
+        Unit::Column { .. } => Some(table.name.as_str()),
+        Unit::Via(link) => Some(link.space.as_str()),
+    };
+    match catalog.referring(&table.name).find(|other| other.space() != space) {
+        Some(other) => Err(referred(table, &other.name)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to take the unit of a table away while others lead through it.
+pub(super) fn nothing_leads_through(catalog: &Catalog, table: &str) -> Result<(), Error> {
+    match catalog.referring(table).next() {
+        Some(other) => Err(referred(known(catalog, table)?, &other.name)),
+        None => Ok(()),
+    }
+}
+
+fn referred(table: &Table, other: &str) -> Error {
+    Error::catalog(format!(
+        "{other} reaches its unit through {}; ALTER TABLE {other} DROP PRIVACY UNIT first",
+        table.name
+    ))
+}
+
+/// Refuses a domain on a column that links lead to.
+pub(super) fn no_link_leads_to(catalog: &Catalog, table: &str, column: &str) -> Result<(), Error> {
+    let leads = |other: &&Table| {
+        let link = other.unit().and_then(Unit::link);
+        link.is_some_and(|link| link.references.iter().any(|reference| reference == column))
+    };
+    match catalog.referring(table).find(leads) {
+        Some(other) => Err(Error::catalog(format!(
+            "{} leads to {column}, and what a link leads to has no domain",
+            other.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to move a table to another unit space when something was charged on the one it is in.
+pub(super) fn keeps_charges(
+    inner: &Inner,
+    table: &Table,
+    unit: Option<&Unit>,
+) -> Result<(), Error> {
+    let Some(present) = table.space() else { return Ok(()) };
+    let next = match unit {
+        Some(Unit::Via(link)) => Some(link.space.as_str()),
+        Some(Unit::Row | Unit::Column { .. }) => Some(table.name.as_str()),
+        // A table of its own space keeps its name, and with it what was charged.
+        None if present == table.name => Some(present),
+        None => None,
+    };
+    if next == Some(present) {
+        return Ok(());
+    }
+    let charged = inner.vault.entries()?.iter().any(|e| e.spaces.iter().any(|s| s == present));
+    if charged {
+        return Err(Error::catalog(format!(
+            "{} shares the people of {present}, for whom something was charged that another unit would forget; declare the same file as a table of another name",
+            table.name
+        )));
+    }
+    Ok(())
+}
+
+/// Verifies on files what a unit's declaration says of them.
+pub(super) async fn verified(
+    inner: &Inner,
+    catalog: &Catalog,
+    table: &Table,
+    unit: &Unit,
+) -> Result<(), Error> {
+    if let Some(link) = unit.link() {
+        let target = known(catalog, &link.table)?;
+        if let Source::File { .. } = target.source {
+            let keys = link.references.iter().map(|c| qualified(&target.name, c)).collect();
+            let rows = scan(inner, target)?;
+            if most_alike(inner, target, rows, keys).await? > 1 {
+                return Err(Error::catalog(format!(
+                    "({}) of {} holds a value twice; a link leads to one row",
+                    link.references.join(", "),
+                    target.name
+                )));
+            }
+        }
+    }
+    let (Some(most), Source::File { .. }) = (unit.max_rows(), &table.source) else {
+        return Ok(());
+    };
+    let rows = scan(inner, table)?;
+    let (rows, person) = with_person(inner, catalog, table, unit, rows)?;
+    if most_alike(inner, table, rows, vec![person]).await? > most {
+        return Err(Error::catalog(format!(
+            "a unit of {} has more than {most} rows; declare a larger MAX ROWS, or none and bound each query with rows=m",
+            table.name
+        )));
+    }
+    Ok(())
+}
+
+fn qualified(table: &str, column: &str) -> Expr {
+    Expr::Column(PlanColumn::new(Some(table.to_owned()), column))
+}
+
+fn unread(table: &Table, error: datafusion::common::DataFusionError) -> Error {
+    Error::catalog_from(format!("the rows of {} cannot be read", table.name), error)
+}
+
+fn scan(inner: &Inner, table: &Table) -> Result<LogicalPlanBuilder, Error> {
+    let provider = inner
+        .provider(table)
+        .ok_or_else(|| Error::catalog(format!("{} is not registered yet", table.name)))?;
+    LogicalPlanBuilder::scan(table.name.as_str(), provider_as_source(provider), None)
+        .map_err(|e| unread(table, e))
+}
+
+/// Rows joined along their chain, and the column that names their person.
+fn with_person(
+    inner: &Inner,
+    catalog: &Catalog,
+    table: &Table,
+    unit: &Unit,
+    rows: LogicalPlanBuilder,
+) -> Result<(LogicalPlanBuilder, Expr), Error> {
+    let mut rows = rows;
+    let mut at = (table, unit);
+    while let Some(link) = at.1.link() {
+        let target = known(catalog, &link.table)?;
+        let right = scan(inner, target)?.build().map_err(|e| unread(target, e))?;
+        let on = link.columns.iter().zip(&link.references);
+        let on = on.map(|(a, b)| qualified(&at.0.name, a).eq(qualified(&target.name, b)));
+        rows = rows.join_on(right, JoinType::Inner, on).map_err(|e| unread(target, e))?;
+        let next = target
+            .unit()
+            .ok_or_else(|| Error::catalog(format!("{} has no privacy unit", target.name)))?;
+        at = (target, next);
+    }
+    let person = at.1.column().map(|column| qualified(&at.0.name, column));
+    let person = person.ok_or_else(|| Error::catalog("the chain names no person"))?;
+    Ok((rows, person))
+}
+
+/// The largest number of rows with the same keys, none of them NULL.
+async fn most_alike(
+    inner: &Inner,
+    table: &Table,
+    rows: LogicalPlanBuilder,
+    keys: Vec<Expr>,
+) -> Result<u64, Error> {
+    let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
+    let plan = rows
+        .filter(present.unwrap_or_else(|| lit(true)))
+        .and_then(|rows| rows.aggregate(keys, vec![count(lit(1)).alias("rows")]))
+        .and_then(|groups| {
+            groups.aggregate(Vec::<Expr>::new(), vec![max(col("rows")).alias("most")])
+        })
+        .and_then(LogicalPlanBuilder::build);
+    let plan: LogicalPlan = plan.map_err(|e| unread(table, e))?;
+    let batches = exact_rows(&plan, &inner.state).await.map_err(|e| unread(table, e))?;
+    let most = batches
+        .iter()
+        .find(|b| b.num_rows() > 0)
+        .and_then(|b| b.column(0).as_primitive_opt::<Int64Type>()?.iter().next().flatten());
+    Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
+}
+
+/// The fingerprint of a table's file, where something was verified on it.
+pub(super) fn fingerprint(
+    table: &Table,
+    unit: &Unit,
+) -> Result<Option<crate::catalog::Fingerprint>, Error> {
+    match (unit.max_rows(), unit, &table.source) {
+        (Some(_), Unit::Column { .. } | Unit::Via(_), Source::File { location, .. }) => {
+            Ok(Some(files::fingerprint(location)?))
+        }
+        _ => Ok(None),
+    }
+}
