@@ -420,8 +420,12 @@ impl Session {
     /// A file that is no longer the declared one is refused before anything is charged.
     fn check_files(&self, planned: &Planned) -> Result<(), Error> {
         for part in planned.release.analysis().parts() {
-            for name in part.subject().tables().iter().chain(part.public()) {
+            for name in part.subject().tables() {
                 files::check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
+            }
+            // What was read while the query was planned is no file any more.
+            for table in part.public().iter().filter_map(|name| planned.catalog.table(name)) {
+                files::check(table)?;
             }
         }
         for table in public_tables(planned.release.analysis(), &planned.catalog) {

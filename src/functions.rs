@@ -7,6 +7,7 @@
 //! NaN becomes NULL and −0.0 becomes 0.0 in every float that passes, because one NaN would make a sum NaN.
 
 mod line;
+mod released;
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -27,6 +28,7 @@ use datafusion::logical_expr::{
 };
 
 pub(crate) use line::{Place, is_countable, place, snap};
+pub(crate) use released::{LateValue, is_late_value};
 
 static CLAMP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Clamp::new())));
 static CALENDAR: LazyLock<Arc<ScalarUDF>> =

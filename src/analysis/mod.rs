@@ -17,6 +17,7 @@ pub mod bounds;
 mod candidates;
 mod choice;
 mod columns;
+mod conditions;
 mod enforce;
 mod estimate;
 mod expression;
@@ -42,6 +43,7 @@ mod space;
 mod subject;
 mod subquery;
 mod union;
+mod values;
 mod window;
 
 pub use choice::{Axis, Choice, LineScore, Prices, Prior, Sharing, Source};
@@ -56,6 +58,7 @@ pub use rows::Tables;
 pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
 pub use space::Keys;
 pub use subject::Subject;
+pub use values::Value;
 
 pub(crate) use measure::approximate;
 
@@ -82,6 +85,7 @@ use part::{CallOf, Context, cut};
 pub struct Analysis {
     parts: Vec<Part>,
     remainder: LogicalPlan,
+    values: Vec<Value>,
     steps: Vec<String>,
 }
 
@@ -94,6 +98,11 @@ impl Analysis {
     /// The public remainder, over one released table per part.
     pub fn remainder(&self) -> &LogicalPlan {
         &self.remainder
+    }
+
+    /// The released values that later parts use.
+    pub fn values(&self) -> &[Value] {
+        &self.values
     }
 
     /// How the analysis went, step by step, for the explanation.
@@ -135,7 +144,7 @@ pub fn analyze(
     tables: &dyn Tables,
 ) -> Result<Analysis, Refusal> {
     let context = Context { bound, catalog, lookups, tables };
-    let mut cutter = Cutter { context, parts: Vec::new(), steps: Vec::new() };
+    let mut cutter = Cutter { context, parts: Vec::new(), values: Vec::new(), steps: Vec::new() };
     let remainder = match cutter.public(bound.plan()) {
         Ok(remainder) => remainder,
         Err(refusal) => {
@@ -151,12 +160,13 @@ pub fn analyze(
         )
         .after(&cutter.steps));
     }
-    Ok(Analysis { parts: cutter.parts, remainder, steps: cutter.steps })
+    Ok(Analysis { parts: cutter.parts, remainder, values: cutter.values, steps: cutter.steps })
 }
 
 struct Cutter<'a> {
     context: Context<'a>,
     parts: Vec<Part>,
+    values: Vec<Value>,
     steps: Vec<String>,
 }
 
@@ -334,7 +344,8 @@ impl Cutter<'_> {
         if let Some(index) = self.parts.iter().position(|part| part.is_of(aggregate, plain)) {
             return Ok(index);
         }
-        let part = cut(aggregate, plain, &self.context, &mut self.steps)?;
+        let valued = self.with_values(aggregate)?;
+        let part = cut(&valued, plain, &self.context, &mut self.steps)?.of(aggregate);
         self.parts.push(part);
         Ok(self.parts.len() - 1)
     }

@@ -116,6 +116,11 @@ impl Part {
         usize::from(self.has_unit) + self.key_names.len()
     }
 
+    /// This part, known by the aggregate as it was written.
+    pub(super) fn of(self, aggregate: &Aggregate) -> Self {
+        Self { aggregate: aggregate.clone(), ..self }
+    }
+
     /// Whether this part was cut from an equal aggregate, in the same way.
     pub(super) fn is_of(&self, aggregate: &Aggregate, plain: Option<Selector>) -> bool {
         self.aggregate == *aggregate && self.plain == plain

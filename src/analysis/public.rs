@@ -11,10 +11,10 @@ use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
 
+use super::conditions::equal_columns;
 use super::enforce::enforced;
 use super::facts::Scope;
 use super::flow::{Flow, Owner, Trace, internal, named};
-use super::join::equal_columns;
 use super::rows::{Tables, Walk};
 use super::subject::Subject;
 use crate::refusal::{Reason, Refusal};
@@ -67,8 +67,9 @@ impl Walk<'_> {
 
     /// Public rows that are read now, and stand in the plan as they were read.
     pub(super) fn pinned(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
-        let public = self.public_tables(plan);
+        let mut public = self.public_tables(plan);
         let names = public.iter().cloned().collect::<Vec<_>>().join(", ");
+        let names = if names.is_empty() { "constants".to_owned() } else { names };
         let unread = || {
             Refusal::new(
                 Reason::NotYet,
@@ -92,7 +93,8 @@ impl Walk<'_> {
         }
         let source = self.tables.pinned(rows).ok_or_else(unread)?;
         let name = self.fresh("public");
-        let scan = LogicalPlanBuilder::scan(TableReference::bare(name.clone()), source, None)
+        public.insert(name.clone());
+        let scan = LogicalPlanBuilder::scan(TableReference::bare(name), source, None)
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         let mut columns = Vec::new();

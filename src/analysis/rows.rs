@@ -150,20 +150,7 @@ impl<'a> Walk<'a> {
 
     /// Whether a plan reads public tables only, and nothing that is released.
     pub(super) fn is_public(&self, plan: &LogicalPlan) -> bool {
-        let mut public = true;
-        let walked = plan.apply_with_subqueries(|node| {
-            match node {
-                LogicalPlan::TableScan(scan) => {
-                    public &= scanned(scan, self.catalog).is_some_and(|table| table.is_public());
-                }
-                LogicalPlan::Aggregate(aggregate) => {
-                    public &= !aggregate.aggr_expr.iter().any(is_release);
-                }
-                _ => {}
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-        public && walked.is_ok()
+        only_public(plan, self.catalog)
     }
 
     /// The public tables of a plan.
@@ -180,6 +167,24 @@ impl<'a> Walk<'a> {
         });
         names
     }
+}
+
+/// Whether a plan reads public tables only, and nothing that is released.
+pub(super) fn only_public(plan: &LogicalPlan, catalog: &Catalog) -> bool {
+    let mut public = true;
+    let walked = plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::TableScan(scan) => {
+                public &= scanned(scan, catalog).is_some_and(|table| table.is_public());
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                public &= !aggregate.aggr_expr.iter().any(is_release);
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    public && walked.is_ok()
 }
 
 /// Whether an expression holds a release.

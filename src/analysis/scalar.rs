@@ -15,7 +15,7 @@ use super::expression::{
     Total, is_temporal, not_allowed, partial, readable, total, type_of, union,
 };
 use super::facts::{Facts, KeySource, Scope, rational, type_range};
-use crate::functions::{is_clamp, ticks_a_day};
+use crate::functions::{is_clamp, is_late_value, ticks_a_day};
 use crate::refusal::{Reason, Refusal};
 
 /// The functions that are total, by what is known of their results.
@@ -24,6 +24,10 @@ pub(super) fn function(
     whole: &Expr,
     scope: &Scope,
 ) -> Result<Total, Refusal> {
+    if is_late_value(&call.func) {
+        // Released before the rows are read: the same for every row, and nothing is known of it.
+        return Ok(Total { expr: whole.clone(), facts: unknown(whole, scope)? });
+    }
     if call.func.signature().volatility != Volatility::Immutable {
         return Err(Refusal::new(
             Reason::Volatile,

@@ -45,7 +45,7 @@ use std::sync::Arc;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
@@ -58,7 +58,7 @@ use feed::{Feed, feeds};
 use physical::{Permit, PrivatizeExec, Specification};
 use verify::{Expected, verify};
 
-use crate::analysis::{Measure, Part, released_part};
+use crate::analysis::{Measure, Part, Value, released_part};
 use crate::ledger::Charge;
 use crate::release::Release;
 use crate::sampler::QueryRng;
@@ -67,6 +67,7 @@ use crate::sampler::QueryRng;
 #[derive(Debug)]
 pub struct Prepared {
     parts: Vec<PreparedPart>,
+    values: Vec<Value>,
     remainder: LogicalPlan,
 }
 
@@ -127,7 +128,12 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         .collect();
     let plan = remainder_plan(remainder.clone(), &empty, state).await?;
     verify::verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
-    Ok(Prepared { parts, remainder })
+    let values = release.analysis().values().to_vec();
+    for value in &values {
+        let plan = remainder_plan(value.plan.clone(), &empty, state).await?;
+        verify::verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    }
+    Ok(Prepared { parts, values, remainder })
 }
 
 /// All rows of a plan in one partition.
@@ -212,7 +218,7 @@ pub async fn run(
     charge: Option<Charge>,
     state: &SessionState,
 ) -> Result<(Rows, Option<Charge>)> {
-    let Prepared { parts, remainder } = prepared;
+    let Prepared { parts, values, remainder } = prepared;
     if charge.is_none() && !parts.is_empty() {
         return internal_err!("a private part runs after a charge");
     }
@@ -220,7 +226,10 @@ pub async fn run(
     let mut mean_rows = Vec::new();
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
-    for part in parts {
+    for (i, part) in parts.into_iter().enumerate() {
+        for value in values.iter().filter(|value| value.before == i) {
+            draw_value(value, &released, state).await?;
+        }
         let mut rng = QueryRng::from_os().map_err(entropy)?;
         // One key for all parts: a unit keeps the same groups wherever the query bounds it.
         let key = *hash.get_or_insert_with(|| HashKey::new(rng.hash_key()));
@@ -236,6 +245,21 @@ pub async fn run(
     let plan = remainder_plan(remainder, &released, state).await?;
     let batches = collect(plan, state.task_ctx()).await?;
     Ok((Rows { schema, batches, mean_rows }, charge))
+}
+
+/// Computes a released value from the tables released so far, for the parts that use it.
+async fn draw_value(value: &Value, released: &[RecordBatch], state: &SessionState) -> Result<()> {
+    let plan = remainder_plan(value.plan.clone(), released, state).await?;
+    let batches = collect(plan, state.task_ctx()).await?;
+    let mut rows = batches.iter().filter(|batch| batch.num_rows() > 0);
+    let one = match (rows.next(), rows.next()) {
+        (None, _) => ScalarValue::try_new_null(value.late.data_type())?,
+        (Some(batch), None) if batch.num_rows() == 1 => {
+            ScalarValue::try_from_array(batch.column(0), 0)?
+        }
+        _ => return internal_err!("a released value is one row"),
+    };
+    value.late.set(one)
 }
 
 /// The released columns of a batch, and the least row count behind each mean.

@@ -1,0 +1,97 @@
+//! A value that is released before the rows that use it are read.
+//!
+//! In: the place that a query gives to a released number, such as `balance > (SELECT LAPLACE(eps=1) AVG(balance) …)`.
+//! Out: a function without arguments that stands there while the query is planned, and returns the number once it
+//! has been drawn. It is volatile to every optimizer, so that nobody asks it too early.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::catalog::RESERVED;
+
+/// A value that comes later: a copy for each place it stands in.
+#[derive(Debug, Clone)]
+pub(crate) struct LateValue {
+    name: String,
+    data_type: DataType,
+    signature: Signature,
+    value: Arc<OnceLock<ScalarValue>>,
+}
+
+impl LateValue {
+    pub(crate) fn new(number: usize, data_type: DataType) -> Self {
+        Self {
+            name: format!("{RESERVED}_value_{number}"),
+            data_type,
+            signature: Signature::nullary(Volatility::Volatile),
+            value: Arc::default(),
+        }
+    }
+
+    /// The expression that stands for it.
+    pub(crate) fn expr(&self) -> Expr {
+        ScalarUDF::from(self.clone()).call(Vec::new())
+    }
+
+    /// The type that it will have.
+    pub(crate) fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// Gives it its value, once.
+    ///
+    /// # Errors
+    /// When it has one already.
+    pub(crate) fn set(&self, value: ScalarValue) -> Result<()> {
+        match self.value.set(value) {
+            Ok(()) => Ok(()),
+            Err(_) => internal_err!("a released value is drawn once"),
+        }
+    }
+}
+
+/// Whether a function is a value that comes later.
+pub(crate) fn is_late_value(function: &ScalarUDF) -> bool {
+    function.inner().is::<LateValue>()
+}
+
+impl PartialEq for LateValue {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.value, &other.value)
+    }
+}
+
+impl Eq for LateValue {}
+
+impl Hash for LateValue {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for LateValue {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.data_type.clone())
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match self.value.get() {
+            Some(value) => Ok(ColumnarValue::Scalar(value.clone())),
+            None => internal_err!("a released value is used before it is drawn"),
+        }
+    }
+}
