@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::util::pretty::pretty_format_batches;
 
 use crate::exec::Rows;
-use crate::privacy::Spend;
+use crate::privacy::{Cost, Spend};
 use crate::release::{CONFIDENCE, Predicted, Release};
 
 /// What an accuracy says.
@@ -55,8 +55,8 @@ pub struct Accuracy {
 /// What a query cost and what is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// What was charged.
-    pub spent: Spend,
+    /// What was charged, in the notions that the touched budgets count in.
+    pub spent: Cost,
     /// What every touched budget has left, by name.
     pub left: Vec<(String, Spend)>,
 }

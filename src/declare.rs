@@ -10,17 +10,19 @@ use std::str::FromStr;
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::col;
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
 
 use crate::analysis::enforced;
 use crate::bind::{BindError, nearest};
 use crate::catalog::{
-    Budget, CatalogError, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit,
+    Budget, CatalogError, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit, zcdp_limit,
 };
-use crate::dialect::{Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
+use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::exec::files;
-use crate::privacy::{Delta, Epsilon, Loss, Spend};
+use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
 use crate::show::known;
 
 /// Carries out a declaration.
@@ -90,17 +92,18 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             Ok(format!("column {table}.{column} has no domain"))
         }
         Declaration::CreateBudget { name, table, limit, per_query } => {
-            let budget = Budget {
-                name: name.clone(),
-                table: table.clone(),
-                limit: spend(limit)?,
-                per_query: amounts(per_query)?,
-            };
+            let (limit, promise) = limit_of(limit, limit.zcdp)?;
+            let per_query = amounts(per_query, limit.notion)?;
+            let budget =
+                Budget { name: name.clone(), table: table.clone(), limit, promise, per_query };
             let state = inner.vault.create_budget(&budget)?;
             Ok(format!("budget {name} for {table}: {} left", state.left))
         }
         Declaration::AlterBudget { name, limit } => {
-            inner.vault.set_budget_limit(name, spend(limit)?)?;
+            // How it counts was fixed when it was created; the vault checks that once more, in one transaction.
+            let zcdp = inner.vault.budget(name)?.budget.promise.is_some();
+            let (limit, promise) = limit_of(limit, zcdp)?;
+            inner.vault.set_budget_limit(name, limit, promise)?;
             Ok(format!("budget {name}: {} left", inner.vault.budget(name)?.left))
         }
         Declaration::DropBudget { name } => {
@@ -222,39 +225,58 @@ fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
     }
 }
 
-fn spend(limit: &LimitClause) -> Result<Spend, Error> {
-    // A limit is rounded down: the owner never allows more than was written.
-    let loss = match &limit.delta {
-        Some(delta) => Loss::approximate(&limit.epsilon, delta),
-        None => Loss::pure(&limit.epsilon),
+/// The limit in ledger units, and with `zcdp` the promise that it was derived from.
+///
+/// # Guarantee
+/// Never more than was written: every part is rounded down; see [`zcdp_limit`].
+fn limit_of(clause: &LimitClause, zcdp: bool) -> Result<(Spend, Option<Spend>), Error> {
+    let atto = clause.delta.as_ref().map_or(Ok(0), |delta| units_down(delta.value(), 18))?;
+    let epsilon = match &clause.allowance {
+        Allowance::Rho(rho) => return Ok((Spend::of_rho(units_down(rho.value(), 9)?, atto), None)),
+        Allowance::Epsilon(epsilon) => epsilon,
     };
-    let up = Spend::round_up(&loss)?;
-    let down = |units: i64, exact: bool| if exact { units } else { units.saturating_sub(1) };
-    Ok(Spend {
-        nano_epsilon: down(up.nano_epsilon, up.epsilon() == *loss.epsilon()),
-        atto_delta: down(up.atto_delta, up.delta() == *loss.delta()),
-    })
+    let written = Spend::of_epsilon(units_down(epsilon.value(), 9)?, atto);
+    if !zcdp {
+        return Ok((written, None));
+    }
+    let too_small = "ACCOUNTANT ZCDP needs a delta, and an epsilon that leaves some rho";
+    let limit = zcdp_limit(written).ok_or_else(|| Error::catalog(too_small))?;
+    Ok((limit, Some(written)))
 }
 
-fn amounts(clause: &PerQueryClause) -> Result<PerQuery, Error> {
-    let unit: Epsilon = "1".parse()?;
-    let epsilon = |value: &Option<Epsilon>| -> Result<Option<i64>, Error> {
-        let limit = |epsilon: &Epsilon| {
-            spend(&LimitClause { epsilon: epsilon.clone(), delta: None }).map(|s| s.nano_epsilon)
-        };
-        value.as_ref().map(limit).transpose()
+/// A number as whole units of 10^−places.
+///
+/// # Guarantee
+/// Never more than the number: rounded down.
+fn units_down(value: &Rational, places: u32) -> Result<i64, Error> {
+    let units = value * Rational::from_integer(BigInt::from(10).pow(places));
+    Ok(units.floor().to_integer().to_i64().ok_or(ParameterError::Overflow)?)
+}
+
+fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuery, Error> {
+    let units = |value: Option<&Rational>, places: u32| {
+        value.map(|value| units_down(value, places)).transpose()
     };
-    let delta = |value: &Option<Delta>| -> Result<Option<i64>, Error> {
-        let limit = |delta: &Delta| {
-            let clause = LimitClause { epsilon: unit.clone(), delta: Some(delta.clone()) };
-            spend(&clause).map(|s| s.atto_delta)
-        };
-        value.as_ref().map(limit).transpose()
+    let epsilon = |value: &Option<Epsilon>| units(value.as_ref().map(Epsilon::value), 9);
+    let rho = |value: &Option<Rho>| units(value.as_ref().map(Rho::value), 9);
+    let delta = |value: &Option<Delta>| units(value.as_ref().map(Delta::value), 18);
+    let max = match (notion, &clause.max, &clause.max_rho) {
+        (Notion::Approximate, _, None) => epsilon(&clause.max)?,
+        (Notion::Concentrated, None, _) => rho(&clause.max_rho)?,
+        (Notion::Approximate, _, Some(_)) => {
+            return Err(Error::catalog("a budget in epsilon takes max, not max_rho"));
+        }
+        (Notion::Concentrated, Some(_), _) => {
+            return Err(Error::catalog(
+                "this budget counts in rho, which a query without an epsilon has too: write max_rho in place of max",
+            ));
+        }
     };
     Ok(PerQuery {
         default: epsilon(&clause.default)?,
+        default_rho: rho(&clause.default_rho)?,
         default_delta: delta(&clause.default_delta)?,
-        max: epsilon(&clause.max)?,
+        max,
         max_delta: delta(&clause.max_delta)?,
     })
 }

@@ -32,7 +32,7 @@ use crate::error::Error;
 use crate::exec::{self, PlannedTables, PrivateTable, files, session_state};
 use crate::explain::{Explanation, ledger_texts};
 use crate::ledger::{BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
-use crate::privacy::{Loss, Spend};
+use crate::privacy::{Cost, Loss, Notion};
 use crate::refusal::{Reason, Refusal};
 use crate::release::{Release, choose};
 use crate::{declare, show};
@@ -275,21 +275,21 @@ impl Session {
         }
     }
 
-    /// What a statement would cost; zero for what is free.
+    /// What a statement would cost, in the notions that the touched budgets count in; zero for what is free.
     ///
     /// # Errors
     /// [`Error`], as [`Session::execute`] would give before reading anything.
-    pub fn cost(&self, statement: &str) -> Result<Spend, Error> {
+    pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
         match parse(statement)? {
             Statement::Query(query) => {
                 let planned = self.plan(query)?;
                 let Some((request, spend)) = self.request(&planned.release)? else {
-                    return Ok(Spend::default());
+                    return Ok(Cost::default());
                 };
                 self.engine.inner.vault.quote(&request)?;
                 Ok(spend)
             }
-            _ => Ok(Spend::default()),
+            _ => Ok(Cost::default()),
         }
     }
 
@@ -389,10 +389,11 @@ impl Session {
     }
 
     /// What a release asks of the ledger; `None` for a query that releases nothing.
-    fn request(&self, release: &Release) -> Result<Option<(ChargeRequest, Spend)>, Error> {
+    fn request(&self, release: &Release) -> Result<Option<(ChargeRequest, Cost)>, Error> {
+        let catalog = self.engine.inner.vault.catalog()?;
         let mut entries = Vec::new();
         let mut spaces: Vec<String> = Vec::new();
-        let mut spend = Spend::default();
+        let mut cost = Cost::zero();
         for (i, part) in release.analysis().parts().iter().enumerate() {
             let space = part.subject().space().to_owned();
             if !spaces.contains(&space) {
@@ -401,9 +402,7 @@ impl Session {
             for (measure, mechanized) in part.measures().iter().zip(release.mechanisms(i)) {
                 let (mechanism, parameters, sensitivity) = ledger_texts(measure, mechanized);
                 let loss: Loss = mechanized.loss.clone();
-                let one = Spend::round_up(&loss)?;
-                spend.nano_epsilon = spend.nano_epsilon.saturating_add(one.nano_epsilon);
-                spend.atto_delta = spend.atto_delta.saturating_add(one.atto_delta);
+                cost = cost.plus(Cost::round_up(&loss)?)?;
                 entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
             }
         }
@@ -414,7 +413,13 @@ impl Session {
         let steps = release.analysis().steps().join("\n");
         let plan_hash = plan_hash(&format!("{plan}\n{steps}"));
         let analyst = self.analyst.clone();
-        Ok(Some((ChargeRequest { analyst, plan_hash, entries, spaces }, spend)))
+        let counts: Vec<Notion> = spaces
+            .iter()
+            .flat_map(|space| catalog.budgets_of(space))
+            .map(|budget| budget.limit.notion)
+            .collect();
+        let cost = cost.counted_in(&counts);
+        Ok(Some((ChargeRequest { analyst, plan_hash, entries, spaces }, cost)))
     }
 
     /// A file that is no longer the declared one is refused before anything is charged.
@@ -440,14 +445,14 @@ impl Session {
             Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
             Err(error) => return Err(error),
         };
-        let Some((request, spend)) = self.request(&planned.release)? else {
-            return Ok(Explanation::of(&planned.release, Spend::default(), &[]));
+        let Some((request, cost)) = self.request(&planned.release)? else {
+            return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
         };
         match self.engine.inner.vault.quote(&request).map_err(Error::from) {
-            Ok(quotes) => Ok(Explanation::of(&planned.release, spend, &quotes)),
+            Ok(quotes) => Ok(Explanation::of(&planned.release, cost, &quotes)),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error @ Error::Budget(_)) => {
-                Ok(Explanation::of(&planned.release, spend, &[]).over_budget(&error.to_string()))
+                Ok(Explanation::of(&planned.release, cost, &[]).over_budget(&error.to_string()))
             }
             Err(error) => Err(error),
         }

@@ -15,7 +15,7 @@ use crate::answer::short;
 
 use crate::dialect::MechanismName;
 use crate::ledger::BudgetQuote;
-use crate::privacy::{Rational, Spend, decimal_text, parse_decimal};
+use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text, parse_decimal};
 use crate::refusal::Refusal;
 use crate::release::{Mechanism, Mechanized, Predicted, Release, is_bare, parameters_text};
 
@@ -35,7 +35,7 @@ impl Explanation {
     }
 
     /// The explanation of a query that is allowed.
-    pub(crate) fn of(release: &Release, spend: Spend, quotes: &[BudgetQuote]) -> Self {
+    pub(crate) fn of(release: &Release, cost: Cost, quotes: &[BudgetQuote]) -> Self {
         let mut lines = Vec::new();
         let mut releases = Vec::new();
         let mut derivations = Vec::new();
@@ -55,7 +55,7 @@ impl Explanation {
         }
         let named_by =
             if by_default { " (what names no cost shares the PER QUERY default)" } else { "" };
-        lines.push(("cost", format!("{spend}{named_by}")));
+        lines.push(("cost", format!("{cost}{named_by}")));
         for quote in quotes {
             lines.push(("budget", budget_text(quote)));
         }
@@ -65,10 +65,10 @@ impl Explanation {
         lines.extend(derivations.iter().map(|steps| ("derivation", steps.join(" → "))));
         let json = json!({
             "releases": releases,
-            "cost": spend_json(spend),
+            "cost": cost_json(cost),
             "budgets": quotes.iter().map(|q| json!({
                 "name": q.budget,
-                "left": spend_json(minus(q.limit, q.spent)),
+                "left": spend_json(q.limit.minus(q.spent)),
                 "after": spend_json(q.after_left()),
             })).collect::<Vec<_>>(),
             "derivation": match derivations.as_slice() {
@@ -316,22 +316,16 @@ fn released_by(measure: &Measure, mechanized: &Mechanized) -> MechanismName {
     }
 }
 
-fn minus(a: Spend, b: Spend) -> Spend {
-    Spend {
-        nano_epsilon: a.nano_epsilon.saturating_sub(b.nano_epsilon).max(0),
-        atto_delta: a.atto_delta.saturating_sub(b.atto_delta).max(0),
-    }
-}
-
 impl BudgetQuote {
     /// What would be left after the charge.
     pub(crate) fn after_left(&self) -> Spend {
-        minus(self.limit, self.after)
+        self.limit.minus(self.after)
     }
 }
 
 fn budget_text(quote: &BudgetQuote) -> String {
-    let left = minus(quote.limit, quote.spent);
+    let left = quote.limit.minus(quote.spent);
+    let symbol = quote.limit.notion.symbol();
     let after = quote.after_left();
     let delta = |spend: Spend| {
         if quote.limit.atto_delta == 0 {
@@ -341,12 +335,13 @@ fn budget_text(quote: &BudgetQuote) -> String {
         }
     };
     format!(
-        "{}: ε {}{} left → ε {}{} after",
+        "{}: {symbol} {}{} left → {symbol} {}{} after{}",
         quote.budget,
-        left.epsilon_text(),
+        left.loss_text(),
         delta(left),
-        after.epsilon_text(),
+        after.loss_text(),
         delta(after),
+        quote.promise.map_or_else(String::new, |promise| format!(" (zCDP for {promise})")),
     )
 }
 
@@ -355,7 +350,18 @@ fn number(text: &str) -> Value {
 }
 
 fn spend_json(spend: Spend) -> Value {
-    json!({ "epsilon": number(&spend.epsilon_text()), "delta": number(&spend.delta_text()) })
+    json!({ spend.notion.name(): number(&spend.loss_text()), "delta": number(&spend.delta_text()) })
+}
+
+/// The cost in one notion as an amount; in both, the δ beside ρ has a name of its own.
+fn cost_json(cost: Cost) -> Value {
+    let mut parts = cost.parts();
+    let mut object = spend_json(parts.next().unwrap_or_default());
+    if let (Some(rho), Value::Object(map)) = (parts.next(), &mut object) {
+        map.insert(Notion::Concentrated.name().to_owned(), number(&rho.loss_text()));
+        map.insert("rho_delta".to_owned(), number(&rho.delta_text()));
+    }
+    object
 }
 
 fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Value {
@@ -373,7 +379,7 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
         "least_per_row": number(&grid_text(measure, measure.lo)),
         "greatest_per_row": number(&grid_text(measure, measure.hi)),
         "keys": part.keys().all().len(),
-        "epsilon": number(&exact(mechanized.loss.epsilon())),
+        "epsilon": mechanized.loss.epsilon().map(|epsilon| number(&exact(epsilon))),
     });
     let mut set = |name: &str, value: Value| {
         if let Value::Object(map) = &mut object {
@@ -397,7 +403,10 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
         }
         Mechanism::Gaussian(m) => {
             set("sigma", json!(approximate(&(m.sigma() * measure.grid_unit()))));
-            set("delta", json!(approximate(mechanized.loss.delta())));
+            match mechanized.loss.delta() {
+                Some(delta) => set("delta", json!(approximate(delta))),
+                None => set("rho", number(&exact(mechanized.loss.rho()))),
+            }
         }
         Mechanism::Exponential(_)
         | Mechanism::PermuteAndFlip(_)

@@ -19,7 +19,8 @@
 //!
 //! Everything a session sees (answers, refusals, error texts, schemas, explanations, costs, what is left) is
 //! (ε, δ)-differentially private under adding or removing one privacy unit from all tables that carry it,
-//! with ε and δ no larger than what the ledger shows as spent. Not covered: who reads the data files or the
+//! with ε and δ no larger than what the ledger shows as spent; budgets in ρ count zero-concentrated differential privacy
+//! in the same way, and `ACCOUNTANT ZCDP` keeps a declared (ε, δ) by it. Not covered: who reads the data files or the
 //! memory of the process, who puts an old vault file back, and timing.
 //!
 //! # Life of a query

@@ -1,28 +1,34 @@
-//! The quantities of privacy: ε, δ, their exact arithmetic and the integers a ledger stores.
+//! The quantities of privacy: ε, δ, ρ, their exact arithmetic and the integers a ledger stores.
 //!
 //! Text and rationals go in, checked newtypes come out. Nothing here is a float: a parameter is the
 //! decimal the analyst wrote, exactly, and what a vault stores is an integer rounded *up*.
 //!
 //! ```
-//! use hushql::privacy::{Epsilon, Loss, Spend};
+//! use hushql::privacy::{Cost, Epsilon, Loss};
 //!
 //! let epsilon: Epsilon = "0.1".parse()?;
 //! let loss = Loss::pure(&epsilon).plus(&Loss::pure(&epsilon));
-//! assert_eq!(Spend::round_up(&loss)?.to_string(), "ε = 0.2");
+//! assert_eq!(Cost::round_up(&loss)?.to_string(), "ε = 0.2, ρ = 0.01");
 //! # Ok::<(), hushql::privacy::ParameterError>(())
 //! ```
+
+mod loss;
+mod spend;
 
 use std::fmt;
 use std::str::FromStr;
 
 use num_bigint::BigInt;
-use num_traits::{One, Signed, ToPrimitive, Zero};
+use num_traits::{One, Signed, Zero};
 use thiserror::Error;
+
+pub use loss::{Loss, Selecting};
+pub use spend::{Cost, Notion, Spend};
 
 /// An exact rational number; every privacy parameter, scale and bound is one.
 pub type Rational = num_rational::BigRational;
 
-/// Units of ε in the ledger: 10⁻⁹.
+/// Units of ε and of ρ in the ledger: 10⁻⁹.
 const NANO: u32 = 9;
 /// Units of δ in the ledger: 10⁻¹⁸.
 const ATTO: u32 = 18;
@@ -37,12 +43,18 @@ pub enum ParameterError {
     /// ε outside its range.
     #[error("epsilon must be greater than 0, at least 1e-12 and at most 1000000")]
     Epsilon,
+    /// ρ outside its range.
+    #[error("rho must be greater than 0, at least 1e-12 and at most 1000000")]
+    Rho,
     /// δ outside (0, 1).
     #[error("delta must lie strictly between 0 and 1, and be at least 1e-18")]
     Delta,
     /// The amount does not fit the ledger's integers.
     #[error("the cost does not fit the ledger")]
     Overflow,
+    /// An amount of ε and one of ρ were to be added.
+    #[error("amounts of epsilon and of rho do not add up")]
+    Notion,
 }
 
 /// Reads a decimal such as `0.5`, `1e-6` or `-3` exactly.
@@ -194,107 +206,66 @@ impl fmt::Display for Delta {
     }
 }
 
-/// The exact (ε, δ) of one or several releases; composition is addition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
-    epsilon: Rational,
-    delta: Rational,
-}
+/// A concentrated loss ρ of one release: a rational in [10⁻¹², 10⁶].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rho(Rational);
 
-impl Loss {
-    /// Nothing is lost: the loss of an answer over public data.
-    pub fn zero() -> Self {
-        Self { epsilon: Rational::zero(), delta: Rational::zero() }
-    }
-
-    /// A pure ε.
-    pub fn pure(epsilon: &Epsilon) -> Self {
-        Self { epsilon: epsilon.0.clone(), delta: Rational::zero() }
-    }
-
-    /// An (ε, δ).
-    pub fn approximate(epsilon: &Epsilon, delta: &Delta) -> Self {
-        Self { epsilon: epsilon.0.clone(), delta: delta.0.clone() }
-    }
-
-    /// Basic composition.
-    ///
-    /// # Guarantee
-    /// Releases of loss (ε₁, δ₁) and (ε₂, δ₂), the second chosen adaptively, are together (ε₁+ε₂, δ₁+δ₂)-DP.
-    /// The sum is exact. Source: Dwork, Roth 2014, theorem B.1.
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
-        Self { epsilon: &self.epsilon + &other.epsilon, delta: &self.delta + &other.delta }
-    }
-
-    /// The exact ε.
-    pub fn epsilon(&self) -> &Rational {
-        &self.epsilon
-    }
-
-    /// The exact δ.
-    pub fn delta(&self) -> &Rational {
-        &self.delta
-    }
-}
-
-/// A loss as the ledger stores it: ε in 10⁻⁹, δ in 10⁻¹⁸, both whole and rounded up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spend {
-    /// ε in units of 10⁻⁹.
-    pub nano_epsilon: i64,
-    /// δ in units of 10⁻¹⁸.
-    pub atto_delta: i64,
-}
-
-impl Spend {
-    /// Rounds a loss to the ledger's units.
-    ///
-    /// # Guarantee
-    /// Never less than the loss: both parts are rounded toward +∞.
+impl Rho {
+    /// Checks the range.
     ///
     /// # Errors
-    /// [`ParameterError::Overflow`] when a part does not fit 63 bits (ε of 9.2 thousand million, δ of 9.2).
-    pub fn round_up(loss: &Loss) -> Result<Self, ParameterError> {
-        let part = |value: &Rational, places: u32| {
-            (value * Rational::from_integer(BigInt::from(10).pow(places)))
-                .ceil()
-                .to_integer()
-                .to_i64()
-                .filter(|units| *units >= 0)
-                .ok_or(ParameterError::Overflow)
-        };
-        Ok(Self { nano_epsilon: part(&loss.epsilon, NANO)?, atto_delta: part(&loss.delta, ATTO)? })
+    /// [`ParameterError::Rho`] outside [10⁻¹², 10⁶].
+    pub fn new(value: Rational) -> Result<Self, ParameterError> {
+        Epsilon::new(value).map(|Epsilon(value)| Self(value)).map_err(|_| ParameterError::Rho)
     }
 
-    /// The ε of this spend, exactly.
-    pub fn epsilon(&self) -> Rational {
-        Rational::new(BigInt::from(self.nano_epsilon), BigInt::from(10).pow(NANO))
+    /// The exact value.
+    pub fn value(&self) -> &Rational {
+        &self.0
     }
 
-    /// The δ of this spend, exactly.
-    pub fn delta(&self) -> Rational {
-        Rational::new(BigInt::from(self.atto_delta), BigInt::from(10).pow(ATTO))
+    /// This loss shared equally by `parts` releases, in whole units of the ledger.
+    ///
+    /// # Guarantee
+    /// The shares add up to no more than this loss: a share is rounded down to 10⁻⁹.
+    ///
+    /// # Errors
+    /// [`ParameterError::Rho`] when a share is below 10⁻⁹, or `parts` is 0.
+    pub fn share(&self, parts: usize) -> Result<Self, ParameterError> {
+        let share = Epsilon(self.0.clone()).share(parts);
+        share.map(|Epsilon(value)| Self(value)).map_err(|_| ParameterError::Rho)
     }
 
-    /// ε as decimal text, such as `0.5`.
-    pub fn epsilon_text(&self) -> String {
-        decimal_text(&self.epsilon(), NANO)
-    }
-
-    /// δ as text, such as `1e-6`, or `0`.
-    pub fn delta_text(&self) -> String {
-        scientific(&self.delta())
+    /// The ε at which a release costs this ρ, where ε costs min(ε²/divisor, ε); see [`Loss`].
+    ///
+    /// # Guarantee
+    /// A multiple of 10⁻⁹, or ρ itself, with min(ε²/divisor, ε) ≤ ρ: the square root is an integer one, rounded down.
+    ///
+    /// # Errors
+    /// [`ParameterError::Epsilon`] when it is out of range, or the divisor is 0.
+    pub fn epsilon(&self, divisor: u64) -> Result<Epsilon, ParameterError> {
+        if divisor == 0 {
+            return Err(ParameterError::Epsilon);
+        }
+        let units = BigInt::from(10).pow(2 * NANO);
+        let square = &self.0 * Rational::from_integer(BigInt::from(divisor) * units);
+        let root = square.floor().to_integer().sqrt();
+        let epsilon = Rational::new(root, BigInt::from(10).pow(NANO));
+        Epsilon::new(epsilon.max(self.0.clone()))
     }
 }
 
-impl fmt::Display for Spend {
+impl FromStr for Rho {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(parse_decimal(text).ok_or_else(|| ParameterError::NotANumber(text.to_owned()))?)
+    }
+}
+
+impl fmt::Display for Rho {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ε = {}", self.epsilon_text())?;
-        if self.atto_delta != 0 {
-            write!(f, ", δ = {}", self.delta_text())?;
-        }
-        Ok(())
+        f.write_str(&decimal_text(&self.0, 12))
     }
 }
 
@@ -330,6 +301,10 @@ fn scientific(value: &Rational) -> String {
 mod tests {
     use super::*;
 
+    fn nano(loss: &Loss) -> i64 {
+        Cost::round_up(loss).unwrap().within(Notion::Approximate).unwrap().nano
+    }
+
     #[test]
     fn decimals_are_exact() {
         assert_eq!(parse_decimal("0.1"), Some(Rational::new(1.into(), 10.into())));
@@ -357,21 +332,31 @@ mod tests {
     fn shares_never_add_up_to_more_than_the_whole() {
         let one: Epsilon = "1".parse().unwrap();
         for parts in 1..50 {
-            let share = Spend::round_up(&Loss::pure(&one.share(parts).unwrap())).unwrap();
-            assert!(share.nano_epsilon * i64::try_from(parts).unwrap() <= 1_000_000_000, "{parts}");
+            let share = nano(&Loss::pure(&one.share(parts).unwrap()));
+            assert!(share * i64::try_from(parts).unwrap() <= 1_000_000_000, "{parts}");
         }
         assert!(one.share(0).is_err());
         assert!("1e-9".parse::<Epsilon>().unwrap().share(2).is_err());
     }
 
+    /// A share of ρ, and the ε that a share of ρ buys, cost no more than was given.
     #[test]
-    fn spends_round_up() {
-        let third = Epsilon::new(Rational::new(1.into(), 3.into())).unwrap();
-        assert_eq!(Spend::round_up(&Loss::pure(&third)).unwrap().nano_epsilon, 333_333_334);
-        let tiny: Epsilon = "1e-12".parse().unwrap();
-        assert_eq!(Spend::round_up(&Loss::pure(&tiny)).unwrap().nano_epsilon, 1);
-        let delta: Delta = "2.5e-7".parse().unwrap();
-        let spend = Spend::round_up(&Loss::approximate(&tiny, &delta)).unwrap();
-        assert_eq!(spend.to_string(), "ε = 0.000000001, δ = 2.5e-7");
+    fn rho_buys_no_more_than_it_is() {
+        for (text, divisor) in [("0.1", 8), ("0.5", 2), ("1e-9", 8), ("700", 8), ("3", 24)] {
+            let rho: Rho = text.parse().unwrap();
+            let epsilon = rho.epsilon(divisor).unwrap();
+            let square = epsilon.value() * epsilon.value();
+            let cost = square / Rational::from_integer(divisor.into());
+            assert!(cost.clone().min(epsilon.value().clone()) <= *rho.value(), "{text} {divisor}");
+            // The next one is too dear, by either rule.
+            let more = epsilon.value() + Rational::new(1.into(), BigInt::from(10).pow(NANO));
+            let cost = &more * &more / Rational::from_integer(divisor.into());
+            assert!(cost > *rho.value() && more > *rho.value(), "{text} {divisor}");
+        }
+        assert!("1".parse::<Rho>().unwrap().epsilon(0).is_err());
+        for bad in ["0", "-1", "1e-13", "1000001", "NaN"] {
+            assert!(bad.parse::<Rho>().is_err(), "{bad}");
+        }
+        assert_eq!("0.3".parse::<Rho>().unwrap().share(3).unwrap().to_string(), "0.1");
     }
 }

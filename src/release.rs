@@ -5,12 +5,13 @@
 //! and the catalog alone, so it is the same on neighbouring databases.
 
 mod number;
+mod price;
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use crate::analysis::{
-    Analysis, Axis, Choice, Limits, LineScore, MOST_KEYS, Measure, Prior, Source, Use,
+    Analysis, Axis, Choice, Limits, LineScore, MOST_KEYS, Measure, Prior, Sharing, Source, Use,
 };
 use crate::catalog::Catalog;
 use crate::dialect::{MechanismName, Operand, Parameters};
@@ -18,8 +19,10 @@ use crate::mechanism::{
     Exponential, Gaussian, Laplace, MechanismError, NoisyMax, PermuteAndFlip, PriceGrid, Unknown,
     UnknownRule, rank_for,
 };
-use crate::privacy::{Delta, Epsilon, Loss, Rational, Spend};
+use crate::privacy::{Delta, Epsilon, Loss, Rational, Selecting, decimal_text};
 use crate::refusal::{Reason, Refusal};
+
+use price::{Accounts, Fallback, Price, default_of};
 
 /// The confidence of every reported accuracy.
 pub const CONFIDENCE: f64 = 0.95;
@@ -46,7 +49,7 @@ impl Release {
     /// The exact cost of the whole query.
     ///
     /// # Guarantee
-    /// The sum of the releases' losses, by basic composition.
+    /// The sum of the releases' losses, in each notion by basic composition.
     pub fn loss(&self) -> &Loss {
         &self.loss
     }
@@ -133,16 +136,19 @@ pub enum Predicted {
 ///
 /// # Errors
 /// A refusal: no ε, a mechanism that cannot release the operand, a parameter that it does not take, noise
-/// too large to sample.
+/// too large to sample, a price in ρ where a budget counts in ε.
 pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal> {
     let steps = analysis.steps().to_vec();
+    let accounts = Accounts::of(&analysis, catalog);
     let mut parts = Vec::new();
     let mut loss = Loss::zero();
     for part in analysis.parts() {
         let default = default_of(&analysis, part.subject().space(), catalog);
         let mut mechanized = Vec::new();
         for measure in part.measures() {
-            let one = mechanize(measure, &default).map_err(|refusal| refusal.after(&steps))?;
+            let one = mechanize(measure, &default, &accounts)
+                .and_then(|one| accounts.admit(measure, one))
+                .map_err(|refusal| refusal.after(&steps))?;
             loss = loss.plus(&one.loss);
             mechanized.push(one);
         }
@@ -151,49 +157,27 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
     Ok(Release { analysis, parts, loss })
 }
 
-/// What the budgets of a table let a query spend that names no cost, shared by its bare aggregates.
-#[derive(Debug, Default)]
-struct Fallback {
-    epsilon: Option<Epsilon>,
-    delta: Option<Delta>,
-}
-
-fn default_of(analysis: &Analysis, space: &str, catalog: &Catalog) -> Fallback {
-    let bare = analysis
-        .parts()
-        .iter()
-        .filter(|part| part.subject().space() == space)
-        .flat_map(|part| part.measures())
-        .filter(|m| is_bare(m))
-        .count();
-    let per_query = |pick: fn(&crate::catalog::PerQuery) -> Option<i64>| {
-        catalog.budgets_of(space).filter_map(|budget| pick(&budget.per_query)).min()
-    };
-    let epsilon = per_query(|p| p.default).and_then(|nano| {
-        Epsilon::new(Spend { nano_epsilon: nano, atto_delta: 0 }.epsilon()).ok()?.share(bare).ok()
-    });
-    let delta = per_query(|p| p.default_delta).and_then(|atto| {
-        Delta::new(Spend { nano_epsilon: 0, atto_delta: atto }.delta()).ok()?.share(bare).ok()
-    });
-    Fallback { epsilon, delta }
-}
-
 /// Whether a measure's cost is the budget's PER QUERY default.
 pub(crate) fn is_bare(measure: &Measure) -> bool {
     measure.clause.mechanism == MechanismName::Default
         && measure.clause.parameters.epsilon.is_none()
+        && measure.clause.parameters.rho.is_none()
 }
 
-fn mechanize(measure: &Measure, default: &Fallback) -> Result<Mechanized, Refusal> {
+fn mechanize(
+    measure: &Measure,
+    default: &Fallback,
+    accounts: &Accounts,
+) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
     let name = measure.clause.mechanism;
     let parameters = &measure.clause.parameters;
-    let epsilon = match (&parameters.epsilon, name) {
-        (Some(epsilon), _) => epsilon.clone(),
-        (None, MechanismName::Default) => match &default.epsilon {
-            Some(epsilon) => epsilon.clone(),
-            None => return Err(no_mechanism(text)),
-        },
+    let written = Price::of(parameters);
+    let price = match (written, name) {
+        (Some(price), _) => price,
+        (None, MechanismName::Default) => {
+            default.price.clone().ok_or_else(|| no_mechanism(text))?
+        }
         (None, _) => {
             return Err(Refusal::new(
                 Reason::NoEpsilon,
@@ -213,15 +197,29 @@ fn mechanize(measure: &Measure, default: &Fallback) -> Result<Mechanized, Refusa
                 MechanismName::Default => delta.or_else(|| default.delta.clone()),
                 _ => delta,
             };
-            number::number(measure, *sensitivity, name, &epsilon, delta.as_ref())
+            number::number(measure, *sensitivity, name, &price, delta.as_ref(), accounts)
         }
         Use::Choice(choice) => {
             let delta = parameters.delta.as_ref().or(match name {
                 MechanismName::Default => default.delta.as_ref(),
                 _ => None,
             });
-            selection(measure, choice, name, &epsilon, delta)
+            let rule = accounts.rule(name, choice, &price);
+            let epsilon = price.epsilon(text, rule.divisor().saturating_mul(draws(choice)))?;
+            let chosen = selection(measure, choice, name, &epsilon, delta, rule)?;
+            Ok(price.charged(chosen))
         }
+    }
+}
+
+/// How many draws of a choice depend on one unit, each at an equal share of ε.
+///
+/// # Guarantee
+/// [`Choice::calibrated`] divides ε by this, or, where rows are shared, into parts that add up to ε in each round.
+fn draws(choice: &Choice) -> u64 {
+    match choice.sharing {
+        Sharing::Alone | Sharing::Rows(_) => choice.rounds,
+        Sharing::Groups(groups) => choice.rounds.saturating_mul(groups),
     }
 }
 
@@ -263,6 +261,7 @@ fn selection(
     name: MechanismName,
     epsilon: &Epsilon,
     delta: Option<&Delta>,
+    rule: Selecting,
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
     let parameters = &measure.clause.parameters;
@@ -297,7 +296,7 @@ fn selection(
         return Err(Refusal::new(Reason::Operand, text, message, hint));
     }
     if let Source::Unknown { per_unit } = choice.source {
-        return among_unknown(measure, choice, per_unit, name, epsilon, delta);
+        return among_unknown(measure, choice, per_unit, name, epsilon, delta, rule);
     }
     // The delta of OPTIONS is for what needs one.
     if parameters.delta.is_some() && name != MechanismName::Default {
@@ -309,20 +308,16 @@ fn selection(
     let range = range.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
     let candidates = choice.candidates().and_then(|n| usize::try_from(n).ok());
     let candidates = candidates.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
-    let on_line = matches!(choice.source, Source::Line { .. });
-    let name = match name {
-        // Never worse than the exponential mechanism at the same pure cost, where it can be had: it looks at
-        // every candidate, and knows no prior.
+    let name = match (name, rule) {
         // Randomized response is the exponential mechanism of one entry.
-        MechanismName::RandomizedResponse => MechanismName::Exponential,
-        MechanismName::Auto | MechanismName::Default => {
-            if on_line || choice.prior != Prior::Uniform {
-                MechanismName::Exponential
-            } else {
-                MechanismName::PermuteAndFlip
-            }
+        (MechanismName::RandomizedResponse, _) => MechanismName::Exponential,
+        (MechanismName::Auto | MechanismName::Default, Selecting::BoundedRange) => {
+            MechanismName::Exponential
         }
-        named => named,
+        (MechanismName::Auto | MechanismName::Default, Selecting::Pure) => {
+            MechanismName::PermuteAndFlip
+        }
+        (named, _) => named,
     };
     if name != MechanismName::Exponential {
         if choice.prior != Prior::Uniform {
@@ -380,7 +375,8 @@ fn selection(
         }
         Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. } => None,
     };
-    Ok(Mechanized { mechanism, loss: Loss::pure(epsilon), accuracy, rank })
+    let loss = Loss::choice(epsilon, None, draws(choice), rule);
+    Ok(Mechanized { mechanism, loss, accuracy, rank })
 }
 
 /// The prior's weight of all candidates and of the lightest that can win; `None` when all are alike.
@@ -407,15 +403,19 @@ fn among_unknown(
     name: MechanismName,
     epsilon: &Epsilon,
     delta: Option<&Delta>,
+    selecting: Selecting,
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
     let Some(delta) = delta else { return Err(no_mechanism(text)) };
     if measure.clause.parameters.monotonic.is_some() {
         return Err(unused("monotonic", name, "among unknown candidates the range is what it is"));
     }
-    let rule = match name {
-        MechanismName::Exponential => UnknownRule::Exponential,
-        MechanismName::PermuteAndFlip | MechanismName::Auto | MechanismName::Default => {
+    let rule = match (name, selecting) {
+        (MechanismName::Exponential, _)
+        | (MechanismName::Auto | MechanismName::Default, Selecting::BoundedRange) => {
+            UnknownRule::Exponential
+        }
+        (MechanismName::PermuteAndFlip | MechanismName::Auto | MechanismName::Default, _) => {
             UnknownRule::PermuteAndFlip
         }
         _ => {
@@ -437,7 +437,7 @@ fn among_unknown(
     })?;
     Ok(Mechanized {
         mechanism: Mechanism::Unknown(mechanism, rule),
-        loss: Loss::approximate(epsilon, delta),
+        loss: Loss::choice(epsilon, Some(delta), draws(choice), selecting),
         accuracy: Predicted::Nothing,
         rank: None,
     })
@@ -445,10 +445,14 @@ fn among_unknown(
 
 /// The parameters of a release as the ledger and the explanation show them.
 pub(crate) fn parameters_text(parameters: &Parameters, loss: &Loss, limits: &Limits) -> String {
-    let mut shown = Parameters { epsilon: None, delta: None, ..parameters.clone() };
+    let mut shown = Parameters { epsilon: None, rho: None, delta: None, ..parameters.clone() };
     shown.groups = limits.groups.filter(|_| parameters.groups.is_some());
-    let mut parts = vec![format!("eps={}", crate::privacy::decimal_text(loss.epsilon(), 12))];
-    if let Ok(delta) = Delta::new(loss.delta().clone()) {
+    let mut parts = vec![match loss.epsilon().filter(|_| parameters.rho.is_none()) {
+        Some(epsilon) => format!("eps={}", decimal_text(epsilon, 12)),
+        None => format!("rho={}", decimal_text(loss.rho(), 12)),
+    }];
+    let delta = loss.delta().unwrap_or(loss.rho_delta());
+    if let Ok(delta) = Delta::new(delta.clone()) {
         parts.push(format!("delta={delta}"));
     }
     parts.extend(Some(shown.to_string()).filter(|rest| !rest.is_empty()));

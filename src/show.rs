@@ -8,11 +8,12 @@ use sqlparser::ast as sql;
 
 use crate::answer::Answer;
 use crate::bind::{LEDGER, nearest};
-use crate::catalog::{Catalog, Domain, Privacy, Table, Unit};
+use crate::catalog::{Budget, Catalog, Domain, PerQuery, Privacy, Table, Unit};
 use crate::dialect::Show;
 use crate::error::Error;
 use crate::ledger::{BudgetState, Vault};
-use crate::privacy::Spend;
+use crate::mechanism::epsilon_of_rho;
+use crate::privacy::{Delta, Notion, Rational, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal};
 
 /// Answers a SHOW or DESCRIBE.
@@ -137,23 +138,52 @@ fn privacy(vault: &Vault, catalog: &Catalog) -> Result<Answer, Error> {
 }
 
 fn budget_text(state: &BudgetState) -> String {
-    format!("for {}: limit {}, left {}", state.budget.table, state.budget.limit, state.left)
+    format!("for {}: limit {}, left {}", state.budget.table, limit_text(&state.budget), state.left)
+}
+
+/// A limit, and behind one that ACCOUNTANT ZCDP derived what it was derived from.
+fn limit_text(budget: &Budget) -> String {
+    match budget.promise {
+        Some(promise) => format!("{promise} by zCDP: {}", budget.limit),
+        None => budget.limit.to_string(),
+    }
+}
+
+/// What is spent, and by ACCOUNTANT ZCDP the ε that it has come to, three digits rounded up.
+fn spent_text(state: &BudgetState) -> String {
+    let epsilon = state.budget.promise.and_then(|promise| {
+        let delta = Delta::new(Spend { atto_delta: promise.atto_delta / 2, ..promise }.delta());
+        epsilon_of_rho(&state.spent.loss(), &delta.ok()?).ok()
+    });
+    let thousand = Rational::from_integer(1000.into());
+    match epsilon {
+        Some(epsilon) => {
+            let up = (epsilon * &thousand).ceil() / thousand;
+            format!("{} (ε ≤ {})", state.spent, decimal_text(&up, 3))
+        }
+        None => state.spent.to_string(),
+    }
 }
 
 fn budgets(states: &[BudgetState]) -> Result<Answer, Error> {
     let column = |of: &dyn Fn(&BudgetState) -> String| states.iter().map(of).collect::<Vec<_>>();
     let per_query = |s: &BudgetState| {
-        let default = s.budget.per_query.default.map(|nano_epsilon| {
-            let spend = Spend { nano_epsilon, atto_delta: 0 };
-            format!("default {}, ", spend.epsilon_text())
-        });
-        format!("{}at most {}", default.unwrap_or_default(), s.budget.per_query.most_text())
+        let PerQuery { default, default_rho, .. } = s.budget.per_query;
+        let notion = s.budget.limit.notion;
+        let text = |nano: i64| Spend::of_epsilon(nano, 0).loss_text();
+        let default = match (default, default_rho, notion) {
+            (Some(epsilon), _, Notion::Approximate) => format!("default {}, ", text(epsilon)),
+            (Some(epsilon), ..) => format!("default ε = {}, ", text(epsilon)),
+            (None, Some(rho), _) => format!("default ρ = {}, ", text(rho)),
+            (None, None, _) => String::new(),
+        };
+        format!("{default}at most {}", s.budget.per_query.most_text(notion))
     };
     table(&[
         ("budget", column(&|s| s.budget.name.clone())),
         ("table", column(&|s| s.budget.table.clone())),
-        ("limit", column(&|s| s.budget.limit.to_string())),
-        ("spent", column(&|s| s.spent.to_string())),
+        ("limit", column(&|s| limit_text(&s.budget))),
+        ("spent", column(&spent_text)),
         ("left", column(&|s| s.left.to_string())),
         ("per_query", column(&per_query)),
     ])
@@ -206,7 +236,11 @@ pub(crate) fn ledger(vault: &Vault) -> Result<RecordBatch, Error> {
     let number = |of: &dyn Fn(&crate::ledger::LedgerEntry) -> i64| -> ArrayRef {
         Arc::new(entries.iter().map(|e| Some(of(e))).collect::<Int64Array>())
     };
-    let columns: [(&str, ArrayRef); 10] = [
+    let amount = |notion: Notion, of: &dyn Fn(&Spend) -> String| -> ArrayRef {
+        let amounts = entries.iter().map(|e| e.cost.within(notion).map(|spend| of(&spend)));
+        Arc::new(amounts.collect::<StringArray>())
+    };
+    let columns: [(&str, ArrayRef); 12] = [
         ("sequence", number(&|e| e.sequence)),
         ("charge", number(&|e| e.charge)),
         ("analyst", text(&|e| e.analyst.clone())),
@@ -215,8 +249,10 @@ pub(crate) fn ledger(vault: &Vault) -> Result<RecordBatch, Error> {
         ("mechanism", text(&|e| e.mechanism.clone())),
         ("parameters", text(&|e| e.parameters.clone())),
         ("sensitivity", text(&|e| e.sensitivity.clone())),
-        ("epsilon", text(&|e| e.spend.epsilon_text())),
-        ("delta", text(&|e| e.spend.delta_text())),
+        ("epsilon", amount(Notion::Approximate, &Spend::loss_text)),
+        ("delta", amount(Notion::Approximate, &Spend::delta_text)),
+        ("rho", amount(Notion::Concentrated, &Spend::loss_text)),
+        ("rho_delta", amount(Notion::Concentrated, &Spend::delta_text)),
     ];
     RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)
 }

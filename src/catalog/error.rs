@@ -72,6 +72,24 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A budget's limit was to be set in another measure than the one it counts.
+    #[error(
+        "the privacy budget `{budget}` counts in {notion}, and that never changes: write LIMIT ({notion}=…), or create another budget"
+    )]
+    Accounting {
+        /// The budget.
+        budget: String,
+        /// What its limits are declared in: `epsilon` or `rho`.
+        notion: &'static str,
+    },
+    /// A budget in ε was declared where releases without an ε were charged.
+    #[error(
+        "the privacy budget `{budget}` cannot count in epsilon: some of what was released here has a rho only; write LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"
+    )]
+    Uncountable {
+        /// The budget.
+        budget: String,
+    },
     /// A declaration contradicts itself.
     #[error("the table `{table}` cannot be declared: {reason}")]
     Declaration {

@@ -12,7 +12,8 @@
 //! let budget = Budget {
 //!     name: "research".to_owned(),
 //!     table: "adult".to_owned(),
-//!     limit: Spend { nano_epsilon: 10_000_000_000, atto_delta: 0 },
+//!     limit: Spend::of_epsilon(10_000_000_000, 0),
+//!     promise: None,
 //!     per_query: PerQuery { default: Some(100_000_000), ..PerQuery::default() },
 //! };
 //! assert!(budget.check().is_ok());
@@ -23,8 +24,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::accounting::rho_of;
 use super::{CatalogError, RESERVED};
-use crate::privacy::Spend;
+use crate::privacy::{Notion, Spend};
 
 /// A table as the owner declared it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -310,70 +312,97 @@ pub struct Budget {
     pub name: String,
     /// The table it was declared for; it binds the table's whole unit space.
     pub table: String,
-    /// The most that may ever be spent.
+    /// The most that may ever be spent; its notion is what the budget counts.
     pub limit: Spend,
+    /// The (ε, δ) that the limit, a ρ then, was derived from: `ACCOUNTANT ZCDP`.
+    pub promise: Option<Spend>,
     /// What a single query spends by default, and at most.
     pub per_query: PerQuery,
 }
 
-/// What a single query spends by default, and at most: ε in 10⁻⁹, δ in 10⁻¹⁸.
+/// What a single query spends by default, and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerQuery {
     /// The ε of a query that names none.
     pub default: Option<i64>,
+    /// The ρ of a query that names none.
+    pub default_rho: Option<i64>,
     /// The δ of a query that names none.
     pub default_delta: Option<i64>,
-    /// The most ε of one query.
+    /// The most of one query, in what the budget counts.
     pub max: Option<i64>,
     /// The most δ of one query.
     pub max_delta: Option<i64>,
 }
 
 impl PerQuery {
-    /// Whether a query that costs `asked` is within what one query may cost.
+    /// Whether a query that costs `asked`, in what the budget counts, is within what one query may cost.
     pub fn allows(&self, asked: Spend) -> bool {
-        self.max.is_none_or(|max| asked.nano_epsilon <= max)
+        self.max.is_none_or(|max| asked.nano <= max)
             && self.max_delta.is_none_or(|max| asked.atto_delta <= max)
     }
 
-    /// What one query may cost, as text such as `ε = 1, δ = 1e-6`, or `anything`.
-    pub fn most_text(&self) -> String {
-        let text = |epsilon: i64, delta: i64| Spend { nano_epsilon: epsilon, atto_delta: delta };
-        match (self.max, self.max_delta) {
-            (None, None) => "anything".to_owned(),
-            (Some(epsilon), None) => format!("ε = {}", text(epsilon, 0).epsilon_text()),
-            (None, Some(delta)) => format!("δ = {}", text(0, delta).delta_text()),
-            (Some(epsilon), Some(delta)) => {
-                let most = text(epsilon, delta);
-                format!("ε = {}, δ = {}", most.epsilon_text(), most.delta_text())
-            }
+    /// What a query that names no cost spends at most, in this notion: the ρ of an ε is that of a purely private release.
+    pub fn default_in(&self, notion: Notion) -> Option<i64> {
+        match notion {
+            Notion::Approximate => self.default,
+            Notion::Concentrated => self.default.map(rho_of).or(self.default_rho),
         }
+    }
+
+    /// What one query may cost, as text such as `ε = 1, δ = 1e-6`, or `anything`.
+    pub fn most_text(&self, notion: Notion) -> String {
+        let spend = |nano: i64, atto_delta: i64| Spend { notion, nano, atto_delta };
+        let most =
+            self.max.map(|nano| format!("{} = {}", notion.symbol(), spend(nano, 0).loss_text()));
+        let delta = self.max_delta.map(|atto| format!("δ = {}", spend(0, atto).delta_text()));
+        let parts: Vec<String> = most.into_iter().chain(delta).collect();
+        if parts.is_empty() { "anything".to_owned() } else { parts.join(", ") }
     }
 }
 
 impl Budget {
+    /// Why a limit in another measure is refused.
+    pub(crate) fn counts_otherwise(&self) -> CatalogError {
+        // A promise is declared in ε, whatever is counted.
+        let of_epsilon = self.limit.notion == Notion::Approximate || self.promise.is_some();
+        let notion = if of_epsilon { Notion::Approximate } else { Notion::Concentrated };
+        CatalogError::Accounting { budget: self.name.clone(), notion: notion.name() }
+    }
+
     /// Checks the declaration against itself.
     ///
     /// # Errors
     /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount, an ε
-    /// limit of 0, a δ limit of 1 or more, or a default above the maximum or the limit.
+    /// limit of 0, a δ limit of 1 or more, a default above the maximum or the limit, or a ρ where ε is counted.
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         check_limit(&self.name, self.limit)?;
-        let PerQuery { default, default_delta, max, max_delta } = self.per_query;
+        let PerQuery { default, default_rho, default_delta, max, max_delta } = self.per_query;
         let refuse = |reason| Err(CatalogError::Amount { budget: self.name.clone(), reason });
         let above = |small: Option<i64>, large: Option<i64>| {
             small.is_some() && large.is_some() && small > large
         };
-        if [default, max].into_iter().flatten().any(|epsilon| epsilon <= 0)
+        let concentrated = self.limit.notion == Notion::Concentrated;
+        if !concentrated && (default_rho.is_some() || self.promise.is_some()) {
+            return refuse("a budget in epsilon takes no rho");
+        }
+        if self.promise.is_some_and(|promise| promise.notion != Notion::Approximate) {
+            return refuse("what ACCOUNTANT ZCDP promises is an epsilon and a delta");
+        }
+        if default.is_some() && default_rho.is_some() {
+            return refuse("a query has one default: an epsilon, or a rho");
+        }
+        if [default, default_rho, max].into_iter().flatten().any(|epsilon| epsilon <= 0)
             || [default_delta, max_delta].into_iter().flatten().any(|delta| delta < 0)
         {
             return refuse("an amount per query must be greater than 0");
         }
+        let default = self.per_query.default_in(self.limit.notion);
         if above(default, max) || above(default_delta, max_delta) {
             return refuse("the default per query is above the maximum per query");
         }
-        if above(default, Some(self.limit.nano_epsilon))
+        if above(default, Some(self.limit.nano))
             || above(default_delta, Some(self.limit.atto_delta))
         {
             return refuse("the default per query is above the limit");
@@ -382,14 +411,17 @@ impl Budget {
     }
 }
 
-/// Checks the limit of a budget: 0 < ε, 0 ≤ δ < 1.
+/// Checks the limit of a budget: 0 < ε or ρ, 0 ≤ δ < 1.
 ///
 /// # Errors
 /// [`CatalogError::Amount`] outside that range.
 pub(crate) fn check_limit(budget: &str, limit: Spend) -> Result<(), CatalogError> {
     let refuse = |reason| Err(CatalogError::Amount { budget: budget.to_owned(), reason });
-    if limit.nano_epsilon <= 0 {
-        return refuse("the epsilon of its limit must be greater than 0");
+    if limit.nano <= 0 {
+        return refuse(match limit.notion {
+            Notion::Approximate => "the epsilon of its limit must be greater than 0",
+            Notion::Concentrated => "the rho of its limit must be greater than 0",
+        });
     }
     if !(0..1_000_000_000_000_000_000).contains(&limit.atto_delta) {
         return refuse("the delta of its limit must be at least 0 and less than 1");
@@ -550,7 +582,8 @@ mod tests {
         let budget = |epsilon, delta, per_query| Budget {
             name: "b".to_owned(),
             table: "t".to_owned(),
-            limit: Spend { nano_epsilon: epsilon, atto_delta: delta },
+            limit: Spend::of_epsilon(epsilon, delta),
+            promise: None,
             per_query,
         };
         let none = PerQuery::default();
@@ -566,15 +599,48 @@ mod tests {
             (9, 9, PerQuery { default_delta: Some(3), max_delta: Some(2), ..none }),
             (9, 0, PerQuery { default: Some(10), ..none }),
             (9, 0, PerQuery { default_delta: Some(1), ..none }),
+            (9, 0, PerQuery { default_rho: Some(1), ..none }),
         ] {
             assert!(budget(epsilon, delta, per_query).check().is_err(), "{per_query:?}");
         }
         let most =
             PerQuery { max: Some(1_000_000_000), max_delta: Some(1_000_000_000_000), ..none };
-        assert_eq!(most.most_text(), "ε = 1, δ = 1e-6");
-        assert!(most.allows(Spend { nano_epsilon: 1_000_000_000, atto_delta: 0 }));
-        assert!(!most.allows(Spend { nano_epsilon: 1_000_000_001, atto_delta: 0 }));
-        assert!(!most.allows(Spend { nano_epsilon: 1, atto_delta: 1_000_000_000_001 }));
+        assert_eq!(most.most_text(Notion::Approximate), "ε = 1, δ = 1e-6");
+        assert_eq!(most.most_text(Notion::Concentrated), "ρ = 1, δ = 1e-6");
+        assert_eq!(none.most_text(Notion::Concentrated), "anything");
+        assert!(most.allows(Spend::of_epsilon(1_000_000_000, 0)));
+        assert!(!most.allows(Spend::of_epsilon(1_000_000_001, 0)));
+        assert!(!most.allows(Spend::of_epsilon(1, 1_000_000_000_001)));
+    }
+
+    #[test]
+    fn concentrated_amounts_contradict_each_other() {
+        const NANO: i64 = 1_000_000_000;
+        let budget = |promise, per_query| Budget {
+            name: "b".to_owned(),
+            table: "t".to_owned(),
+            limit: Spend::of_rho(NANO / 2, 0),
+            promise,
+            per_query,
+        };
+        let none = PerQuery::default();
+        let promise = Some(Spend::of_epsilon(1, 2));
+        // An ε of 1 costs a ρ of 1/2, and one unit more costs more.
+        let exactly = PerQuery { default: Some(NANO), ..none };
+        assert!(budget(promise, exactly).check().is_ok());
+        assert!(budget(None, PerQuery { default_rho: Some(NANO / 2), ..none }).check().is_ok());
+        for (promise, per_query) in [
+            (None, PerQuery { default: Some(NANO + 1), ..none }),
+            (None, PerQuery { default_rho: Some(NANO / 2 + 1), ..none }),
+            (None, PerQuery { default_rho: Some(0), ..none }),
+            (None, PerQuery { default: Some(1), default_rho: Some(1), ..none }),
+            (None, PerQuery { max: Some(NANO / 2 - 1), ..exactly }),
+            (Some(Spend::of_rho(1, 2)), none),
+        ] {
+            assert!(budget(promise, per_query).check().is_err(), "{per_query:?}");
+        }
+        let of_epsilon = Budget { limit: Spend::of_epsilon(1, 0), ..budget(promise, none) };
+        assert!(of_epsilon.check().is_err());
     }
 
     #[test]

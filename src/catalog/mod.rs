@@ -21,10 +21,12 @@
 /// Names that begin so belong to the engine: no table, column, alias or function of anybody's has one.
 pub const RESERVED: &str = "__hushql";
 
+mod accounting;
 mod error;
 mod metadata;
 pub(crate) mod store;
 
+pub use accounting::zcdp_limit;
 pub use error::CatalogError;
 pub use metadata::{
     Budget, Catalog, Column, Domain, FileFormat, Fingerprint, Link, PerQuery, Privacy, Source,

@@ -5,7 +5,7 @@
 //! checks it, so a row that a failing disk altered, dropped or revived is noticed and nothing is
 //! answered on its account. A seal is no signature: whoever may write the file may write the seal.
 //!
-//! Budgets carry what was spent beside what was declared. Only the ledger adds to it, and two
+//! Budgets carry what was spent beside what was declared, in the one notion that they count: their *loss* is an ε or a ρ. Only the ledger adds to it, and two
 //! constraints of the table hold even against a defect of this program: spent never falls, and never
 //! rises beyond the limit.
 //!
@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use super::metadata::check_limit;
 use super::{Budget, Catalog, CatalogError, PerQuery, Table};
-use crate::privacy::Spend;
+use crate::privacy::{Notion, Spend};
 
 /// The tables of the catalog and of the seals.
 ///
@@ -42,23 +42,34 @@ CREATE TABLE budget (
     name TEXT PRIMARY KEY NOT NULL,
     table_name TEXT NOT NULL REFERENCES declared_table (name),
     space TEXT NOT NULL,
-    limit_epsilon INTEGER NOT NULL CHECK (limit_epsilon > 0),
+    notion TEXT NOT NULL CHECK (notion IN ('epsilon', 'rho')),
+    promised_epsilon INTEGER CHECK (promised_epsilon > 0),
+    promised_delta INTEGER CHECK (promised_delta > 0),
+    limit_loss INTEGER NOT NULL CHECK (limit_loss > 0),
     limit_delta INTEGER NOT NULL CHECK (limit_delta >= 0),
-    floor_epsilon INTEGER NOT NULL CHECK (floor_epsilon >= 0),
+    floor_loss INTEGER NOT NULL CHECK (floor_loss >= 0),
     floor_delta INTEGER NOT NULL CHECK (floor_delta >= 0),
     default_epsilon INTEGER CHECK (default_epsilon > 0),
+    default_rho INTEGER CHECK (default_rho > 0),
     default_delta INTEGER CHECK (default_delta >= 0),
-    max_epsilon INTEGER CHECK (max_epsilon > 0),
+    max_loss INTEGER CHECK (max_loss > 0),
     max_delta INTEGER CHECK (max_delta >= 0),
-    spent_epsilon INTEGER NOT NULL CHECK (spent_epsilon >= 0),
+    spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
     spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
-    CONSTRAINT cap_epsilon CHECK (spent_epsilon <= max(limit_epsilon, floor_epsilon)),
+    CONSTRAINT promise CHECK ((promised_epsilon IS NULL) = (promised_delta IS NULL)
+        AND (promised_epsilon IS NULL OR notion = 'rho')),
+    CONSTRAINT cap_loss CHECK (spent_loss <= max(limit_loss, floor_loss)),
     CONSTRAINT cap_delta CHECK (spent_delta <= max(limit_delta, floor_delta))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER budget_never_refunds BEFORE UPDATE ON budget
-WHEN NEW.spent_epsilon < OLD.spent_epsilon OR NEW.spent_delta < OLD.spent_delta
+WHEN NEW.spent_loss < OLD.spent_loss OR NEW.spent_delta < OLD.spent_delta
 BEGIN SELECT RAISE(ABORT, 'spent budget is never given back'); END;
+
+CREATE TRIGGER budget_counts_as_it_did BEFORE UPDATE ON budget
+WHEN NEW.notion IS NOT OLD.notion
+    OR (NEW.promised_epsilon IS NULL) IS NOT (OLD.promised_epsilon IS NULL)
+BEGIN SELECT RAISE(ABORT, 'how a budget counts never changes'); END;
 ";
 
 /// Rows that share one seal.
@@ -123,7 +134,7 @@ impl Fields {
         self.bytes(&value.to_be_bytes());
     }
 
-    fn optional(&mut self, value: Option<i64>) {
+    pub(crate) fn optional(&mut self, value: Option<i64>) {
         match value {
             Some(value) => self.integer(value),
             None => self.bytes(&[]),
@@ -278,22 +289,29 @@ pub(crate) fn insert_budget(
     if accounts(connection)?.iter().any(|account| account.budget.name == budget.name) {
         return Err(CatalogError::DuplicateBudget { budget: budget.name.clone() });
     }
-    let PerQuery { default, default_delta, max, max_delta } = budget.per_query;
+    if spent.notion != budget.limit.notion {
+        return Err(CatalogError::Uncountable { budget: budget.name.clone() });
+    }
+    let PerQuery { default, default_rho, default_delta, max, max_delta } = budget.per_query;
     connection.execute(
-        "INSERT INTO budget VALUES (:name, :table, :space, :limit_epsilon, :limit_delta,
-             :spent_epsilon, :spent_delta, :default, :default_delta, :max, :max_delta,
-             :spent_epsilon, :spent_delta)",
+        "INSERT INTO budget VALUES (:name, :table, :space, :notion, :promised_epsilon,
+             :promised_delta, :limit_loss, :limit_delta, :spent_loss, :spent_delta, :default,
+             :default_rho, :default_delta, :max, :max_delta, :spent_loss, :spent_delta)",
         named_params! {
             ":name": budget.name,
             ":table": budget.table,
             ":space": space,
-            ":limit_epsilon": budget.limit.nano_epsilon,
+            ":notion": budget.limit.notion.name(),
+            ":promised_epsilon": budget.promise.map(|promise| promise.nano),
+            ":promised_delta": budget.promise.map(|promise| promise.atto_delta),
+            ":limit_loss": budget.limit.nano,
             ":limit_delta": budget.limit.atto_delta,
             ":default": default,
+            ":default_rho": default_rho,
             ":default_delta": default_delta,
             ":max": max,
             ":max_delta": max_delta,
-            ":spent_epsilon": spent.nano_epsilon,
+            ":spent_loss": spent.nano,
             ":spent_delta": spent.atto_delta,
         },
     )?;
@@ -303,22 +321,34 @@ pub(crate) fn insert_budget(
 /// Sets the limit of a budget; one below what is spent leaves nothing.
 ///
 /// # Errors
-/// [`CatalogError::UnknownBudget`], or [`CatalogError::Amount`] when the limit is out of range.
+/// [`CatalogError::UnknownBudget`], [`CatalogError::Amount`] when the limit is out of range, or
+/// [`CatalogError::Accounting`] when the budget counts otherwise.
 pub(crate) fn set_limit(
     connection: &Connection,
     budget: &str,
     limit: Spend,
+    promise: Option<Spend>,
 ) -> Result<(), CatalogError> {
     check_limit(budget, limit)?;
-    accounts(connection)?;
-    let changed = connection.execute(
-        "UPDATE budget SET limit_epsilon = ?2, limit_delta = ?3, floor_epsilon = spent_epsilon,
-             floor_delta = spent_delta WHERE name = ?1",
-        params![budget, limit.nano_epsilon, limit.atto_delta],
-    )?;
-    if changed != 1 {
-        return Err(CatalogError::UnknownBudget { budget: budget.to_owned() });
+    let accounts = accounts(connection)?;
+    let known = accounts.iter().find(|account| account.budget.name == budget);
+    let known = known.ok_or_else(|| CatalogError::UnknownBudget { budget: budget.to_owned() })?;
+    let known = &known.budget;
+    if known.limit.notion != limit.notion || known.promise.is_some() != promise.is_some() {
+        return Err(known.counts_otherwise());
     }
+    connection.execute(
+        "UPDATE budget SET limit_loss = ?2, limit_delta = ?3, floor_loss = spent_loss,
+             floor_delta = spent_delta, promised_epsilon = ?4, promised_delta = ?5
+         WHERE name = ?1",
+        params![
+            budget,
+            limit.nano,
+            limit.atto_delta,
+            promise.map(|promise| promise.nano),
+            promise.map(|promise| promise.atto_delta),
+        ],
+    )?;
     reseal_budgets(connection)
 }
 
@@ -344,8 +374,10 @@ pub(crate) fn set_spent(
     spent: Spend,
 ) -> Result<(), CatalogError> {
     let changed = connection
-        .prepare_cached("UPDATE budget SET spent_epsilon = ?2, spent_delta = ?3 WHERE name = ?1")?
-        .execute(params![budget, spent.nano_epsilon, spent.atto_delta])?;
+        .prepare_cached(
+            "UPDATE budget SET spent_loss = ?2, spent_delta = ?3 WHERE name = ?1 AND notion = ?4",
+        )?
+        .execute(params![budget, spent.nano, spent.atto_delta, spent.notion.name()])?;
     if changed == 1 { Ok(()) } else { Err(Kind::Budgets.damage()) }
 }
 
@@ -383,49 +415,65 @@ fn reseal_tables(connection: &Connection) -> Result<(), CatalogError> {
 
 fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
     let mut statement = connection.prepare_cached(
-        "SELECT name, table_name, space, limit_epsilon, limit_delta, floor_epsilon, floor_delta,
-             default_epsilon, default_delta, max_epsilon, max_delta, spent_epsilon, spent_delta
+        "SELECT name, table_name, space, notion, promised_epsilon, promised_delta, limit_loss,
+             limit_delta, floor_loss, floor_delta, default_epsilon, default_rho, default_delta,
+             max_loss, max_delta, spent_loss, spent_delta
          FROM budget ORDER BY name",
     )?;
-    let rows = statement.query_map([], |row| {
-        Ok(Account {
+    let mut rows = statement.query([])?;
+    let mut accounts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let notion: String = row.get("notion")?;
+        let notion = [Notion::Approximate, Notion::Concentrated]
+            .into_iter()
+            .find(|known| known.name() == notion)
+            .ok_or_else(|| Kind::Budgets.damage())?;
+        let promise: (Option<i64>, Option<i64>) =
+            (row.get("promised_epsilon")?, row.get("promised_delta")?);
+        accounts.push(Account {
             budget: Budget {
-                name: row.get(0)?,
-                table: row.get(1)?,
-                limit: spend(row, 3)?,
+                name: row.get("name")?,
+                table: row.get("table_name")?,
+                limit: spend(row, notion, "limit")?,
+                promise: promise.0.zip(promise.1).map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
                 per_query: PerQuery {
-                    default: row.get(7)?,
-                    default_delta: row.get(8)?,
-                    max: row.get(9)?,
-                    max_delta: row.get(10)?,
+                    default: row.get("default_epsilon")?,
+                    default_rho: row.get("default_rho")?,
+                    default_delta: row.get("default_delta")?,
+                    max: row.get("max_loss")?,
+                    max_delta: row.get("max_delta")?,
                 },
             },
-            space: row.get(2)?,
-            floor: spend(row, 5)?,
-            spent: spend(row, 11)?,
-        })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+            space: row.get("space")?,
+            floor: spend(row, notion, "floor")?,
+            spent: spend(row, notion, "spent")?,
+        });
+    }
+    Ok(accounts)
 }
 
-/// The ε of this column and the δ of the next.
-fn spend(row: &Row<'_>, column: usize) -> Result<Spend, rusqlite::Error> {
-    Ok(Spend { nano_epsilon: row.get(column)?, atto_delta: row.get(column + 1)? })
+/// The amount in the columns of this name.
+fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::Error> {
+    let column = |part: &str| row.get(format!("{name}_{part}").as_str());
+    Ok(Spend { notion, nano: column("loss")?, atto_delta: column("delta")? })
 }
 
 /// Everything of a budget but what was spent, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql budgets 1");
+    let mut fields = Fields::new("hushql budgets 2");
     for Account { budget, space, floor, spent: _ } in accounts {
-        let PerQuery { default, default_delta, max, max_delta } = budget.per_query;
+        let PerQuery { default, default_rho, default_delta, max, max_delta } = budget.per_query;
         fields.text(&budget.name);
         fields.text(&budget.table);
         fields.text(space);
+        fields.text(budget.limit.notion.name());
+        fields.optional(budget.promise.map(|promise| promise.nano));
+        fields.optional(budget.promise.map(|promise| promise.atto_delta));
         for amount in [budget.limit, *floor] {
-            fields.integer(amount.nano_epsilon);
+            fields.integer(amount.nano);
             fields.integer(amount.atto_delta);
         }
-        for amount in [default, default_delta, max, max_delta] {
+        for amount in [default, default_rho, default_delta, max, max_delta] {
             fields.optional(amount);
         }
     }

@@ -10,9 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use hushql::privacy::Spend;
-use hushql::{Accuracy, Answer, Receipt};
-use serde::Serialize;
+use hushql::privacy::{Cost, Spend};
+use hushql::{Accuracy, Answer};
+use serde::{Serialize, Serializer};
 use serde_json::{Number, Value};
 
 use super::failure::Failure;
@@ -35,10 +35,14 @@ struct AccuracyItem<'a> {
     confidence: f64,
 }
 
-#[derive(Debug, Serialize)]
-struct Amount {
-    epsilon: Value,
-    delta: Value,
+/// `epsilon` or `rho` with its `delta`; a cost in both has the δ beside ρ as `rho_delta`.
+#[derive(Debug)]
+struct Amount(Vec<(&'static str, Value)>);
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (*name, value)))
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -68,24 +72,20 @@ pub(super) fn answer(answer: &Answer, view: &View) -> serde_json::Result<String>
     });
     let receipt = answer.receipt();
     let left = receipt.into_iter().flat_map(|r| &r.left).map(|(name, left)| (name.as_str(), *left));
-    line(view, accuracy.collect(), receipt.map_or_else(Spend::default, cost), left)
-}
-
-fn cost(receipt: &Receipt) -> Spend {
-    receipt.spent
+    line(view, accuracy.collect(), receipt.map_or_else(Cost::default, |r| r.spent), left)
 }
 
 fn line<'a>(
     view: &'a View,
     accuracy: Vec<AccuracyItem<'a>>,
-    cost: Spend,
+    spent: Cost,
     left: impl Iterator<Item = (&'a str, Spend)>,
 ) -> serde_json::Result<String> {
     serde_json::to_string(&AnswerLine {
         columns: view.columns.iter().map(|column| column.name.as_str()).collect(),
         rows: view.rows.iter().map(|row| row.iter().map(value).collect()).collect(),
         accuracy,
-        cost: amount(cost),
+        cost: cost(spent),
         left: left.map(|(name, left)| (name, amount(left))).collect(),
     })
 }
@@ -118,7 +118,20 @@ fn value(cell: &Cell) -> Value {
 }
 
 fn amount(spend: Spend) -> Amount {
-    Amount { epsilon: number(&spend.epsilon_text()), delta: number(&spend.delta_text()) }
+    Amount(vec![
+        (spend.notion.name(), number(&spend.loss_text())),
+        ("delta", number(&spend.delta_text())),
+    ])
+}
+
+fn cost(cost: Cost) -> Amount {
+    let mut parts = cost.parts();
+    let mut amount = amount(parts.next().unwrap_or_default());
+    if let Some(rho) = parts.next() {
+        amount.0.push((rho.notion.name(), number(&rho.loss_text())));
+        amount.0.push(("rho_delta", number(&rho.delta_text())));
+    }
+    amount
 }
 
 /// The number that a decimal text stands for; JSON has no infinities.
@@ -128,6 +141,8 @@ fn number(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use hushql::privacy::{Epsilon, Loss, Notion};
+
     use super::super::view::{Column, Kind};
     use super::*;
 
@@ -150,8 +165,10 @@ mod tests {
         };
         let kind = "within".to_owned();
         let accuracy = vec![AccuracyItem { column: "n", kind, value: 2.99, confidence: 0.95 }];
-        let cost = Spend { nano_epsilon: 500_000_000, atto_delta: 0 };
-        let left = Spend { nano_epsilon: 9_000_000_000, atto_delta: 1_000_000_000_000 };
+        let half: Epsilon = "0.5".parse().unwrap();
+        let both = Cost::round_up(&Loss::pure(&half)).unwrap();
+        let cost = both.counted_in(&[Notion::Approximate]);
+        let left = Spend::of_epsilon(9_000_000_000, 1_000_000_000_000);
         assert_eq!(
             line(&view, accuracy, cost, [("research", left)].into_iter()).unwrap(),
             "{\"columns\":[\"n\",\"x\",\"d\"],\
@@ -159,6 +176,12 @@ mod tests {
              \"accuracy\":[{\"column\":\"n\",\"kind\":\"within\",\"value\":2.99,\"confidence\":0.95}],\
              \"cost\":{\"epsilon\":0.5,\"delta\":0},\
              \"left\":{\"research\":{\"epsilon\":9,\"delta\":1e-6}}}"
+        );
+        let amounts = serde_json::to_string(&[super::cost(both), amount(Spend::of_rho(1, 0))]);
+        assert_eq!(
+            amounts.unwrap(),
+            "[{\"epsilon\":0.5,\"delta\":0,\"rho\":0.125,\"rho_delta\":0},\
+             {\"rho\":1e-9,\"delta\":0}]"
         );
     }
 

@@ -16,7 +16,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 use futures::FutureExt;
 use hushql::ledger::BudgetState;
-use hushql::privacy::Spend;
+use hushql::privacy::{Cost, Notion, Spend};
 use hushql::{Output, Session, split_statements};
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
@@ -97,9 +97,9 @@ impl Shell {
         if let (Some(helper), Ok(tables)) = (self.editor.helper_mut(), self.session.tables()) {
             helper.vocabulary = Vocabulary::new(tables);
         }
-        let left = self.session.budgets().unwrap_or_default();
-        let prompt =
-            prompt(left.iter().map(|state| state.left).min_by_key(|left| left.nano_epsilon));
+        let left: Vec<_> =
+            self.session.budgets().unwrap_or_default().iter().map(|state| state.left).collect();
+        let prompt = prompt(&left);
         loop {
             match self.editor.readline(&prompt) {
                 Ok(input) if input.trim().is_empty() => {}
@@ -200,7 +200,7 @@ impl Shell {
     ) -> Result<Option<Output>, Failure> {
         // A statement whose cost cannot be told fails below, with its reason.
         let cost = self.session.cost(statement).unwrap_or_default();
-        if needs_consent(cost, marks(&self.session.budgets().unwrap_or_default()))
+        if needs_consent(cost, &marks(&self.session.budgets().unwrap_or_default()))
             && !self.consents(&format!("this costs {cost}. Ask it? (y/N) "))?
         {
             self.printer.note("not asked; this charged nothing");
@@ -237,8 +237,7 @@ impl Shell {
     }
 
     fn budgets(&self) -> Result<(), Failure> {
-        let titles =
-            ["budget", "table", "ε limit", "ε spent", "ε left", "δ limit", "δ spent", "δ left"];
+        let titles = ["budget", "table", "limit", "spent", "left", "δ limit", "δ spent", "δ left"];
         let header: Vec<_> =
             titles.iter().enumerate().map(|(at, title)| ((*title).to_owned(), at >= 2)).collect();
         let rows: Vec<_> = self.session.budgets()?.iter().map(budget_row).collect();
@@ -250,41 +249,64 @@ fn budget_row(state: &BudgetState) -> Vec<String> {
     let amounts = [state.budget.limit, state.spent, state.left];
     [state.budget.name.clone(), state.budget.table.clone()]
         .into_iter()
-        .chain(amounts.iter().map(Spend::epsilon_text))
+        .chain(
+            amounts.iter().map(|spend| format!("{} {}", spend.notion.symbol(), spend.loss_text())),
+        )
         .chain(amounts.iter().map(Spend::delta_text))
         .collect()
 }
 
-/// What one query may cost, in ε and δ, before the user is asked: the smallest PER QUERY defaults.
+/// What one query may cost before the user is asked: its budget's PER QUERY defaults, in what it counts.
 ///
 /// Budgets without a default set no mark.
-fn marks(budgets: &[BudgetState]) -> (Option<i64>, Option<i64>) {
-    let defaults = || budgets.iter().map(|state| state.budget.per_query);
-    (
-        defaults().filter_map(|defaults| defaults.default).min(),
-        defaults().filter_map(|defaults| defaults.default_delta).min(),
-    )
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    notion: Notion,
+    loss: Option<i64>,
+    delta: Option<i64>,
 }
 
-fn needs_consent(cost: Spend, (epsilon, delta): (Option<i64>, Option<i64>)) -> bool {
-    epsilon.is_some_and(|mark| cost.nano_epsilon > mark)
-        || delta.is_some_and(|mark| cost.atto_delta > mark)
+fn marks(budgets: &[BudgetState]) -> Vec<Mark> {
+    let mark = |state: &BudgetState| {
+        let (notion, defaults) = (state.budget.limit.notion, state.budget.per_query);
+        Mark { notion, loss: defaults.default_in(notion), delta: defaults.default_delta }
+    };
+    budgets.iter().map(mark).collect()
+}
+
+fn needs_consent(cost: Cost, marks: &[Mark]) -> bool {
+    marks.iter().any(|mark| {
+        cost.within(mark.notion).is_some_and(|spend| {
+            mark.loss.is_some_and(|loss| spend.nano > loss)
+                || mark.delta.is_some_and(|delta| spend.atto_delta > delta)
+        })
+    })
 }
 
 fn is_yes(reply: &str) -> bool {
     ["y", "yes"].iter().any(|yes| reply.trim().eq_ignore_ascii_case(yes))
 }
 
-/// The prompt, with what is left rounded down: never more than there is.
-fn prompt(left: Option<Spend>) -> String {
+/// The prompt, with the least that is left of ε and of ρ, rounded down: never more than there is.
+fn prompt(left: &[Spend]) -> String {
+    let least = |notion| {
+        left.iter().filter(|left| left.notion == notion).min_by_key(|left| left.nano).map(rest)
+    };
+    let parts: String =
+        [Notion::Approximate, Notion::Concentrated].into_iter().filter_map(least).collect();
+    format!("hushql{parts}> ")
+}
+
+/// ` ε 9.9`
+fn rest(left: &Spend) -> String {
     const TENTH: i64 = 100_000_000;
-    match left {
-        None => "hushql> ".to_owned(),
-        Some(left) if left.nano_epsilon <= 0 => "hushql ε 0.0> ".to_owned(),
-        Some(left) if left.nano_epsilon < TENTH => format!("hushql ε {}> ", left.epsilon_text()),
-        Some(left) => {
-            let tenths = left.nano_epsilon / TENTH;
-            format!("hushql ε {}.{}> ", tenths / 10, tenths % 10)
+    let symbol = left.notion.symbol();
+    match left.nano {
+        ..=0 => format!(" {symbol} 0.0"),
+        1..TENTH => format!(" {symbol} {}", left.loss_text()),
+        nano => {
+            let tenths = nano / TENTH;
+            format!(" {symbol} {}.{}", tenths / 10, tenths % 10)
         }
     }
 }
@@ -307,20 +329,24 @@ fn history_path() -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use hushql::privacy::Loss;
+
     use super::*;
 
-    fn epsilon(nano_epsilon: i64) -> Spend {
-        Spend { nano_epsilon, atto_delta: 0 }
+    fn epsilon(nano: i64) -> [Spend; 1] {
+        [Spend::of_epsilon(nano, 0)]
     }
 
     #[test]
     fn the_prompt_never_shows_more_than_is_left() {
-        assert_eq!(prompt(None), "hushql> ");
-        assert_eq!(prompt(Some(epsilon(9_000_000_000))), "hushql ε 9.0> ");
-        assert_eq!(prompt(Some(epsilon(9_999_999_999))), "hushql ε 9.9> ");
-        assert_eq!(prompt(Some(epsilon(12_345_000_000))), "hushql ε 12.3> ");
-        assert_eq!(prompt(Some(epsilon(50_000_000))), "hushql ε 0.05> ");
-        assert_eq!(prompt(Some(epsilon(0))), "hushql ε 0.0> ");
+        assert_eq!(prompt(&[]), "hushql> ");
+        assert_eq!(prompt(&epsilon(9_000_000_000)), "hushql ε 9.0> ");
+        assert_eq!(prompt(&epsilon(9_999_999_999)), "hushql ε 9.9> ");
+        assert_eq!(prompt(&epsilon(12_345_000_000)), "hushql ε 12.3> ");
+        assert_eq!(prompt(&epsilon(50_000_000)), "hushql ε 0.05> ");
+        assert_eq!(prompt(&epsilon(0)), "hushql ε 0.0> ");
+        let both = [(1, 7), (2, 3)].map(|(a, b)| [Spend::of_epsilon(a, 0), Spend::of_rho(b, 0)]);
+        assert_eq!(prompt(&both.concat()), "hushql ε 0.000000001 ρ 0.000000003> ");
     }
 
     #[test]
@@ -331,12 +357,20 @@ mod tests {
 
     #[test]
     fn what_costs_more_than_a_default_needs_consent() {
-        assert!(!needs_consent(epsilon(5), (None, None)));
-        assert!(!needs_consent(epsilon(5), (Some(5), None)));
-        assert!(needs_consent(epsilon(6), (Some(5), None)));
-        let delta = Spend { nano_epsilon: 1, atto_delta: 2 };
-        assert!(needs_consent(delta, (Some(5), Some(1))));
-        assert!(!needs_consent(delta, (Some(5), None)));
-        assert_eq!(marks(&[]), (None, None));
+        let mark = |loss, delta| [Mark { notion: Notion::Approximate, loss, delta }];
+        let cost = |epsilon: &str| {
+            let loss = Loss::approximate(&epsilon.parse().unwrap(), &"2e-18".parse().unwrap());
+            Cost::round_up(&loss).unwrap()
+        };
+        assert!(!needs_consent(cost("5e-9"), &mark(None, None)));
+        assert!(!needs_consent(cost("5e-9"), &mark(Some(5), None)));
+        assert!(needs_consent(cost("6e-9"), &mark(Some(5), None)));
+        assert!(needs_consent(cost("1e-9"), &mark(Some(5), Some(1))));
+        assert!(!needs_consent(cost("1e-9"), &mark(Some(5), Some(2))));
+        // An ε of 1 costs a ρ of 1/2.
+        let rho = |loss| [Mark { notion: Notion::Concentrated, loss: Some(loss), delta: None }];
+        assert!(!needs_consent(cost("1"), &rho(500_000_000)));
+        assert!(needs_consent(cost("1"), &rho(499_999_999)));
+        assert!(marks(&[]).is_empty());
     }
 }

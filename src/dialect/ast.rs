@@ -9,7 +9,7 @@ use sqlparser::ast::{self as sql};
 
 use super::declaration::{Declaration, Show};
 use crate::catalog::RESERVED;
-use crate::privacy::{Delta, Epsilon};
+use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::Refusal;
 
 /// The name of the aggregate function that stands for release `n` in a rewritten tree.
@@ -152,6 +152,8 @@ impl fmt::Display for MechanismName {
 pub struct Parameters {
     /// The cost.
     pub epsilon: Option<Epsilon>,
+    /// The cost in ρ, instead of ε.
+    pub rho: Option<Rho>,
     /// The failure probability.
     pub delta: Option<Delta>,
     /// A unit counts in at most this many groups.
@@ -173,6 +175,7 @@ impl fmt::Display for Parameters {
             }
         };
         part("eps", self.epsilon.as_ref().map(ToString::to_string));
+        part("rho", self.rho.as_ref().map(ToString::to_string));
         part("delta", self.delta.as_ref().map(ToString::to_string));
         part("groups", self.groups.map(|n| n.to_string()));
         part("rows", self.rows.map(|n| n.to_string()));

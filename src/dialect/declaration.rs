@@ -9,7 +9,7 @@
 use sqlparser::ast::{self as sql};
 
 use super::ast::Literal;
-use crate::privacy::{Delta, Epsilon};
+use crate::privacy::{Delta, Epsilon, Rho};
 
 /// What only an owner may say.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,24 +133,39 @@ pub enum DomainClause {
     },
 }
 
-/// `LIMIT (epsilon=…, delta=…)`.
+/// What a limit counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LimitClause {
-    /// The most ε that may ever be spent.
-    pub epsilon: Epsilon,
-    /// The most δ that may ever be spent; none means pure ε.
-    pub delta: Option<Delta>,
+pub enum Allowance {
+    /// `epsilon=…`.
+    Epsilon(Epsilon),
+    /// `rho=…`.
+    Rho(Rho),
 }
 
-/// `PER QUERY (default=…, default_delta=…, max=…, max_delta=…)`.
+/// `LIMIT (epsilon=…, delta=…)` or `LIMIT (rho=…, delta=…)`, and `ACCOUNTANT ZCDP` behind the former.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitClause {
+    /// The most that may ever be spent.
+    pub allowance: Allowance,
+    /// The most δ that may ever be spent; none means 0.
+    pub delta: Option<Delta>,
+    /// Whether ε and δ are what the charges must come to at last, counted in ρ meanwhile.
+    pub zcdp: bool,
+}
+
+/// `PER QUERY (default=…, default_rho=…, default_delta=…, max=…, max_rho=…, max_delta=…)`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PerQueryClause {
     /// The ε of a query that names none.
     pub default: Option<Epsilon>,
+    /// The ρ of a query that names none.
+    pub default_rho: Option<Rho>,
     /// The δ of a query that names none.
     pub default_delta: Option<Delta>,
     /// The most ε one query may cost.
     pub max: Option<Epsilon>,
+    /// The most ρ one query may cost.
+    pub max_rho: Option<Rho>,
     /// The most δ one query may cost.
     pub max_delta: Option<Delta>,
 }

@@ -393,6 +393,12 @@ impl Lowering<'_> {
                     .map(|e| e.share(parts))
                     .transpose()
                     .map_err(too_small)?,
+                rho: parameters
+                    .rho
+                    .as_ref()
+                    .map(|r| r.share(parts))
+                    .transpose()
+                    .map_err(too_small)?,
                 delta: parameters
                     .delta
                     .as_ref()

@@ -34,7 +34,9 @@ pub use ast::{
 };
 pub(crate) use words::{hiding_markers, in_releases_words};
 
-pub use declaration::{Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause};
+pub use declaration::{
+    Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
+};
 
 use std::fmt;
 

@@ -11,7 +11,7 @@ use sqlparser::parser::{Parser, ParserError};
 use super::ast::{Literal, MechanismName, Parameters};
 use super::literal::named_literals;
 use super::parser::{Options, error};
-use crate::privacy::{Delta, Epsilon};
+use crate::privacy::{Delta, Epsilon, Rho};
 
 /// The parameters behind a mechanism's name.
 pub(super) fn mechanism_parameters(
@@ -25,7 +25,6 @@ pub(super) fn mechanism_parameters(
                 Literal::Boolean(b) => give(&mut parameters.monotonic, b),
                 _ => Some("is TRUE or FALSE".to_owned()),
             },
-            "rho" => Some("needs a concentrated budget, which is not built yet; write eps".into()),
             _ => shared_parameter(&mut parameters, &name, &value)
                 .unwrap_or_else(|| Some("is no parameter of a mechanism".to_owned())),
         };
@@ -33,6 +32,7 @@ pub(super) fn mechanism_parameters(
             return error(parser, &format!("{name} {problem}"));
         }
     }
+    one_cost(parser, &parameters)?;
     Ok(parameters)
 }
 
@@ -54,7 +54,6 @@ pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
                 }
                 _ => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
             },
-            "rho" => Some("needs a concentrated budget, which is not built yet".to_owned()),
             _ => shared_parameter(&mut options.parameters, &name, &value)
                 .unwrap_or_else(|| Some("is no option".to_owned())),
         };
@@ -62,7 +61,15 @@ pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
             return error(parser, &format!("{name} {problem}"));
         }
     }
+    one_cost(parser, &options.parameters)?;
     Ok(options)
+}
+
+fn one_cost(parser: &Parser, parameters: &Parameters) -> Result<(), ParserError> {
+    if parameters.epsilon.is_some() && parameters.rho.is_some() {
+        return error(parser, "eps and rho are two measures of the same cost; write one of them");
+    }
+    Ok(())
 }
 
 /// Sets a parameter that mechanisms and OPTIONS share; the inner value is what is wrong with it.
@@ -78,6 +85,10 @@ fn shared_parameter(
     match name {
         "eps" | "epsilon" => Some(match text.parse::<Epsilon>() {
             Ok(epsilon) => give(&mut parameters.epsilon, epsilon),
+            Err(_) => Some("must be a number from 1e-12 to 1000000".to_owned()),
+        }),
+        "rho" => Some(match text.parse::<Rho>() {
+            Ok(rho) => give(&mut parameters.rho, rho),
             Err(_) => Some("must be a number from 1e-12 to 1000000".to_owned()),
         }),
         "delta" => Some(match text.parse::<Delta>() {

@@ -8,13 +8,13 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::DialectError;
 use super::ast::{ExplainFormat, QueryStatement, Statement};
 use super::declaration::{
-    Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
+    Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
 };
 use super::literal::{literal, literal_list, named_literals};
 use super::lower::lower;
 use super::parser::{HushDialect, error, expect_word, numbered, take_word};
 use super::words::hiding_markers;
-use crate::privacy::{Delta, Epsilon};
+use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::{Reason, Refusal};
 
 /// How deeply expressions and queries may nest.
@@ -372,7 +372,8 @@ fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, ParserError> {
             expect_word(parser, "FOR")?;
             let table = name(parser)?;
             expect_word(parser, "LIMIT")?;
-            let limit = Box::new(limit(parser)?);
+            let limit = limit(parser)?;
+            let limit = Box::new(accountant(parser, limit)?);
             let per_query = if take_word(parser, "PER") {
                 per_query(parser)?
             } else {
@@ -384,24 +385,61 @@ fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, ParserError> {
         "alter" => {
             expect_word(parser, "SET")?;
             expect_word(parser, "LIMIT")?;
-            Ok(Declaration::AlterBudget { name: budget, limit: Box::new(limit(parser)?) })
+            let limit = Box::new(limit(parser)?);
+            if take_word(parser, "ACCOUNTANT") {
+                return error(parser, "how a budget counts is fixed when it is created");
+            }
+            Ok(Declaration::AlterBudget { name: budget, limit })
         }
         _ => Ok(Declaration::DropBudget { name: budget }),
     }
 }
 
 fn limit(parser: &mut Parser) -> Result<LimitClause, ParserError> {
-    let (mut epsilon, mut delta) = (None, None);
+    let (mut epsilon, mut rho, mut delta) = (None, None, None);
     for (name, value) in named_literals(parser, "LIMIT (epsilon=10, delta=1e-6)")? {
         match name.as_str() {
             "epsilon" | "eps" => set(parser, &mut epsilon, &name, parse_epsilon(&value))?,
+            "rho" => set(parser, &mut rho, &name, parse_rho(&value))?,
             "delta" => set(parser, &mut delta, &name, parse_delta(&value))?,
-            _ => return error(parser, &format!("LIMIT takes epsilon and delta, not {name}")),
+            _ => {
+                return error(
+                    parser,
+                    &format!("LIMIT takes epsilon or rho, and delta, not {name}"),
+                );
+            }
         }
     }
-    match epsilon {
-        Some(epsilon) => Ok(LimitClause { epsilon, delta }),
-        None => error(parser, "LIMIT needs epsilon"),
+    let allowance = match (epsilon, rho) {
+        (Some(epsilon), None) => Allowance::Epsilon(epsilon),
+        (None, Some(rho)) => Allowance::Rho(rho),
+        (None, None) => return error(parser, "LIMIT needs epsilon, or rho"),
+        (Some(_), Some(_)) => {
+            return error(
+                parser,
+                "a budget counts in epsilon or in rho; a table may have two budgets",
+            );
+        }
+    };
+    Ok(LimitClause { allowance, delta, zcdp: false })
+}
+
+/// `ACCOUNTANT ZCDP` behind the limit of a new budget.
+fn accountant(parser: &mut Parser, limit: LimitClause) -> Result<LimitClause, ParserError> {
+    if !take_word(parser, "ACCOUNTANT") {
+        return Ok(limit);
+    }
+    if !take_word(parser, "ZCDP") {
+        return error(parser, "the accountant is ZCDP, or none: then charges are added up");
+    }
+    match (&limit.allowance, &limit.delta) {
+        (Allowance::Epsilon(_), Some(_)) => Ok(LimitClause { zcdp: true, ..limit }),
+        (Allowance::Epsilon(_), None) => {
+            error(parser, "ACCOUNTANT ZCDP needs a delta: LIMIT (epsilon=2, delta=1e-6)")
+        }
+        (Allowance::Rho(_), _) => {
+            error(parser, "a budget in rho adds rho up and needs no ACCOUNTANT")
+        }
     }
 }
 
@@ -411,14 +449,16 @@ fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
     for (name, value) in named_literals(parser, "PER QUERY (default=0.1, max=1)")? {
         match name.as_str() {
             "default" => set(parser, &mut clause.default, &name, parse_epsilon(&value))?,
+            "default_rho" => set(parser, &mut clause.default_rho, &name, parse_rho(&value))?,
             "max" => set(parser, &mut clause.max, &name, parse_epsilon(&value))?,
+            "max_rho" => set(parser, &mut clause.max_rho, &name, parse_rho(&value))?,
             "default_delta" => set(parser, &mut clause.default_delta, &name, parse_delta(&value))?,
             "max_delta" => set(parser, &mut clause.max_delta, &name, parse_delta(&value))?,
             _ => {
                 return error(
                     parser,
                     &format!(
-                        "PER QUERY takes default, default_delta, max and max_delta, not {name}"
+                        "PER QUERY takes default, default_rho, default_delta, max, max_rho and max_delta, not {name}"
                     ),
                 );
             }
@@ -428,6 +468,10 @@ fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
 }
 
 fn parse_epsilon(value: &super::Literal) -> Option<Epsilon> {
+    value.text()?.parse().ok()
+}
+
+fn parse_rho(value: &super::Literal) -> Option<Rho> {
     value.text()?.parse().ok()
 }
 

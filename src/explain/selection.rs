@@ -332,7 +332,7 @@ pub(super) fn choice_json(
             let none = Rational::from_integer(m.nobody().into()) * &choice.unit;
             fields.push(exponent(m.exponent()));
             fields.push(("none_scores", json!(approximate(&none))));
-            fields.push(("delta", json!(approximate(mechanized.loss.delta()))));
+            fields.push(("delta", json!(mechanized.loss.delta().map(approximate))));
         }
         Mechanism::NoisyMax(m) => {
             let scale = m.exponent().recip() * &choice.unit;

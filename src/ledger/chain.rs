@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::Fault;
 use crate::catalog::store::{self, Fields, Kind};
-use crate::privacy::{ParameterError, Spend};
+use crate::privacy::{Cost, Notion, ParameterError};
 
 /// One release that was paid for. None of it depends on data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub struct LedgerEntry {
     pub parameters: String,
     /// The sensitivity that it was calibrated to.
     pub sensitivity: String,
-    /// What it cost.
-    pub spend: Spend,
+    /// What it cost, in every notion that it has.
+    pub cost: Cost,
     /// The hash of the plan.
     pub plan_hash: [u8; 32],
     /// The hash of this entry and, through the entry before it, of all earlier ones.
@@ -56,16 +56,17 @@ pub fn plan_hash(plan: &str) -> [u8; 32] {
 pub(super) struct Witness {
     sequence: i64,
     chain: [u8; 32],
-    spent: BTreeMap<String, Spend>,
+    spent: BTreeMap<String, Cost>,
 }
 
 impl Witness {
     /// What was ever charged on this unit space.
     ///
     /// # Guarantee
-    /// The exact sum of the stored entries that name the space, as far as the chain was followed.
-    pub(super) fn spent(&self, space: &str) -> Spend {
-        self.spent.get(space).copied().unwrap_or_default()
+    /// The exact sum of the stored entries that name the space, as far as the chain was followed; none in a notion that
+    /// one of them does not have.
+    pub(super) fn spent(&self, space: &str) -> Cost {
+        self.spent.get(space).copied().unwrap_or(Cost::zero())
     }
 
     /// Follows the chain to its end; the caller holds a transaction.
@@ -122,7 +123,7 @@ impl Witness {
     /// Takes the entry that follows into the sums.
     fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
         for space in &entry.spaces {
-            let sum = add(self.spent(space), entry.spend)?;
+            let sum = self.spent(space).plus(entry.cost)?;
             self.spent.insert(space.clone(), sum);
         }
         self.sequence = entry.sequence;
@@ -147,16 +148,15 @@ pub(super) fn entries(connection: &Connection) -> Result<Vec<LedgerEntry>, Fault
     Ok(entries)
 }
 
-/// The sum of two amounts.
-///
-/// # Guarantee
-/// Exact, or [`ParameterError::Overflow`]; never less than either part.
-pub(super) fn add(left: Spend, right: Spend) -> Result<Spend, ParameterError> {
-    let sum = |left: i64, right: i64| left.checked_add(right).ok_or(ParameterError::Overflow);
-    Ok(Spend {
-        nano_epsilon: sum(left.nano_epsilon, right.nano_epsilon)?,
-        atto_delta: sum(left.atto_delta, right.atto_delta)?,
-    })
+/// ε, δ, ρ and its δ, in ledger units; `None` for those that an entry does not have.
+fn amounts(cost: &Cost) -> [Option<i64>; 4] {
+    let (epsilon, rho) = (cost.within(Notion::Approximate), cost.within(Notion::Concentrated));
+    [
+        epsilon.map(|spend| spend.nano),
+        epsilon.map(|spend| spend.atto_delta),
+        rho.map(|spend| spend.nano),
+        rho.map(|spend| spend.atto_delta),
+    ]
 }
 
 /// The hash of an entry that follows `before`.
@@ -170,11 +170,11 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
         mechanism,
         parameters,
         sensitivity,
-        spend,
+        cost,
         plan_hash,
         chain: _,
     } = entry;
-    let mut fields = Fields::new("hushql ledger 1");
+    let mut fields = Fields::new("hushql ledger 2");
     fields.bytes(before);
     fields.integer(*sequence);
     fields.integer(*charge);
@@ -184,8 +184,7 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
     fields.text(mechanism);
     fields.text(parameters);
     fields.text(sensitivity);
-    fields.integer(spend.nano_epsilon);
-    fields.integer(spend.atto_delta);
+    amounts(cost).into_iter().for_each(|amount| fields.optional(amount));
     fields.bytes(plan_hash);
     fields.digest()
 }
@@ -196,11 +195,12 @@ fn names_text(names: &[String]) -> String {
 }
 
 fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
+    let [epsilon, delta, rho, rho_delta] = amounts(&entry.cost);
     connection
         .prepare_cached(
             "INSERT INTO ledger (sequence, charge, analyst, spaces, budgets, mechanism, parameters,
-                 sensitivity, epsilon_nano, delta_atto, plan_hash, chain)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                 sensitivity, epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, chain)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             entry.sequence,
@@ -211,8 +211,10 @@ fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
             entry.mechanism,
             entry.parameters,
             entry.sensitivity,
-            entry.spend.nano_epsilon,
-            entry.spend.atto_delta,
+            epsilon,
+            delta,
+            rho,
+            rho_delta,
             entry.plan_hash,
             entry.chain,
         ])?;
@@ -225,10 +227,11 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
         serde_json::from_str::<Vec<String>>(&text)
             .map_err(|_| Fault::Damage("the ledger has an unreadable name".to_owned()))
     };
-    let spend =
-        Spend { nano_epsilon: row.get("epsilon_nano")?, atto_delta: row.get("delta_atto")? };
+    let epsilon: (Option<i64>, Option<i64>) = (row.get("epsilon_nano")?, row.get("delta_atto")?);
+    let cost =
+        Cost::of(epsilon.0.zip(epsilon.1), (row.get("rho_nano")?, row.get("rho_delta_atto")?));
     // A negative amount would be a refund; the table forbids it, a failing disk does not.
-    if spend.nano_epsilon < 0 || spend.atto_delta < 0 {
+    if amounts(&cost).into_iter().flatten().any(|amount| amount < 0) {
         return Err(Fault::Damage("the ledger has a negative amount".to_owned()));
     }
     Ok(LedgerEntry {
@@ -240,7 +243,7 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
         mechanism: row.get("mechanism")?,
         parameters: row.get("parameters")?,
         sensitivity: row.get("sensitivity")?,
-        spend,
+        cost,
         plan_hash: row.get("plan_hash")?,
         chain: row.get("chain")?,
     })

@@ -9,15 +9,21 @@
 //! losses of a statement, exact      each rounded up once      added up          every budget of every space
 //! ⅓ and ⅓                       →   0.333333334, twice    →   0.666666668   →   spent + 0.666666668 ≤ limit ?
 //! ```
+//!
+//! The same is done with ρ, for the budgets that count in it. That comparison is a *filter*: it holds for questions
+//! that were chosen after seeing the answers before them, and then all that was ever charged is (ε, δ)-private, or
+//! δ-approximately ρ-zCDP, for the limit's ε or ρ and δ (Dwork, Rothblum, Vadhan 2010; Whitehouse, Ramdas, Rogers,
+//! Wu 2023).
 
 use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use super::chain::{LedgerEntry, Witness, add};
+use super::chain::{LedgerEntry, Witness};
 use super::error::{Fault, VaultError};
+use crate::catalog::Budget;
 use crate::catalog::store::{self, Account};
-use crate::privacy::{Loss, Spend};
+use crate::privacy::{Cost, Loss, Notion, Spend};
 
 /// What a statement is about to release, and at what loss.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,16 +65,16 @@ pub struct ChargeEntry {
 #[must_use = "a charge that is not executed is paid for nothing"]
 pub struct Charge {
     sequence: i64,
-    spend: Spend,
+    spend: Cost,
     left: Vec<(String, Spend)>,
 }
 
 impl Charge {
-    /// What was charged to each budget.
+    /// What was charged to each budget, in the notions that the budgets count in.
     ///
     /// # Guarantee
     /// At least the exact sum of the losses in the request; exactly the sum of the entries in the ledger.
-    pub fn spend(&self) -> Spend {
+    pub fn spend(&self) -> Cost {
         self.spend
     }
 
@@ -90,22 +96,12 @@ pub struct BudgetQuote {
     pub budget: String,
     /// Its limit.
     pub limit: Spend,
+    /// The (ε, δ) that its limit was derived from, with `ACCOUNTANT ZCDP`.
+    pub promise: Option<Spend>,
     /// What is spent now.
     pub spent: Spend,
     /// What would be spent after the charge.
     pub after: Spend,
-}
-
-/// What remains of a limit; nothing, where more was spent before the limit was lowered.
-///
-/// # Guarantee
-/// Never more than limit − spent.
-pub(super) fn left(limit: Spend, spent: Spend) -> Spend {
-    let rest = |limit: i64, spent: i64| limit.saturating_sub(spent).max(0);
-    Spend {
-        nano_epsilon: rest(limit.nano_epsilon, spent.nano_epsilon),
-        atto_delta: rest(limit.atto_delta, spent.atto_delta),
-    }
 }
 
 /// All budgets, with what is spent of them proven by the ledger.
@@ -115,7 +111,10 @@ pub(super) fn left(limit: Spend, spent: Spend) -> Spend {
 /// witness must have been advanced in the same transaction.
 pub(super) fn accounts(connection: &Connection, witness: &Witness) -> Result<Vec<Account>, Fault> {
     let accounts = store::accounts(connection)?;
-    if accounts.iter().any(|account| account.spent != witness.spent(&account.space)) {
+    let proven = |account: &Account| {
+        witness.spent(&account.space).within(account.budget.limit.notion) == Some(account.spent)
+    };
+    if !accounts.iter().all(proven) {
         return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
     }
     Ok(accounts)
@@ -125,7 +124,7 @@ pub(super) fn accounts(connection: &Connection, witness: &Witness) -> Result<Vec
 ///
 /// # Guarantee
 /// `Ok` only if every unit space of the request has a budget, no budget's maximum per query is passed,
-/// and every budget holds the whole cost.
+/// and every budget holds the whole cost, in the notion that it counts in.
 pub(super) fn quote(
     connection: &Connection,
     witness: &Witness,
@@ -137,7 +136,7 @@ pub(super) fn quote(
 /// A request that every budget holds.
 struct Price {
     entries: Vec<LedgerEntry>,
-    asked: Spend,
+    asked: Cost,
     budgets: Vec<BudgetQuote>,
 }
 
@@ -150,15 +149,15 @@ fn price(
     if spaces.is_empty() || request.entries.is_empty() {
         return Err(VaultError::EmptyCharge.into());
     }
-    let mut asked = Spend::default();
+    let mut asked = Cost::zero();
     let mut rounded = Vec::with_capacity(request.entries.len());
     for entry in &request.entries {
-        let spend = Spend::round_up(&entry.loss)?;
-        if spend == Spend::default() {
+        let cost = Cost::round_up(&entry.loss)?;
+        if cost.is_nothing() {
             return Err(VaultError::EmptyCharge.into());
         }
-        asked = add(asked, spend)?;
-        rounded.push(spend);
+        asked = asked.plus(cost)?;
+        rounded.push(cost);
     }
 
     let accounts = accounts(connection, witness)?;
@@ -169,26 +168,34 @@ fn price(
     }
     let touched: Vec<&Account> =
         accounts.iter().filter(|account| spaces.contains(&account.space)).collect();
+    // A budget counts what it can: a release without an (ε, δ) cannot be charged to one in ε.
+    let within = |budget: &Budget| {
+        let uncounted = || VaultError::NoEpsilon { budget: budget.name.clone() };
+        asked.within(budget.limit.notion).ok_or_else(uncounted)
+    };
     for Account { budget, .. } in &touched {
+        let asked = within(budget)?;
         if !budget.per_query.allows(asked) {
-            let (budget, per_query) = (budget.name.clone(), budget.per_query);
-            return Err(VaultError::OverMax { budget, asked, per_query }.into());
+            let most = budget.per_query.most_text(asked.notion);
+            return Err(VaultError::OverMax { budget: budget.name.clone(), asked, most }.into());
         }
     }
     let mut budgets = Vec::with_capacity(touched.len());
     for Account { budget, spent, .. } in &touched {
-        let (name, limit) = (budget.name.clone(), budget.limit);
-        let left = left(limit, *spent);
-        if asked.nano_epsilon > left.nano_epsilon || asked.atto_delta > left.atto_delta {
+        let asked = within(budget)?;
+        let (name, limit, promise) = (budget.name.clone(), budget.limit, budget.promise);
+        let left = limit.minus(*spent);
+        if !left.pays(asked) {
             return Err(VaultError::Exhausted { budget: name, asked, left }.into());
         }
-        let after = add(*spent, asked)?;
-        budgets.push(BudgetQuote { budget: name, limit, spent: *spent, after });
+        let after = spent.plus(asked)?;
+        budgets.push(BudgetQuote { budget: name, limit, promise, spent: *spent, after });
     }
+    let notions: Vec<Notion> = budgets.iter().map(|quote| quote.limit.notion).collect();
 
     let spaces: Vec<String> = spaces.into_iter().cloned().collect();
     let names: Vec<String> = budgets.iter().map(|quote| quote.budget.clone()).collect();
-    let entries = request.entries.iter().zip(rounded).map(|(entry, spend)| LedgerEntry {
+    let entries = request.entries.iter().zip(rounded).map(|(entry, cost)| LedgerEntry {
         sequence: 0,
         charge: 0,
         analyst: request.analyst.clone(),
@@ -197,11 +204,11 @@ fn price(
         mechanism: entry.mechanism.clone(),
         parameters: entry.parameters.clone(),
         sensitivity: entry.sensitivity.clone(),
-        spend,
+        cost,
         plan_hash: request.plan_hash,
         chain: [0; 32],
     });
-    Ok(Price { entries: entries.collect(), asked, budgets })
+    Ok(Price { entries: entries.collect(), asked: asked.counted_in(&notions), budgets })
 }
 
 /// Charges a request. The result is worth nothing before the caller's commit has succeeded.
@@ -220,7 +227,7 @@ pub(super) fn pay(
         store::set_spent(connection, &quote.budget, quote.after)?;
     }
     let left = budgets.into_iter().map(|quote| {
-        let left = left(quote.limit, quote.after);
+        let left = quote.limit.minus(quote.after);
         (quote.budget, left)
     });
     Ok(Charge { sequence, spend: asked, left: left.collect() })

@@ -16,7 +16,7 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
 use thiserror::Error;
 
-use crate::catalog::{CatalogError, PerQuery};
+use crate::catalog::CatalogError;
 use crate::privacy::{ParameterError, Spend};
 
 /// Why a vault refuses.
@@ -50,7 +50,10 @@ pub enum VaultError {
         path: String,
     },
     /// The file was made by another version of this program.
-    #[error("the vault `{path}` has format {found} and this program reads format {known}")]
+    #[error(
+        "the vault `{path}` has format {found} and this program reads format {known}{}",
+        older(*found, *known)
+    )]
     Version {
         /// The file.
         path: String,
@@ -148,15 +151,23 @@ pub enum VaultError {
         /// What is left.
         left: Spend,
     },
+    /// A release has a ρ only, and the budget counts in ε.
+    #[error(
+        "the privacy budget `{budget}` counts in epsilon, and this query has a release that is priced in rho"
+    )]
+    NoEpsilon {
+        /// The budget.
+        budget: String,
+    },
     /// The query costs more than one query may.
-    #[error("this query costs {asked}, and the privacy budget `{budget}` allows {} per query", per_query.most_text())]
+    #[error("this query costs {asked}, and the privacy budget `{budget}` allows {most} per query")]
     OverMax {
         /// The budget.
         budget: String,
         /// What the query costs.
         asked: Spend,
         /// What one query may cost.
-        per_query: PerQuery,
+        most: String,
     },
     /// A loss or a sum of losses does not fit the ledger's integers.
     #[error("the cost of this query cannot be written down")]
@@ -172,10 +183,19 @@ pub enum VaultError {
     },
 }
 
+/// What to do about a vault of an older program. Its entries have no ρ, and adding one would break their chain.
+fn older(found: i64, known: i64) -> &'static str {
+    if found < known {
+        ": an older HushQL made it; make a new vault, and declare there what is left of its budgets"
+    } else {
+        ""
+    }
+}
+
 impl VaultError {
-    /// Whether the budget is the reason: exhausted, or too small for one query.
+    /// Whether the budget is the reason: exhausted, too small for one query, or counting otherwise.
     pub fn is_budget(&self) -> bool {
-        matches!(self, Self::Exhausted { .. } | Self::OverMax { .. })
+        matches!(self, Self::Exhausted { .. } | Self::OverMax { .. } | Self::NoEpsilon { .. })
     }
 }
 

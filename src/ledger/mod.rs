@@ -22,7 +22,8 @@
 //! vault.create_budget(&Budget {
 //!     name: "research".to_owned(),
 //!     table: "adult".to_owned(),
-//!     limit: Spend { nano_epsilon: 10_000_000_000, atto_delta: 0 },
+//!     limit: Spend::of_epsilon(10_000_000_000, 0),
+//!     promise: None,
 //!     per_query: PerQuery::default(),
 //! })?;
 //! let charge = vault.charge(&ChargeRequest {

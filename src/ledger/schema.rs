@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! ledger(sequence, charge, analyst, spaces, budgets, mechanism, parameters, sensitivity,
-//!        epsilon_nano, delta_atto, plan_hash, chain)       one row per release, append-only
+//!        epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, chain)
+//!                                                          one row per release, append-only
 //! analyst(name)     seal, declared_table, budget           see the catalog's store
 //! ```
 
@@ -21,10 +22,11 @@ use crate::catalog::store;
 /// "Hush" in ASCII: what makes a SQLite file a vault.
 const APPLICATION_ID: i64 = 0x4875_7368;
 /// The format of the tables below.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// The ledger's own tables.
 ///
+/// Every release has a ρ and its δ; one that was calibrated to a ρ alone has no ε and δ.
 /// Entries are numbered without a gap, which also forbids `INSERT OR REPLACE` of an old one: that runs
 /// no trigger on DELETE.
 const SCHEMA: &str = "
@@ -41,10 +43,13 @@ CREATE TABLE ledger (
     mechanism TEXT NOT NULL,
     parameters TEXT NOT NULL,
     sensitivity TEXT NOT NULL,
-    epsilon_nano INTEGER NOT NULL CHECK (epsilon_nano >= 0),
-    delta_atto INTEGER NOT NULL CHECK (delta_atto >= 0),
+    epsilon_nano INTEGER CHECK (epsilon_nano >= 0),
+    delta_atto INTEGER CHECK (delta_atto >= 0),
+    rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
+    rho_delta_atto INTEGER NOT NULL CHECK (rho_delta_atto >= 0),
     plan_hash BLOB NOT NULL CHECK (length(plan_hash) = 32),
-    chain BLOB NOT NULL CHECK (length(chain) = 32)
+    chain BLOB NOT NULL CHECK (length(chain) = 32),
+    CONSTRAINT pair CHECK ((epsilon_nano IS NULL) = (delta_atto IS NULL))
 ) STRICT;
 
 CREATE TRIGGER ledger_grows_at_its_end BEFORE INSERT ON ledger

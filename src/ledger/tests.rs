@@ -4,6 +4,7 @@
 
 #![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
 
+mod concentrated;
 mod damage;
 mod races;
 
@@ -19,12 +20,17 @@ use super::{BudgetState, Charge, ChargeEntry, ChargeRequest, OWNER, Vault, Vault
 use crate::catalog::{
     Budget, CatalogError, Column, Domain, PerQuery, Privacy, Source, Table, Unit,
 };
-use crate::privacy::{Epsilon, Loss, Rational, Spend};
+use crate::privacy::{Cost, Epsilon, Loss, Notion, Rational, Spend};
 
 const NANO: i64 = 1_000_000_000;
 
 fn spend(nano_epsilon: i64, atto_delta: i64) -> Spend {
-    Spend { nano_epsilon, atto_delta }
+    Spend::of_epsilon(nano_epsilon, atto_delta)
+}
+
+/// The (ε, δ) of a cost.
+fn epsilon(cost: &Cost) -> Spend {
+    cost.within(Notion::Approximate).unwrap()
 }
 
 fn table(name: &str) -> Table {
@@ -48,7 +54,13 @@ fn table(name: &str) -> Table {
 }
 
 fn budget(name: &str, table: &str, limit: Spend) -> Budget {
-    Budget { name: name.to_owned(), table: table.to_owned(), limit, per_query: PerQuery::default() }
+    Budget {
+        name: name.to_owned(),
+        table: table.to_owned(),
+        limit,
+        promise: None,
+        per_query: PerQuery::default(),
+    }
 }
 
 /// A request of one release that costs exactly these units of the ledger.
@@ -95,8 +107,7 @@ fn total(vault: &Vault, space: &str) -> Spend {
     let mut sum = Spend::default();
     for entry in vault.entries().unwrap() {
         if entry.spaces.iter().any(|name| name == space) {
-            sum.nano_epsilon += entry.spend.nano_epsilon;
-            sum.atto_delta += entry.spend.atto_delta;
+            sum = sum.plus(epsilon(&entry.cost)).unwrap();
         }
     }
     sum
@@ -112,13 +123,13 @@ fn a_charge_is_rounded_up_once_per_release() {
     let quotes = vault.quote(&ask).unwrap();
     assert_eq!(vault.budget("research").unwrap().spent, Spend::default(), "a quote is free");
     let charge = vault.charge(&ask).unwrap();
-    assert_eq!(charge.spend(), spend(666_666_668, 0), "a repeated space is one space");
-    assert_eq!((quotes[0].spent, quotes[0].after), (Spend::default(), charge.spend()));
+    assert_eq!(epsilon(&charge.spend()), spend(666_666_668, 0), "a repeated space is one space");
+    assert_eq!((quotes[0].spent, quotes[0].after), (Spend::default(), epsilon(&charge.spend())));
     assert_eq!(charge.left(), [("research".to_owned(), spend(333_333_332, 0))]);
     let entries = vault.entries().unwrap();
     let numbers: Vec<_> = entries.iter().map(|entry| (entry.sequence, entry.charge)).collect();
     assert_eq!(numbers, [(1, 1), (2, 1)]);
-    assert_eq!(entries[0].spend, spend(333_333_334, 0));
+    assert_eq!(entries[0].cost, Cost::of(Some((333_333_334, 0)), (55_555_556, 0)));
     assert_eq!(
         (&entries[0].spaces[..], &entries[0].budgets[..]),
         (&["adult".to_owned()][..], &["research".to_owned()][..])
@@ -141,7 +152,7 @@ fn a_charge_touches_every_budget_or_none() {
     assert_eq!(names, ["market", "research", "strict"]);
     let refused = vault.charge(&request(1, 0, &["adult", "bids"])).unwrap_err();
     assert!(matches!(refused, VaultError::Exhausted { budget, .. } if budget == "strict"));
-    let spent: Vec<_> = vault.budgets().unwrap().iter().map(|s| s.spent.nano_epsilon).collect();
+    let spent: Vec<_> = vault.budgets().unwrap().iter().map(|s| s.spent.nano).collect();
     assert_eq!(spent, [NANO; 3]);
     assert_eq!(vault.entries().unwrap().len(), 1);
     assert!(vault.charge(&request(NANO, 0, &["bids"])).is_ok());
@@ -195,7 +206,7 @@ fn refusals_say_what_is_wrong() {
 fn budgets_give_nothing_back() {
     let vault = Vault::in_memory().unwrap();
     furnish(&vault, spend(2 * NANO, 0));
-    let asked = vault.charge(&request(NANO, 0, &["adult"])).map(|charge| charge.spend());
+    let asked = vault.charge(&request(NANO, 0, &["adult"])).map(|charge| epsilon(&charge.spend()));
     assert_eq!(asked.unwrap(), spend(NANO, 0));
     // Dropping and making a budget, or the table itself, changes nothing about what was spent.
     vault.drop_budget("research").unwrap();
@@ -204,10 +215,10 @@ fn budgets_give_nothing_back() {
     let BudgetState { spent, left, .. } = vault.budget("research").unwrap();
     assert_eq!((spent, left), (spend(NANO, 0), spend(2 * NANO, 0)));
     // A limit below what is spent leaves nothing; a later one leaves the difference.
-    vault.set_budget_limit("research", spend(1, 0)).unwrap();
+    vault.set_budget_limit("research", spend(1, 0), None).unwrap();
     assert_eq!(vault.budget("research").unwrap().left, Spend::default());
     assert!(vault.charge(&request(1, 0, &["adult"])).unwrap_err().is_budget());
-    vault.set_budget_limit("research", spend(NANO + 5, 0)).unwrap();
+    vault.set_budget_limit("research", spend(NANO + 5, 0), None).unwrap();
     assert!(vault.charge(&request(6, 0, &["adult"])).unwrap_err().is_budget());
     assert!(vault.charge(&request(5, 0, &["adult"])).is_ok());
     // Born exhausted.
@@ -228,7 +239,7 @@ fn declarations_are_kept_and_refused() {
         says(vault.drop_table("adult")),
         "the table `adult` has privacy budgets (research); drop them first"
     );
-    assert!(says(vault.set_budget_limit("research", spend(0, 0))).contains("greater than 0"));
+    assert!(says(vault.set_budget_limit("research", spend(0, 0), None)).contains("greater than 0"));
     assert!(
         says(vault.create_budget(&budget("research", "adult", spend(1, 0))).map(drop))
             .contains("already")
@@ -284,13 +295,16 @@ fn the_file_itself_forbids_refunds() {
         assert!(error.to_string().contains(why), "{sql}: {error}");
     };
     let copy = "SELECT sequence, charge, analyst, spaces, budgets, mechanism, parameters, \
-                sensitivity, 0, 0, plan_hash, chain FROM ledger";
+                sensitivity, 0, 0, 0, 0, plan_hash, chain FROM ledger";
     fails("UPDATE ledger SET epsilon_nano = 0", "never changed");
     fails("DELETE FROM ledger", "never deleted");
     fails(&format!("INSERT OR REPLACE INTO ledger {copy}"), "at its end only");
-    fails("UPDATE budget SET spent_epsilon = spent_epsilon - 1", "never given back");
-    fails("UPDATE budget SET spent_epsilon = limit_epsilon + 1", "cap_epsilon");
+    fails("UPDATE budget SET spent_loss = spent_loss - 1", "never given back");
+    fails("UPDATE budget SET spent_loss = limit_loss + 1", "cap_loss");
     fails("UPDATE budget SET spent_delta = 1", "cap_delta");
+    fails("UPDATE budget SET notion = 'rho'", "how a budget counts never changes");
+    let promise = "UPDATE budget SET promised_epsilon = 1, promised_delta = 1";
+    fails(promise, "how a budget counts never changes");
     fails("DELETE FROM declared_table", "FOREIGN KEY");
 }
 
@@ -311,17 +325,14 @@ impl Reference {
         let (space, limit) = self.budgets[name];
         let spent = self.spent(space);
         let rest = |limit: i64, spent: i64| (limit - spent).max(0);
-        spend(
-            rest(limit.nano_epsilon, spent.nano_epsilon),
-            rest(limit.atto_delta, spent.atto_delta),
-        )
+        spend(rest(limit.nano, spent.nano), rest(limit.atto_delta, spent.atto_delta))
     }
 
     fn charge(&mut self, asked: Spend, spaces: &[&'static str]) -> bool {
         let of = |space| self.budgets.iter().filter(move |(_, (s, _))| *s == space);
         let fits = |name: &str| {
             let left = self.left(name);
-            asked.nano_epsilon <= left.nano_epsilon && asked.atto_delta <= left.atto_delta
+            asked.nano <= left.nano && asked.atto_delta <= left.atto_delta
         };
         let pays =
             spaces.iter().all(|space| of(*space).count() > 0 && of(*space).all(|(n, _)| fits(n)));
@@ -329,8 +340,7 @@ impl Reference {
             self.entries += 1;
             for space in spaces {
                 let sum = self.spent.entry(space).or_default();
-                *sum =
-                    spend(sum.nano_epsilon + asked.nano_epsilon, sum.atto_delta + asked.atto_delta);
+                *sum = spend(sum.nano + asked.nano, sum.atto_delta + asked.atto_delta);
             }
         }
         pays
@@ -361,7 +371,7 @@ fn ten_thousand_random_steps_agree_with_the_reference() {
                 assert_eq!(dropped, reference.budgets.remove(&name).is_some(), "step {step}");
             }
             3..=5 => {
-                let set = vault.set_budget_limit(&name, limit).is_ok();
+                let set = vault.set_budget_limit(&name, limit, None).is_ok();
                 assert_eq!(set, reference.budgets.contains_key(&name), "step {step}");
                 reference.budgets.entry(name).and_modify(|(_, old)| *old = limit);
             }
@@ -369,7 +379,7 @@ fn ten_thousand_random_steps_agree_with_the_reference() {
                 let count = rng.random_range(1..=2);
                 let spaces = &SPACES[..count];
                 let asked = spend(rng.random_range(1..=9), rng.random_range(0..=9));
-                let ask = request(asked.nano_epsilon, asked.atto_delta, spaces);
+                let ask = request(asked.nano, asked.atto_delta, spaces);
                 let quoted = vault.quote(&ask).is_ok();
                 let charged = vault.charge(&ask).is_ok();
                 let expected = reference.charge(asked, spaces);

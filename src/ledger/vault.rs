@@ -235,8 +235,8 @@ impl Vault {
     /// It starts with everything that was ever charged on that unit space, under whatever budgets.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when the name is taken, the table is missing or not private, or an amount is
-    /// out of range.
+    /// [`VaultError::Catalog`] when the name is taken, the table is missing or not private, an amount is
+    /// out of range, or the budget counts in ε where releases without an ε were charged.
     pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
         self.write(|connection, witness| {
             let table = store::table(connection, &budget.table)?;
@@ -244,18 +244,25 @@ impl Vault {
                 .space()
                 .ok_or_else(|| CatalogError::NotPrivate { table: budget.table.clone() })?;
             witness.advance(connection)?;
-            let spent = witness.spent(space);
+            let uncountable = || CatalogError::Uncountable { budget: budget.name.clone() };
+            let spent = witness.spent(space).within(budget.limit.notion).ok_or_else(uncountable)?;
             store::insert_budget(connection, budget, space, spent)?;
             Ok(state(budget.clone(), spent))
         })
     }
 
-    /// Sets the limit of a budget. One below what is spent leaves nothing, and gives nothing back.
+    /// Sets the limit of a budget, and what it was derived from (`ACCOUNTANT ZCDP`). One below what is spent leaves
+    /// nothing, and gives nothing back.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when there is no such budget, or the limit is out of range.
-    pub fn set_budget_limit(&self, budget: &str, limit: Spend) -> Result<(), VaultError> {
-        self.write(|connection, _| Ok(store::set_limit(connection, budget, limit)?))
+    /// [`VaultError::Catalog`] when there is no such budget, the limit is out of range, or counts otherwise.
+    pub fn set_budget_limit(
+        &self,
+        budget: &str,
+        limit: Spend,
+        promise: Option<Spend>,
+    ) -> Result<(), VaultError> {
+        self.write(|connection, _| Ok(store::set_limit(connection, budget, limit, promise)?))
     }
 
     /// Forgets a budget. What was spent stays spent: a later budget of the same tables starts with it.
@@ -444,7 +451,7 @@ fn in_snapshot<T>(
 }
 
 fn state(budget: Budget, spent: Spend) -> BudgetState {
-    let left = charge::left(budget.limit, spent);
+    let left = budget.limit.minus(spent);
     BudgetState { budget, spent, left }
 }
 

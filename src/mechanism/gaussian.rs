@@ -1,6 +1,6 @@
-//! The Gaussian mechanism: discrete Gaussian noise whose deviation is the smallest that meets (ε, δ).
+//! The Gaussian mechanism: discrete Gaussian noise whose deviation is the smallest that meets (ε, δ), or ρ.
 //!
-//! Δ₂² in squared grid units, ε and δ go in; noise in grid units comes out. Assumes that neighbours differ by at most
+//! Δ₂² in squared grid units, ε and δ or ρ go in; noise in grid units comes out. Assumes that neighbours differ by at most
 //! Δ₂ in the Euclidean norm over all values of the release together; the release is then (ε, δ)-private, and
 //! Δ₂²/2σ² concentrated.
 //!
@@ -8,18 +8,16 @@
 
 use num_bigint::BigInt;
 use num_integer::Roots;
-use num_traits::{One, Signed, ToPrimitive, Zero};
+use num_traits::{One, ToPrimitive, Zero};
 
 use super::MechanismError;
-use super::enclosure::ln;
+use super::conversion::largest_rho;
 use super::normal::quantile_above;
 use super::rate::surprise;
 use super::tight::{MOST_EPSILON, MOST_UNITS, Weights};
-use crate::privacy::{Delta, Epsilon, Rational};
+use crate::privacy::{Delta, Epsilon, Rational, Rho};
 use crate::sampler::{QueryRng, Sigma, discrete_gaussian};
 
-/// Precision of the logarithms behind a calibration.
-const BITS: u32 = 160;
 /// Up to this σ (2⁻¹² units) the reported error is summed over the integers, above it is the normal law's.
 const SUMMED_UNITS: u64 = 1 << 22;
 
@@ -52,12 +50,25 @@ impl Gaussian {
         delta: &Delta,
     ) -> Result<Self, MechanismError> {
         let square = BigInt::from(l2_squared);
-        let general = Conversion::new(epsilon, delta)?.smallest(&square)?;
+        let general = smallest(&largest_rho(epsilon, delta)?, &square)?;
         let sigma = match general {
             Some(sigma) if single_group => Some(tighten(sigma, l2_squared, epsilon, delta)?),
             general => general,
         };
         Ok(Self::of(sigma, &square))
+    }
+
+    /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) ρ-zCDP.
+    ///
+    /// # Guarantee
+    /// σ is the first point of the sampler's grid with Δ₂²/2σ² ≤ ρ, rounded up exactly; with Δ₂ = 0 there is no noise.
+    /// Source: Canonne, Kamath, Steinke 2020.
+    ///
+    /// # Errors
+    /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.
+    pub fn calibrate_rho(l2_squared: u128, rho: &Rho) -> Result<Self, MechanismError> {
+        let square = BigInt::from(l2_squared);
+        Ok(Self::of(smallest(rho.value(), &square)?, &square))
     }
 
     /// Mechanisms for several values released together: one (ε, δ) for all of them.
@@ -74,14 +85,14 @@ impl Gaussian {
         epsilon: &Epsilon,
         delta: &Delta,
     ) -> Result<Vec<Self>, MechanismError> {
-        let conversion = Conversion::new(epsilon, delta)?;
+        let rho = largest_rho(epsilon, delta)?;
         let moving = l2_squared.iter().filter(|square| **square != 0).count();
         l2_squared
             .iter()
             .map(|square| {
                 // k values of ρ_i with k·ρ_i ≤ ρ each: Σρ_i ≤ ρ.
                 let square = BigInt::from(*square);
-                let sigma = conversion.smallest(&(&square * BigInt::from(moving)))?;
+                let sigma = smallest(&rho, &(&square * BigInt::from(moving)))?;
                 Ok(Self::of(sigma, &square))
             })
             .collect()
@@ -155,55 +166,27 @@ fn rho_of(sigma: &Sigma, square: &BigInt) -> Rational {
     Rational::new(square * &denominator * &denominator, BigInt::from(2) * &units * &units)
 }
 
-/// The conversion of ρ-zCDP to one (ε, δ).
-struct Conversion {
-    /// A ρ that is certified to imply (ε, δ).
-    rho: Rational,
-}
-
-impl Conversion {
-    /// The largest ρ that the conversion certifies.
-    ///
-    /// # Guarantee
-    /// ρ-zCDP implies (ε, δ)-DP: for one rational α > 1, e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. That is linear in ρ once the
-    /// logarithms are taken, and each is enclosed and rounded against ρ. Every α is a valid witness, so the float
-    /// search for the best one can only cost accuracy. Source: Canonne, Kamath, Steinke 2020, the optimised conversion.
-    fn new(epsilon: &Epsilon, delta: &Delta) -> Result<Self, MechanismError> {
-        let certified = || {
-            let log_delta = ln(delta.value(), BITS)?.lower;
-            let less = witness(float(epsilon.value()), float(&log_delta));
-            let less = Rational::from_float(less).filter(Signed::is_positive)?;
-            let order = &less + Rational::one();
-            let (log_less, log_share) =
-                (ln(&less, BITS)?.lower, ln(&(&less / &order), BITS)?.upper);
-            let room = log_delta + log_less - &order * log_share + &less * epsilon.value();
-            Some(room / (less * order)).filter(Signed::is_positive)
-        };
-        certified().map(|rho| Self { rho }).ok_or(MechanismError::ScaleTooLarge)
+/// The smallest deviation on the grid with Δ²/2σ² ≤ ρ for Δ² = `square`; `None` for no noise.
+///
+/// # Guarantee
+/// Exact: the square root is an integer one, rounded up.
+fn smallest(rho: &Rational, square: &BigInt) -> Result<Option<Sigma>, MechanismError> {
+    if square.is_zero() {
+        return Ok(None);
     }
-
-    /// The smallest deviation on the grid with Δ²/2σ² ≤ ρ for Δ² = `square`; `None` for no noise.
-    ///
-    /// # Guarantee
-    /// Exact: the square root is an integer one, rounded up.
-    fn smallest(&self, square: &BigInt) -> Result<Option<Sigma>, MechanismError> {
-        if square.is_zero() {
-            return Ok(None);
-        }
-        let variance = Rational::from_integer(square.clone()) / (&self.rho + &self.rho);
-        let root = |scale_bits: u32| {
-            let scaled = &variance * Rational::from_integer(BigInt::one() << (2 * scale_bits));
-            let square = scaled.ceil().to_integer();
-            let root = square.sqrt();
-            let short = &root * &root < square;
-            (if short { root + 1 } else { root }).to_u64().ok_or(MechanismError::ScaleTooLarge)
-        };
-        if let Ok(sigma) = root(Sigma::FRACTION_BITS).and_then(|units| Ok(Sigma::fine(units)?)) {
-            return Ok(Some(sigma));
-        }
-        let sigma = Sigma::whole(root(0)?).map_err(|_| MechanismError::ScaleTooLarge)?;
-        Ok(Some(sigma))
+    let variance = Rational::from_integer(square.clone()) / (rho + rho);
+    let root = |scale_bits: u32| {
+        let scaled = &variance * Rational::from_integer(BigInt::one() << (2 * scale_bits));
+        let square = scaled.ceil().to_integer();
+        let root = square.sqrt();
+        let short = &root * &root < square;
+        (if short { root + 1 } else { root }).to_u64().ok_or(MechanismError::ScaleTooLarge)
+    };
+    if let Ok(sigma) = root(Sigma::FRACTION_BITS).and_then(|units| Ok(Sigma::fine(units)?)) {
+        return Ok(Some(sigma));
     }
+    let sigma = Sigma::whole(root(0)?).map_err(|_| MechanismError::ScaleTooLarge)?;
+    Ok(Some(sigma))
 }
 
 /// The smallest σ by the exact δ of one moving value, at most `general`.
@@ -270,42 +253,6 @@ fn tighten(
         moved_high = Some(meets);
     }
     Ok(Sigma::fine(high)?)
-}
-
-/// α − 1 of about the best α: the root of ρ(2α − 1) − ε + ln(1 − 1/α), which grows with α.
-fn best_order(rho: f64, epsilon: f64) -> f64 {
-    let slope = |less: f64| rho * (2.0 * less + 1.0) - epsilon - (1.0 / less).ln_1p();
-    let (mut low, mut high) = (-80.0_f64, 150.0_f64);
-    for _ in 0..60 {
-        let middle = low + (high - low) / 2.0;
-        if slope(middle.exp()) < 0.0 {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low.exp()
-}
-
-/// About the best α − 1 for the largest ρ that meets (ε, δ): bisection of ln ρ.
-fn witness(epsilon: f64, log_delta: f64) -> f64 {
-    let (mut low, mut high) = (-140.0_f64, 25.0_f64);
-    for _ in 0..60 {
-        let middle = low + (high - low) / 2.0;
-        if log_delta_of(middle.exp(), epsilon) <= log_delta {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    best_order(low.exp(), epsilon)
-}
-
-/// About ln δ of the conversion at its best α.
-fn log_delta_of(rho: f64, epsilon: f64) -> f64 {
-    let less = best_order(rho, epsilon);
-    let order = less + 1.0;
-    less * (order * rho - epsilon) - less.ln() - order * (1.0 / less).ln_1p()
 }
 
 fn float(value: &Rational) -> f64 {

@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod conversion;
 mod enclosure;
 mod exponential;
 mod gaussian;
@@ -43,6 +44,7 @@ mod tests;
 
 use thiserror::Error;
 
+pub use conversion::{epsilon_of_rho, largest_rho};
 pub use exponential::Exponential;
 pub use gaussian::Gaussian;
 pub use laplace::Laplace;

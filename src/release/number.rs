@@ -9,56 +9,76 @@
 
 use num_bigint::BigInt;
 
+use super::price::{Accounts, Price};
 use super::{Mechanism, Mechanized, Predicted, too_noisy, unused};
 use crate::analysis::{Measure, Sensitivity, approximate};
 use crate::dialect::MechanismName;
 use crate::mechanism::{Gaussian, Laplace};
-use crate::privacy::{Delta, Epsilon, Loss, Rational};
+use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho, Selecting};
 use crate::refusal::{Reason, Refusal};
 
 /// The mechanism of a number.
 ///
+/// A price in ρ buys Gaussian noise from AUTO. At the ρ = ε²/2 of Laplace noise it has half of that noise's variance, and less
+/// where a unit is in several groups; above ε = 2, where ρ = ε, Laplace noise soon errs less. Where every budget counts in ρ, AUTO and bare aggregates take an ε as the ρ that Laplace noise of this ε costs,
+/// and then whichever of that noise and Gaussian noise *of that ρ* errs less at 95 %. The analyst's ε is not lost by this:
+/// no budget counts it, and Gaussian noise of (ε, δ) would be far larger than what the ρ allows. An AUTO with both
+/// ε and δ is a promise in these, and is kept as under other budgets.
+///
 /// # Guarantee
-/// The noise is calibrated to the measure's own sensitivity; its scale is never below what ε (and δ) call for.
+/// The noise is calibrated to the measure's own sensitivity; its scale is never below what the price (and δ) call for, and
+/// the loss says what that was.
 pub(super) fn number(
     measure: &Measure,
     sensitivity: Sensitivity,
     name: MechanismName,
-    epsilon: &Epsilon,
+    price: &Price,
     delta: Option<&Delta>,
+    accounts: &Accounts,
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
     let too_noisy = |error| too_noisy(text, &error);
     let laplace = || -> Result<Mechanized, Refusal> {
-        let laplace = Laplace::calibrate(sensitivity.l1, epsilon).map_err(too_noisy)?;
+        let epsilon = price.epsilon(text, Selecting::Pure.divisor())?;
+        let laplace = Laplace::calibrate(sensitivity.l1, &epsilon).map_err(too_noisy)?;
         let accuracy = within(measure, &|beta| laplace.error_at(beta));
-        Ok(Mechanized {
+        Ok(price.charged(Mechanized {
             mechanism: Mechanism::Laplace(laplace),
-            loss: Loss::pure(epsilon),
+            loss: Loss::pure(&epsilon),
             accuracy,
             rank: None,
-        })
+        }))
     };
-    let gaussian = |delta: &Delta| -> Result<Mechanized, Refusal> {
+    let noisy = |gaussian: Gaussian, loss: Loss| {
+        let accuracy = within(measure, &|beta| gaussian.error_at(beta));
+        Mechanized { mechanism: Mechanism::Gaussian(gaussian), loss, accuracy, rank: None }
+    };
+    let gaussian = |epsilon: &Epsilon, delta: &Delta| -> Result<Mechanized, Refusal> {
         // The two parts of a mean move together, in a plane; a count or sum of one group on a line.
         let on_a_line = measure.limits.groups == Some(1) && !measure.is_mean();
         let gaussian = Gaussian::calibrate(sensitivity.l2_squared, on_a_line, epsilon, delta)
             .map_err(too_noisy)?;
-        let accuracy = within(measure, &|beta| gaussian.error_at(beta));
-        Ok(Mechanized {
-            mechanism: Mechanism::Gaussian(gaussian),
-            loss: Loss::approximate(epsilon, delta),
-            accuracy,
-            rank: None,
-        })
+        let loss = Loss::gaussian(epsilon, delta, gaussian.rho());
+        Ok(noisy(gaussian, loss))
     };
-    match name {
-        MechanismName::Laplace => match delta {
+    let concentrated = |rho: &Rho| -> Result<Mechanized, Refusal> {
+        let gaussian = Gaussian::calibrate_rho(sensitivity.l2_squared, rho).map_err(too_noisy)?;
+        Ok(noisy(gaussian, Loss::concentrated(rho)))
+    };
+    let no_delta = |why: &str| Err(unused("delta", name, why));
+    match (name, price) {
+        (MechanismName::Laplace, _) => match delta {
             None => laplace(),
-            Some(_) => Err(unused("delta", name, "Laplace noise over known keys needs no delta")),
+            Some(_) => no_delta("Laplace noise over known keys needs no delta"),
         },
-        MechanismName::Gaussian => match delta {
-            Some(delta) => gaussian(delta),
+        (MechanismName::Gaussian | MechanismName::Auto, Price::Rho(rho)) => match delta {
+            None => concentrated(rho),
+            Some(_) => no_delta("a price in rho needs no delta"),
+        },
+        // The delta of OPTIONS is for what needs one.
+        (MechanismName::Default, Price::Rho(rho)) => concentrated(rho),
+        (MechanismName::Gaussian, Price::Epsilon(epsilon)) => match delta {
+            Some(delta) => gaussian(epsilon, delta),
             None => Err(Refusal::new(
                 Reason::NoDelta,
                 name,
@@ -68,24 +88,33 @@ pub(super) fn number(
                 ),
             )),
         },
-        MechanismName::Auto | MechanismName::Default => {
+        (MechanismName::Auto | MechanismName::Default, Price::Epsilon(epsilon)) => {
             let pure = laplace()?;
-            let Some(delta) = delta else { return Ok(pure) };
-            match gaussian(delta) {
-                Ok(approximate) if size(approximate.accuracy) < size(pure.accuracy) => {
-                    Ok(approximate)
+            let other = match delta {
+                _ if accounts.concentrated()
+                    && (delta.is_none() || name != MechanismName::Auto) =>
+                {
+                    Rho::new(pure.loss.rho().clone()).ok().map(|rho| concentrated(&rho))
                 }
-                Ok(_) | Err(_) => Ok(pure),
+                Some(delta) => Some(gaussian(epsilon, delta)),
+                None => None,
+            };
+            match other {
+                Some(Ok(other)) if size(other.accuracy) < size(pure.accuracy) => Ok(other),
+                Some(Ok(_) | Err(_)) | None => Ok(pure),
             }
         }
-        MechanismName::Exponential
-        | MechanismName::PermuteAndFlip
-        | MechanismName::NoisyMax
-        | MechanismName::RandomizedResponse => Err(Refusal::new(
+        (
+            MechanismName::Exponential
+            | MechanismName::PermuteAndFlip
+            | MechanismName::NoisyMax
+            | MechanismName::RandomizedResponse,
+            _,
+        ) => Err(Refusal::new(
             Reason::Operand,
             text,
             format!("{name} chooses among candidates; {text} is a number"),
-            format!("LAPLACE(eps={epsilon}) {text}"),
+            format!("LAPLACE({}) {text}", price.text()),
         )),
     }
 }

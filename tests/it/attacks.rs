@@ -13,7 +13,7 @@ async fn outcome(session: &Session, sql: &str) -> Result<String, Error> {
 }
 
 fn spent(session: &Session) -> i64 {
-    session.budgets().unwrap().iter().map(|b| b.spent.nano_epsilon).sum()
+    session.budgets().unwrap().iter().map(|b| b.spent.nano).sum()
 }
 
 fn visits() -> RecordBatch {

@@ -383,7 +383,7 @@ fn a_damaged_vault_answers_nothing() {
     for name in names {
         other.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
     }
-    other.execute_batch("UPDATE budget SET spent_epsilon = 0").unwrap();
+    other.execute_batch("UPDATE budget SET spent_loss = 0").unwrap();
     study.lab(ask).says(1, &["damaged"]);
     study.write("study.db", &whole);
     study.lab(ask).says(0, &[]);

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{NANO, budget, file, request, spend, table, total};
-use crate::catalog::{Catalog, Privacy, Table};
+use crate::catalog::{Budget, Catalog, Privacy, Table};
 use crate::ledger::{BudgetState, LedgerEntry, Vault, VaultError};
 use crate::privacy::Spend;
 
@@ -29,6 +29,10 @@ fn specimen() -> (TempDir, PathBuf, Dump) {
     let vault = Vault::open(&path).unwrap();
     vault.create_table(&Table { privacy: Privacy::Public, ..table("states") }).unwrap();
     vault.create_budget(&budget("strict", "adult", spend(40, 9))).unwrap();
+    vault.create_budget(&budget("curve", "adult", Spend::of_rho(40, 9))).unwrap();
+    let promise = Some(Spend::of_epsilon(7, 18));
+    let promised = Budget { promise, ..budget("promised", "adult", Spend::of_rho(45, 9)) };
+    vault.create_budget(&promised).unwrap();
     for _ in 0..6 {
         assert!(vault.charge(&request(3, 0, &["adult"])).is_ok());
     }
@@ -60,6 +64,8 @@ fn flipped_bits_are_refused_or_change_nothing() {
                 // It goes on as if nothing had been: 18 of 40 spent, 22 left.
                 if vault.charge(&request(3, 0, &["adult"])).is_ok() {
                     assert_eq!(vault.budget("strict").unwrap().left, spend(19, 9), "byte {at}");
+                    let left = vault.budget("curve").unwrap().left;
+                    assert_eq!(left, Spend::of_rho(33, 9), "byte {at}");
                     assert!(vault.charge(&request(20, 0, &["adult"])).is_err(), "byte {at}");
                 }
             }
@@ -95,12 +101,12 @@ fn altered_rows_are_refused() {
     let damaged = folder.path().join("damaged.db");
     for (sql, says) in [
         (
-            "UPDATE budget SET limit_epsilon = 60 WHERE name = 'strict'",
+            "UPDATE budget SET limit_loss = 60 WHERE name = 'strict'",
             "the budgets are not what was declared",
         ),
         ("DELETE FROM budget WHERE name = 'strict'", "the budgets are not what was declared"),
         (
-            "UPDATE budget SET spent_epsilon = 19 WHERE name = 'strict'",
+            "UPDATE budget SET spent_loss = 19 WHERE name = 'strict'",
             "a budget disagrees with the ledger",
         ),
         (
@@ -116,12 +122,37 @@ fn altered_rows_are_refused() {
             "UPDATE ledger SET epsilon_nano = 2 WHERE sequence = 3",
             "the chain of its ledger is broken",
         ),
+        ("UPDATE ledger SET rho_nano = 0 WHERE sequence = 3", "the chain of its ledger is broken"),
+        (
+            "UPDATE ledger SET rho_delta_atto = 1 WHERE sequence = 3",
+            "the chain of its ledger is broken",
+        ),
+        (
+            "UPDATE ledger SET epsilon_nano = NULL, delta_atto = NULL WHERE sequence = 3",
+            "the chain of its ledger is broken",
+        ),
+        (
+            "UPDATE budget SET spent_loss = 5 WHERE name = 'curve'",
+            "a budget disagrees with the ledger",
+        ),
+        (
+            "UPDATE budget SET notion = 'epsilon' WHERE name = 'curve'",
+            "the budgets are not what was declared",
+        ),
+        (
+            "UPDATE budget SET promised_epsilon = 8 WHERE name = 'promised'",
+            "the budgets are not what was declared",
+        ),
+        (
+            "UPDATE budget SET promised_epsilon = NULL, promised_delta = NULL",
+            "the budgets are not what was declared",
+        ),
         ("DELETE FROM ledger WHERE sequence = 1", "the chain of its ledger is broken"),
         ("DELETE FROM ledger WHERE sequence = 6", "the end of the ledger is missing"),
         ("DELETE FROM ledger", "the end of the ledger is missing"),
         ("DROP TRIGGER budget_never_refunds", "its tables are not those of a vault"),
         (
-            "CREATE TRIGGER t AFTER INSERT ON ledger BEGIN UPDATE budget SET limit_epsilon = 99; END",
+            "CREATE TRIGGER t AFTER INSERT ON ledger BEGIN UPDATE budget SET limit_loss = 99; END",
             "its tables are not those of a vault",
         ),
     ] {
@@ -153,11 +184,11 @@ fn a_file_that_sqlite_finds_unsound_is_refused() {
 fn an_open_vault_notices_damage_before_it_charges() {
     let (_folder, path, _) = specimen();
     let vault = Vault::open(&path).unwrap();
-    alter(&path, "UPDATE budget SET limit_epsilon = limit_epsilon + 100");
+    alter(&path, "UPDATE budget SET limit_loss = limit_loss + 100");
     for error in [
         vault.charge(&request(1, 0, &["adult"])).map(drop).unwrap_err(),
         // A change of the catalog must not seal what it did not read.
-        vault.set_budget_limit("strict", spend(9, 9)).unwrap_err(),
+        vault.set_budget_limit("strict", spend(9, 9), None).unwrap_err(),
         vault.drop_budget("strict").unwrap_err(),
     ] {
         assert!(error.to_string().contains("the budgets are not what was declared"), "{error}");
@@ -179,7 +210,7 @@ fn an_open_vault_notices_that_it_was_put_back() {
         &path,
         &format!(
             "DELETE FROM ledger WHERE sequence = 7;
-             UPDATE budget SET spent_epsilon = 18;
+             UPDATE budget SET spent_loss = CASE notion WHEN 'rho' THEN 6 ELSE 18 END;
              UPDATE seal SET digest = x'{older}' WHERE kind = 'ledger'"
         ),
     );
@@ -221,9 +252,17 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(says(None), no_vault, "another program's database");
     fs::write(&other, &bytes).unwrap();
     Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
+    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
     assert_eq!(
         says(None),
-        format!("the vault `{shown}` has format 7 and this program reads format 1")
+        format!(
+            "the vault `{shown}` has format 1 and this program reads format 2: an older HushQL made it; make a new vault, and declare there what is left of its budgets"
+        )
+    );
+    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
+    assert_eq!(
+        says(None),
+        format!("the vault `{shown}` has format 7 and this program reads format 2")
     );
 
     let folder = folder.path();

@@ -124,9 +124,9 @@ fn a_killed_process_loses_no_charge() {
         let spent = vault.budget("research").unwrap().spent;
         assert_eq!(spent, total(&vault, "adult"), "round {round}");
         // A kill between the sync and the acknowledgement leaves one charge that nobody heard of.
-        let unheard = spent.nano_epsilon - acknowledged_in_all;
+        let unheard = spent.nano - acknowledged_in_all;
         assert!((0..=round + 1).contains(&unheard), "round {round}: {unheard}");
-        assert!(spent.nano_epsilon > before);
-        before = spent.nano_epsilon;
+        assert!(spent.nano > before);
+        before = spent.nano;
     }
 }

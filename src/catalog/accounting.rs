@@ -1,0 +1,82 @@
+//! What budgets in ρ allow, derived from what their owners wrote in ε.
+//!
+//! Amounts in ledger units go in and come out, rounded toward allowing less. Every charge is an approximate zCDP, and their
+//! sums are compared with the limit; whatever passes then keeps what was written.
+//!
+//! ```
+//! use hushql::catalog::zcdp_limit;
+//! use hushql::privacy::Spend;
+//!
+//! // ε = 2 and δ = 10⁻⁶ allow a ρ of 0.0834, and half of δ for what has a δ of its own.
+//! let limit = zcdp_limit(Spend::of_epsilon(2_000_000_000, 1_000_000_000_000));
+//! assert_eq!(limit.map(|limit| limit.delta_text()), Some("5e-7".to_owned()));
+//! ```
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use crate::mechanism::largest_rho;
+use crate::privacy::{Cost, Delta, Epsilon, Loss, Notion, Rational, Spend};
+
+/// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` where they allow nothing.
+///
+/// # Guarantee
+/// Releases whose Σρ and Σδ are at most this limit are together (ε, δ)-private, also when each was chosen after
+/// the answers before it. Half of δ, rounded down, is for Σδ: with all but that chance the releases are Σρ-zCDP. The
+/// other half is the conversion's, and ρ is the largest whole number of units that meets ε with it.
+/// Sources: Canonne, Kamath, Steinke 2020; Whitehouse, Ramdas, Rogers, Wu 2023.
+pub fn zcdp_limit(promise: Spend) -> Option<Spend> {
+    if promise.notion != Notion::Approximate {
+        return None;
+    }
+    let half = Spend::of_rho(0, promise.atto_delta / 2);
+    let (epsilon, delta) = (Epsilon::new(promise.loss()).ok()?, Delta::new(half.delta()).ok()?);
+    let units = largest_rho(&epsilon, &delta).ok()? * Rational::from_integer(BigInt::from(NANO));
+    let nano = units.floor().to_integer().to_i64().filter(|nano| *nano > 0)?;
+    Some(Spend { nano, ..half })
+}
+
+/// Ledger units in an ε or ρ of 1.
+const NANO: i64 = 1_000_000_000;
+
+/// The ρ that an ε costs at most, both in ledger units; more than any limit where it does not fit.
+pub(super) fn rho_of(nano_epsilon: i64) -> i64 {
+    let cost = Epsilon::new(Spend::of_epsilon(nano_epsilon, 0).loss())
+        .and_then(|epsilon| Cost::round_up(&Loss::pure(&epsilon)));
+    let rho = cost.ok().and_then(|cost| cost.within(Notion::Concentrated));
+    rho.map_or(i64::MAX, |rho| rho.nano)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::epsilon_of_rho;
+
+    /// One unit of ρ more would break the promise, for promises of every size.
+    #[test]
+    fn the_limit_is_the_largest_that_keeps_the_promise() {
+        for nano in [20_000_000, NANO, 2 * NANO, 30 * NANO] {
+            for atto in [2_000_000_001, 1_000_000_000_000, 10_000_000_000_000_001] {
+                let promise = Spend::of_epsilon(nano, atto);
+                let limit = zcdp_limit(promise).unwrap();
+                assert_eq!(limit.atto_delta, atto / 2);
+                let delta = Delta::new(limit.delta()).unwrap();
+                let epsilon =
+                    |nano: i64| epsilon_of_rho(&Spend::of_rho(nano, 0).loss(), &delta).unwrap();
+                assert!(epsilon(limit.nano) <= promise.loss(), "{promise}");
+                assert!(epsilon(limit.nano + 1) > promise.loss(), "{promise}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_allows_nothing_is_no_limit() {
+        assert_eq!(zcdp_limit(Spend::of_rho(NANO, 100)), None);
+        for (nano, atto) in [(NANO, 0), (NANO, 1), (0, 100), (1, 100)] {
+            assert_eq!(zcdp_limit(Spend::of_epsilon(nano, atto)), None, "{nano} {atto}");
+        }
+        assert_eq!(rho_of(NANO), NANO / 2);
+        assert_eq!(rho_of(3 * NANO), 3 * NANO);
+        assert_eq!(rho_of(i64::MAX), i64::MAX);
+    }
+}

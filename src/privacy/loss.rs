@@ -1,0 +1,236 @@
+//! What a release may give away, in both notions that budgets count in: (ε, δ) and (ρ, δ).
+//!
+//! Checked parameters go in, a [`Loss`] comes out; every function assumes that the release has the property it is
+//! named after, and then states what is lost in the other notion. Sums are exact; rounding is left to the ledger.
+//!
+//! ```
+//! use hushql::privacy::{Loss, Selecting};
+//!
+//! // Discrete Laplace noise, and a choice of one winner by the exponential mechanism, both of ε = 1:
+//! let (noise, choice) = (Loss::pure(&"1".parse()?), Loss::choice(&"1".parse()?, None, 1, Selecting::BoundedRange));
+//! assert_eq!((noise.rho().to_string(), choice.rho().to_string()), ("1/2".to_owned(), "1/8".to_owned()));
+//! # Ok::<(), hushql::privacy::ParameterError>(())
+//! ```
+
+use num_bigint::BigInt;
+use num_traits::Zero;
+
+use super::{Delta, Epsilon, Rational, Rho};
+
+/// What is known of one draw of a selection beside its ε.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selecting {
+    /// It is ε-private: permute-and-flip, noisy max.
+    Pure,
+    /// All log-probability ratios lie in an interval of length ε: the exponential mechanism.
+    BoundedRange,
+}
+
+impl Selecting {
+    /// The d of ε²/d, the concentrated cost of one draw.
+    pub fn divisor(self) -> u64 {
+        match self {
+            Self::Pure => 2,
+            Self::BoundedRange => 8,
+        }
+    }
+}
+
+/// The exact loss of one or several releases: (ε, δ), and δ-approximate ρ-zCDP; composition is addition.
+///
+/// Every release has a ρ. One that was calibrated to a ρ alone has no (ε, δ), since none was named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    approximate: Option<(Rational, Rational)>,
+    rho: Rational,
+    rho_delta: Rational,
+}
+
+impl Loss {
+    /// Nothing is lost: the loss of an answer over public data.
+    pub fn zero() -> Self {
+        let zero = Rational::zero;
+        Self { approximate: Some((zero(), zero())), rho: zero(), rho_delta: zero() }
+    }
+
+    /// A pure ε.
+    ///
+    /// # Guarantee
+    /// An ε-DP release is min(ε²/2, ε)-zCDP: its Rényi divergences are at most αε²/2 (Bun, Steinke 2016, proposition 3.3), and at
+    /// most that of order ∞, which is ε ≤ αε (van Erven, Harremoës 2014, theorem 3). Exact.
+    pub fn pure(epsilon: &Epsilon) -> Self {
+        Self::choice(epsilon, None, 1, Selecting::Pure)
+    }
+
+    /// An (ε, δ) of which nothing else is known.
+    ///
+    /// # Guarantee
+    /// An (ε, δ)-DP release is δ-approximately min(ε²/2, ε)-zCDP: with probability 1 − δ it is an ε-DP one (Kairouz, Oh, Viswanath
+    /// 2015; Murtagh, Vadhan 2016, lemma 3.2), whose ρ is that of [`Loss::pure`]. Exact.
+    pub fn approximate(epsilon: &Epsilon, delta: &Delta) -> Self {
+        Self::choice(epsilon, Some(delta), 1, Selecting::Pure)
+    }
+
+    /// An (ε, δ) by Gaussian noise, which is ρ-zCDP without a δ.
+    ///
+    /// # Guarantee
+    /// Takes both from the caller, who calibrated the noise; exact. Source: Canonne, Kamath, Steinke 2020.
+    pub fn gaussian(epsilon: &Epsilon, delta: &Delta, rho: &Rational) -> Self {
+        let approximate = Some((epsilon.0.clone(), delta.0.clone()));
+        Self { approximate, rho: rho.clone(), rho_delta: Rational::zero() }
+    }
+
+    /// A ρ alone: zCDP, with no (ε, δ) named.
+    ///
+    /// # Guarantee
+    /// Exact.
+    pub fn concentrated(rho: &Rho) -> Self {
+        Self { approximate: None, rho: rho.0.clone(), rho_delta: Rational::zero() }
+    }
+
+    /// Selections that share an ε, and a δ where candidates are unknown: `draws` of them at most depend on one unit, each at
+    /// ε/draws. 0 draws are taken as 1.
+    ///
+    /// # Guarantee
+    /// Together they are (ε, δ)-DP and δ-approximately min(ε²/(d·draws), ε)-zCDP, d of [`Selecting::divisor`]: a draw of
+    /// ε_i = ε/draws is ε_i²/2-zCDP, or ε_i²/8 when its range is bounded (Dong, Durfee, Rogers 2020; Cesar, Rogers
+    /// 2021). Among unknown candidates that holds where no candidate of one unit alone wins, which fails with at most δ
+    /// in all. Selections that share ε in unequal parts ε_i, Σε_i ≤ ε, are one draw here: Σε_i² ≤ ε². Exact.
+    pub fn choice(
+        epsilon: &Epsilon,
+        delta: Option<&Delta>,
+        draws: u64,
+        selecting: Selecting,
+    ) -> Self {
+        let delta = delta.map_or_else(Rational::zero, |delta| delta.0.clone());
+        let divisor = BigInt::from(selecting.divisor()) * BigInt::from(draws.max(1));
+        let square = &epsilon.0 * &epsilon.0 / Rational::from_integer(divisor);
+        Self {
+            rho: square.min(epsilon.0.clone()),
+            rho_delta: delta.clone(),
+            approximate: Some((epsilon.0.clone(), delta)),
+        }
+    }
+
+    /// The same loss with the ρ that was asked for, where that is more.
+    ///
+    /// # Guarantee
+    /// No part is less than before.
+    #[must_use]
+    pub fn costing(mut self, rho: &Rho) -> Self {
+        self.rho = self.rho.max(rho.0.clone());
+        self
+    }
+
+    /// Composition, in each notion by itself.
+    ///
+    /// # Guarantee
+    /// Releases of (ε₁, δ₁) and (ε₂, δ₂), the second chosen adaptively, are together (ε₁+ε₂, δ₁+δ₂)-DP; with ρ₁, ρ₂ instead of the
+    /// ε they are (δ₁+δ₂)-approximately (ρ₁+ρ₂)-zCDP. The sums are exact; without an (ε, δ) of both there is none
+    /// of the two. Sources: Dwork, Roth 2014, theorem B.1; Bun, Steinke 2016, lemmas 1.7 and 8.2.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let approximate = self.approximate.as_ref().zip(other.approximate.as_ref());
+        Self {
+            approximate: approximate.map(|(a, b)| (&a.0 + &b.0, &a.1 + &b.1)),
+            rho: &self.rho + &other.rho,
+            rho_delta: &self.rho_delta + &other.rho_delta,
+        }
+    }
+
+    /// The exact ε; `None` where only a ρ was named.
+    pub fn epsilon(&self) -> Option<&Rational> {
+        self.approximate.as_ref().map(|(epsilon, _)| epsilon)
+    }
+
+    /// The exact δ beside ε; `None` where only a ρ was named.
+    pub fn delta(&self) -> Option<&Rational> {
+        self.approximate.as_ref().map(|(_, delta)| delta)
+    }
+
+    /// The exact ρ.
+    pub fn rho(&self) -> &Rational {
+        &self.rho
+    }
+
+    /// The exact δ beside ρ: the chance that the release is not ρ-zCDP.
+    pub fn rho_delta(&self) -> &Rational {
+        &self.rho_delta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(num: i64, den: i64) -> Rational {
+        Rational::new(num.into(), den.into())
+    }
+
+    #[test]
+    fn every_mechanism_has_its_own_rho() {
+        let (one, delta): (Epsilon, Delta) = ("1".parse().unwrap(), "1e-6".parse().unwrap());
+        let parts = |loss: &Loss| (loss.rho().clone(), loss.rho_delta().clone());
+        let none = Rational::zero();
+        assert_eq!(parts(&Loss::pure(&one)), (ratio(1, 2), none.clone()));
+        assert_eq!(parts(&Loss::approximate(&one, &delta)), (ratio(1, 2), ratio(1, 1_000_000)));
+        let gaussian = Loss::gaussian(&one, &delta, &ratio(1, 36));
+        assert_eq!(parts(&gaussian), (ratio(1, 36), none.clone()));
+        assert_eq!(gaussian.delta(), Some(&ratio(1, 1_000_000)));
+        let choice = |draws, how| parts(&Loss::choice(&one, None, draws, how)).0;
+        assert_eq!(choice(1, Selecting::BoundedRange), ratio(1, 8));
+        assert_eq!(choice(5, Selecting::BoundedRange), ratio(1, 40));
+        assert_eq!(choice(5, Selecting::Pure), ratio(1, 10));
+        assert_eq!(choice(0, Selecting::Pure), ratio(1, 2));
+        // Above ε = 2 the square is dearer than ε itself.
+        assert_eq!(*Loss::pure(&"30".parse().unwrap()).rho(), ratio(30, 1));
+        let rho: Rho = "0.2".parse().unwrap();
+        assert_eq!(*Loss::pure(&"0.1".parse().unwrap()).costing(&rho).rho(), ratio(1, 5));
+        assert_eq!(*Loss::pure(&one).costing(&rho).rho(), ratio(1, 2));
+    }
+
+    #[test]
+    fn what_has_no_epsilon_leaves_the_sum_without_one() {
+        let (pure, rho) = (Loss::pure(&"1".parse().unwrap()), "0.25".parse().unwrap());
+        let sum = Loss::zero().plus(&pure).plus(&Loss::concentrated(&rho));
+        assert_eq!((sum.epsilon(), sum.delta()), (None, None));
+        assert_eq!(*sum.rho(), ratio(3, 4));
+        assert_eq!(Loss::zero().plus(&pure), pure);
+    }
+
+    /// ε-DP is ρ-zCDP: the largest D_α/α of the worst ε-private pair, randomized response, stays below ρ; and the
+    /// worst pair of bounded range, at any offset of its interval, below ε²/8.
+    #[test]
+    fn rho_covers_the_divergence_of_the_worst_pairs() {
+        // Two outcomes with log ratios `up` > 0 and `up − range` ≤ 0.
+        let divergence = |up: f64, range: f64, order: f64| {
+            let (a, b) = (up.exp(), (up - range).exp());
+            // q·a + (1 − q)·b = 1.
+            let q = (1.0 - b) / (a - b);
+            (q * a.powf(order) + (1.0 - q) * b.powf(order)).ln() / (order - 1.0)
+        };
+        for epsilon in [0.01_f64, 0.3, 1.0, 2.0, 3.0, 8.0] {
+            let exact: Epsilon = epsilon.to_string().parse().unwrap();
+            let rho = |how| {
+                let loss = Loss::choice(&exact, None, 1, how);
+                num_traits::ToPrimitive::to_f64(loss.rho()).unwrap()
+            };
+            let mut worst = [0.0_f64; 2];
+            for order in [1.000_1, 1.01, 1.1, 1.5, 2.0, 4.0, 16.0, 64.0] {
+                let pure = divergence(epsilon, 2.0 * epsilon, order) / order;
+                worst[0] = worst[0].max(pure);
+                for step in 1..200 {
+                    let up = epsilon * f64::from(step) / 200.0;
+                    worst[1] = worst[1].max(divergence(up, epsilon, order) / order);
+                }
+            }
+            assert!(worst[0] <= rho(Selecting::Pure) * (1.0 + 1e-9), "{epsilon} {worst:?}");
+            assert!(worst[1] <= rho(Selecting::BoundedRange) * (1.0 + 1e-9), "{epsilon} {worst:?}");
+            if epsilon <= 0.3 {
+                // And nothing much smaller would do.
+                assert!(worst[0] >= 0.98 * rho(Selecting::Pure), "{epsilon} {worst:?}");
+                assert!(worst[1] >= 0.98 * rho(Selecting::BoundedRange), "{epsilon} {worst:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Amounts as the ledger stores them: whole units, rounded up, of ε or of ρ, each with its δ.
+//!
+//! Exact losses go in; integers come out, one pair for each [`Notion`] that a budget may count in. An amount never
+//! loses its notion: ε is not added to ρ, nor compared with it.
+//!
+//! ```
+//! use hushql::privacy::Spend;
+//!
+//! let (limit, spent) = (Spend::of_rho(500_000_000, 0), Spend::of_rho(125_000_000, 0));
+//! assert_eq!(limit.minus(spent).to_string(), "ρ = 0.375");
+//! ```
+
+use std::fmt;
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use super::{ATTO, Loss, NANO, ParameterError, Rational, decimal_text, scientific};
+
+/// What an amount counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]
+pub enum Notion {
+    /// (ε, δ)-differential privacy, added up as it is.
+    #[default]
+    Approximate,
+    /// δ-approximate ρ-zCDP.
+    Concentrated,
+}
+
+impl Notion {
+    /// `ε` or `ρ`.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Approximate => "ε",
+            Self::Concentrated => "ρ",
+        }
+    }
+
+    /// `epsilon` or `rho`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Approximate => "epsilon",
+            Self::Concentrated => "rho",
+        }
+    }
+}
+
+/// An amount of one notion as the ledger stores it: ε or ρ in 10⁻⁹, δ in 10⁻¹⁸.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spend {
+    /// What is counted.
+    pub notion: Notion,
+    /// ε or ρ in units of 10⁻⁹.
+    pub nano: i64,
+    /// The δ beside it in units of 10⁻¹⁸.
+    pub atto_delta: i64,
+}
+
+impl Spend {
+    /// An ε and a δ.
+    pub const fn of_epsilon(nano: i64, atto_delta: i64) -> Self {
+        Self { notion: Notion::Approximate, nano, atto_delta }
+    }
+
+    /// A ρ and a δ.
+    pub const fn of_rho(nano: i64, atto_delta: i64) -> Self {
+        Self { notion: Notion::Concentrated, nano, atto_delta }
+    }
+
+    /// The ε or ρ, exactly.
+    pub fn loss(&self) -> Rational {
+        Rational::new(BigInt::from(self.nano), BigInt::from(10).pow(NANO))
+    }
+
+    /// The δ, exactly.
+    pub fn delta(&self) -> Rational {
+        Rational::new(BigInt::from(self.atto_delta), BigInt::from(10).pow(ATTO))
+    }
+
+    /// The ε or ρ as decimal text, such as `0.5`.
+    pub fn loss_text(&self) -> String {
+        decimal_text(&self.loss(), NANO)
+    }
+
+    /// The δ as text, such as `1e-6`, or `0`.
+    pub fn delta_text(&self) -> String {
+        scientific(&self.delta())
+    }
+
+    /// The sum of two amounts.
+    ///
+    /// # Guarantee
+    /// Exact; never less than either part.
+    ///
+    /// # Errors
+    /// [`ParameterError::Overflow`], or [`ParameterError::Notion`] for an ε and a ρ.
+    pub fn plus(self, other: Self) -> Result<Self, ParameterError> {
+        if self.notion != other.notion {
+            return Err(ParameterError::Notion);
+        }
+        let sum = |a: i64, b: i64| a.checked_add(b).ok_or(ParameterError::Overflow);
+        let (nano, atto_delta) =
+            (sum(self.nano, other.nano)?, sum(self.atto_delta, other.atto_delta)?);
+        Ok(Self { notion: self.notion, nano, atto_delta })
+    }
+
+    /// What remains of this limit when `spent` is spent; nothing, where more was spent before the limit was lowered.
+    ///
+    /// # Guarantee
+    /// Never more than the difference, nor less than 0; nothing remains for another notion.
+    #[must_use]
+    pub fn minus(self, spent: Self) -> Self {
+        let same = self.notion == spent.notion;
+        let rest = |limit: i64, spent: i64| {
+            if same { limit.saturating_sub(spent).max(0) } else { 0 }
+        };
+        Self {
+            notion: self.notion,
+            nano: rest(self.nano, spent.nano),
+            atto_delta: rest(self.atto_delta, spent.atto_delta),
+        }
+    }
+
+    /// Whether this much can pay for `asked`.
+    ///
+    /// # Guarantee
+    /// True only if both parts suffice, and both amounts count the same.
+    pub fn pays(self, asked: Self) -> bool {
+        self.notion == asked.notion
+            && asked.nano <= self.nano
+            && asked.atto_delta <= self.atto_delta
+    }
+}
+
+impl fmt::Display for Spend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.notion.symbol(), self.loss_text())?;
+        if self.atto_delta != 0 {
+            write!(f, ", δ = {}", self.delta_text())?;
+        }
+        Ok(())
+    }
+}
+
+/// What releases cost, in each notion that they have, or in which they were charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    approximate: Option<Spend>,
+    concentrated: Option<Spend>,
+}
+
+impl Cost {
+    /// The cost of no release, in every notion.
+    pub const fn zero() -> Self {
+        Self { approximate: Some(Spend::of_epsilon(0, 0)), concentrated: Some(Spend::of_rho(0, 0)) }
+    }
+
+    /// The cost of these amounts; one of a notion that is missing or wrong is none of that notion.
+    pub(crate) fn of(epsilon: Option<(i64, i64)>, rho: (i64, i64)) -> Self {
+        Self {
+            approximate: epsilon.map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
+            concentrated: Some(Spend::of_rho(rho.0, rho.1)),
+        }
+    }
+
+    /// Rounds a loss to the ledger's units.
+    ///
+    /// # Guarantee
+    /// Never less than the loss: every part is rounded toward +∞. A loss without an (ε, δ) has no cost in them.
+    ///
+    /// # Errors
+    /// [`ParameterError::Overflow`] when a part does not fit 63 bits (ε or ρ of 9.2 thousand million, δ of 9.2).
+    pub fn round_up(loss: &Loss) -> Result<Self, ParameterError> {
+        let part = |value: &Rational, places: u32| {
+            (value * Rational::from_integer(BigInt::from(10).pow(places)))
+                .ceil()
+                .to_integer()
+                .to_i64()
+                .filter(|units| *units >= 0)
+                .ok_or(ParameterError::Overflow)
+        };
+        let approximate = match loss.epsilon().zip(loss.delta()) {
+            Some((epsilon, delta)) => Some((part(epsilon, NANO)?, part(delta, ATTO)?)),
+            None => None,
+        };
+        Ok(Self::of(approximate, (part(loss.rho(), NANO)?, part(loss.rho_delta(), ATTO)?)))
+    }
+
+    /// The cost of both.
+    ///
+    /// # Guarantee
+    /// Exact in every notion that both have; none in the others.
+    ///
+    /// # Errors
+    /// [`ParameterError::Overflow`].
+    pub fn plus(self, other: Self) -> Result<Self, ParameterError> {
+        let sum = |a: Option<Spend>, b: Option<Spend>| a.zip(b).map(|(a, b)| a.plus(b)).transpose();
+        Ok(Self {
+            approximate: sum(self.approximate, other.approximate)?,
+            concentrated: sum(self.concentrated, other.concentrated)?,
+        })
+    }
+
+    /// The amount in this notion; `None` where there is none.
+    pub fn within(&self, notion: Notion) -> Option<Spend> {
+        match notion {
+            Notion::Approximate => self.approximate,
+            Notion::Concentrated => self.concentrated,
+        }
+    }
+
+    /// The same without the notions that no budget counts in.
+    #[must_use]
+    pub fn counted_in(self, notions: &[Notion]) -> Self {
+        let kept = |spend: Option<Spend>| spend.filter(|spend| notions.contains(&spend.notion));
+        Self { approximate: kept(self.approximate), concentrated: kept(self.concentrated) }
+    }
+
+    /// The amounts, ε before ρ.
+    pub fn parts(&self) -> impl Iterator<Item = Spend> {
+        [self.approximate, self.concentrated].into_iter().flatten()
+    }
+
+    /// Whether every amount is 0, so that there is nothing to pay.
+    pub fn is_nothing(&self) -> bool {
+        self.parts().all(|spend| spend.nano == 0 && spend.atto_delta == 0)
+    }
+}
+
+impl fmt::Display for Cost {
+    /// The amounts one behind the other; what is free costs `ε = 0`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = self.parts();
+        write!(f, "{}", parts.next().unwrap_or_default())?;
+        parts.try_for_each(|spend| write!(f, ", {spend}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::{Delta, Epsilon};
+
+    #[test]
+    fn costs_round_up() {
+        let cost = |loss: &Loss| Cost::round_up(loss).unwrap();
+        let third = Epsilon::new(Rational::new(1.into(), 3.into())).unwrap();
+        // A third squared, halved: 1/18 = 0.0555….
+        let expected = Cost::of(Some((333_333_334, 0)), (55_555_556, 0));
+        assert_eq!(cost(&Loss::pure(&third)), expected);
+        let tiny: Epsilon = "1e-12".parse().unwrap();
+        assert_eq!(cost(&Loss::pure(&tiny)), Cost::of(Some((1, 0)), (1, 0)));
+        let delta: Delta = "2.5e-7".parse().unwrap();
+        let spend = cost(&Loss::approximate(&tiny, &delta));
+        assert_eq!(spend.to_string(), "ε = 0.000000001, δ = 2.5e-7, ρ = 0.000000001, δ = 2.5e-7");
+        let only = spend.counted_in(&[Notion::Approximate]);
+        assert_eq!(only.to_string(), "ε = 0.000000001, δ = 2.5e-7");
+        assert_eq!(Cost::default().to_string(), "ε = 0");
+        let rho = cost(&Loss::concentrated(&"0.25".parse().unwrap()));
+        assert_eq!(rho.to_string(), "ρ = 0.25");
+        assert!(!rho.is_nothing() && Cost::zero().is_nothing() && Cost::default().is_nothing());
+    }
+
+    #[test]
+    fn notions_are_never_mixed() {
+        let (epsilon, rho) = (Spend::of_epsilon(5, 5), Spend::of_rho(1, 0));
+        assert_eq!(epsilon.plus(rho), Err(ParameterError::Notion));
+        assert!(!epsilon.pays(rho) && epsilon.pays(Spend::of_epsilon(5, 5)));
+        assert!(!epsilon.pays(Spend::of_epsilon(6, 0)) && !epsilon.pays(Spend::of_epsilon(0, 6)));
+        assert_eq!(epsilon.minus(rho), Spend::of_epsilon(0, 0));
+        assert_eq!(epsilon.minus(Spend::of_epsilon(7, 1)), Spend::of_epsilon(0, 4));
+        let sum = Cost::zero().plus(Cost::of(None, (2, 3))).unwrap();
+        assert_eq!(
+            (sum.within(Notion::Approximate), sum.within(Notion::Concentrated)),
+            (None, Some(Spend::of_rho(2, 3)))
+        );
+        assert_eq!(
+            Spend::of_rho(i64::MAX, 0).plus(Spend::of_rho(1, 0)),
+            Err(ParameterError::Overflow)
+        );
+    }
+}
