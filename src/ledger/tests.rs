@@ -4,6 +4,7 @@
 
 #![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
 
+mod accounting;
 mod concentrated;
 mod damage;
 mod races;
