@@ -189,6 +189,12 @@ fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {
                 Some(_) | None => Vec::new(),
             }
         }
+        Predicted::Spread { .. } => {
+            // Every group has a ± of its own; the largest holds for all.
+            let most = rows.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
+            let most = most.filter(|within| within.is_finite());
+            most.map(|within| one(AccuracyKind::Within, within, CONFIDENCE)).into_iter().collect()
+        }
         Predicted::Rank { worst, average } => vec![
             one(AccuracyKind::Rank, worst, CONFIDENCE),
             one(AccuracyKind::Average, average, 1.0),

@@ -261,6 +261,9 @@ impl<'a> Context<'a> {
         if let Some(quantile) = aggregates.get("percentile_cont").cloned() {
             aggregates.insert("quantile".to_owned(), quantile);
         }
+        if let Some(variance) = aggregates.get("var_samp").cloned() {
+            aggregates.insert("variance".to_owned(), variance);
+        }
         for (n, release) in releases.iter().enumerate() {
             let function = AggregateUDF::from(Marker::new(n, &release.operand));
             aggregates.insert(marker(n), Arc::new(function));
@@ -460,6 +463,7 @@ enum Kind {
     Count,
     Sum,
     Average,
+    Spread,
     Unsupported,
 }
 
@@ -480,6 +484,7 @@ impl Marker {
                 AggregateName::Count => Kind::Count,
                 AggregateName::Sum => Kind::Sum,
                 AggregateName::Avg => Kind::Average,
+                AggregateName::Spread(_) => Kind::Spread,
                 AggregateName::Min
                 | AggregateName::Max
                 | AggregateName::Median
@@ -523,6 +528,8 @@ impl AggregateUDFImpl for Marker {
             Kind::Count => Ok(DataType::Int64),
             Kind::Sum => sum_type(first),
             Kind::Average => sum_type(first).map(|_| DataType::Float64),
+            Kind::Spread if first.is_numeric() || first.is_null() => Ok(DataType::Float64),
+            Kind::Spread => plan_err!("VAR and STDDEV take numbers, not {first}"),
             Kind::Unsupported => Ok(DataType::Float64),
         }
     }

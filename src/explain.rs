@@ -7,13 +7,14 @@ mod selection;
 
 use std::fmt;
 
+use num_bigint::BigInt;
 use num_traits::Zero;
 use serde_json::{Value, json};
 
-use crate::analysis::{Measure, Part, Sensitivity, Subject, Use, approximate};
+use crate::analysis::{Input, Measure, Part, Sensitivity, Subject, Use, approximate};
 use crate::answer::short;
 
-use crate::dialect::MechanismName;
+use crate::dialect::{MechanismName, Spread};
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text, parse_decimal};
 use crate::refusal::Refusal;
@@ -155,7 +156,7 @@ fn grid_text(measure: &Measure, units: i128) -> String {
 }
 
 fn sensitivity_text(measure: &Measure, units: u128) -> String {
-    exact(&(Rational::from_integer(units.into()) * measure.grid_unit()))
+    exact(&(Rational::from_integer(units.into()) * measure.noise_unit()))
 }
 
 fn bounds_text(measure: &Measure) -> String {
@@ -164,11 +165,17 @@ fn bounds_text(measure: &Measure) -> String {
         if n == 1 { format!("1 {one}") } else { format!("{n} {more}") }
     };
     let mut parts = Vec::new();
-    parts.extend(limits.rows_in_all.map(|n| some(n, "row in all", "rows in all")));
+    let (all, group) = match measure.input {
+        Input::Distinct(_) => {
+            (("value in all", "values in all"), ("value in a group", "values in a group"))
+        }
+        _ => (("row in all", "rows in all"), ("row in a group", "rows in a group")),
+    };
+    parts.extend(limits.rows_in_all.map(|n| some(n, all.0, all.1)));
     parts.push(if measure.once_per_group() {
         "once in a group".to_owned()
     } else {
-        some(limits.rows_per_group, "row in a group", "rows in a group")
+        some(limits.rows_per_group, group.0, group.1)
     });
     parts.extend(limits.groups.map(|n| some(n, "group", "groups")));
     format!("per unit {} (enforced)", parts.join(", "))
@@ -196,12 +203,12 @@ fn release_lines(
                     "{}..{} {}{}   {}",
                     grid_text(measure, measure.lo),
                     grid_text(measure, measure.hi),
-                    if measure.once_per_group() { "a unit in a group" } else { "a row" },
-                    if measure.is_mean() {
-                        ", released as Σ(x − lo) and Σ(hi − x)"
-                    } else {
-                        ""
+                    match &measure.input {
+                        _ if measure.once_per_group() => "a unit in a group",
+                        Input::Distinct(_) if !is_row => "a different value of a unit",
+                        _ => "a row",
                     },
+                    released_as(measure),
                     norm_text(measure, mechanized),
                 ),
             ));
@@ -219,6 +226,23 @@ fn release_lines(
     }
     lines.push(("error", error_text(measure, mechanized)));
     lines
+}
+
+/// The sums that are perturbed in the place of what is released.
+fn released_as(measure: &Measure) -> String {
+    match measure.moments() {
+        None if measure.is_mean() => ", released as Σ(x − lo) and Σ(hi − x)".to_owned(),
+        None => String::new(),
+        Some(moments) => {
+            let step = Rational::from_integer(BigInt::from(1) << moments.shift);
+            let step = step * measure.grid_unit();
+            let rounded = match moments.shift {
+                0 => String::new(),
+                _ => format!(", in steps of {}", decimal_text(&step, 6)),
+            };
+            format!(", released as Σ(w − X)², Σ2X(w − X), ΣX² (X = x − lo, w = hi − lo{rounded})")
+        }
+    }
 }
 
 /// The norm that the noise is calibrated to.
@@ -240,7 +264,7 @@ fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
 
 /// Δ₂ as a number for people.
 fn euclidean(measure: &Measure, sensitivity: &Sensitivity) -> f64 {
-    let unit = measure.grid_unit();
+    let unit = measure.noise_unit();
     let squared = Rational::from_integer(sensitivity.l2_squared.into()) * &unit * &unit;
     approximate(&squared).sqrt()
 }
@@ -259,8 +283,12 @@ fn exact_rate(value: &Rational) -> String {
 }
 
 fn noise_text(measure: &Measure, mechanized: &Mechanized) -> String {
-    let scaled = |scale: &Rational| decimal_text(&(scale * measure.grid_unit()), 6);
-    let both = if measure.is_mean() { " on both sums" } else { "" };
+    let scaled = |scale: &Rational| decimal_text(&(scale * measure.noise_unit()), 6);
+    let both = match measure.moments() {
+        Some(_) => " on all three sums",
+        None if measure.is_mean() => " on both sums",
+        None => "",
+    };
     match &mechanized.mechanism {
         Mechanism::Laplace(m) => {
             format!("discrete Laplace{both}, scale {} = Δ₁/ε, exact on its grid", scaled(m.scale()))
@@ -283,6 +311,7 @@ fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
             short(t),
             if measure.once_per_group() { "units" } else { "rows" },
         ),
+        Predicted::Spread { noise } => spread_text(measure, noise),
         Predicted::Winner { worst, average } => winner_text(measure, worst, average),
         Predicted::Rank { worst, average } => format!(
             "with 95 %: the rank of the value is within {} rows of the best rank on the line, whatever the data; on average within {}",
@@ -296,6 +325,26 @@ fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
             "none is told: a bound would tell how many candidates the data have".to_owned()
         }
     }
+}
+
+/// What the noise means for a variance of n rows; the answer shows what it means for the value that came out.
+fn spread_text(measure: &Measure, noise: f64) -> String {
+    let Some(moments) = measure.moments() else { return String::new() };
+    let weight = Rational::from_integer(measure.weight().unwrap_or(0).into());
+    let squared = approximate(&(weight * measure.noise_unit()));
+    // τ·w²/n + (3τ/2n)²·w², by the proof in the drawing of moments.
+    let (first, second) = (noise * squared, (1.5 * noise).powi(2) * squared);
+    let what = match moments.spread {
+        Spread::VarPop => "",
+        Spread::VarSamp => "(n − 1)/n of it is ",
+        Spread::StddevPop => "its square is ",
+        Spread::StddevSamp => "(n − 1)/n of its square is ",
+    };
+    format!(
+        "with 95 %: {what}within {}/n + {}/n² of the bounded variance, n the noisy number of rows; the answer tells its own ±",
+        short(first),
+        short(second),
+    )
 }
 
 fn privatize(measure: &Measure, mechanized: &Mechanized) -> String {
@@ -399,10 +448,10 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
     }
     match &mechanized.mechanism {
         Mechanism::Laplace(m) => {
-            set("scale", json!(approximate(&(m.scale() * measure.grid_unit()))));
+            set("scale", json!(approximate(&(m.scale() * measure.noise_unit()))));
         }
         Mechanism::Gaussian(m) => {
-            set("sigma", json!(approximate(&(m.sigma() * measure.grid_unit()))));
+            set("sigma", json!(approximate(&(m.sigma() * measure.noise_unit()))));
             match mechanized.loss.delta() {
                 Some(delta) => set("delta", json!(approximate(delta))),
                 None => set("rho", number(&exact(mechanized.loss.rho()))),
@@ -416,6 +465,7 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
     match mechanized.accuracy {
         Predicted::Within(value) => set("within", json!(value)),
         Predicted::WithinOverCount(value) => set("within_over_rows", json!(value)),
+        Predicted::Spread { noise } => set("noise_rows", json!(noise)),
         Predicted::Rank { worst, average } => {
             set("rank_within", json!(worst));
             set("average_within", json!(average));

@@ -97,6 +97,23 @@ impl GridRange {
         self.hi
     }
 
+    /// How far a value of the interval is above its lower end, in steps of 2^shift.
+    ///
+    /// # Guarantee
+    /// For all lo ≤ `value` ≤ hi: (value − lo)/2^shift rounded to the nearest integer, halves to the even one; it
+    /// lies between 0 and [`coarse_width`]. The value is all that it depends on.
+    pub fn above(&self, value: i128, shift: u32) -> i128 {
+        // The ends are within ±2⁸⁰.
+        let steps = value.clamp(self.lo, self.hi) - self.lo;
+        let down = steps.checked_shr(shift).unwrap_or(0);
+        let rest = steps - down.checked_shl(shift).unwrap_or(0);
+        match (rest * 2).cmp(&1_i128.checked_shl(shift).unwrap_or(i128::MAX)) {
+            std::cmp::Ordering::Less => down,
+            std::cmp::Ordering::Equal => down + (down & 1),
+            std::cmp::Ordering::Greater => down + 1,
+        }
+    }
+
     /// Whether every value of the interval fits 64 bits.
     pub fn is_narrow(&self) -> bool {
         i64::try_from(self.lo).is_ok() && i64::try_from(self.hi).is_ok()
@@ -224,6 +241,13 @@ impl GridRange {
     }
 }
 
+/// ⌈(hi − lo)/2^shift⌉; `None` when hi < lo or 128 bits do not hold it.
+pub fn coarse_width(lo: i128, hi: i128, shift: u32) -> Option<i128> {
+    let width = hi.checked_sub(lo).filter(|width| *width >= 0)?;
+    let step = 1_i128.checked_shl(shift).filter(|step| *step > 0)?;
+    width.checked_add(step - 1).map(|width| width >> shift)
+}
+
 /// Rows of a column that hold a value: neither NULL nor NaN. `None` means all of them.
 pub fn present(column: &dyn Array) -> Option<NullBuffer> {
     let nulls = column.logical_nulls();
@@ -294,7 +318,7 @@ mod tests {
         ArrayRef, Decimal128Array, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array,
     };
 
-    use super::{Grid, GridRange, WIDEST, passing, power_of_two, present};
+    use super::{Grid, GridRange, WIDEST, coarse_width, passing, power_of_two, present};
     use arrow::array::BooleanArray;
 
     fn steps(grid: Grid, lo: i128, hi: i128, column: &ArrayRef) -> Vec<Option<i128>> {
@@ -378,6 +402,32 @@ mod tests {
             let large = if log2 < 0 { 1 << 80 } else { WIDEST };
             assert_eq!(got, [Some(large), Some(-large), Some(0), Some(0)]);
         }
+    }
+
+    #[test]
+    fn coarse_steps_round_half_to_even_and_stay_within_the_width() {
+        for (lo, hi) in [(-5, 20), (0, 16), (3, 3), (-9, -2)] {
+            let range = GridRange::new(Grid::Integer, lo, hi).unwrap();
+            for shift in 0..6 {
+                let step = 1 << shift;
+                let width = coarse_width(lo, hi, shift).unwrap();
+                assert!(width * step >= hi - lo && (width - 1) * step < (hi - lo).max(1));
+                for value in lo - 2..=hi + 2 {
+                    let exact = value.clamp(lo, hi) - lo;
+                    let near = (0..=width)
+                        .min_by_key(|k| ((k * step - exact).abs(), k & 1))
+                        .unwrap_or_default();
+                    assert_eq!(range.above(value, shift), near, "{lo}..{hi} {value} {shift}");
+                }
+            }
+        }
+        let widest = GridRange::widest(Grid::Integer).unwrap();
+        assert_eq!(widest.above(WIDEST, 61), 1 << 20);
+        assert_eq!(coarse_width(-WIDEST, WIDEST, 61), Some(1 << 20));
+        assert_eq!(widest.above(WIDEST, 200), 0);
+        assert_eq!(coarse_width(0, 1, 127), None);
+        assert_eq!(coarse_width(1, 0, 0), None);
+        assert_eq!(coarse_width(i128::MIN, i128::MAX, 0), None);
     }
 
     #[test]

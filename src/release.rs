@@ -107,6 +107,12 @@ pub enum Predicted {
     Within(f64),
     /// With 95 %, a mean over n rows is within this divided by n of the bounded mean.
     WithinOverCount(f64),
+    /// Of a variance: with 95 %, no noise on its three sums is larger than that of this many rows. What that means for
+    /// the value depends on the value.
+    Spread {
+        /// τ = t/w².
+        noise: f64,
+    },
     /// With 95 %, the winner's score is within `worst` of the best, on average within `average`.
     Winner {
         /// The bound at 95 %, whatever the data.

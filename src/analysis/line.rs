@@ -138,6 +138,8 @@ pub(super) fn on_line(
         Input::Sum(column) => Some(column),
         Input::Values(_)
         | Input::Units
+        | Input::Distinct(_)
+        | Input::Moments(_)
         | Input::Mean(_)
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
@@ -296,8 +298,14 @@ pub(super) fn revenue(
             // What is bought is never less than nothing: the sum is clamped at 0.
             let range =
                 facts.range.above(&Rational::zero()).union(&Interval::point(Rational::zero()));
-            let argument =
-                Argument { column, data_type, range: range.clone(), is_unit: false, remedy };
+            let argument = Argument {
+                column,
+                data_type,
+                range: range.clone(),
+                is_unit: false,
+                is_listed: false,
+                remedy,
+            };
             let (grid, _, hi) = on_grid(&argument, &range, &readable(quantity))?;
             (Some(column), grid, hi)
         }

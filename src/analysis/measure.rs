@@ -10,9 +10,11 @@ use num_traits::{One, Signed, ToPrimitive};
 
 use super::bounds::Interval;
 use super::choice::{Choice, Source};
+use super::distinct::distinct;
 use super::enforce::typed;
 use super::expression::unit_of;
 use super::facts::rational;
+use super::moments::{Moments, spread};
 use super::sensitivity::{Limits, Sensitivity, of_sums};
 use super::subject::Subject;
 use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters, ReleaseClause};
@@ -29,10 +31,14 @@ pub enum Input {
     Values(usize),
     /// COUNT(DISTINCT unit).
     Units,
+    /// COUNT(DISTINCT x): different values of the column.
+    Distinct(usize),
     /// SUM(x).
     Sum(usize),
     /// AVG(x), as the vector (Σ(x − lo), Σ(hi − x)).
     Mean(usize),
+    /// A variance or standard deviation, as a vector of three sums.
+    Moments(Moments),
     /// SUM(x) with the unit's sum in a group clamped to the measure's bounds.
     SumPerUnit(usize),
     /// AVG(x) in which the unit counts once per group, with its clamped mean.
@@ -67,6 +73,8 @@ pub struct TermColumns {
 pub enum Gathering {
     /// Sums of every key of the part.
     Sums,
+    /// Different values of every key of the part: they are no sums over rows.
+    Distinct,
     /// Sums of every place on the measure's own line.
     Places,
     /// Sums of every key that the data have.
@@ -125,9 +133,13 @@ impl Input {
         match self {
             Self::Units | Self::SumPerUnit(_) | Self::MeanPerUnit(_) => true,
             Self::Terms { kind, .. } => kind.once_per_group(),
-            Self::Rows | Self::Values(_) | Self::Sum(_) | Self::Mean(_) | Self::Places { .. } => {
-                false
-            }
+            Self::Rows
+            | Self::Values(_)
+            | Self::Distinct(_)
+            | Self::Sum(_)
+            | Self::Mean(_)
+            | Self::Moments(_)
+            | Self::Places { .. } => false,
         }
     }
 }
@@ -151,21 +163,51 @@ impl Measure {
         match self.choice().map(|choice| &choice.source) {
             Some(Source::Line { .. }) => Gathering::Places,
             Some(Source::Unknown { .. }) => Gathering::Keys,
-            Some(Source::Keys(_) | Source::Each(_)) | None => Gathering::Sums,
+            Some(Source::Keys(_) | Source::Each(_)) | None => match self.input {
+                Input::Distinct(_) => Gathering::Distinct,
+                Input::Rows
+                | Input::Values(_)
+                | Input::Units
+                | Input::Sum(_)
+                | Input::Mean(_)
+                | Input::Moments(_)
+                | Input::SumPerUnit(_)
+                | Input::MeanPerUnit(_)
+                | Input::Terms { .. }
+                | Input::Places { .. } => Gathering::Sums,
+            },
         }
     }
 
-    /// How many integers the measure has per group: 2 for a mean, one for each named candidate.
+    /// How many integers the measure has per group: 2 for a mean, 3 for a variance, one for each named candidate.
     pub fn width(&self) -> usize {
         match &self.input {
             Input::Rows
             | Input::Values(_)
             | Input::Units
+            | Input::Distinct(_)
             | Input::Sum(_)
             | Input::SumPerUnit(_) => 1,
             Input::Mean(_) | Input::MeanPerUnit(_) => 2,
+            Input::Moments(_) => 3,
             Input::Terms { columns, .. } => columns.len(),
             Input::Places { .. } => 1,
+        }
+    }
+
+    /// What one of the integers that are perturbed is worth: a step of the grid, squared for a variance.
+    pub fn noise_unit(&self) -> Rational {
+        match self.moments() {
+            Some(moments) => moments.unit(&self.grid_unit()),
+            None => self.grid_unit(),
+        }
+    }
+
+    /// The variance that the measure is, if it is one.
+    pub fn moments(&self) -> Option<&Moments> {
+        match &self.input {
+            Input::Moments(moments) => Some(moments),
+            _ => None,
         }
     }
 
@@ -182,13 +224,28 @@ impl Measure {
     /// The most that one row (or one unit in a group) moves the measure, in L1, in grid units.
     ///
     /// # Guarantee
-    /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together move by exactly that.
+    /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together move by exactly that;
+    /// for variances see [`Moments::weight`].
     pub fn weight(&self) -> Option<u128> {
-        if self.is_mean() {
-            self.hi.checked_sub(self.lo).and_then(|w| u128::try_from(w).ok())
-        } else {
-            Some(self.lo.unsigned_abs().max(self.hi.unsigned_abs()))
+        weight(&self.input, self.lo, self.hi)
+    }
+}
+
+/// See [`Measure::weight`].
+fn weight(input: &Input, lo: i128, hi: i128) -> Option<u128> {
+    match input {
+        Input::Mean(_) | Input::MeanPerUnit(_) => {
+            hi.checked_sub(lo).and_then(|w| u128::try_from(w).ok())
         }
+        Input::Moments(moments) => moments.weight(lo, hi),
+        Input::Rows
+        | Input::Values(_)
+        | Input::Units
+        | Input::Distinct(_)
+        | Input::Sum(_)
+        | Input::SumPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => Some(lo.unsigned_abs().max(hi.unsigned_abs())),
     }
 }
 
@@ -199,6 +256,8 @@ pub(super) struct Argument {
     pub(super) data_type: DataType,
     pub(super) range: Interval,
     pub(super) is_unit: bool,
+    /// Whether its values are known one by one: those of a list, of a range with STEP.
+    pub(super) is_listed: bool,
     /// How the argument's range can be declared or clamped.
     pub(super) remedy: String,
 }
@@ -211,6 +270,7 @@ impl Argument {
             data_type: DataType::Int64,
             range: Interval::everything(),
             is_unit: false,
+            is_listed: false,
             remedy: String::new(),
         }
     }
@@ -226,7 +286,7 @@ pub(super) struct Read {
 }
 
 impl Read {
-    fn count(input: Input) -> Self {
+    pub(super) fn count(input: Input) -> Self {
         Self { input, grid: Grid::Integer, lo: 0, hi: 1 }
     }
 
@@ -258,12 +318,8 @@ pub(super) fn read(
             "BY COUNT(*), COUNT(DISTINCT unit) or SUM(x)",
         )),
         AggregateName::Count if call.distinct && argument.is_unit => Ok(Read::count(Input::Units)),
-        AggregateName::Count if call.distinct => Err(Refusal::new(
-            Reason::NotYet,
-            text,
-            "COUNT(DISTINCT x) is released for the privacy unit only, so far",
-            "COUNT(DISTINCT unit), or COUNT(*) per group of x",
-        )),
+        AggregateName::Count if call.distinct => distinct(call, argument, text),
+        AggregateName::Spread(of) => spread(call, of, argument, text),
         AggregateName::Sum | AggregateName::Avg if call.distinct => Err(Refusal::new(
             Reason::Operand,
             text,
@@ -350,7 +406,7 @@ fn bounds_of(
     Ok(Interval::between(lo, hi))
 }
 
-fn bad_bounds(text: &str, message: &str) -> Refusal {
+pub(super) fn bad_bounds(text: &str, message: &str) -> Refusal {
     Refusal::new(Reason::BadValue, text, message, "contribution_bounds_per_group => (lo, hi)")
 }
 
@@ -359,7 +415,7 @@ fn unsupported(name: &str, text: &str) -> Refusal {
         Reason::NotYet,
         text,
         format!("{name} is not built yet"),
-        "AVG(x) and AVG of the clamped square, or QUANTILE(x, q)",
+        "QUANTILE(x, 0.25), QUANTILE(x, 0.5), QUANTILE(x, 0.75)",
     )
 }
 
@@ -484,12 +540,7 @@ fn unbounded(text: &str, what: &str, parameter: &str) -> Refusal {
 
 /// The sensitivity of a numeric release.
 pub(super) fn number(read: &Read, limits: &Limits, text: &str) -> Result<Use, Refusal> {
-    let mean = matches!(read.input, Input::Mean(_) | Input::MeanPerUnit(_));
-    let weight = if mean {
-        u128::try_from(read.hi - read.lo).unwrap_or(u128::MAX)
-    } else {
-        read.lo.unsigned_abs().max(read.hi.unsigned_abs())
-    };
+    let weight = weight(&read.input, read.lo, read.hi).ok_or_else(|| too_large(text))?;
     if weight == 0 {
         let hint = "COUNT(x): a constant needs no other aggregate";
         return Err(Refusal::new(Reason::Operand, text, format!("{text} sums a constant"), hint));

@@ -91,6 +91,7 @@ pub(super) fn named(
         | AggregateName::Max
         | AggregateName::Median
         | AggregateName::Quantile
+        | AggregateName::Spread(_)
         | AggregateName::Unsupported(_) => Err(Refusal::new(
             Reason::Score,
             &text,
@@ -156,9 +157,19 @@ pub(super) fn each(
                     "contribution_bounds_per_row => (lo, hi), or CLAMP(x, lo, hi)",
                 ));
             }
-            Input::Mean(_) | Input::MeanPerUnit(_) | Input::Terms { .. } | Input::Places { .. } => {
-                return Err(too_large(&text));
+            Input::Distinct(_) => {
+                return Err(Refusal::new(
+                    Reason::NotYet,
+                    by,
+                    "COUNT(DISTINCT x) scores the values of a group key only, so far",
+                    "BY COUNT(DISTINCT unit) FILTER (WHERE …), or BY COUNT(*) FILTER (WHERE …)",
+                ));
             }
+            Input::Mean(_)
+            | Input::MeanPerUnit(_)
+            | Input::Moments(_)
+            | Input::Terms { .. }
+            | Input::Places { .. } => return Err(too_large(&text)),
         };
         terms.push((TermColumns { value, filter }, argument.clone(), one.input.clone()));
         hull = Some(match hull {

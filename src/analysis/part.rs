@@ -17,6 +17,7 @@ use super::facts::Scope;
 use super::flow::{Clamped, Flow, internal};
 use super::lookup::Lookups;
 use super::measure::{Argument, Gathering, Input, Measure, Use, limits, number, read};
+use super::moments::Moments;
 use super::named::named;
 use super::quantile::quantile;
 use super::response::{check_roster, responds, response};
@@ -362,7 +363,7 @@ fn no_call(expr: &Expr) -> Refusal {
         Reason::Operand,
         expr,
         format!("{expr} cannot be released"),
-        "COUNT, SUM or AVG with a mechanism in front: LAPLACE(eps=1) COUNT(*)",
+        "COUNT, SUM, AVG or STDDEV with a mechanism in front: LAPLACE(eps=1) COUNT(*)",
     )
 }
 
@@ -417,6 +418,7 @@ fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, R
             | AggregateName::Sum
             | AggregateName::Avg
             | AggregateName::Revenue
+            | AggregateName::Spread(_)
             | AggregateName::Unsupported(_) => numeric(call, aggregate, frame),
         },
         Operand::Response => response(call, frame),
@@ -461,7 +463,12 @@ pub(super) fn sum_raw(
     frame: &mut Frame<'_>,
 ) {
     let bounded = aggregate.bounds_per_group.is_some() || aggregate.bounds_per_row.is_some();
-    if let (Input::Sum(column) | Input::Mean(column), Some(expr), false) = (input, expr, bounded) {
+    if let (
+        Input::Sum(column) | Input::Mean(column) | Input::Moments(Moments { column, .. }),
+        Some(expr),
+        false,
+    ) = (input, expr, bounded)
+    {
         frame.columns.sum_raw(*column, expr, frame.flow);
     }
 }
@@ -489,7 +496,15 @@ pub(super) fn argument_of(
     let Total { expr, facts } = total(expr, scope)?;
     let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let column = frame.columns.argument(without_nan(expr, &data_type));
-    Ok(Argument { column, data_type, range: facts.range, is_unit: facts.is_unit, remedy })
+    let is_listed = facts.keys.is_some();
+    Ok(Argument {
+        column,
+        data_type,
+        range: facts.range,
+        is_unit: facts.is_unit,
+        is_listed,
+        remedy,
+    })
 }
 
 /// The two ways to give an expression a range.

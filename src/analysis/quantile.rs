@@ -134,7 +134,14 @@ fn line_of(
     // Days and the ticks of a timestamp are whole numbers.
     let grid_type = if temporal { DataType::Int64 } else { data_type.clone() };
     let range = facts.range.clone();
-    let argument = Argument { column: 0, data_type: grid_type, range, is_unit: false, remedy };
+    let argument = Argument {
+        column: 0,
+        data_type: grid_type,
+        range,
+        is_unit: false,
+        is_listed: false,
+        remedy,
+    };
     let range = per_row(aggregate, &argument, text)?;
     let (grid, lo, hi) = on_grid(&argument, &range, text)?;
     let range = GridRange::new(grid, lo, hi).map_err(|e| internal(&e))?;

@@ -107,6 +107,17 @@ pub(super) fn of_keys(
     let by = clause.by.as_str();
     let read = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
     sum_raw(&read.input, &clause.score, call.params.args.get(1), frame);
+    if let Input::Moments(moments) = read.input {
+        return Err(Refusal::new(
+            Reason::Score,
+            text,
+            format!(
+                "{} cannot score candidates: in a small group one person moves it across its whole range",
+                moments.spread
+            ),
+            "BY SUM(ABS(x - c)) with c a typical value",
+        ));
+    }
     if matches!(read.input, Input::Mean(_) | Input::MeanPerUnit(_)) {
         return Err(Refusal::new(
             Reason::Score,
@@ -121,7 +132,9 @@ pub(super) fn of_keys(
     let weight = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
     let largest = weight.checked_mul(limits.rows_per_group.into());
     let (range, largest) = range.zip(largest).ok_or_else(|| too_large(&text))?;
-    let adds_over_rows = matches!(read.input, Input::Rows | Input::Values(_) | Input::Sum(_));
+    // Kept pairs add up like kept rows: M bounds both in all groups together.
+    let adds_over_rows =
+        matches!(read.input, Input::Rows | Input::Values(_) | Input::Distinct(_) | Input::Sum(_));
     let (source, prior) = match target.values {
         Some(values) => {
             let own: Vec<ScalarValue> =

@@ -58,7 +58,7 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
     let written = name.to_string();
     let Some(function) = AggregateName::parse(&written) else {
         return Err(format!(
-            "{written} is no aggregate that can be released; COUNT, SUM and AVG are"
+            "{written} is no aggregate that can be released; COUNT, SUM, AVG and STDDEV are"
         ));
     };
     if over.is_some() {
@@ -124,7 +124,8 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         | AggregateName::Avg
         | AggregateName::Min
         | AggregateName::Max
-        | AggregateName::Median => (1, 1),
+        | AggregateName::Median
+        | AggregateName::Spread(_) => (1, 1),
     };
     if !(least..=most).contains(&arguments.len())
         || (parsed.star && function != AggregateName::Count)

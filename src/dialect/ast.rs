@@ -345,8 +345,46 @@ pub enum AggregateName {
     Quantile,
     /// REVENUE(x, price [, quantity]): the score of a price.
     Revenue,
-    /// Variance and standard deviation: known, and refused with a reason of their own.
+    /// A variance or standard deviation.
+    Spread(Spread),
+    /// Known, and refused with a reason of its own.
     Unsupported(&'static str),
+}
+
+/// How far values spread around their mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Spread {
+    /// VAR_POP: the mean squared distance from the mean.
+    VarPop,
+    /// VAR_SAMP, VAR, VARIANCE: the same over n − 1.
+    VarSamp,
+    /// STDDEV_POP: the root of VAR_POP.
+    StddevPop,
+    /// STDDEV_SAMP, STDDEV: the root of VAR_SAMP.
+    StddevSamp,
+}
+
+impl Spread {
+    /// Whether it divides by n − 1.
+    pub fn is_sample(self) -> bool {
+        matches!(self, Self::VarSamp | Self::StddevSamp)
+    }
+
+    /// Whether it is the root of a variance.
+    pub fn is_root(self) -> bool {
+        matches!(self, Self::StddevPop | Self::StddevSamp)
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::VarPop => "VAR_POP",
+            Self::VarSamp => "VAR_SAMP",
+            Self::StddevPop => "STDDEV_POP",
+            Self::StddevSamp => "STDDEV_SAMP",
+        })
+    }
 }
 
 impl AggregateName {
@@ -363,15 +401,15 @@ impl AggregateName {
         ("percentile_cont", Self::Quantile),
         ("revenue", Self::Revenue),
         ("approx_quantiles", Self::Unsupported("APPROX_QUANTILES")),
-        ("var", Self::Unsupported("VAR")),
-        ("var_pop", Self::Unsupported("VAR_POP")),
-        ("var_samp", Self::Unsupported("VAR_SAMP")),
-        ("var_sample", Self::Unsupported("VAR_SAMP")),
-        ("var_population", Self::Unsupported("VAR_POP")),
-        ("variance", Self::Unsupported("VARIANCE")),
-        ("stddev", Self::Unsupported("STDDEV")),
-        ("stddev_pop", Self::Unsupported("STDDEV_POP")),
-        ("stddev_samp", Self::Unsupported("STDDEV_SAMP")),
+        ("var", Self::Spread(Spread::VarSamp)),
+        ("var_pop", Self::Spread(Spread::VarPop)),
+        ("var_samp", Self::Spread(Spread::VarSamp)),
+        ("var_sample", Self::Spread(Spread::VarSamp)),
+        ("var_population", Self::Spread(Spread::VarPop)),
+        ("variance", Self::Spread(Spread::VarSamp)),
+        ("stddev", Self::Spread(Spread::StddevSamp)),
+        ("stddev_pop", Self::Spread(Spread::StddevPop)),
+        ("stddev_samp", Self::Spread(Spread::StddevSamp)),
     ];
 
     /// The aggregate of this name, in any case.
@@ -391,6 +429,7 @@ impl fmt::Display for AggregateName {
             Self::Median => "MEDIAN",
             Self::Quantile => "QUANTILE",
             Self::Revenue => "REVENUE",
+            Self::Spread(spread) => return spread.fmt(f),
             Self::Unsupported(name) => name,
         })
     }

@@ -337,7 +337,7 @@ impl Lowering<'_> {
             let text = column_name(function);
             match aggregate_call(function.clone()) {
                 Err(message) => {
-                    let hint = "COUNT, SUM or AVG of one expression";
+                    let hint = "COUNT, SUM, AVG or STDDEV of one expression";
                     ControlFlow::Break(Refusal::new(Reason::Operand, text, message, hint))
                 }
                 Ok((call, arguments, filter)) => {

@@ -30,7 +30,7 @@ mod words;
 pub use ast::{
     AggregateCall, AggregateName, CandidatesClause, ExplainFormat, KeysClause, Literal,
     MechanismName, Operand, Parameters, PriorClause, QueryStatement, ReleaseClause,
-    SelectionClause, Selector, Statement, candidate_marker, candidate_of, marked, marker,
+    SelectionClause, Selector, Spread, Statement, candidate_marker, candidate_of, marked, marker,
 };
 pub(crate) use words::{hiding_markers, in_releases_words};
 

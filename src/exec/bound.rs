@@ -81,7 +81,7 @@ impl BoundContributionsExec {
     /// # Guarantee
     /// With b the largest magnitude of a value (1 for counts), the outputs of an aggregate with limits M, m
     /// and C change by at most min(C·m, M)·b in sum when one unit is removed; for AVG b is hi − lo and both
-    /// outputs count; for what counts a unit once per group, m is 1.
+    /// outputs count, for variances w² of its steps and all three; for what counts a unit once per group, m is 1.
     ///
     /// # Errors
     /// A planning error when a column is missing or of the wrong type, or an interval is empty.

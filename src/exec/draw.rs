@@ -13,11 +13,12 @@ use num_traits::ToPrimitive;
 
 use super::choose::choose;
 use super::gather::Gathered;
+use super::moments::Scale;
 use super::physical::{Specification, batch};
-use crate::analysis::{Choice, Keys, Measure, Source, Use};
+use crate::analysis::{Choice, Keys, Measure, Moments, Source, Use};
 use crate::grid::{Grid, failed};
 use crate::mechanism::MechanismError;
-use crate::release::Mechanism;
+use crate::release::{Mechanism, Predicted};
 use crate::sampler::QueryRng;
 
 /// How one released column is made.
@@ -25,6 +26,8 @@ use crate::sampler::QueryRng;
 pub(super) struct Recipe {
     pub(super) measure: Measure,
     pub(super) mechanism: Mechanism,
+    /// How accurate it was said to be.
+    pub(super) accuracy: Predicted,
     /// The r of MIN and MAX.
     pub(super) rank: Option<u64>,
     /// Which feed it reads.
@@ -74,6 +77,11 @@ pub(super) fn draw(
                     let (means, rows) = mean(recipe, first, second, rng)?;
                     columns.push(means);
                     mean_rows.push(rows);
+                } else if let Some(moments) = recipe.measure.moments() {
+                    let three = [0, 1, 2].map(|i| sums.get(recipe.first + i));
+                    let (values, within) = spreads(recipe, moments, three, rng)?;
+                    columns.push(values);
+                    mean_rows.push(within);
                 } else {
                     let noisy: Vec<i128> =
                         first.iter().map(|v| perturb(recipe, *v, rng)).collect::<Result<_, _>>()?;
@@ -86,6 +94,30 @@ pub(super) fn draw(
     released.append(&mut columns);
     released.append(&mut mean_rows);
     Ok(batch(&specification.released, released)?)
+}
+
+/// A variance or standard deviation from its three noisy sums, and its own ±.
+///
+/// # Guarantee
+/// A function of the drawn integers and public numbers; NULL where they say that there are too few rows.
+fn spreads(
+    recipe: &Recipe,
+    moments: &Moments,
+    sums: [Option<&Vec<i128>>; 3],
+    rng: &mut QueryRng,
+) -> Result<(ArrayRef, ArrayRef), DrawError> {
+    let Measure { lo, hi, grid, .. } = recipe.measure;
+    let Predicted::Spread { noise } = recipe.accuracy else { return Err(failed().into()) };
+    let scale = Scale::new(moments, lo, hi, unit(grid), noise);
+    let [Some(a), Some(b), Some(c)] = sums else { return Err(failed().into()) };
+    let (mut values, mut within) = (Vec::with_capacity(a.len()), Vec::with_capacity(a.len()));
+    for ((a, b), c) in a.iter().zip(b).zip(c) {
+        let mut noisy = |sum: &i128| perturb(recipe, *sum, rng);
+        let one = scale.of([noisy(a)?, noisy(b)?, noisy(c)?]);
+        values.push(one.map(|one| one.value));
+        within.push(one.map(|one| one.within));
+    }
+    Ok((Arc::new(Float64Array::from(values)), Arc::new(Float64Array::from(within))))
 }
 
 /// The key columns of the released rows: those of the outer groups, as often as each answers, and in the place

@@ -1,13 +1,14 @@
 //! Feeds: the plans that yield a part's exact integers.
 //!
 //! In: a private part. Out: one physical plan for all measures that are sums of public keys, and one for each
-//! measure that needs more of its rows: their places on a line, or keys that only the data know. Every plan
+//! measure that needs more of its rows: their places on a line, different values, or keys that only the data know. Every plan
 //! bounds what a unit contributes before anything is added up.
 //!
 //! ```text
 //! sums      keys, integers of every measure          AggregateExec, or BoundContributionsExec
 //! places    outer keys, place, one integer           AggregateExec over KeepRowsExec
 //! keys      key, one integer                         AggregateExec over KeepRowsExec
+//! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`super::distinct`]
 //! ```
 
 use std::sync::Arc;
@@ -22,9 +23,10 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use super::bound::{self, BoundContributionsExec, BoundedInput, InputKind, LateKey, Limits};
+use super::distinct::different;
 use super::keep::KeepRowsExec;
 use super::term::{Term, TermKind, summed};
-use crate::analysis::{Gathering, Input, Measure, Part, TermColumns};
+use crate::analysis::{Gathering, Input, Measure, Moments, Part, TermColumns};
 use crate::bind::coerce;
 use crate::functions::{clamp, only_listed};
 
@@ -51,7 +53,7 @@ pub(super) async fn feeds(part: &Part, state: &SessionState, key: &LateKey) -> R
     for (i, measure) in part.measures().iter().enumerate() {
         match measure.gathering() {
             Gathering::Sums => summed.push(i),
-            Gathering::Places | Gathering::Keys => single.push((i, measure)),
+            Gathering::Distinct | Gathering::Places | Gathering::Keys => single.push((i, measure)),
         }
     }
     if !summed.is_empty() {
@@ -61,7 +63,10 @@ pub(super) async fn feeds(part: &Part, state: &SessionState, key: &LateKey) -> R
         feeds.push(Feed { gathering: Gathering::Sums, measures: summed, plan });
     }
     for (i, measure) in single {
-        let plan = rows(part, measure, state, key).await?;
+        let plan = match measure.input {
+            Input::Distinct(value) => different(part, measure, value, state, key).await?,
+            _ => rows(part, measure, state, key).await?,
+        };
         feeds.push(Feed { gathering: measure.gathering(), measures: vec![i], plan });
     }
     Ok(feeds)
@@ -89,7 +94,10 @@ async fn sums(
 }
 
 /// The enforced rows with all rows of a unit in one partition; the unit is the first column.
-async fn by_unit(plan: &LogicalPlan, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) async fn by_unit(
+    plan: &LogicalPlan,
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let rows = planned(plan, state).await?;
     let partitions = state.config().target_partitions();
     if partitions <= 1 && rows.output_partitioning().partition_count() <= 1 {
@@ -101,7 +109,10 @@ async fn by_unit(plan: &LogicalPlan, state: &SessionState) -> Result<Arc<dyn Exe
 }
 
 /// Optimizes and plans rows that the analysis rewrote.
-async fn planned(plan: &LogicalPlan, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) async fn planned(
+    plan: &LogicalPlan,
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
     // The analysis has proved things about these very expressions; type coercion must not change them.
     let coerced = coerce(plan.clone(), state.config_options())?;
     if coerced != *plan {
@@ -136,7 +147,7 @@ fn row_sums(part: &Part, measures: &[&Measure]) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(sums).project(clamped)?.build()
 }
 
-fn column(plan: &LogicalPlan, i: usize) -> Expr {
+pub(super) fn column(plan: &LogicalPlan, i: usize) -> Expr {
     Expr::Column(Column::from(plan.schema().qualified_field(i)))
 }
 
@@ -150,6 +161,9 @@ fn bounded_inputs(measure: &Measure) -> Result<Vec<BoundedInput>> {
             (Input::Units, _) => InputKind::CountUnits { filter },
             (Input::Sum(_), Some(column)) => InputKind::Sum { column, filter, grid, lo, hi },
             (Input::Mean(_), Some(column)) => InputKind::Mean { column, filter, grid, lo, hi },
+            (Input::Moments(Moments { shift, .. }), Some(column)) => {
+                InputKind::Moments { column, filter, grid, lo, hi, shift: *shift }
+            }
             (Input::MeanPerUnit(_), Some(column)) => {
                 InputKind::MeanPerUnit { column, filter, grid, lo, hi }
             }
@@ -175,9 +189,14 @@ fn bounded_inputs(measure: &Measure) -> Result<Vec<BoundedInput>> {
             .iter()
             .map(|TermColumns { value, filter }| simple(kind, *value, *filter))
             .collect::<Result<_>>()?,
-        Input::Values(c) | Input::Sum(c) | Input::Mean(c) | Input::MeanPerUnit(c) => {
+        Input::Values(c)
+        | Input::Sum(c)
+        | Input::Mean(c)
+        | Input::Moments(Moments { column: c, .. })
+        | Input::MeanPerUnit(c) => {
             vec![simple(&measure.input, Some(*c), filter)?]
         }
+        Input::Distinct(_) => return internal_err!("different values are no sum over rows"),
         Input::Rows | Input::Units => vec![simple(&measure.input, None, filter)?],
         Input::Places { .. } => return internal_err!("places are no sums of a key"),
     };
@@ -215,9 +234,12 @@ async fn rows(
         Input::Values(column) | Input::Sum(column) => Some(take(*column)),
         Input::Places { weight, .. } => weight.map(&mut take),
         Input::Rows | Input::Units => None,
-        Input::Mean(_) | Input::SumPerUnit(_) | Input::MeanPerUnit(_) | Input::Terms { .. } => {
-            return internal_err!("this input has no rows of its own");
-        }
+        Input::Distinct(_)
+        | Input::Mean(_)
+        | Input::Moments(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. } => return internal_err!("this input has no rows of its own"),
     };
     let conditions = conditions(part, measure);
     let mut builder = LogicalPlanBuilder::from(input.clone());
@@ -260,7 +282,7 @@ async fn rows(
 /// Which rows count: those with a place, and with keys that are asked for.
 ///
 /// It comes before the bounds, so that rows that count for nothing use up none of them.
-fn conditions(part: &Part, measure: &Measure) -> Option<Expr> {
+pub(super) fn conditions(part: &Part, measure: &Measure) -> Option<Expr> {
     let input = part.input();
     let unit = usize::from(part.has_unit());
     let mut conditions = Vec::new();
@@ -271,7 +293,7 @@ fn conditions(part: &Part, measure: &Measure) -> Option<Expr> {
         let key = column(input, unit + i);
         match measure.gathering() {
             Gathering::Keys => conditions.push(key.is_not_null()),
-            Gathering::Sums | Gathering::Places => {
+            Gathering::Sums | Gathering::Distinct | Gathering::Places => {
                 conditions.push(is_asked_for(&key, part.keys().of_column(i)));
             }
         }

@@ -44,7 +44,9 @@ pub(super) async fn gather(
     columns: usize,
 ) -> Result<Gathered> {
     match gathering {
-        Gathering::Sums => sums(rows, keys.all(), columns).await.map(Gathered::Sums),
+        Gathering::Sums | Gathering::Distinct => {
+            sums(rows, keys.all(), columns).await.map(Gathered::Sums)
+        }
         Gathering::Places => places(rows, keys.outer()).await.map(Gathered::Places),
         Gathering::Keys => data_keys(rows).await,
     }

@@ -8,7 +8,8 @@
 //! A unit's groups are served in the order of a keyed hash of their values: group j keeps
 //! k_j = min(rows_j, m, rest of M) rows, at most C groups keep any. A keyed hash of the other columns decides
 //! which k_j rows these are; equal rows are numbered and hashed one by one, so that a row's chance does not
-//! depend on how many are like it. Rows without a unit are dropped before that.
+//! depend on how many are like it. Where different rows are asked for, equal ones are one row instead. Rows without
+//! a unit are dropped before that.
 //!
 //! ```text
 //! PrivatizeExec                                     adds the partitions' rows up
@@ -56,11 +57,34 @@ pub struct KeepRowsExec {
     unit: usize,
     group: Vec<usize>,
     limits: Limits,
+    distinct: bool,
     hash: LateKey,
     properties: Arc<PlanProperties>,
 }
 
 impl KeepRowsExec {
+    /// The operator that keeps different rows: of a unit's equal rows in a group the bounds count one.
+    ///
+    /// As [`KeepRowsExec::new`], but floats of all columns come out with −0.0 as 0.0 and NaN as NULL. A unit that
+    /// the bounds cannot touch keeps its equal rows: whoever reads the output takes them for one.
+    ///
+    /// # Guarantee
+    /// For all inputs, with the limits M, m and C: the output rows of one unit number at most M in all and m in
+    /// one group, lie in at most C groups, and are as a set a function of that unit's set of rows and the key alone;
+    /// the bounds leave out no row while there is room for a different one. Exact.
+    ///
+    /// # Errors
+    /// As [`KeepRowsExec::new`].
+    pub fn distinct(
+        input: Arc<dyn ExecutionPlan>,
+        unit: usize,
+        group: Vec<usize>,
+        limits: Limits,
+        hash: LateKey,
+    ) -> Result<Self> {
+        Self::build(input, unit, group, limits, true, hash)
+    }
+
     /// Checks the columns and builds the operator; `unit` and `group` are positions in the input.
     ///
     /// The output has the columns of the input in their order, the unit left out. Group columns of floats
@@ -80,6 +104,17 @@ impl KeepRowsExec {
         limits: Limits,
         hash: LateKey,
     ) -> Result<Self> {
+        Self::build(input, unit, group, limits, false, hash)
+    }
+
+    fn build(
+        input: Arc<dyn ExecutionPlan>,
+        unit: usize,
+        group: Vec<usize>,
+        limits: Limits,
+        distinct: bool,
+        hash: LateKey,
+    ) -> Result<Self> {
         let schema = input.schema();
         if unit >= schema.fields().len() {
             return plan_err!("the unit column is missing");
@@ -95,7 +130,7 @@ impl KeepRowsExec {
         if !RowConverter::supports_fields(&encoded) {
             return plan_err!("rows with a column of this type cannot be told apart");
         }
-        let schema = output_schema(&schema, unit, &group);
+        let schema = output_schema(&schema, unit, &group, distinct);
         // Nothing that the input promises about its values or its order holds for the output.
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -103,7 +138,7 @@ impl KeepRowsExec {
             EmissionType::Final,
             Boundedness::Bounded,
         ));
-        Ok(Self { input, unit, group, limits, hash, properties })
+        Ok(Self { input, unit, group, limits, distinct, hash, properties })
     }
 
     fn unit_column(&self) -> Arc<dyn PhysicalExpr> {
@@ -112,11 +147,11 @@ impl KeepRowsExec {
     }
 }
 
-/// All columns but the unit; a float among the groups may turn NULL.
-fn output_schema(input: &Schema, unit: usize, group: &[usize]) -> SchemaRef {
+/// All columns but the unit; a float among those that are told apart may turn NULL.
+fn output_schema(input: &Schema, unit: usize, group: &[usize], distinct: bool) -> SchemaRef {
     let columns = input.fields().iter().enumerate().filter(|(i, _)| *i != unit);
     let fields = columns.map(|(i, field)| -> FieldRef {
-        if group.contains(&i) && is_float(field.data_type()) {
+        if (distinct || group.contains(&i)) && is_float(field.data_type()) {
             Arc::new(Field::clone(field).with_nullable(true))
         } else {
             Arc::clone(field)
@@ -132,8 +167,9 @@ impl DisplayAs for KeepRowsExec {
         let unit = name(&self.unit);
         let groups = self.group.iter().map(name).collect::<Vec<_>>().join(", ");
         let most = |limit: Option<u64>| limit.map_or("any".to_owned(), |most| most.to_string());
+        let rows = if self.distinct { "distinct rows" } else { "rows" };
         let limits = format!(
-            "rows={}, rows per group={}, groups per unit={}",
+            "{rows}={}, rows per group={}, groups per unit={}",
             most(self.limits.rows_per_unit),
             most(self.limits.rows_per_group),
             most(self.limits.groups)
@@ -181,8 +217,8 @@ impl ExecutionPlan for KeepRowsExec {
         let (Some(input), true) = (children.pop(), children.is_empty()) else {
             return internal_err!("KeepRowsExec has one input");
         };
-        let group = self.group.clone();
-        Ok(Arc::new(Self::new(input, self.unit, group, self.limits, self.hash.clone())?))
+        let (group, hash) = (self.group.clone(), self.hash.clone());
+        Ok(Arc::new(Self::build(input, self.unit, group, self.limits, self.distinct, hash)?))
     }
 
     fn apply_expressions(
@@ -223,7 +259,8 @@ impl ExecutionPlan for KeepRowsExec {
             return internal_err!("rows are chosen after the query is charged");
         };
         let schema = self.schema();
-        let task = Task::new(self.unit, &self.group, self.limits, hash, Arc::clone(&schema));
+        let mut task = Task::new(self.unit, &self.group, self.limits, hash, Arc::clone(&schema));
+        task.distinct = self.distinct;
         let kept = stream::once(read(rows, task, reservation))
             .map_ok(|chooser| stream::try_unfold(chooser, next))
             .try_flatten();

@@ -17,12 +17,14 @@
 
 pub mod bound;
 mod choose;
+mod distinct;
 mod draw;
 mod exact;
 mod feed;
 pub(crate) mod files;
 mod gather;
 pub mod keep;
+mod moments;
 mod physical;
 mod session;
 pub mod sum;
@@ -86,7 +88,8 @@ pub struct Rows {
     pub schema: SchemaRef,
     /// The answer's rows, in order.
     pub batches: Vec<RecordBatch>,
-    /// For each part, the least noisy number of rows behind its means, by measure; `None` for the others.
+    /// For each part by measure: the least noisy number of rows behind its means, the largest ± of its variances;
+    /// `None` for the others.
     pub mean_rows: Vec<Vec<Option<f64>>>,
 }
 
@@ -178,6 +181,7 @@ fn recipes(release: &Release, part: usize, feeds: &[Feed]) -> Result<Vec<Recipe>
         recipes.push(Recipe {
             measure: measure.clone(),
             mechanism: mechanized.mechanism.clone(),
+            accuracy: mechanized.accuracy,
             rank: mechanized.rank,
             feed,
             first: before.map(Measure::width).sum(),
@@ -196,11 +200,17 @@ async fn remainder_plan(
     state.query_planner().create_physical_plan(&optimized, state).await
 }
 
-/// The released table, and behind it for every mean the noisy number of rows that its accuracy depends on.
+/// The released table, and behind it for every mean the noisy number of rows that its accuracy depends on, for every
+/// variance its ±.
 fn with_mean_rows(released: &SchemaRef, recipes: &[Recipe]) -> SchemaRef {
     let mut fields = released.fields().to_vec();
-    for (i, _) in recipes.iter().enumerate().filter(|(_, recipe)| recipe.measure.is_mean()) {
-        fields.push(Arc::new(Field::new(format!("rows{i}"), DataType::Float64, true)));
+    for (i, recipe) in recipes.iter().enumerate() {
+        let name = match (recipe.measure.is_mean(), recipe.measure.moments()) {
+            (true, _) => format!("rows{i}"),
+            (false, Some(_)) => format!("within{i}"),
+            (false, None) => continue,
+        };
+        fields.push(Arc::new(Field::new(name, DataType::Float64, true)));
     }
     Arc::new(Schema::new(fields))
 }
@@ -262,21 +272,26 @@ async fn draw_value(value: &Value, released: &[RecordBatch], state: &SessionStat
     value.late.set(one)
 }
 
-/// The released columns of a batch, and the least row count behind each mean.
+/// The released columns of a batch, the least row count behind each mean and the largest ± of each variance.
 fn split(batch: &RecordBatch, columns: usize) -> Result<(RecordBatch, Vec<Option<f64>>)> {
     let schema = batch.schema();
     let indices: Vec<usize> = (0..columns).collect();
     let least = (columns..batch.num_columns())
         .map(|i| {
+            let name = schema.field(i).name().clone();
             let rows = batch.column(i).as_primitive_opt::<Float64Type>();
-            let rows = rows.map(|rows| rows.iter().flatten().fold(f64::INFINITY, f64::min));
-            (schema.field(i).name().clone(), rows)
+            let rows = rows.map(|rows| match name.starts_with("rows") {
+                true => rows.iter().flatten().fold(f64::INFINITY, f64::min),
+                false => rows.iter().flatten().fold(f64::NEG_INFINITY, f64::max),
+            });
+            (name, rows)
         })
         .collect::<Vec<_>>();
     let measures = schema.fields().len();
     let mut by_measure = vec![None; measures];
     for (name, rows) in least {
-        let index = name.strip_prefix("rows").and_then(|n| n.parse::<usize>().ok());
+        let index = name.strip_prefix("rows").or_else(|| name.strip_prefix("within"));
+        let index = index.and_then(|n| n.parse::<usize>().ok());
         if let Some(slot) = index.and_then(|i| by_measure.get_mut(i)) {
             *slot = rows;
         }

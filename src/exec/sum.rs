@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
-use crate::grid::{Grid, GridRange, failed, passing};
+use crate::grid::{Grid, GridRange, coarse_width, failed, passing};
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +41,35 @@ pub enum Measured {
     AboveLow,
     /// hi − x: how far it is below the upper end.
     BelowHigh,
+    /// (w − X)², with X = x − lo and w = hi − lo in steps of 2^shift grid units.
+    BelowHighSquared {
+        /// The shift.
+        shift: u32,
+    },
+    /// 2X(w − X).
+    TwiceBoth {
+        /// The shift.
+        shift: u32,
+    },
+    /// X².
+    AboveLowSquared {
+        /// The shift.
+        shift: u32,
+    },
+}
+
+/// Squares are taken of so many steps at most: a sum of 2⁴⁶ of them fits.
+const MOST_SQUARED: i128 = 1 << 40;
+
+impl Measured {
+    fn shift(self) -> Option<u32> {
+        match self {
+            Self::Value | Self::AboveLow | Self::BelowHigh => None,
+            Self::BelowHighSquared { shift }
+            | Self::TwiceBoth { shift }
+            | Self::AboveLowSquared { shift } => Some(shift),
+        }
+    }
 }
 
 /// A row's term: the clamped value, measured from an end.
@@ -51,6 +80,10 @@ struct Term {
 }
 
 impl Term {
+    fn width(&self, shift: u32) -> i128 {
+        coarse_width(self.range.lo(), self.range.hi(), shift).unwrap_or(0)
+    }
+
     fn for_each(
         &self,
         values: &ArrayRef,
@@ -67,6 +100,27 @@ impl Term {
             Measured::BelowHigh => {
                 let hi = self.range.hi();
                 self.range.for_each(values, mask, |row, value| add(row, hi - value))
+            }
+            // The width was checked: no square overflows.
+            Measured::BelowHighSquared { shift } => {
+                let width = self.width(shift);
+                self.range.for_each(values, mask, |row, value| {
+                    let below = width - self.range.above(value, shift);
+                    add(row, below * below);
+                })
+            }
+            Measured::TwiceBoth { shift } => {
+                let width = self.width(shift);
+                self.range.for_each(values, mask, |row, value| {
+                    let above = self.range.above(value, shift);
+                    add(row, 2 * above * (width - above));
+                })
+            }
+            Measured::AboveLowSquared { shift } => {
+                self.range.for_each(values, mask, |row, value| {
+                    let above = self.range.above(value, shift);
+                    add(row, above * above);
+                })
             }
         }
     }
@@ -88,12 +142,18 @@ impl FixedSum {
     ///
     /// # Guarantee
     /// One row moves the sum by at most max(|lo|, |hi|) grid steps, by at most hi − lo from an end; its
-    /// distances from both ends add up to exactly hi − lo.
+    /// distances from both ends add up to exactly hi − lo, the squared ones with twice their product to w².
     ///
     /// # Errors
-    /// A planning error for an empty or too wide interval, see [`GridRange::new`].
+    /// A planning error for an empty or too wide interval, see [`GridRange::new`]; of squares, for one of more than
+    /// 2⁴⁰ steps.
     pub fn new(grid: Grid, lo: i128, hi: i128, measured: Measured) -> Result<Self> {
         let range = GridRange::new(grid, lo, hi)?;
+        if let Some(shift) = measured.shift()
+            && coarse_width(lo, hi, shift).is_none_or(|width| width > MOST_SQUARED)
+        {
+            return plan_err!("the interval is too wide to be squared");
+        }
         let grid = match grid {
             Grid::Integer => "integer".to_owned(),
             Grid::Decimal { scale } => format!("decimal {scale}"),

@@ -25,7 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 
 use super::sum::{FixedSum, Measured};
-use crate::analysis::{Input, Measure, TermColumns};
+use crate::analysis::{Input, Measure, Moments, TermColumns};
 use crate::grid::Grid;
 
 #[cfg(test)]
@@ -66,6 +66,15 @@ impl Term {
             Input::Mean(column) => {
                 vec![sum(*column, Measured::AboveLow), sum(*column, Measured::BelowHigh)]
             }
+            Input::Moments(Moments { column, shift, .. }) => {
+                let shift = *shift;
+                vec![
+                    sum(*column, Measured::BelowHighSquared { shift }),
+                    sum(*column, Measured::TwiceBoth { shift }),
+                    sum(*column, Measured::AboveLowSquared { shift }),
+                ]
+            }
+            Input::Distinct(_) => return internal_err!("different values are no sum over rows"),
             Input::Terms { kind, columns } => {
                 let term = |one: &TermColumns| {
                     let kind = match (kind.as_ref(), one.value) {

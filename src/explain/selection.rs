@@ -116,6 +116,9 @@ fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
         format!("{}..{}", end(measure.lo.min(0)), end(measure.hi.max(0)))
     };
     let rows = measure.limits.rows_per_group;
+    if let (Input::Distinct(_), false) = (&measure.input, is_row) {
+        return format!("one unit changes a score by {}", span(rows.into()));
+    }
     match (is_row, measure.once_per_group()) {
         (true, _) => format!("one row changes a score by {}", span(1)),
         (false, true) => format!("one unit changes a score by {}", span(1)),
@@ -300,7 +303,9 @@ fn counted(input: &Input) -> &'static str {
     match input {
         Input::Rows | Input::Values(_) | Input::Places { weight: None, .. } => " rows",
         Input::Units => " units",
+        Input::Distinct(_) => " values",
         Input::Sum(_)
+        | Input::Moments(_)
         | Input::Mean(_)
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)

@@ -54,8 +54,8 @@ pub(super) fn number(
         Mechanized { mechanism: Mechanism::Gaussian(gaussian), loss, accuracy, rank: None }
     };
     let gaussian = |epsilon: &Epsilon, delta: &Delta| -> Result<Mechanized, Refusal> {
-        // The two parts of a mean move together, in a plane; a count or sum of one group on a line.
-        let on_a_line = measure.limits.groups == Some(1) && !measure.is_mean();
+        // The parts of a mean or variance move together, in space; a count or sum of one group on a line.
+        let on_a_line = measure.limits.groups == Some(1) && measure.width() == 1;
         let gaussian = Gaussian::calibrate(sensitivity.l2_squared, on_a_line, epsilon, delta)
             .map_err(too_noisy)?;
         let loss = Loss::gaussian(epsilon, delta, gaussian.rho());
@@ -122,6 +122,7 @@ pub(super) fn number(
 fn size(accuracy: Predicted) -> f64 {
     match accuracy {
         Predicted::Within(t) | Predicted::WithinOverCount(t) => t,
+        Predicted::Spread { noise } => noise,
         Predicted::Winner { worst, .. } | Predicted::Rank { worst, .. } => worst,
         Predicted::Truthful(_) | Predicted::Nothing => f64::INFINITY,
     }
@@ -132,13 +133,18 @@ fn size(accuracy: Predicted) -> f64 {
 /// # Guarantee
 /// A count or sum is off by more with probability at most 5 %. A mean L + w·A/(A+B) whose parts are each off
 /// by at most t is off by at most t/n̂, n̂ = (Â+B̂)/w: |Â·B − A·B̂| ≤ t(A+B), divided by (A+B)(Â+B̂)/w; both
-/// parts hold together with 95 % when each fails with at most 2.5 %.
+/// parts hold together with 95 % when each fails with at most 2.5 %. The three sums of a variance are each off by
+/// more than t with at most a third of 5 %.
 fn within(measure: &Measure, error_at: &dyn Fn(&Rational) -> u128) -> Predicted {
     let unit = measure.grid_unit();
     let in_units =
         |steps: u128| approximate(&(Rational::from_integer(BigInt::from(steps)) * &unit));
     let beta = |of: i32| Rational::new(1.into(), of.into());
-    if measure.is_mean() {
+    if measure.moments().is_some() {
+        let weight = measure.weight().unwrap_or(1).max(1);
+        let noise = Rational::new(BigInt::from(error_at(&beta(60))), BigInt::from(weight));
+        Predicted::Spread { noise: approximate(&noise) }
+    } else if measure.is_mean() {
         Predicted::WithinOverCount(in_units(error_at(&beta(40))))
     } else {
         Predicted::Within(in_units(error_at(&beta(20))))

@@ -14,7 +14,10 @@
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 
-use crate::grid::{Grid, GridRange, failed};
+use crate::grid::{Grid, GridRange, coarse_width, failed};
+
+/// Squares are taken of so many steps at most: a sum of 2⁴⁶ of them fits.
+const MOST_SQUARED: i128 = 1 << 40;
 
 /// How much of a unit's data an aggregate may see. `None` is no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -90,7 +93,8 @@ impl BoundedInput {
             InputKind::CountRows { .. }
             | InputKind::CountValues { .. }
             | InputKind::Sum { .. }
-            | InputKind::Mean { .. } => self.limits,
+            | InputKind::Mean { .. }
+            | InputKind::Moments { .. } => self.limits,
         }
     }
 }
@@ -141,6 +145,22 @@ pub enum InputKind {
         /// Upper bound of a value, in grid steps.
         hi: i128,
     },
+    /// A variance as three outputs: A = Σ(w − X)², B = Σ2X(w − X), C = ΣX², with X = x − lo and w = hi − lo in steps
+    /// of 2^shift grid units.
+    Moments {
+        /// The column.
+        column: usize,
+        /// FILTER.
+        filter: Option<usize>,
+        /// The grid of the values.
+        grid: Grid,
+        /// Lower bound of a value, in grid steps.
+        lo: i128,
+        /// Upper bound of a value, in grid steps.
+        hi: i128,
+        /// How coarsely values are rounded before they are squared.
+        shift: u32,
+    },
     /// AVG over units: each unit's own mean, clamped to [lo, hi], counts once per group; A and B as above.
     MeanPerUnit {
         /// The averaged column.
@@ -178,14 +198,17 @@ pub enum InputKind {
 pub(super) struct Tally {
     /// Rows that pass the filter and, where a column is read, hold a value.
     pub(super) count: u64,
-    /// Their values on the grid.
+    /// Their values on the grid; for variances their distances X from the lower end.
     pub(super) sum: i128,
+    /// For variances, the sum of X².
+    pub(super) squares: i128,
 }
 
 impl InputKind {
-    /// How many output columns this aggregate has: 2 for the means, else 1.
+    /// How many output columns this aggregate has: 2 for the means, 3 for variances, else 1.
     pub fn outputs(&self) -> usize {
         match self {
+            Self::Moments { .. } => 3,
             Self::Mean { .. } | Self::MeanPerUnit { .. } => 2,
             Self::CountRows { .. }
             | Self::CountValues { .. }
@@ -202,6 +225,7 @@ impl InputKind {
             Self::CountValues { column, .. }
             | Self::Sum { column, .. }
             | Self::Mean { column, .. }
+            | Self::Moments { column, .. }
             | Self::MeanPerUnit { column, .. }
             | Self::SumPerUnit { column, .. } => Some(*column),
         }
@@ -215,6 +239,7 @@ impl InputKind {
             | Self::CountUnits { filter }
             | Self::Sum { filter, .. }
             | Self::Mean { filter, .. }
+            | Self::Moments { filter, .. }
             | Self::MeanPerUnit { filter, .. }
             | Self::SumPerUnit { filter, .. } => *filter,
         }
@@ -226,9 +251,24 @@ impl InputKind {
             Self::CountRows { filter } | Self::CountUnits { filter } => filter.is_some(),
             Self::CountValues { .. }
             | Self::Mean { .. }
+            | Self::Moments { .. }
             | Self::MeanPerUnit { .. }
             | Self::SumPerUnit { .. } => true,
             Self::Sum { .. } => false,
+        }
+    }
+
+    /// Where values are squared: how coarsely they are rounded before.
+    pub(super) fn shift(&self) -> Option<u32> {
+        match self {
+            Self::Moments { shift, .. } => Some(*shift),
+            Self::CountRows { .. }
+            | Self::CountValues { .. }
+            | Self::CountUnits { .. }
+            | Self::Sum { .. }
+            | Self::Mean { .. }
+            | Self::MeanPerUnit { .. }
+            | Self::SumPerUnit { .. } => None,
         }
     }
 
@@ -240,6 +280,12 @@ impl InputKind {
         match *self {
             Self::CountRows { .. } | Self::CountValues { .. } | Self::CountUnits { .. } => Ok(None),
             Self::Sum { grid, lo, hi, .. } | Self::Mean { grid, lo, hi, .. } => {
+                GridRange::new(grid, lo, hi).map(Some)
+            }
+            Self::Moments { grid, lo, hi, shift, .. } => {
+                if coarse_width(lo, hi, shift).is_none_or(|width| width > MOST_SQUARED) {
+                    return plan_err!("the interval is too wide to be squared");
+                }
                 GridRange::new(grid, lo, hi).map(Some)
             }
             // The mean is clamped, not the values that make it.
@@ -275,46 +321,60 @@ impl InputKind {
         }
     }
 
-    /// What one unit adds to one group (the second number is 0 where there is one output).
+    /// What one unit adds to one group (0 in the place of outputs that there are not).
     ///
     /// # Guarantee
     /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`: counts lie in [0, k]; SUM in
     /// [k·min(lo, 0), k·max(hi, 0)]; the two parts of AVG are ≥ 0 and together ≤ k·(hi − lo), scaled by
-    /// k/rows toward zero when k < rows; per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of
+    /// k/rows toward zero when k < rows; the three parts of a variance likewise, together ≤ k·w²; per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of
     /// per-unit AVG are ≥ 0 and together hi − lo or 0.
     ///
     /// # Errors
     /// A constant text when 128 bits do not suffice, which takes more than 2⁴⁶ rows.
-    pub(super) fn partial(&self, tally: Tally, rows: u64, kept: u64) -> Result<[i128; 2]> {
-        let Tally { count, sum } = tally;
+    pub(super) fn partial(&self, tally: Tally, rows: u64, kept: u64) -> Result<[i128; 3]> {
+        let Tally { count, sum, squares } = tally;
         match *self {
             Self::CountRows { .. } | Self::CountValues { .. } => {
-                Ok([i128::from(count.min(kept)), 0])
+                Ok([i128::from(count.min(kept)), 0, 0])
             }
-            Self::CountUnits { .. } => Ok([i128::from(count.min(1)), 0]),
+            Self::CountUnits { .. } => Ok([i128::from(count.min(1)), 0, 0]),
             Self::Sum { lo, hi, .. } => {
                 let kept = i128::from(kept);
                 let least = kept.checked_mul(lo.min(0)).ok_or_else(failed)?;
                 let most = kept.checked_mul(hi.max(0)).ok_or_else(failed)?;
-                Ok([sum.clamp(least, most), 0])
+                Ok([sum.clamp(least, most), 0, 0])
             }
             Self::Mean { lo, hi, .. } => {
                 let above = gap(sum, lo, count).ok_or_else(failed)?;
                 let below = gap(sum, hi, count).and_then(i128::checked_neg).ok_or_else(failed)?;
-                Ok([scale_floor(above, kept, rows)?, scale_floor(below, kept, rows)?])
+                Ok([scale_floor(above, kept, rows)?, scale_floor(below, kept, rows)?, 0])
+            }
+            Self::Moments { lo, hi, shift, .. } => {
+                let width = coarse_width(lo, hi, shift).ok_or_else(failed)?;
+                let [below, both] = far_squares(sum, squares, count, width).ok_or_else(failed)?;
+                let scaled = |part| scale_floor(part, kept, rows);
+                Ok([scaled(below)?, scaled(both)?, scaled(squares)?])
             }
             Self::MeanPerUnit { lo, hi, .. } => {
                 if count == 0 {
-                    return Ok([0, 0]);
+                    return Ok([0; 3]);
                 }
                 let mean = mean_half_even(sum, count).clamp(lo, hi);
-                Ok([mean - lo, hi - mean])
+                Ok([mean - lo, hi - mean, 0])
             }
             Self::SumPerUnit { per_group_lo, per_group_hi, .. } => {
-                Ok([if count == 0 { 0 } else { sum.clamp(per_group_lo, per_group_hi) }, 0])
+                Ok([if count == 0 { 0 } else { sum.clamp(per_group_lo, per_group_hi) }, 0, 0])
             }
         }
     }
+}
+
+/// Σ(w − X)² and Σ2X(w − X) of `count` values with these ΣX and ΣX².
+fn far_squares(sum: i128, squares: i128, count: u64, width: i128) -> Option<[i128; 2]> {
+    let cross = width.checked_mul(sum)?;
+    let all = width.checked_mul(width)?.checked_mul(i128::from(count))?;
+    let both = cross.checked_sub(squares)?.checked_mul(2)?;
+    Some([all.checked_sub(cross.checked_mul(2)?)?.checked_add(squares)?, both])
 }
 
 /// sum − end·count.
@@ -408,13 +468,38 @@ mod tests {
         }
     }
 
+    /// Whole vectors are scaled: the parts of few kept rows are never more than theirs.
+    #[test]
+    fn variances_are_scaled_whole() {
+        let (lo, hi) = (-3, 4);
+        let kind =
+            InputKind::Moments { column: 0, filter: None, grid: Grid::Integer, lo, hi, shift: 0 };
+        let values = [-3_i128, -1, 0, 4, 4];
+        let above = values.map(|x| x - lo);
+        let tally =
+            Tally { count: 5, sum: above.iter().sum(), squares: above.iter().map(|x| x * x).sum() };
+        let whole = [49 + 25 + 16, 2 * (2 * 5 + 3 * 4), 4 + 9 + 49 + 49];
+        assert_eq!(kind.partial(tally, 5, 5).unwrap(), whole);
+        assert_eq!(whole.iter().sum::<i128>(), 5 * 49);
+        for kept in 1..9 {
+            let parts = kind.partial(tally, 9, kept).unwrap();
+            let exact = whole.map(|part| part * i128::from(kept) / 9);
+            assert_eq!(parts, exact);
+            assert!(parts.iter().sum::<i128>() <= i128::from(kept) * 49);
+        }
+        assert_eq!(kind.partial(Tally::default(), 7, 3).unwrap(), [0; 3]);
+    }
+
     #[test]
     fn overflow_is_an_error_not_a_wrap() {
         let sum =
             InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo: -1, hi: 1 << 80 };
-        assert!(sum.partial(Tally { count: 1, sum: 0 }, u64::MAX, u64::MAX).is_err());
+        assert!(sum.partial(Tally { count: 1, ..Tally::default() }, u64::MAX, u64::MAX).is_err());
         let mean =
             InputKind::Mean { column: 0, filter: None, grid: Grid::Integer, lo: -1, hi: 1 << 80 };
-        assert!(mean.partial(Tally { count: u64::MAX, sum: 0 }, u64::MAX, u64::MAX).is_err());
+        assert!(
+            mean.partial(Tally { count: u64::MAX, ..Tally::default() }, u64::MAX, u64::MAX)
+                .is_err()
+        );
     }
 }

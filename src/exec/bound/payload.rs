@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! payload.push(&kind, &batch, &rows_that_count_and_their_buckets)?;
-//! let Tally { count, sum } = payload.tally(bucket, &rows_of_one_unit_and_key)?;
+//! let Tally { count, sum, .. } = payload.tally(bucket, &rows_of_one_unit_and_key)?;
 //! ```
 
 use std::mem::size_of;
@@ -24,6 +24,8 @@ use crate::grid::{GridRange, failed, passing, present};
 pub(super) struct Payload {
     range: Option<GridRange>,
     flags: Option<Split<bool>>,
+    /// Values to be squared are kept as their distance from the lower end, in steps of 2^shift.
+    shift: Option<u32>,
     values: Values,
     scratch: Vec<i128>,
 }
@@ -52,11 +54,14 @@ impl Payload {
         let range = kind.range()?;
         let values = match range {
             None => Values::None,
-            Some(range) if range.is_narrow() => Values::Narrow(Split::new()),
+            // The width of what is squared was checked: it is narrow wherever the interval lies.
+            Some(range) if range.is_narrow() || kind.shift().is_some() => {
+                Values::Narrow(Split::new())
+            }
             Some(_) => Values::Wide(Split::new()),
         };
         let flags = kind.reads_flags().then(Split::new);
-        Ok(Self { range, flags, values, scratch: Vec::new() })
+        Ok(Self { range, flags, shift: kind.shift(), values, scratch: Vec::new() })
     }
 
     pub(super) fn reads(&self) -> bool {
@@ -88,7 +93,12 @@ impl Payload {
         self.scratch.clear();
         self.scratch.resize(batch.num_rows(), 0);
         let scratch = &mut self.scratch[..];
-        range.for_each(column, mask.as_ref(), |row, value| scratch[row] = value)?;
+        match self.shift {
+            None => range.for_each(column, mask.as_ref(), |row, value| scratch[row] = value)?,
+            Some(shift) => range.for_each(column, mask.as_ref(), |row, value| {
+                scratch[row] = range.above(value, shift);
+            })?,
+        }
         match &mut self.values {
             Values::None => {}
             Values::Narrow(Split(values)) => {
@@ -124,17 +134,28 @@ impl Payload {
         let count = u64::try_from(count).map_err(|_| failed())?;
         let sum = match &self.values {
             Values::None => 0,
-            Values::Narrow(Split(values)) => total(&values[bucket], rows)?,
-            Values::Wide(Split(values)) => total(&values[bucket], rows)?,
+            Values::Narrow(Split(values)) => total(&values[bucket], rows, |x| x)?,
+            Values::Wide(Split(values)) => total(&values[bucket], rows, |x| x)?,
         };
-        Ok(Tally { count, sum })
+        let squares = match (&self.values, self.shift) {
+            // X ≤ 2⁴⁰, so its square fits.
+            (Values::Narrow(Split(values)), Some(_)) => {
+                total(&values[bucket], rows, |above| above * above)?
+            }
+            _ => 0,
+        };
+        Ok(Tally { count, sum, squares })
     }
 }
 
-fn total<T: Copy + Into<i128>>(values: &[T], rows: &[u64]) -> Result<i128> {
+fn total<T: Copy + Into<i128>>(
+    values: &[T],
+    rows: &[u64],
+    of: impl Fn(i128) -> i128,
+) -> Result<i128> {
     let mut sum = 0_i128;
     for row in rows {
-        sum = sum.checked_add(values[place_of(*row)].into()).ok_or_else(failed)?;
+        sum = sum.checked_add(of(values[place_of(*row)].into())).ok_or_else(failed)?;
     }
     Ok(sum)
 }

@@ -139,7 +139,7 @@ fn random_space(dice: &mut Dice) -> (Vec<usize>, KeySpace, Vec<Key>) {
 
 fn random_inputs(dice: &mut Dice) -> Vec<BoundedInput> {
     let mut inputs = Vec::new();
-    for kind in 0..9 {
+    for kind in 0..10 {
         let filter = dice.pick(&[None, Some(FLAG)]);
         let (column, grid) = dice.pick(&[
             (INTEGER, Grid::Integer),
@@ -158,6 +158,10 @@ fn random_inputs(dice: &mut Dice) -> Vec<BoundedInput> {
             5 => InputKind::Sum { column, filter, grid, lo, hi },
             6 => InputKind::Mean { column, filter, grid, lo, hi },
             7 => InputKind::MeanPerUnit { column, filter, grid, lo, hi },
+            8 => {
+                let shift = if hi > 1 << 40 { 52 } else { dice.pick(&[0, 1, 2]) };
+                InputKind::Moments { column, filter, grid, lo, hi, shift }
+            }
             _ => InputKind::SumPerUnit { column, filter, grid, lo, hi, per_group_lo, per_group_hi },
         };
         let limits = Limits {
@@ -245,6 +249,24 @@ fn naive(
                 InputKind::Mean { lo, hi, .. } => {
                     sums[0][key] += clamped(lo, hi).map(|x| x - lo).sum::<i128>() * k / n;
                     sums[1][key] += clamped(lo, hi).map(|x| hi - x).sum::<i128>() * k / n;
+                }
+                InputKind::Moments { lo, hi, shift, .. } => {
+                    let step = 1 << shift;
+                    let width = (hi - lo + step - 1) / step;
+                    // Half up, and back down where that was halfway and odd.
+                    let above = clamped(lo, hi).map(|x| {
+                        let (up, rest) = (
+                            (2 * (x - lo) + step) / (2 * step),
+                            (2 * (x - lo) + step) % (2 * step),
+                        );
+                        up - i128::from(rest == 0 && up % 2 == 1)
+                    });
+                    let above: Vec<i128> = above.collect();
+                    let parts: [&dyn Fn(i128) -> i128; 3] =
+                        [&|x| (width - x) * (width - x), &|x| 2 * x * (width - x), &|x| x * x];
+                    for (i, part) in parts.into_iter().enumerate() {
+                        sums[i][key] += above.iter().map(|x| part(*x)).sum::<i128>() * k / n;
+                    }
                 }
                 InputKind::MeanPerUnit { lo, hi, .. } if count > 0 => {
                     let wide = 1 << 80;
@@ -372,6 +394,10 @@ fn claimed(input: &BoundedInput) -> (Option<i128>, Option<i128>) {
         | InputKind::CountUnits { .. } => (0, 1),
         InputKind::Sum { lo, hi, .. } => (lo, hi),
         InputKind::Mean { lo, hi, .. } | InputKind::MeanPerUnit { lo, hi, .. } => (0, hi - lo),
+        InputKind::Moments { lo, hi, shift, .. } => {
+            let step = 1 << shift;
+            (0, ((hi - lo + step - 1) / step).pow(2))
+        }
         InputKind::SumPerUnit { per_group_lo, per_group_hi, .. } => (per_group_lo, per_group_hi),
     };
     let once = matches!(

@@ -160,6 +160,11 @@ impl Choice {
         self.groups.sort(&mut by_group);
         let groups: Vec<&[Ranked]> =
             by_group.chunk_by(|a, b| self.groups.compare(a, b).is_eq()).collect();
+        if task.distinct {
+            self.choose_distinct(task, &groups);
+            self.by_group = by_group;
+            return Ok(());
+        }
         let sizes = groups.iter().map(|group| u64::try_from(group.len()).unwrap_or(u64::MAX));
         let mut quotas = Vec::with_capacity(groups.len());
         task.limits.keep(sizes, |_, quota| quotas.push(quota));
@@ -173,6 +178,34 @@ impl Choice {
         }
         self.by_group = by_group;
         Ok(())
+    }
+
+    /// Marks the different rows that one unit keeps: of each, one, and it does not matter which.
+    ///
+    /// # Guarantee
+    /// As [`Choice::choose`], with rows_j the number of different rows of group j; which of them stay is a function
+    /// of the unit, the set of its rows and the key.
+    fn choose_distinct(&mut self, task: &Task, groups: &[&[Ranked]]) {
+        let others = &self.others;
+        let mut different: Vec<Vec<usize>> = Vec::with_capacity(groups.len());
+        for group in groups {
+            self.by_row.clear();
+            self.by_row.extend(
+                group
+                    .iter()
+                    .map(|(rank, place)| (task.hash.row_rank(*rank, others.bytes(*place)), *place)),
+            );
+            others.sort(&mut self.by_row);
+            let equal = self.by_row.chunk_by(|a, b| others.compare(a, b).is_eq());
+            different
+                .push(equal.filter_map(|rows| rows.first()).map(|(_, place)| *place).collect());
+        }
+        let sizes = different.iter().map(|rows| u64::try_from(rows.len()).unwrap_or(u64::MAX));
+        let kept = &mut self.kept;
+        task.limits.keep(sizes, |group, quota| {
+            let quota = usize::try_from(quota).unwrap_or(usize::MAX);
+            different[group].iter().take(quota).for_each(|place| kept[*place] = true);
+        });
     }
 
     /// Marks `quota` of one group's rows; there are more, and at least one is to be marked.

@@ -33,6 +33,8 @@ pub(super) struct Task {
     /// All other columns of the output.
     pub(super) other: Vec<usize>,
     pub(super) limits: Limits,
+    /// Whether equal rows of a group are one row.
+    pub(super) distinct: bool,
     pub(super) hash: HashKey,
     pub(super) schema: SchemaRef,
 }
@@ -48,7 +50,7 @@ impl Task {
     ) -> Self {
         let group: Vec<_> = group.iter().map(|i| i - usize::from(*i > unit)).collect();
         let other = (0..schema.fields().len()).filter(|i| !group.contains(i)).collect();
-        Self { unit, group, other, limits, hash, schema }
+        Self { unit, group, other, limits, distinct: false, hash, schema }
     }
 }
 
@@ -114,6 +116,11 @@ impl Collector {
         for group in &self.task.group {
             // GROUP BY takes 0.0 and −0.0 for one group; told apart here, it could keep twice its rows.
             columns[*group] = canonical(&columns[*group]);
+        }
+        if self.task.distinct {
+            for other in &self.task.other {
+                columns[*other] = canonical(&columns[*other]);
+            }
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let schema = Arc::clone(&self.task.schema);

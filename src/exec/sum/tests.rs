@@ -188,3 +188,30 @@ fn distances_from_both_ends_add_up() {
     assert_eq!(sum(Measured::AboveLow), [2, 14]);
     assert_eq!(sum(Measured::BelowHigh), [12, 0]);
 }
+
+/// VAR is released as three sums that add up to w² for every row, also where values are rounded.
+#[test]
+fn squared_distances_add_up() {
+    let range = GridRange::new(Grid::Integer, -2, 5).unwrap();
+    let values: Vec<ArrayRef> =
+        vec![Arc::new(Int64Array::from(vec![Some(-9), None, Some(0), Some(5), Some(99)]))];
+    let sum = |measured| {
+        let mut sums = Totals { term: Term { range, measured }, sums: Vec::new() };
+        sums.update_batch(&values, &[0, 0, 0, 1, 1], None, 2).unwrap();
+        sums.sums
+    };
+    let three = |shift| {
+        [
+            sum(Measured::BelowHighSquared { shift }),
+            sum(Measured::TwiceBoth { shift }),
+            sum(Measured::AboveLowSquared { shift }),
+        ]
+    };
+    // X is 0, 2, 7, 7 of w = 7.
+    assert_eq!(three(0), [[49 + 25, 0], [20, 0], [4, 98]]);
+    // In steps of 2: 0, 1, 4 (7/2 is halfway, to the even one), 4 of w = 4.
+    assert_eq!(three(1), [[16 + 9, 0], [6, 0], [1, 32]]);
+    let squares =
+        |hi| FixedSum::new(Grid::Integer, 0, hi, Measured::TwiceBoth { shift: 3 }).is_ok();
+    assert!(squares(1 << 43) && !squares((1 << 43) + 1));
+}
