@@ -20,6 +20,7 @@ mod choices;
 mod examples;
 mod grammar;
 mod imports;
+mod numbers;
 mod program;
 mod readme;
 mod redteam;

@@ -272,11 +272,16 @@ fn query(dice: &mut Dice, unit: &Unit) -> String {
         }
     };
     let aggregate = |dice: &mut Dice| {
-        let call = match dice.below(9) {
+        let call = match dice.below(14) {
             0 => "COUNT(*)".to_owned(),
             1 => format!("COUNT({})", number(dice, 1)),
             2 => "COUNT(DISTINCT id)".to_owned(),
             3..=5 => format!("SUM({})", clamped(dice)),
+            6..=7 => format!("COUNT(DISTINCT {})", any(dice)),
+            8..=10 => {
+                let name = dice.pick(&["VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV", "STDDEV_POP"]);
+                format!("{name}({})", clamped(dice))
+            }
             _ => format!("AVG({})", clamped(dice)),
         };
         format!("{call}{}", filter(dice))
@@ -312,6 +317,17 @@ fn query(dice: &mut Dice, unit: &Unit) -> String {
         ("", " GROUP BY CASE WHEN b > 3 THEN 'high' ELSE 'low' END"),
     ]);
     format!("SELECT {keys}{releases} FROM {from}{condition}{group}")
+}
+
+/// A random value that can be told apart; floats cannot.
+fn any(dice: &mut Dice) -> String {
+    match dice.below(4) {
+        0 => number(dice, 1),
+        1 => format!("(CASE WHEN {} THEN c ELSE s END)", predicate(dice, 0)),
+        _ => dice
+            .pick(&["s", "c", "d", "f", "m", "a", "b", "UPPER(c)", "b % 3", "CAST(x AS BIGINT)"])
+            .to_owned(),
+    }
 }
 
 fn quantile(dice: &mut Dice, filter: &dyn Fn(&mut Dice) -> String) -> String {
@@ -386,12 +402,13 @@ fn selection(
             )
         }
         3 => {
-            let score = match dice.below(3) {
+            let score = match dice.below(4) {
                 0 => "COUNT(*)".to_owned(),
                 1 => format!("SUM({})", clamped(dice)),
+                2 => format!("COUNT(DISTINCT {})", any(dice)),
                 _ => "COUNT(DISTINCT id)".to_owned(),
             };
-            let filter = if score.contains("DISTINCT") { String::new() } else { filter(dice) };
+            let filter = if score.contains("DISTINCT id") { String::new() } else { filter(dice) };
             let key = dice.pick(&["c", "b", "d"]);
             let selector = dice.pick(&["ARGMAX", "TOP 2"]);
             format!(
@@ -399,9 +416,10 @@ fn selection(
             )
         }
         _ => {
-            let score = match dice.below(4) {
+            let score = match dice.below(5) {
                 0 => String::new(),
                 1 => " BY COUNT(DISTINCT id)".to_owned(),
+                4 => format!(" BY COUNT(DISTINCT {})", any(dice)),
                 2 => format!(" BY COUNT({})", number(dice, 1)),
                 _ => format!(" BY SUM({})", clamped(dice)),
             };
@@ -565,6 +583,7 @@ async fn run(seed: u64, wanted: usize) {
     let state = single_partition();
     let worlds = units().map(world);
     let (mut answered, mut refused, mut tight) = (0, 0, 0);
+    let mut kinds: BTreeMap<(&str, String), usize> = BTreeMap::new();
     while answered < wanted {
         let world = &worlds[dice.below(worlds.len())];
         let sql = query(&mut dice, &world.unit);
@@ -594,7 +613,16 @@ async fn run(seed: u64, wanted: usize) {
         }
         tight += usize::from(tightest >= 0.5);
         answered += 1;
+        for (kind, asked) in [
+            ("spread", sql.contains("VAR") || sql.contains("STDDEV")),
+            ("different", sql.replace("DISTINCT id", "").contains("(DISTINCT ")),
+        ] {
+            let unit = format!("{:?}", world.unit);
+            *kinds.entry((kind, unit)).or_default() += usize::from(asked);
+        }
     }
+    // Each is asked of every kind of unit.
+    assert!(kinds.values().all(|n| n * 200 > wanted), "{kinds:?}");
     // A claim that nothing comes near is either loose or tested with tame data.
     assert!(tight * 5 > wanted, "only {tight} of {wanted} queries came near their claim");
 }
