@@ -165,11 +165,10 @@ fn bounds_text(measure: &Measure) -> String {
         if n == 1 { format!("1 {one}") } else { format!("{n} {more}") }
     };
     let mut parts = Vec::new();
-    let (all, group) = match measure.input {
-        Input::Distinct(_) => {
-            (("value in all", "values in all"), ("value in a group", "values in a group"))
-        }
-        _ => (("row in all", "rows in all"), ("row in a group", "rows in a group")),
+    let (all, group) = if let Input::Distinct(_) = measure.input {
+        (("value in all", "values in all"), ("value in a group", "values in a group"))
+    } else {
+        (("row in all", "rows in all"), ("row in a group", "rows in a group"))
     };
     parts.extend(limits.rows_in_all.map(|n| some(n, all.0, all.1)));
     parts.push(if measure.once_per_group() {
@@ -203,10 +202,12 @@ fn release_lines(
                     "{}..{} {}{}   {}",
                     grid_text(measure, measure.lo),
                     grid_text(measure, measure.hi),
-                    match &measure.input {
-                        _ if measure.once_per_group() => "a unit in a group",
-                        Input::Distinct(_) if !is_row => "a different value of a unit",
-                        _ => "a row",
+                    if measure.once_per_group() {
+                        "a unit in a group"
+                    } else if matches!(measure.input, Input::Distinct(_)) && !is_row {
+                        "a different value of a unit"
+                    } else {
+                        "a row"
                     },
                     released_as(measure),
                     norm_text(measure, mechanized),

@@ -205,10 +205,7 @@ impl Measure {
 
     /// The variance that the measure is, if it is one.
     pub fn moments(&self) -> Option<&Moments> {
-        match &self.input {
-            Input::Moments(moments) => Some(moments),
-            _ => None,
-        }
+        if let Input::Moments(moments) = &self.input { Some(moments) } else { None }
     }
 
     /// Whether it is released as the two sums of a mean.

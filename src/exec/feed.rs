@@ -63,9 +63,10 @@ pub(super) async fn feeds(part: &Part, state: &SessionState, key: &LateKey) -> R
         feeds.push(Feed { gathering: Gathering::Sums, measures: summed, plan });
     }
     for (i, measure) in single {
-        let plan = match measure.input {
-            Input::Distinct(value) => different(part, measure, value, state, key).await?,
-            _ => rows(part, measure, state, key).await?,
+        let plan = if let Input::Distinct(value) = measure.input {
+            different(part, measure, value, state, key).await?
+        } else {
+            rows(part, measure, state, key).await?
         };
         feeds.push(Feed { gathering: measure.gathering(), measures: vec![i], plan });
     }

@@ -66,7 +66,7 @@ fn batch(visits: &[Visit], groups: usize, unit_type: &DataType, numbers: bool) -
         // 0.0 and −0.0 are one value.
         let number = |v: &Visit| match v.value.len() {
             0 => -0.0,
-            n => (n % 3) as f64,
+            n => [0.0, 1.0, 2.5][n % 3],
         };
         Arc::new(visits.iter().map(|v| Some(number(v))).collect::<Float64Array>())
     } else {
@@ -128,6 +128,9 @@ fn encoded(columns: &[ArrayRef], rows: usize) -> Vec<Vec<u8>> {
     encoded.iter().map(|row| row.data().to_vec()).collect()
 }
 
+/// The name of one of a unit's groups, and its values there.
+type Own = (String, BTreeSet<Vec<u8>>);
+
 /// The rules, once more: unit by unit, with sets.
 fn naive(whole: &RecordBatch, limits: Limits, of: impl Fn(usize) -> Option<i64>) -> Counts {
     let hash = HashKey::new(HASH);
@@ -136,8 +139,7 @@ fn naive(whole: &RecordBatch, limits: Limits, of: impl Fn(usize) -> Option<i64>)
     let (last, length) = (columns.len() - 1, whole.num_rows());
     let (keys, values) = (encoded(&columns[1..last], length), encoded(&columns[last..], length));
     let names = encoded(&columns[..1], length);
-    // By unit: for each group its name and its values.
-    let mut units: BTreeMap<i64, BTreeMap<Vec<u8>, (String, BTreeSet<Vec<u8>>)>> = BTreeMap::new();
+    let mut units: BTreeMap<i64, BTreeMap<Vec<u8>, Own>> = BTreeMap::new();
     let mut hashes = BTreeMap::new();
     for row in 0..length {
         let Some(unit) = of(row) else { continue };
