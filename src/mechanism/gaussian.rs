@@ -98,6 +98,12 @@ impl Gaussian {
             .collect()
     }
 
+    /// Noise of σ = units/2¹², of no particular cost.
+    #[cfg(test)]
+    pub(super) fn with_units_for_tests(units: u64) -> Self {
+        Self { sigma: Sigma::fine(units).ok(), rho: Rational::zero() }
+    }
+
     fn of(sigma: Option<Sigma>, square: &BigInt) -> Self {
         let rho = sigma.map_or_else(Rational::zero, |sigma| rho_of(&sigma, square));
         Self { sigma, rho }

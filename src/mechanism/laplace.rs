@@ -112,7 +112,7 @@ fn round_up_to_sampler(exact: Rational) -> Option<Rational> {
 }
 
 /// The smallest t that suffices, for a condition that stays true once it is; the search starts at `guess`.
-fn smallest(guess: u128, suffices: impl Fn(u128) -> bool) -> u128 {
+pub(super) fn smallest(guess: u128, suffices: impl Fn(u128) -> bool) -> u128 {
     let mut width = (guess >> 45).max(1);
     let (mut low, mut high) = (guess, guess);
     // `high` suffices, and `low` does not unless it is 0.

@@ -31,6 +31,7 @@ pub mod price;
 pub mod quantile;
 mod rate;
 mod runs;
+mod threshold;
 mod tight;
 mod unknown;
 
@@ -53,6 +54,7 @@ pub use permute_and_flip::PermuteAndFlip;
 pub use price::PriceGrid;
 pub use quantile::{Rank, quantile_runs, rank_for};
 pub use runs::{ScoredRun, TickRuns};
+pub use threshold::{threshold_of_gaussian, threshold_of_laplace};
 pub use unknown::{Unknown, UnknownRule};
 
 use crate::sampler::SamplerError;

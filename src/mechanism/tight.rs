@@ -84,7 +84,10 @@ impl Weights {
         (sum * (1.0 + MARGIN) + self.beyond(last)) / self.total_from_below()
     }
 
-    /// The smallest t with P(|Y| > t) ≤ β, or one more; for reports.
+    /// The smallest t with P(|Y| > t) ≤ β, or one more.
+    ///
+    /// # Guarantee
+    /// Never too small for σ ≤ 1024 and 10⁻³⁰⁰ ≤ β: the tail is added up from above, the total of all weights taken from below.
     pub(super) fn error_at(&self, beta: f64) -> u128 {
         let goal = beta * self.total_from_below() / 2.0;
         let mut y = self.reach(40.0 - beta.ln());
