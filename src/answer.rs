@@ -77,6 +77,7 @@ pub struct Answer {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
     accuracy: Vec<Accuracy>,
+    notes: Vec<String>,
     receipt: Option<Receipt>,
 }
 
@@ -85,12 +86,14 @@ impl Answer {
         let accuracy = (0..rows.schema.fields().len())
             .flat_map(|output| accuracy(release, output, &rows))
             .collect();
-        Self { schema: rows.schema, batches: rows.batches, accuracy, receipt }
+        let notes = notes(release);
+        Self { schema: rows.schema, batches: rows.batches, accuracy, notes, receipt }
     }
 
     /// An answer that no mechanism made: a look at the catalog.
     pub(crate) fn public(batch: RecordBatch) -> Self {
-        Self { schema: batch.schema(), batches: vec![batch], accuracy: Vec::new(), receipt: None }
+        let (accuracy, notes) = (Vec::new(), Vec::new());
+        Self { schema: batch.schema(), batches: vec![batch], accuracy, notes, receipt: None }
     }
 
     /// The rows, in order.
@@ -106,6 +109,11 @@ impl Answer {
     /// How accurate the released columns are; columns computed from them have no entry.
     pub fn accuracy(&self) -> &[Accuracy] {
         &self.accuracy
+    }
+
+    /// What is not in the rows by design: groups of few units. The same whatever the data.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// What it cost; `None` for what cost nothing.
@@ -147,6 +155,9 @@ impl fmt::Display for Answer {
                 }
             }
         }
+        for note in &self.notes {
+            write!(f, "\n{note}")?;
+        }
         if let Some(receipt) = &self.receipt {
             write!(f, "\n{receipt}")?;
         }
@@ -169,6 +180,19 @@ pub(crate) fn short(value: f64) -> String {
 /// A small whole float as a number of digits.
 fn decimals(places: f64) -> usize {
     (0..=20_u8).find(|n| f64::from(*n) >= places).map_or(20, usize::from)
+}
+
+/// What the reader of the rows should know beside them.
+fn notes(release: &Release) -> Vec<String> {
+    let hidden = (0..release.analysis().parts().len()).filter_map(|i| release.hidden_groups(i));
+    hidden
+        .map(|hidden| {
+            format!(
+                "groups come out from a noisy number of {} units on; smaller ones are hidden",
+                hidden.at_least()
+            )
+        })
+        .collect()
 }
 
 fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {

@@ -30,9 +30,9 @@ use crate::catalog::{Catalog, Privacy, Source, Table};
 use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
 use crate::error::Error;
 use crate::exec::{self, PlannedTables, PrivateTable, files, session_state};
-use crate::explain::{Explanation, ledger_texts};
+use crate::explain::{Explanation, ledger_texts, threshold_ledger_texts};
 use crate::ledger::{BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
-use crate::privacy::{Cost, Loss, Notion};
+use crate::privacy::{Cost, Notion};
 use crate::refusal::{Reason, Refusal};
 use crate::release::{Release, choose};
 use crate::{declare, show};
@@ -399,9 +399,11 @@ impl Session {
             if !spaces.contains(&space) {
                 spaces.push(space);
             }
-            for (measure, mechanized) in part.measures().iter().zip(release.mechanisms(i)) {
-                let (mechanism, parameters, sensitivity) = ledger_texts(measure, mechanized);
-                let loss: Loss = mechanized.loss.clone();
+            let measures = part.measures().iter().zip(release.mechanisms(i));
+            let paid = measures.map(|(m, one)| (ledger_texts(m, one), one.loss.clone()));
+            let hidden = release.hidden_groups(i);
+            let hiding = hidden.and_then(|h| Some((threshold_ledger_texts(h)?, h.loss().clone())));
+            for ((mechanism, parameters, sensitivity), loss) in paid.chain(hiding) {
                 cost = cost.plus(Cost::round_up(&loss)?)?;
                 entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
             }

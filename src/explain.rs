@@ -4,6 +4,7 @@
 //! as one JSON object. Answers are random and explanations are not: they are what the tests pin down.
 
 mod selection;
+mod threshold;
 
 use std::fmt;
 
@@ -18,9 +19,14 @@ use crate::dialect::{MechanismName, Spread};
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text, parse_decimal};
 use crate::refusal::Refusal;
-use crate::release::{Mechanism, Mechanized, Predicted, Release, is_bare, parameters_text};
+use crate::release::{
+    HiddenGroups, Mechanism, Mechanized, Predicted, Release, is_bare, parameters_text,
+};
+
+pub(crate) use threshold::threshold_ledger_texts;
 
 use selection::{calibrated_text, choice_json, choice_lines, chosen_by, winner_text};
+use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 
 /// An explanation of a query: lines of (name, text), and the same as JSON.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,11 +50,17 @@ impl Explanation {
         for (i, part) in release.analysis().parts().iter().enumerate() {
             lines.push(("unit", unit_text(part.subject())));
             let mut names = Vec::new();
-            for (measure, mechanized) in part.measures().iter().zip(release.mechanisms(i)) {
-                lines.extend(release_lines(part, measure, mechanized));
-                releases.push(release_json(part, measure, mechanized));
+            let hidden = release.hidden_groups(i);
+            let measures = part.measures().iter().zip(release.mechanisms(i));
+            for (position, (measure, mechanized)) in measures.enumerate() {
+                let share = share_text(part, position, hidden);
+                lines.extend(release_lines(part, measure, mechanized, share));
+                releases.push(release_json(part, measure, mechanized, hidden));
                 names.push(privatize(measure, mechanized));
                 by_default |= is_bare(measure);
+            }
+            if let Some(hidden) = hidden {
+                lines.extend(threshold_lines(part, hidden));
             }
             let mut steps = part.steps().to_vec();
             steps.push(format!("Privatize {}", names.join(", ")));
@@ -184,6 +196,7 @@ fn release_lines(
     part: &Part,
     measure: &Measure,
     mechanized: &Mechanized,
+    share: &str,
 ) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let is_row = part.subject().is_row();
@@ -214,7 +227,9 @@ fn release_lines(
                 ),
             ));
             lines.extend(bounds);
-            if !part.key_names().is_empty() {
+            if part.data_groups().is_some() {
+                lines.push(("keys", keys_text(part)));
+            } else if !part.key_names().is_empty() {
                 let names = part.key_names().join(" × ");
                 let keys = part.keys().all().len();
                 lines.push((
@@ -222,7 +237,7 @@ fn release_lines(
                     format!("{keys}, public ({names}), all of them come out, also the empty ones"),
                 ));
             }
-            lines.push(("noise", noise_text(measure, mechanized)));
+            lines.push(("noise", noise_text(measure, mechanized, share)));
         }
     }
     lines.push(("error", error_text(measure, mechanized)));
@@ -283,7 +298,7 @@ fn exact_rate(value: &Rational) -> String {
     }
 }
 
-fn noise_text(measure: &Measure, mechanized: &Mechanized) -> String {
+fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String {
     let scaled = |scale: &Rational| decimal_text(&(scale * measure.noise_unit()), 6);
     let both = match measure.moments() {
         Some(_) => " on all three sums",
@@ -292,7 +307,10 @@ fn noise_text(measure: &Measure, mechanized: &Mechanized) -> String {
     };
     match &mechanized.mechanism {
         Mechanism::Laplace(m) => {
-            format!("discrete Laplace{both}, scale {} = Δ₁/ε, exact on its grid", scaled(m.scale()))
+            format!(
+                "discrete Laplace{both}, scale {} = Δ₁/{share}, exact on its grid",
+                scaled(m.scale())
+            )
         }
         Mechanism::Gaussian(m) => {
             format!("discrete Gaussian{both}, σ = {}, exact on its grid", scaled(&m.sigma()))
@@ -414,7 +432,12 @@ fn cost_json(cost: Cost) -> Value {
     object
 }
 
-fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Value {
+fn release_json(
+    part: &Part,
+    measure: &Measure,
+    mechanized: &Mechanized,
+    hidden: Option<&HiddenGroups>,
+) -> Value {
     let limits = &measure.limits;
     let mut object = json!({
         "operand": measure.clause.text,
@@ -428,7 +451,7 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
         },
         "least_per_row": number(&grid_text(measure, measure.lo)),
         "greatest_per_row": number(&grid_text(measure, measure.hi)),
-        "keys": part.keys().all().len(),
+        "keys": if hidden.is_some() { Value::Null } else { json!(part.keys().all().len()) },
         "epsilon": mechanized.loss.epsilon().map(|epsilon| number(&exact(epsilon))),
     });
     let mut set = |name: &str, value: Value| {
@@ -436,6 +459,9 @@ fn release_json(part: &Part, measure: &Measure, mechanized: &Mechanized) -> Valu
             map.insert(name.to_owned(), value);
         }
     };
+    if let Some(hidden) = hidden {
+        set("threshold", threshold_json(hidden));
+    }
     match &measure.use_ {
         Use::Choice(choice) => {
             for (name, value) in choice_json(measure, choice, mechanized) {

@@ -6,6 +6,9 @@
 
 mod number;
 mod price;
+mod threshold;
+
+pub use threshold::HiddenGroups;
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -32,6 +35,7 @@ pub const CONFIDENCE: f64 = 0.95;
 pub struct Release {
     analysis: Analysis,
     parts: Vec<Vec<Mechanized>>,
+    hidden: Vec<Option<HiddenGroups>>,
     loss: Loss,
 }
 
@@ -44,6 +48,11 @@ impl Release {
     /// The mechanisms of a part, one per measure.
     pub fn mechanisms(&self, part: usize) -> &[Mechanized] {
         self.parts.get(part).map_or(&[], Vec::as_slice)
+    }
+
+    /// What hides the small groups of a part whose groups only the data know.
+    pub fn hidden_groups(&self, part: usize) -> Option<&HiddenGroups> {
+        self.hidden.get(part)?.as_ref()
     }
 
     /// The exact cost of the whole query.
@@ -146,21 +155,33 @@ pub enum Predicted {
 pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal> {
     let steps = analysis.steps().to_vec();
     let accounts = Accounts::of(&analysis, catalog);
-    let mut parts = Vec::new();
+    let (mut parts, mut hidden) = (Vec::new(), Vec::new());
     let mut loss = Loss::zero();
     for part in analysis.parts() {
         let default = default_of(&analysis, part.subject().space(), catalog);
-        let mut mechanized = Vec::new();
-        for measure in part.measures() {
-            let one = mechanize(measure, &default, &accounts)
-                .and_then(|one| accounts.admit(measure, one))
-                .map_err(|refusal| refusal.after(&steps))?;
-            loss = loss.plus(&one.loss);
-            mechanized.push(one);
+        let calibrated = match part.data_groups() {
+            Some(groups) => threshold::of_the_data(part, groups, &default, &accounts)
+                .map(|(mechanized, hidden)| (mechanized, Some(hidden))),
+            None => {
+                let measures = part.measures().iter();
+                measures
+                    .map(|measure| mechanize(measure, &default, &accounts))
+                    .collect::<Result<Vec<_>, _>>()
+                    .map(|mechanized| (mechanized, None))
+            }
+        };
+        let (mechanized, hidden_groups) = calibrated.map_err(|refusal| refusal.after(&steps))?;
+        for (measure, one) in part.measures().iter().zip(&mechanized) {
+            accounts.admit(measure, one).map_err(|refusal| refusal.after(&steps))?;
+        }
+        let losses = mechanized.iter().map(|one| &one.loss);
+        for one in losses.chain(hidden_groups.as_ref().map(HiddenGroups::loss)) {
+            loss = loss.plus(one);
         }
         parts.push(mechanized);
+        hidden.push(hidden_groups);
     }
-    Ok(Release { analysis, parts, loss })
+    Ok(Release { analysis, parts, hidden, loss })
 }
 
 /// Whether a measure's cost is the budget's PER QUERY default.

@@ -169,7 +169,9 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
         format!(
             "the keys of {clause} would come from the data, and a key that one person alone has would tell on them"
         ),
-        format!("GROUP BY {key} KEYS {list}{declare}"),
+        format!(
+            "GROUP BY {key} KEYS {list}, or delta=1e-6 inside of the mechanism, which lets groups of many people through{declare}"
+        ),
     )
 }
 

@@ -79,6 +79,11 @@ pub enum Gathering {
     Places,
     /// Sums of every key that the data have.
     Keys,
+    /// Sums of every combination of keys that a unit of the data has, which `counter` counts.
+    Groups {
+        /// The column of integers that is the number of units.
+        counter: usize,
+    },
 }
 
 /// What one release measures.

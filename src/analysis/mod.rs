@@ -44,6 +44,7 @@ mod sensitivity;
 mod space;
 mod subject;
 mod subquery;
+mod threshold;
 mod union;
 mod values;
 mod window;
@@ -61,6 +62,7 @@ pub use rows::Tables;
 pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
 pub use space::Keys;
 pub use subject::Subject;
+pub use threshold::{DataGroups, Payer};
 pub use values::Value;
 
 pub(crate) use measure::approximate;
@@ -82,6 +84,7 @@ use crate::refusal::{Reason, Refusal};
 use estimate::estimated;
 use flow::{internal, scanned, undeclared};
 use part::{CallOf, Context, cut};
+use threshold::asks_for_threshold;
 
 /// What a query releases, and how much one unit can change it.
 #[derive(Debug)]
@@ -319,6 +322,10 @@ impl Cutter<'_> {
         });
         outcome.map_err(|e| internal(&e))?;
         let Some(rows) = long else { return Ok(()) };
+        let rows = match rows {
+            u64::MAX => "as many as there are groups".to_owned(),
+            rows => rows.to_string(),
+        };
         Err(Refusal::new(
             Reason::Place,
             "a subquery as a value",
@@ -335,6 +342,9 @@ impl Cutter<'_> {
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.several_rows(&sort.input),
             LogicalPlan::TableScan(scan) => {
                 let part = self.parts.get(released_part(scan.table_name.table())?)?;
+                if part.data_groups().is_some() {
+                    return Some(u64::MAX);
+                }
                 Some(part.rows()?).filter(|rows| *rows > 1)
             }
             _ => None,
@@ -366,6 +376,7 @@ impl Cutter<'_> {
                 let Operand::Aggregate(call) = &r.operand else { return false };
                 let listed = |keys: &Option<_>| !matches!(keys, Some(KeysClause::Table { .. }));
                 r.mechanism == MechanismName::Default
+                    && !r.grouping.as_ref().is_some_and(|g| asks_for_threshold(g))
                     && scores(Some(call.function))
                     && r.keys.iter().all(listed)
             }),

@@ -25,6 +25,7 @@ use super::rows::{Tables, Walk, not_private};
 use super::selection::{Frame, of_keys};
 use super::space::Keys;
 use super::subject::Subject;
+use super::threshold::DataGroups;
 use crate::bind::Bound;
 use crate::catalog::Catalog;
 use crate::dialect::{
@@ -46,6 +47,7 @@ pub struct Part {
     measures: Vec<Measure>,
     released: SchemaRef,
     late: Vec<Option<Clamped>>,
+    data_groups: Option<DataGroups>,
     aggregate: Aggregate,
     plain: Option<Selector>,
     steps: Vec<String>,
@@ -92,6 +94,11 @@ impl Part {
         &self.keys
     }
 
+    /// What hides the groups of few people, where only the data know the groups.
+    pub fn data_groups(&self) -> Option<&DataGroups> {
+        self.data_groups.as_ref()
+    }
+
     /// The measures, one per released column.
     pub fn measures(&self) -> &[Measure] {
         &self.measures
@@ -104,6 +111,9 @@ impl Part {
 
     /// How many rows come out; `None` where the mechanism decides that.
     pub(super) fn rows(&self) -> Option<u64> {
+        if self.data_groups.is_some() {
+            return None;
+        }
         let per_group = match &self.measures.first()?.use_ {
             Use::Number(_) => 1,
             Use::Choice(choice) if matches!(choice.source, Source::Unknown { .. }) => return None,
@@ -190,20 +200,25 @@ pub(super) fn cut(
             flow: &flow,
             columns: &mut columns,
             lookups: sources.lookups,
-            outer: keys.outer().len(),
+            outer: keys.most_groups(),
         };
         let measures = calls.iter().map(|call| measure(call, &mut frame, &keys));
         measures.collect::<Result<Vec<_>, _>>()?
     };
     same_rows(&measures)?;
+    let data_groups = match keys.are_of_the_data() {
+        true => Some(DataGroups::of(&measures, &flow.subject)?),
+        false => None,
+    };
     let only_adds =
         flow.subject.is_row() && measures.iter().all(|m| m.gathering() == Gathering::Sums);
     let late = groups.iter().map(|g| if only_adds { columns.clamp_late(g) } else { None });
     let late: Vec<Option<Clamped>> = late.collect();
     steps.push(format!(
-        "Aggregate{}{}: {}",
+        "Aggregate{}{}{}: {}",
         if groups.is_empty() { "" } else { " by " },
         groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>().join(", "),
+        if data_groups.is_some() { " (keys of the data)" } else { "" },
         measures.iter().map(describe_measure).collect::<Vec<_>>().join(", "),
     ));
     let fields: Vec<_> = aggregate
@@ -228,6 +243,7 @@ pub(super) fn cut(
         measures,
         released: Arc::new(Schema::new(fields)),
         late,
+        data_groups,
         aggregate: aggregate.clone(),
         plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),
@@ -396,6 +412,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
         }),
         keys: Vec::new(),
         unit_column: None,
+        grouping: None,
         text: if star { "count(*)".to_owned() } else { expr.schema_name().to_string() },
     })
 }

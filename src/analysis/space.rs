@@ -19,6 +19,7 @@ use super::keys::{KeySpace, key_list};
 use super::lookup::Lookups;
 use super::part::Call;
 use super::selection::Target;
+use super::threshold::{of_the_data, refuse_idle_options};
 use crate::dialect::SelectionClause;
 use crate::refusal::{Reason, Refusal};
 
@@ -29,6 +30,7 @@ pub struct Keys {
     outer: KeySpace,
     values: Vec<Vec<ScalarValue>>,
     target: Option<TargetKey>,
+    from_data: bool,
 }
 
 /// The group key whose values are candidates.
@@ -50,6 +52,16 @@ impl Keys {
     /// The combinations of the keys that are no target: one selection, or one row of numbers, in each.
     pub fn outer(&self) -> &KeySpace {
         &self.outer
+    }
+
+    /// Whether only the data know the groups; then none is listed here.
+    pub fn are_of_the_data(&self) -> bool {
+        self.from_data
+    }
+
+    /// The most groups that a unit can be in for all that is known of the keys.
+    pub(super) fn most_groups(&self) -> usize {
+        if self.from_data { usize::MAX } else { self.outer.len() }
     }
 
     /// The position of the target among the GROUP BY keys.
@@ -82,7 +94,7 @@ impl Keys {
         let clauses = calls.iter().map(|c| &c.clause.keys).find(|keys| !keys.is_empty());
         let target = target(calls, aggregate)?;
         let mut values = Vec::with_capacity(groups.len());
-        let mut known = true;
+        let (mut known, mut from_data) = (true, false);
         for (i, group) in groups.iter().enumerate() {
             let clause = clauses.and_then(|k| k.get(i)).and_then(Option::as_ref);
             if target == Some(i) {
@@ -106,9 +118,22 @@ impl Keys {
                 }
                 values.push(candidates.unwrap_or_default());
             } else {
-                values.push(keys_of(group, clause, lookups)?);
+                values.push(match keys_of(group, clause, lookups) {
+                    Err(unknown) if clause.is_none() && target.is_none() => {
+                        of_the_data(calls, unknown)?;
+                        from_data = true;
+                        Vec::new()
+                    }
+                    keys => keys?,
+                });
             }
         }
+        if from_data {
+            // Which combinations there are is as unknown as the values of the one column.
+            let (all, outer) = (KeySpace::none(), KeySpace::none());
+            return Ok(Self { all, outer, values, target: None, from_data });
+        }
+        refuse_idle_options(calls, known)?;
         let mut outer = values.clone();
         if let Some(position) = target {
             outer.remove(position);
@@ -119,7 +144,7 @@ impl Keys {
             let inner = values.iter().skip(position + 1).map(Vec::len).product();
             Some(TargetKey { position, group: groups.get(position)?.clone(), known, inner })
         });
-        Ok(Self { all, outer, values, target })
+        Ok(Self { all, outer, values, target, from_data })
     }
 
     /// The target as a selection sees it.

@@ -23,6 +23,8 @@ struct AnswerLine<'a> {
     columns: Vec<&'a str>,
     rows: Vec<Vec<Value>>,
     accuracy: Vec<AccuracyItem<'a>>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     cost: Amount,
     left: BTreeMap<&'a str, Amount>,
 }
@@ -72,12 +74,14 @@ pub(super) fn answer(answer: &Answer, view: &View) -> serde_json::Result<String>
     });
     let receipt = answer.receipt();
     let left = receipt.into_iter().flat_map(|r| &r.left).map(|(name, left)| (name.as_str(), *left));
-    line(view, accuracy.collect(), receipt.map_or_else(Cost::default, |r| r.spent), left)
+    let spent = receipt.map_or_else(Cost::default, |r| r.spent);
+    line(view, accuracy.collect(), answer.notes(), spent, left)
 }
 
 fn line<'a>(
     view: &'a View,
     accuracy: Vec<AccuracyItem<'a>>,
+    notes: &'a [String],
     spent: Cost,
     left: impl Iterator<Item = (&'a str, Spend)>,
 ) -> serde_json::Result<String> {
@@ -85,6 +89,7 @@ fn line<'a>(
         columns: view.columns.iter().map(|column| column.name.as_str()).collect(),
         rows: view.rows.iter().map(|row| row.iter().map(value).collect()).collect(),
         accuracy,
+        notes,
         cost: cost(spent),
         left: left.map(|(name, left)| (name, amount(left))).collect(),
     })
@@ -170,7 +175,7 @@ mod tests {
         let cost = both.counted_in(&[Notion::Approximate]);
         let left = Spend::of_epsilon(9_000_000_000, 1_000_000_000_000);
         assert_eq!(
-            line(&view, accuracy, cost, [("research", left)].into_iter()).unwrap(),
+            line(&view, accuracy, &[], cost, [("research", left)].into_iter()).unwrap(),
             "{\"columns\":[\"n\",\"x\",\"d\"],\
              \"rows\":[[9223372036854775807,1.5,\"2025-01-31\"],[null,null,true]],\
              \"accuracy\":[{\"column\":\"n\",\"kind\":\"within\",\"value\":2.99,\"confidence\":0.95}],\

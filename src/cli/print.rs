@@ -81,8 +81,9 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints what an answer cost and what is left, in one line.
+    /// Prints what is hidden by design, and in one line what an answer cost and what is left.
     pub(super) fn receipt(self, answer: &Answer) {
+        answer.notes().iter().for_each(|note| self.note(note));
         if let Some(receipt) = answer.receipt() {
             self.note(&receipt_line(receipt));
         }

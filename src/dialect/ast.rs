@@ -85,8 +85,34 @@ pub struct ReleaseClause {
     pub keys: Vec<Option<KeysClause>>,
     /// `privacy_unit_column` of the OPTIONS that implied this release.
     pub unit_column: Option<String>,
+    /// What the OPTIONS of its SELECT say of groups.
+    pub grouping: Option<Box<GroupingClause>>,
     /// The operand as text, for column names and explanations.
     pub text: String,
+}
+
+/// What OPTIONS say of the groups of their SELECT, and the cost that its bare aggregates share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupingClause {
+    /// The ε of OPTIONS, whole.
+    pub epsilon: Option<Epsilon>,
+    /// The δ of OPTIONS, whole.
+    pub delta: Option<Delta>,
+    /// How many bare aggregates share them.
+    pub bare: usize,
+    /// `group_selection_strategy`.
+    pub strategy: Option<GroupStrategy>,
+    /// `min_privacy_units_per_group`.
+    pub min_units: Option<u64>,
+}
+
+/// How the groups that come out are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupStrategy {
+    /// `LAPLACE_THRESHOLD`: those of the data with many units.
+    Threshold,
+    /// `PUBLIC_GROUPS`: all that are listed or declared.
+    Public,
 }
 
 /// The mechanisms of the dialect.

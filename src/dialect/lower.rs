@@ -197,7 +197,9 @@ impl Lowering<'_> {
         }
         let options = self.take_options(projection);
         let first_implied = self.clauses.releases.len();
+        let mut grouping = None;
         if options.is_some() || !keys.is_empty() {
+            let written = options.is_some();
             let options = options.unwrap_or_default();
             for item in projection.iter_mut().filter_map(item_expression) {
                 self.imply(item, &options)?;
@@ -209,9 +211,18 @@ impl Lowering<'_> {
                 self.imply(expression, &options)?;
             }
             self.share(first_implied, &options)?;
+            let bare = self.clauses.releases.len() - first_implied;
+            grouping = written.then(|| options.grouping(bare));
         }
         let implied = first_implied..self.clauses.releases.len();
         let beside = having.iter().chain(order_by.iter().map(|e| &**e));
+        if let Some(grouping) = grouping {
+            for n in releases_of(projection, beside.clone(), implied.clone()) {
+                if let Some(release) = self.clauses.releases.get_mut(n) {
+                    release.grouping = Some(Box::new(grouping.clone()));
+                }
+            }
+        }
         self.attach_keys(projection, beside, &keys, implied)?;
         self.name_releases(projection)
     }
@@ -349,6 +360,7 @@ impl Lowering<'_> {
                         operand: Operand::Aggregate(call),
                         keys: Vec::new(),
                         unit_column: None,
+                        grouping: None,
                         text,
                     });
                     ControlFlow::Continue(())
@@ -363,17 +375,6 @@ impl Lowering<'_> {
 
     /// Shares the query's ε and δ equally among the releases that OPTIONS implied.
     fn share(&mut self, first: usize, options: &Options) -> Result<(), DialectError> {
-        if options.min_units.is_some()
-            || options.group_selection.as_deref() == Some("LAPLACE_THRESHOLD")
-        {
-            return Err(Refusal::new(
-                Reason::NotYet,
-                "OPTIONS(…)",
-                "group keys taken from the data need a threshold, which is not built yet",
-                "GROUP BY a column with a declared domain, or GROUP BY x KEYS ('a', 'b')",
-            )
-            .into());
-        }
         let implied = &mut self.clauses.releases[first..];
         let parts = implied.len();
         for release in implied {
@@ -424,13 +425,7 @@ impl Lowering<'_> {
         if keys.is_empty() {
             return Ok(());
         }
-        let mut numbers: Vec<usize> = implied.collect();
-        for item in projection {
-            if let SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } = item {
-                numbers.extend(markers(e));
-            }
-        }
-        numbers.extend(beside.flat_map(markers));
+        let numbers = releases_of(projection, beside, implied);
         if numbers.is_empty() {
             return Err(DialectError::syntax("KEYS stands in GROUP BY beside a release", None));
         }
@@ -520,6 +515,22 @@ pub(super) fn of_this_select<B>(
         }
     }
     expression.visit(&mut Shallow { depth: 0, visit })
+}
+
+/// The releases of a SELECT: those in its list, in HAVING and ORDER BY, and those that are implied.
+fn releases_of<'a>(
+    projection: &[SelectItem],
+    beside: impl Iterator<Item = &'a Expr>,
+    implied: std::ops::Range<usize>,
+) -> Vec<usize> {
+    let mut numbers: Vec<usize> = implied.collect();
+    for item in projection {
+        if let SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } = item {
+            numbers.extend(markers(e));
+        }
+    }
+    numbers.extend(beside.flat_map(markers));
+    numbers
 }
 
 /// The releases inside an expression that belong to its own SELECT.

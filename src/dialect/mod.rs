@@ -28,9 +28,10 @@ mod tests;
 mod words;
 
 pub use ast::{
-    AggregateCall, AggregateName, CandidatesClause, ExplainFormat, KeysClause, Literal,
-    MechanismName, Operand, Parameters, PriorClause, QueryStatement, ReleaseClause,
-    SelectionClause, Selector, Spread, Statement, candidate_marker, candidate_of, marked, marker,
+    AggregateCall, AggregateName, CandidatesClause, ExplainFormat, GroupStrategy, GroupingClause,
+    KeysClause, Literal, MechanismName, Operand, Parameters, PriorClause, QueryStatement,
+    ReleaseClause, SelectionClause, Selector, Spread, Statement, candidate_marker, candidate_of,
+    marked, marker,
 };
 pub(crate) use words::{hiding_markers, in_releases_words};
 

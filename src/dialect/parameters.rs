@@ -8,7 +8,7 @@
 
 use sqlparser::parser::{Parser, ParserError};
 
-use super::ast::{Literal, MechanismName, Parameters};
+use super::ast::{GroupStrategy, Literal, MechanismName, Parameters};
 use super::literal::named_literals;
 use super::parser::{Options, error};
 use crate::privacy::{Delta, Epsilon, Rho};
@@ -48,12 +48,14 @@ pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
             "max_groups_contributed" => give_count(&mut options.parameters.groups, &value),
             "max_rows_contributed" => give_count(&mut options.parameters.total_rows, &value),
             "min_privacy_units_per_group" => give_count(&mut options.min_units, &value),
-            "group_selection_strategy" => match value.text().map(|text| text.to_uppercase()) {
-                Some(text) if ["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"].contains(&text.as_str()) => {
-                    give(&mut options.group_selection, text)
+            "group_selection_strategy" => {
+                let word = value.text().unwrap_or_default().to_uppercase();
+                match word.as_str() {
+                    "LAPLACE_THRESHOLD" => give(&mut options.strategy, GroupStrategy::Threshold),
+                    "PUBLIC_GROUPS" => give(&mut options.strategy, GroupStrategy::Public),
+                    _ => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
                 }
-                _ => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
-            },
+            }
             _ => shared_parameter(&mut options.parameters, &name, &value)
                 .unwrap_or_else(|| Some("is no option".to_owned())),
         };

@@ -14,8 +14,9 @@ use sqlparser::tokenizer::{Token, Word};
 
 use super::aggregate::aggregate;
 use super::ast::{
-    AggregateCall, AggregateName, CandidatesClause, KeysClause, MechanismName, Operand, Parameters,
-    PriorClause, ReleaseClause, SelectionClause, Selector, marker,
+    AggregateCall, AggregateName, CandidatesClause, GroupStrategy, GroupingClause, KeysClause,
+    MechanismName, Operand, Parameters, PriorClause, ReleaseClause, SelectionClause, Selector,
+    marker,
 };
 use super::literal::{literal, literal_list};
 use super::parameters::{mechanism_parameters, options};
@@ -41,8 +42,21 @@ pub(super) fn numbered(name: &str, kind: &str) -> Option<usize> {
 pub(super) struct Options {
     pub(super) parameters: Parameters,
     pub(super) unit_column: Option<String>,
-    pub(super) group_selection: Option<String>,
+    pub(super) strategy: Option<GroupStrategy>,
     pub(super) min_units: Option<u64>,
+}
+
+impl Options {
+    /// What they say of groups, where `bare` aggregates share the cost.
+    pub(super) fn grouping(&self, bare: usize) -> GroupingClause {
+        GroupingClause {
+            epsilon: self.parameters.epsilon.clone(),
+            delta: self.parameters.delta.clone(),
+            bare,
+            strategy: self.strategy,
+            min_units: self.min_units,
+        }
+    }
 }
 
 /// What the hooks have read so far, by number.
@@ -258,6 +272,7 @@ impl HushDialect {
             operand,
             keys: Vec::new(),
             unit_column: None,
+            grouping: None,
             text,
         });
         Ok(aggregate_marker(n, arguments, filter, distinct))

@@ -1,7 +1,8 @@
 //! `BoundContributionsExec`: bounds what each unit contributes, and aggregates, in one operator.
 //!
 //! In go rows with a unit, key columns and arguments; out comes one row for every key of a known key
-//! space, with the raw integer of every aggregate (zero for keys without rows). It assumes that a unit's
+//! space, with the raw integer of every aggregate (zero for keys without rows), or for every key that the rows
+//! have, in no particular order. It assumes that a unit's
 //! rows are all in one partition, asks the planner for that and checks it again when it runs. It
 //! guarantees that removing one unit changes each aggregate by no more than its bounds and [`Limits`]
 //! say, exactly, in integers, whatever the order, batches and partitions of the rows.
@@ -273,15 +274,16 @@ async fn run(
         collector.push(&batch?)?;
         reservation.try_resize(collector.size()).map_err(|_| failed())?;
     }
-    let mut totals = collector.finish(space.len())?;
+    let mut totals = collector.finish()?;
     while totals.next_bucket()? {
         // A dropped query stops between two buckets.
         tokio::task::yield_now().await;
     }
-    let mut columns: Vec<ArrayRef> = space.columns().to_vec();
-    for sums in totals.into_sums() {
+    let (keys, sums) = totals.into_sums();
+    let mut columns: Vec<ArrayRef> = keys.columns;
+    for sums in sums {
         columns.push(Arc::new(Decimal128Array::from(sums).with_precision_and_scale(38, 0)?));
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(space.len()));
+    let options = RecordBatchOptions::new().with_row_count(Some(keys.len));
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }

@@ -12,6 +12,7 @@ use arrow::datatypes::DataType;
 use num_traits::ToPrimitive;
 
 use super::choose::choose;
+use super::data_groups::hide;
 use super::gather::Gathered;
 use super::moments::Scale;
 use super::physical::{Specification, batch};
@@ -51,7 +52,8 @@ pub(super) enum DrawError {
 ///
 /// # Guarantee
 /// Each mechanism is given the exact integers of its measure once, and nothing else; it is calibrated for
-/// their sensitivity. Everything returned is computed from the drawn values and public keys.
+/// their sensitivity. Everything returned is computed from the drawn values and public keys; where only the data know
+/// the keys, of the groups whose number of units, drawn too, reaches the threshold.
 pub(super) fn draw(
     specification: &Specification,
     gathered: &[Gathered],
@@ -70,7 +72,9 @@ pub(super) fn draw(
                 rows = Some(chosen.iter().map(Vec::len).collect());
             }
             Use::Number(_) => {
-                let Gathered::Sums(sums) = own else { return Err(failed().into()) };
+                let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) = own else {
+                    return Err(failed().into());
+                };
                 let first = sums.get(recipe.first).ok_or_else(failed)?;
                 if recipe.measure.is_mean() {
                     let second = sums.get(recipe.first + 1).ok_or_else(failed)?;
@@ -90,10 +94,22 @@ pub(super) fn draw(
             }
         }
     }
-    let mut released = key_columns(specification, rows.as_deref(), columns.first())?;
+    let groups = gathered.first().filter(|own| matches!(own, Gathered::Groups { .. }));
+    let mut released = match groups {
+        Some(Gathered::Groups { keys, .. }) if !keys.is_empty() => keys.clone(),
+        Some(_) => return Ok(RecordBatch::new_empty(Arc::clone(&specification.released))),
+        None => key_columns(specification, rows.as_deref(), columns.first())?,
+    };
+    let keys = released.len();
     released.append(&mut columns);
     released.append(&mut mean_rows);
-    Ok(batch(&specification.released, released)?)
+    let released = batch(&specification.released, released)?;
+    match (&specification.hidden, groups) {
+        (None, None) => Ok(released),
+        (Some((hidden, counter)), Some(own)) => hide(hidden, keys, &released, own, *counter, rng),
+        // Groups of the data never come out without a threshold.
+        (Some(_), None) | (None, Some(_)) => Err(failed().into()),
+    }
 }
 
 /// A variance or standard deviation from its three noisy sums, and its own ±.

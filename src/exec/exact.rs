@@ -3,6 +3,7 @@
 //! In: one's own tables and an analysis of them. Out: exact integers, or many draws from one run of the plan.
 //! Nothing that an [`crate::Engine`] hands out leads here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -77,7 +78,13 @@ impl ExactSums {
             .iter()
             .map(|(measure, feed, first)| {
                 let own = gathered.get(*feed).ok_or_else(failed)?;
-                exact(measure, own, *first, &self.keys, rank)
+                let counter = self.feeds.get(*feed).map(|(_, gathering, _)| match gathering {
+                    Gathering::Groups { counter } => *counter,
+                    Gathering::Sums | Gathering::Distinct | Gathering::Places | Gathering::Keys => {
+                        0
+                    }
+                });
+                exact(measure, own, *first, counter.unwrap_or(0), &self.keys, rank)
             })
             .collect()
     }
@@ -91,12 +98,15 @@ pub enum Exact {
     Vectors(Vec<Vec<i128>>),
     /// Keys that only the data know, as text, in order, with their scores.
     Keys(Vec<(String, i128)>),
+    /// Groups that only the data know, by their keys as text: their number of units, and one measure's integers.
+    Groups(BTreeMap<String, (i128, Vec<i128>)>),
 }
 
 fn exact(
     measure: &Measure,
     gathered: &Gathered,
     first: usize,
+    counter: usize,
     keys: &Keys,
     rank: u64,
 ) -> Result<Exact> {
@@ -114,6 +124,19 @@ fn exact(
             }
             named.sort();
             Ok(Exact::Keys(named))
+        }
+        (None, Gathered::Groups { keys, sums }) => {
+            let mut groups = BTreeMap::new();
+            for (i, count) in sums.get(counter).ok_or_else(failed)?.iter().enumerate() {
+                let name = keys
+                    .iter()
+                    .map(|column| Ok(ScalarValue::try_from_array(column, i)?.to_string()))
+                    .collect::<Result<Vec<_>>>()?;
+                let own = sums.get(first..first + measure.width()).ok_or_else(failed)?;
+                let own = own.iter().filter_map(|sums| sums.get(i).copied()).collect();
+                groups.insert(name.join(", "), (*count, own));
+            }
+            Ok(Exact::Groups(groups))
         }
         (Some(choice), gathered) => (0..keys.outer().len())
             .map(|group| exact_scores(choice, gathered, first, keys, group, rank))

@@ -9,6 +9,7 @@
 //! places    outer keys, place, one integer           AggregateExec over KeepRowsExec
 //! keys      key, one integer                         AggregateExec over KeepRowsExec
 //! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`super::distinct`]
+//! groups    keys, integers of every measure          as sums, for keys that only the data know
 //! ```
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use super::bound::{self, BoundContributionsExec, BoundedInput, InputKind, LateKey, Limits};
+use super::data_groups::{gathering, groups_of_the_data};
 use super::distinct::different;
 use super::keep::KeepRowsExec;
 use super::term::{Term, TermKind, summed};
@@ -49,11 +51,19 @@ pub(super) struct Feed {
 /// What DataFusion says while planning; it has seen no data.
 pub(super) async fn feeds(part: &Part, state: &SessionState, key: &LateKey) -> Result<Vec<Feed>> {
     let mut feeds = Vec::new();
+    if let Some(groups) = part.data_groups() {
+        let plan = groups_of_the_data(part, groups, state, key).await?;
+        let measures = (0..part.measures().len()).collect();
+        return Ok(vec![Feed { gathering: gathering(groups, part.measures()), measures, plan }]);
+    }
     let (mut summed, mut single) = (Vec::new(), Vec::new());
     for (i, measure) in part.measures().iter().enumerate() {
         match measure.gathering() {
             Gathering::Sums => summed.push(i),
-            Gathering::Distinct | Gathering::Places | Gathering::Keys => single.push((i, measure)),
+            Gathering::Distinct
+            | Gathering::Places
+            | Gathering::Keys
+            | Gathering::Groups { .. } => single.push((i, measure)),
         }
     }
     if !summed.is_empty() {
@@ -81,7 +91,7 @@ async fn sums(
     key: &LateKey,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     if !part.has_unit() {
-        return planned(&row_sums(part, measures)?, state).await;
+        return planned(&row_sums(part, part.input().clone(), measures, false)?, state).await;
     }
     let rows = by_unit(part.input(), state).await?;
     let keys: Vec<usize> = (1..=part.key_names().len()).collect();
@@ -122,17 +132,27 @@ pub(super) async fn planned(
     state.create_physical_plan(plan).await
 }
 
-/// Sums over rows, for tables in which every row is a unit.
-fn row_sums(part: &Part, measures: &[&Measure]) -> Result<LogicalPlan> {
-    let schema = part.input().schema();
-    let keys: Vec<Expr> = (0..part.key_names().len()).map(|i| column(part.input(), i)).collect();
+/// Sums over rows of a part's input, for tables in which every row is a unit; the number of rows behind them if
+/// `counted`.
+pub(super) fn row_sums(
+    part: &Part,
+    rows: LogicalPlan,
+    measures: &[&Measure],
+    counted: bool,
+) -> Result<LogicalPlan> {
+    let schema = Arc::clone(rows.schema());
+    let keys: Vec<Expr> = (0..part.key_names().len()).map(|i| column(&rows, i)).collect();
     let mut sums = Vec::new();
     for measure in measures {
         for term in Term::of(measure)? {
-            sums.push(term.logical(schema)?.alias(format!("sum{}", sums.len())));
+            sums.push(term.logical(&schema)?.alias(format!("sum{}", sums.len())));
         }
     }
-    let sums = LogicalPlanBuilder::from(part.input().clone()).aggregate(keys, sums)?.build()?;
+    if counted {
+        let count = Term { kind: TermKind::Count, filter: None };
+        sums.push(count.logical(&schema)?.alias(format!("sum{}", sums.len())));
+    }
+    let sums = LogicalPlanBuilder::from(rows).aggregate(keys, sums)?.build()?;
     if part.late_clamps().iter().all(Option::is_none) {
         return Ok(sums);
     }
@@ -153,7 +173,7 @@ pub(super) fn column(plan: &LogicalPlan, i: usize) -> Expr {
 }
 
 /// A measure as the bounding operator computes it.
-fn bounded_inputs(measure: &Measure) -> Result<Vec<BoundedInput>> {
+pub(super) fn bounded_inputs(measure: &Measure) -> Result<Vec<BoundedInput>> {
     let Measure { filter, grid, lo, hi, .. } = *measure;
     let simple = |input: &Input, column: Option<usize>, filter| {
         Ok(match (input, column) {
@@ -294,7 +314,10 @@ pub(super) fn conditions(part: &Part, measure: &Measure) -> Option<Expr> {
         let key = column(input, unit + i);
         match measure.gathering() {
             Gathering::Keys => conditions.push(key.is_not_null()),
-            Gathering::Sums | Gathering::Distinct | Gathering::Places => {
+            Gathering::Sums
+            | Gathering::Distinct
+            | Gathering::Places
+            | Gathering::Groups { .. } => {
                 conditions.push(is_asked_for(&key, part.keys().of_column(i)));
             }
         }
@@ -303,7 +326,7 @@ pub(super) fn conditions(part: &Part, measure: &Measure) -> Option<Expr> {
 }
 
 /// Whether a key is one of those that come out.
-fn is_asked_for(key: &Expr, keys: &[ScalarValue]) -> Expr {
+pub(super) fn is_asked_for(key: &Expr, keys: &[ScalarValue]) -> Expr {
     let listed: Vec<ScalarValue> = keys.iter().filter(|k| !k.is_null()).cloned().collect();
     let known = match only_listed(key.clone(), &listed) {
         Some(looked_up) => looked_up.is_not_null(),

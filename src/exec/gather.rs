@@ -13,6 +13,7 @@ use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use futures::StreamExt;
 
+use super::data_groups::groups;
 use crate::analysis::{Gathering, KeySpace, Keys};
 use crate::grid::failed;
 
@@ -29,6 +30,13 @@ pub(super) enum Gathered {
         values: Option<ArrayRef>,
         /// Their integers.
         sums: Vec<i128>,
+    },
+    /// The groups that a unit of the data is in, each once, in the order of their keys.
+    Groups {
+        /// The key columns; none where there is no group.
+        keys: Vec<ArrayRef>,
+        /// One vector per column of integers, one entry per group.
+        sums: Vec<Vec<i128>>,
     },
 }
 
@@ -49,6 +57,11 @@ pub(super) async fn gather(
         }
         Gathering::Places => places(rows, keys.outer()).await.map(Gathered::Places),
         Gathering::Keys => data_keys(rows).await,
+        Gathering::Groups { counter } => {
+            // Part of the schema, whatever the data.
+            let key_columns = rows.schema().fields().len().saturating_sub(columns);
+            groups(rows, key_columns, columns, counter).await
+        }
     }
 }
 
@@ -86,7 +99,10 @@ pub(super) async fn sums(
 }
 
 /// Visits a column of counts or raw sums; NULL is 0.
-fn each_integer(column: &ArrayRef, mut visit: impl FnMut(usize, i128) -> Result<()>) -> Result<()> {
+pub(super) fn each_integer(
+    column: &ArrayRef,
+    mut visit: impl FnMut(usize, i128) -> Result<()>,
+) -> Result<()> {
     match column.data_type() {
         DataType::Int64 => {
             for (row, value) in column.as_primitive::<Int64Type>().iter().enumerate() {
@@ -103,7 +119,7 @@ fn each_integer(column: &ArrayRef, mut visit: impl FnMut(usize, i128) -> Result<
     Ok(())
 }
 
-fn add(entry: &mut i128, value: i128) -> Result<(), DataFusionError> {
+pub(super) fn add(entry: &mut i128, value: i128) -> Result<(), DataFusionError> {
     *entry = entry.checked_add(value).ok_or_else(failed)?;
     Ok(())
 }

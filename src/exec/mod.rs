@@ -17,6 +17,7 @@
 
 pub mod bound;
 mod choose;
+mod data_groups;
 mod distinct;
 mod draw;
 mod exact;
@@ -55,12 +56,13 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 
 use bound::{HashKey, LateKey};
+use data_groups::extra_columns;
 use draw::Recipe;
 use feed::{Feed, feeds};
 use physical::{Permit, PrivatizeExec, Specification};
 use verify::{Expected, verify};
 
-use crate::analysis::{Measure, Part, Value, released_part};
+use crate::analysis::{Gathering, Measure, Part, Value, released_part};
 use crate::ledger::Charge;
 use crate::release::Release;
 use crate::sampler::QueryRng;
@@ -146,7 +148,9 @@ fn single(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
 
 /// How many columns of integers a feed has.
 fn width(part: &Part, feed: &Feed) -> usize {
-    feed.measures.iter().filter_map(|i| part.measures().get(*i)).map(Measure::width).sum()
+    let own: usize =
+        feed.measures.iter().filter_map(|i| part.measures().get(*i)).map(Measure::width).sum();
+    own + extra_columns(feed.gathering, part.measures())
 }
 
 /// What the operator of a part releases.
@@ -155,10 +159,18 @@ fn specification(release: &Release, part: usize, feeds: &[Feed]) -> Result<Arc<S
         return internal_err!("a release has its parts");
     };
     let recipes = recipes(release, part, feeds)?;
+    let hidden = match (release.hidden_groups(part), feeds.first().map(|feed| feed.gathering)) {
+        (Some(hidden), Some(Gathering::Groups { counter })) => Some((hidden.clone(), counter)),
+        (None, Some(Gathering::Groups { .. })) | (Some(_), _) => {
+            return internal_err!("groups of the data have a threshold, and no others");
+        }
+        (None, _) => None,
+    };
     Ok(Arc::new(Specification {
         keys: analyzed.keys().clone(),
         released: with_mean_rows(&analyzed.released_schema(), &recipes),
         recipes,
+        hidden,
         feeds: feeds.iter().map(|feed| (feed.gathering, width(analyzed, feed))).collect(),
     }))
 }

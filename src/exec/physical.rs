@@ -28,6 +28,7 @@ use super::draw::{Recipe, draw};
 use super::gather::gather;
 use crate::analysis::{Gathering, Keys};
 use crate::grid::failed;
+use crate::release::HiddenGroups;
 use crate::sampler::QueryRng;
 
 /// The right to draw once: empty until the query is paid for, empty again once it was used.
@@ -53,6 +54,8 @@ pub(super) struct Specification {
     pub(super) released: SchemaRef,
     /// How each input is read, and how many columns of integers it has.
     pub(super) feeds: Vec<(Gathering, usize)>,
+    /// What hides groups that only the data know, and the feed's column that is the number of their units.
+    pub(super) hidden: Option<(HiddenGroups, usize)>,
 }
 
 /// The privatizing operator.

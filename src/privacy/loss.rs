@@ -71,6 +71,16 @@ impl Loss {
         Self::choice(epsilon, Some(delta), 1, Selecting::Pure)
     }
 
+    /// A δ alone: the loss of what fails with that probability, and else gives nothing away.
+    pub fn of_delta(delta: &Delta) -> Self {
+        let delta = delta.0.clone();
+        Self {
+            approximate: Some((Rational::zero(), delta.clone())),
+            rho: Rational::zero(),
+            rho_delta: delta,
+        }
+    }
+
     /// An (ε, δ) by Gaussian noise, which is ρ-zCDP without a δ.
     ///
     /// # Guarantee

@@ -119,7 +119,7 @@ pub(super) fn number(
     }
 }
 
-fn size(accuracy: Predicted) -> f64 {
+pub(super) fn size(accuracy: Predicted) -> f64 {
     match accuracy {
         Predicted::Within(t) | Predicted::WithinOverCount(t) => t,
         Predicted::Spread { noise } => noise,
@@ -135,7 +135,7 @@ fn size(accuracy: Predicted) -> f64 {
 /// by at most t is off by at most t/n̂, n̂ = (Â+B̂)/w: |Â·B − A·B̂| ≤ t(A+B), divided by (A+B)(Â+B̂)/w; both
 /// parts hold together with 95 % when each fails with at most 2.5 %. The three sums of a variance are each off by
 /// more than t with at most a third of 5 %.
-fn within(measure: &Measure, error_at: &dyn Fn(&Rational) -> u128) -> Predicted {
+pub(super) fn within(measure: &Measure, error_at: &dyn Fn(&Rational) -> u128) -> Predicted {
     let unit = measure.grid_unit();
     let in_units =
         |steps: u128| approximate(&(Rational::from_integer(BigInt::from(steps)) * &unit));

@@ -19,7 +19,7 @@ use hushql::analysis::{Lookups, analyze};
 use hushql::bind::bind;
 use hushql::catalog::{Column, Domain, Privacy, Source, Table, Unit};
 use hushql::dialect::{Statement, parse};
-use hushql::exec::{Draws, PrivateTable, session_state};
+use hushql::exec::{Draws, PlannedTables, PrivateTable, session_state};
 use hushql::ledger::Vault;
 use hushql::release::choose;
 use hushql::sampler::QueryRng;
@@ -109,10 +109,12 @@ async fn draws(sql: &str, unit: &Unit) -> Draws {
     let source = provider_as_source(Arc::new(PrivateTable::new("t", Arc::new(provider))));
     let sources = BTreeMap::from([("t".to_owned(), source)]);
     let bound = bind(query, &sources).unwrap_or_else(|e| panic!("{sql}: {e}"));
-    let analysis = analyze(&bound, &catalog, &Lookups::default());
+    let state = session_state();
+    let tables = PlannedTables { sources: &sources, catalog: &catalog, state: &state };
+    let analysis = analyze(&bound, &catalog, &Lookups::default(), &tables);
     let analysis = analysis.unwrap_or_else(|e| panic!("{sql}: {e}"));
     let release = choose(analysis, &catalog).unwrap_or_else(|e| panic!("{sql}: {e}"));
-    Draws::of(&release, 0, &session_state()).await.unwrap()
+    Draws::of(&release, 0, &state).await.unwrap()
 }
 
 /// The values of some columns as floats, NULL as NaN.

@@ -17,7 +17,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 
-use super::keys::{KeyIndex, OUTSIDE};
+use super::keys::{KeyIndex, Located, OUTSIDE};
 use super::order::HashKey;
 use super::partial::{BoundedInput, InputKind, Limits};
 use super::payload::Payload;
@@ -92,11 +92,12 @@ impl<'a> Collector<'a> {
     pub(super) fn size(&self) -> usize {
         let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
         let payloads: usize = self.payloads.iter().map(Payload::size).sum();
-        rows * size_of::<Row>() + payloads + self.codes.size()
+        rows * size_of::<Row>() + payloads + self.codes.size() + self.index.size()
     }
 
     /// Goes over to the second pass.
-    pub(super) fn finish(self, keys: usize) -> Result<Totals<'a>> {
+    pub(super) fn finish(self) -> Result<Totals<'a>> {
+        let keys = self.index.finish()?;
         let bounded = self.task.inputs.iter().any(|i| i.limits != Limits::default());
         let names = self.codes.finish(bounded)?;
         let mut limits: Vec<Limits> = Vec::new();
@@ -121,7 +122,8 @@ impl<'a> Collector<'a> {
             units: Units::default(),
             runs: Vec::new(),
             order: Vec::new(),
-            sums: vec![vec![0; keys]; outputs],
+            sums: vec![vec![0; keys.len]; outputs],
+            keys,
         })
     }
 }
@@ -139,6 +141,7 @@ pub(super) struct Totals<'a> {
     order: Vec<(u64, u32, usize)>,
     /// Rows kept of every run, for each of `limits`.
     kept: Vec<Vec<u64>>,
+    keys: Located,
     sums: Vec<Vec<i128>>,
 }
 
@@ -173,9 +176,9 @@ impl Totals<'_> {
         Ok(true)
     }
 
-    /// The totals: for every output, one number per key.
-    pub(super) fn into_sums(self) -> Vec<Vec<i128>> {
-        self.sums
+    /// The keys, and the totals: for every output, one number per key.
+    pub(super) fn into_sums(self) -> (Located, Vec<Vec<i128>>) {
+        (self.keys, self.sums)
     }
 
     /// Bounds one unit and adds what is left of it.
@@ -223,11 +226,23 @@ impl Totals<'_> {
             }
             if self.order.is_empty() {
                 let unit = self.names.hash(code, self.task.hash)?;
-                let ranked = self.runs.iter().enumerate();
-                let ranked =
-                    ranked.map(|(i, run)| (self.task.hash.rank(unit, run.key), run.key, i));
-                self.order.extend(ranked);
-                self.order.sort_unstable();
+                let runs = self.runs.iter().enumerate();
+                let hash = self.task.hash;
+                match &self.keys.names {
+                    None => {
+                        let ranked = runs.map(|(i, run)| (hash.rank(unit, run.key), run.key, i));
+                        self.order.extend(ranked);
+                        self.order.sort_unstable();
+                    }
+                    Some(names) => {
+                        // A place tells what other units' rows came before; the key itself does not.
+                        let name = |key: u32| names.row(key as usize).data();
+                        let ranked =
+                            runs.map(|(i, run)| (hash.group_rank(unit, name(run.key)), run.key, i));
+                        self.order.extend(ranked);
+                        self.order.sort_unstable_by(|a, b| (a.0, name(a.1)).cmp(&(b.0, name(b.1))));
+                    }
+                }
             }
             kept.resize(self.runs.len(), 0);
             let order = &self.order;

@@ -1,9 +1,10 @@
-//! The keys a private aggregate answers for, known before any row is read.
+//! The keys a private aggregate answers for: known before any row is read, or those that the rows have.
 //!
 //! In go the key columns of a domain or of KEYS; out comes, for every row of a batch, the position of its
 //! key or [`OUTSIDE`]. It assumes that the keys are public. It guarantees that which keys are answered, and
 //! in which order, does not depend on the data: a key without rows keeps its place, a row without a
-//! place is dropped.
+//! place is dropped. Keys of the data get their places as they come; whoever reads them hides those of few
+//! units, and no order rests on their places.
 //!
 //! ```text
 //! let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))])?;
@@ -13,13 +14,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, new_empty_array};
+use arrow::compute::cast;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Field, Float32Type, Float64Type, Schema, SchemaRef,
 };
+use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
+
+use crate::grid::failed;
 
 /// The position of a key that is not asked for.
 pub(super) const OUTSIDE: u32 = u32::MAX;
@@ -32,12 +38,19 @@ const STRANGERS: usize = 1 << 16;
 pub struct KeySpace {
     columns: Vec<ArrayRef>,
     len: usize,
+    of_the_data: bool,
 }
 
 impl KeySpace {
     /// The one group of an aggregate without GROUP BY.
     pub fn global() -> Self {
-        Self { columns: Vec::new(), len: 1 }
+        Self { columns: Vec::new(), len: 1, of_the_data: false }
+    }
+
+    /// Every tuple that the rows have, of columns of these types: for keys that only the data know.
+    pub fn of_the_data<'a>(types: impl IntoIterator<Item = &'a DataType>) -> Self {
+        let columns = types.into_iter().map(new_empty_array).collect();
+        Self { columns, len: 0, of_the_data: true }
     }
 
     /// Key tuples given as columns of equal length. NaN becomes NULL and −0.0 becomes 0.0.
@@ -53,7 +66,8 @@ impl KeySpace {
         if u32::try_from(len).map_or(true, |len| len == OUTSIDE) {
             return plan_err!("more keys than 32 bits can count");
         }
-        let space = Self { columns: columns.iter().map(canonical).collect(), len };
+        let columns = columns.iter().map(canonical).collect();
+        let space = Self { columns, len, of_the_data: false };
         space.index()?;
         Ok(space)
     }
@@ -141,12 +155,53 @@ impl KeyIndex {
         } else {
             known.values.intern(columns, &mut self.ids)?;
         }
+        if self.space.of_the_data {
+            for id in &self.ids {
+                let place = u32::try_from(*id).ok().filter(|place| *place != OUTSIDE);
+                places.push(place.ok_or_else(failed)?);
+            }
+            return Ok(());
+        }
         places.extend(self.ids.iter().map(|id| known.places.get(*id).copied().unwrap_or(OUTSIDE)));
         if known.values.len() > self.space.len.saturating_add(STRANGERS) {
             self.rebuild()?;
         }
         Ok(())
     }
+}
+
+impl KeyIndex {
+    /// Bytes held, where they depend on the rows.
+    pub(super) fn size(&self) -> usize {
+        let known = self.known.as_ref().filter(|_| self.space.of_the_data);
+        known.map_or(0, |known| known.values.size())
+    }
+
+    /// The keys that were asked for, or that came.
+    pub(super) fn finish(self) -> Result<Located> {
+        let Self { space, known, .. } = self;
+        let Some(mut known) = known.filter(|_| space.of_the_data) else {
+            return Ok(Located { columns: space.columns, len: space.len, names: None });
+        };
+        let len = known.values.len();
+        let mut columns = known.values.emit(EmitTo::All)?;
+        for (column, declared) in columns.iter_mut().zip(&space.columns) {
+            if column.data_type() != declared.data_type() {
+                *column = cast(column, declared.data_type())?;
+            }
+        }
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));
+        let names = RowConverter::new(fields.collect())?.convert_columns(&columns)?;
+        Ok(Located { columns, len, names: Some(names) })
+    }
+}
+
+/// The keys of all places.
+pub(super) struct Located {
+    pub(super) columns: Vec<ArrayRef>,
+    pub(super) len: usize,
+    /// The keys as bytes, where their places were given out as they came: an order of theirs may rest on these alone.
+    pub(super) names: Option<Rows>,
 }
 
 /// DataFusion's own interner of group keys, as GROUP BY uses it: NULLs are equal.
@@ -183,6 +238,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+    use arrow::datatypes::DataType;
 
     use super::{KeySpace, OUTSIDE, STRANGERS};
 
@@ -247,6 +303,35 @@ mod tests {
             assert!(places.iter().all(|place| *place == OUTSIDE));
             assert!(index.known.as_ref().unwrap().values.len() <= STRANGERS + 2);
         }
+    }
+
+    /// Places are given out as keys come; the bytes of a key are its own, wherever it came.
+    #[test]
+    fn keys_of_the_data_are_the_same_bytes_in_any_order() {
+        let rows = [Some(0.0), None, Some(2.5), Some(-0.0), Some(f64::NAN), Some(2.5)];
+        let mut seen = Vec::new();
+        for turn in 0..rows.len() {
+            let mut rows = rows;
+            rows.rotate_left(turn);
+            let mut index = KeySpace::of_the_data([&DataType::Float64]).index().unwrap();
+            let mut places = Vec::new();
+            let column: ArrayRef = Arc::new(Float64Array::from(rows.to_vec()));
+            index.locate(&[column], rows.len(), &mut places).unwrap();
+            assert!(index.size() > 0);
+            let located = index.finish().unwrap();
+            assert_eq!((located.len, located.columns[0].len()), (3, 3));
+            let names = located.names.unwrap();
+            let name = |i: usize| names.row(places[i] as usize).data().to_vec();
+            let zero = rows.iter().position(|x| *x == Some(0.0)).unwrap();
+            let null = rows.iter().position(Option::is_none).unwrap();
+            let half = rows.iter().position(|x| *x == Some(2.5)).unwrap();
+            seen.push([name(zero), name(null), name(half)]);
+        }
+        seen.dedup();
+        assert_eq!(seen.len(), 1);
+        let listed = KeySpace::new(&[Arc::new(Int64Array::from(vec![5, 4]))]).unwrap();
+        let located = listed.index().unwrap().finish().unwrap();
+        assert!(located.names.is_none() && located.len == 2);
     }
 
     #[test]

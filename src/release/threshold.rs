@@ -1,0 +1,321 @@
+//! The threshold of groups that only the data know: its noise, its cost, and how many units a group needs.
+//!
+//! In: a part whose groups are those of the data, and what names ε and δ for them. Out: a mechanism for every
+//! measure, and [`HiddenGroups`]. A number of units that the query itself releases is compared as it is
+//! released, at no further ε; else half of the ε of the release that names δ, or one more share of that of OPTIONS,
+//! counts units for the threshold alone. Laplace noise needs no δ, so the threshold has all of it; Gaussian
+//! noise takes half.
+//!
+//! ```text
+//! LAPLACE(eps=1, delta=1e-6) SUM(x), in one group      x at ε/2, units at ε/2, τ = 29 for δ
+//! GAUSSIAN(eps=1, delta=1e-6) SUM(x)                   both with half of the ρ of (ε, δ/2), τ for δ/2
+//! ```
+
+use super::number::{size, within};
+use super::price::{Accounts, Fallback};
+use super::{Mechanism, Mechanized, mechanize, no_mechanism, too_noisy};
+use crate::analysis::{DataGroups, Measure, Part, Payer, Use};
+use crate::dialect::{GroupingClause, MechanismName};
+use crate::mechanism::{
+    Gaussian, Laplace, MechanismError, threshold_of_gaussian, threshold_of_laplace,
+};
+use crate::privacy::{Delta, Epsilon, Loss};
+use crate::refusal::{Reason, Refusal};
+
+/// What hides the groups of few units.
+#[derive(Debug, Clone)]
+pub struct HiddenGroups {
+    threshold: u64,
+    least: u64,
+    groups: u64,
+    epsilon: Option<Epsilon>,
+    delta: Delta,
+    counter: Option<usize>,
+    noise: Option<Mechanism>,
+    loss: Loss,
+}
+
+impl HiddenGroups {
+    /// τ: the least noisy number of units that δ allows.
+    pub fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// The number of units that the query asks for.
+    pub fn least(&self) -> u64 {
+        self.least
+    }
+
+    /// The least noisy number of units with which a group comes out.
+    pub fn at_least(&self) -> u64 {
+        self.threshold.max(self.least)
+    }
+
+    /// C: in how many groups a unit is counted.
+    pub fn groups(&self) -> u64 {
+        self.groups
+    }
+
+    /// The ε of the numbers that are drawn for the threshold alone, where ε is what they have; Gaussian ones
+    /// share ρ.
+    pub fn epsilon(&self) -> Option<&Epsilon> {
+        self.epsilon.as_ref()
+    }
+
+    /// The δ of the threshold.
+    pub fn delta(&self) -> &Delta {
+        &self.delta
+    }
+
+    /// The measure whose released number is compared.
+    pub fn counter(&self) -> Option<usize> {
+        self.counter
+    }
+
+    /// The noise of the numbers that are drawn for the threshold alone.
+    pub fn noise(&self) -> Option<&Mechanism> {
+        self.noise.as_ref()
+    }
+
+    /// What the threshold costs where no release names its cost.
+    pub fn loss(&self) -> &Loss {
+        &self.loss
+    }
+}
+
+/// The mechanisms of a part whose groups only the data know, and what hides its small groups.
+///
+/// # Guarantee
+/// All released rows together are (ε, δ)-private for the sum of the losses returned: numbers of units and measures of
+/// the groups that neighbours share are released at their ε (Gaussian ones at (ε, δ/2)), and a group that one
+/// unit alone makes comes out with probability at most the threshold's δ over all its groups.
+///
+/// # Errors
+/// As [`super::choose`], and where a share is smaller than the ledger counts.
+pub(super) fn of_the_data(
+    part: &Part,
+    groups: &DataGroups,
+    default: &Fallback,
+    accounts: &Accounts,
+) -> Result<(Vec<Mechanized>, HiddenGroups), Refusal> {
+    // The δ of a default is for what names neither ε nor δ, and here something does.
+    let default = Fallback { price: default.price.clone(), delta: None };
+    let costs = Costs { part, groups, default, accounts };
+    let payer = match &groups.payer {
+        Payer::Options(grouping) => return costs.of_options(grouping),
+        Payer::Release(payer) => *payer,
+    };
+    let Some(measure) = part.measures().get(payer) else { return Err(no_mechanism("GROUP BY")) };
+    let parameters = &measure.clause.parameters;
+    let (Some(epsilon), Some(delta)) = (&parameters.epsilon, &parameters.delta) else {
+        // Refuses it in its own words.
+        let refused = mechanize(measure, &costs.default, accounts);
+        return Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)));
+    };
+    let by = |name| costs.of_release(payer, measure, name, epsilon, delta);
+    match measure.clause.mechanism {
+        MechanismName::Laplace => by(MechanismName::Laplace),
+        MechanismName::Gaussian => by(MechanismName::Gaussian),
+        MechanismName::Auto | MechanismName::Default => {
+            let laplace = by(MechanismName::Laplace)?;
+            let error = |of: &(Vec<Mechanized>, HiddenGroups)| {
+                of.0.get(payer).map_or(f64::INFINITY, |one| size(one.accuracy))
+            };
+            match by(MechanismName::Gaussian) {
+                Ok(gaussian) if error(&gaussian) < error(&laplace) => Ok(gaussian),
+                Ok(_) | Err(_) => Ok(laplace),
+            }
+        }
+        MechanismName::Exponential
+        | MechanismName::PermuteAndFlip
+        | MechanismName::NoisyMax
+        | MechanismName::RandomizedResponse => {
+            let refused = mechanize(measure, &costs.default, accounts);
+            Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)))
+        }
+    }
+}
+
+/// A measure as it would be written at another price.
+fn priced(
+    measure: &Measure,
+    name: MechanismName,
+    epsilon: &Epsilon,
+    delta: Option<&Delta>,
+) -> Measure {
+    let mut measure = measure.clone();
+    measure.clause.mechanism = name;
+    measure.clause.parameters.epsilon = Some(epsilon.clone());
+    measure.clause.parameters.rho = None;
+    measure.clause.parameters.delta = delta.cloned();
+    measure
+}
+
+struct Costs<'a> {
+    part: &'a Part,
+    groups: &'a DataGroups,
+    default: Fallback,
+    accounts: &'a Accounts,
+}
+
+impl Costs<'_> {
+    /// The cost is that of the release that names δ.
+    fn of_release(
+        &self,
+        payer: usize,
+        measure: &Measure,
+        name: MechanismName,
+        epsilon: &Epsilon,
+        delta: &Delta,
+    ) -> Result<(Vec<Mechanized>, HiddenGroups), Refusal> {
+        let text = measure.clause.text.as_str();
+        let gaussian = name == MechanismName::Gaussian;
+        let threshold_delta =
+            if gaussian { delta.share(2).map_err(|_| too_small(text))? } else { delta.clone() };
+        let noise_delta = gaussian.then_some(&threshold_delta);
+        let alone = self.groups.counter.is_none();
+        let (mut own, noise, counting) = if alone && gaussian {
+            let (own, noise) = self.jointly(measure, epsilon, &threshold_delta)?;
+            (own, Some(noise), None)
+        } else if alone {
+            let half = epsilon.share(2).map_err(|_| too_small(text))?;
+            // What is left of ε, so that nothing is lost to rounding.
+            let rest = Epsilon::new(epsilon.value() - half.value());
+            let rest = rest.map_err(|_| too_small(text))?;
+            let own = mechanize(&priced(measure, name, &rest, None), &self.default, self.accounts)?;
+            (own, Some(self.laplace(&half, text)?), Some(half))
+        } else {
+            (
+                mechanize(
+                    &priced(measure, name, epsilon, noise_delta),
+                    &self.default,
+                    self.accounts,
+                )?,
+                None,
+                None,
+            )
+        };
+        own.loss = Loss::approximate(epsilon, delta);
+        let mut all = Vec::new();
+        for (i, other) in self.part.measures().iter().enumerate() {
+            all.push(if i == payer {
+                own.clone()
+            } else {
+                mechanize(other, &self.default, self.accounts)?
+            });
+        }
+        let hidden = self.hidden(&all, noise, counting, &threshold_delta, Loss::zero())?;
+        Ok((all, hidden))
+    }
+
+    /// A measure and the numbers of units, with Gaussian noise that shares the ρ of (ε, δ).
+    fn jointly(
+        &self,
+        measure: &Measure,
+        epsilon: &Epsilon,
+        delta: &Delta,
+    ) -> Result<(Mechanized, Mechanism), Refusal> {
+        let text = measure.clause.text.as_str();
+        // Refuses what Gaussian noise is not for.
+        let single = mechanize(
+            &priced(measure, MechanismName::Gaussian, epsilon, Some(delta)),
+            &self.default,
+            self.accounts,
+        )?;
+        let Use::Number(sensitivity) = &measure.use_ else {
+            return Ok((single.clone(), single.mechanism));
+        };
+        let squares = [sensitivity.l2_squared, self.groups.groups.into()];
+        let joint = Gaussian::calibrate_joint(&squares, epsilon, delta);
+        let joint = joint.map_err(|e| too_noisy(text, &e))?;
+        let [noise, count] = joint.as_slice() else {
+            return Err(too_noisy(text, &MechanismError::ScaleTooLarge));
+        };
+        let accuracy = within(measure, &|beta| noise.error_at(beta));
+        let own = Mechanized { mechanism: Mechanism::Gaussian(noise.clone()), accuracy, ..single };
+        Ok((own, Mechanism::Gaussian(count.clone())))
+    }
+
+    /// The cost is that of OPTIONS, shared by the bare aggregates and, where units are counted for it alone, the
+    /// threshold; δ is the threshold's.
+    fn of_options(
+        &self,
+        grouping: &GroupingClause,
+    ) -> Result<(Vec<Mechanized>, HiddenGroups), Refusal> {
+        const TEXT: &str = "OPTIONS(…)";
+        let alone = self.groups.counter.is_none();
+        let Some(delta) = &grouping.delta else { return Err(no_mechanism(TEXT)) };
+        let shares = grouping.bare.saturating_add(usize::from(alone));
+        let share = grouping.epsilon.as_ref().map(|epsilon| epsilon.share(shares));
+        let share = share.transpose().map_err(|_| too_small(TEXT))?;
+        let mut all = Vec::new();
+        for measure in self.part.measures() {
+            let bare = measure.clause.mechanism == MechanismName::Default;
+            let one = match &share {
+                Some(share) if bare => priced(measure, MechanismName::Default, share, None),
+                Some(_) | None => measure.clone(),
+            };
+            all.push(mechanize(&one, &self.default, self.accounts)?);
+        }
+        if !alone {
+            let hidden = self.hidden(&all, None, None, delta, Loss::zero())?;
+            if let Some(counter) = self.groups.counter.and_then(|i| all.get_mut(i)) {
+                counter.loss = counter.loss.plus(&Loss::of_delta(delta));
+            }
+            return Ok((all, hidden));
+        }
+        let Some(share) = share else {
+            return Err(Refusal::new(
+                Reason::NoEpsilon,
+                TEXT,
+                "the threshold for groups of the data has a cost of its own, which nothing names",
+                format!("OPTIONS(epsilon=1, delta={delta})"),
+            ));
+        };
+        let noise = self.laplace(&share, TEXT)?;
+        let loss = Loss::approximate(&share, delta);
+        let hidden = self.hidden(&all, Some(noise), Some(share), delta, loss)?;
+        Ok((all, hidden))
+    }
+
+    fn laplace(&self, epsilon: &Epsilon, text: &str) -> Result<Mechanism, Refusal> {
+        let noise = Laplace::calibrate(self.groups.groups.into(), epsilon);
+        noise.map(Mechanism::Laplace).map_err(|e| too_noisy(text, &e))
+    }
+
+    fn hidden(
+        &self,
+        all: &[Mechanized],
+        noise: Option<Mechanism>,
+        epsilon: Option<Epsilon>,
+        delta: &Delta,
+        loss: Loss,
+    ) -> Result<HiddenGroups, Refusal> {
+        let DataGroups { groups, counter, least, .. } = *self.groups;
+        let compared =
+            noise.as_ref().or(counter.and_then(|i| all.get(i)).map(|one| &one.mechanism));
+        let threshold = match compared {
+            Some(Mechanism::Laplace(noise)) => threshold_of_laplace(noise, groups, delta),
+            Some(Mechanism::Gaussian(noise)) => threshold_of_gaussian(noise, groups, delta),
+            Some(
+                Mechanism::Exponential(_)
+                | Mechanism::PermuteAndFlip(_)
+                | Mechanism::NoisyMax(_)
+                | Mechanism::Unknown(..),
+            )
+            | None => Err(MechanismError::ScaleTooLarge),
+        };
+        let threshold = threshold.map_err(|e| too_noisy("GROUP BY", &e))?;
+        let delta = delta.clone();
+        Ok(HiddenGroups { threshold, least, groups, epsilon, delta, counter, noise, loss })
+    }
+}
+
+fn too_small(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::BadValue,
+        text,
+        "the threshold's share of epsilon or delta is smaller than the engine counts",
+        "a larger epsilon and delta",
+    )
+}
