@@ -17,6 +17,7 @@
 mod attacks;
 mod bad_input;
 mod choices;
+mod data_groups;
 mod examples;
 mod grammar;
 mod imports;

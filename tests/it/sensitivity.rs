@@ -5,7 +5,7 @@
 //! every unit in turn. The exact integers that the mechanisms would be given may change by no more than was
 //! derived, in integer arithmetic, with no tolerance; no run may fail, and all runs see the same plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -27,6 +27,7 @@ use hushql::ledger::Vault;
 
 use crate::swap::Swap;
 
+mod groups;
 mod raw;
 
 /// SplitMix64: tests repeat exactly.
