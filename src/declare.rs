@@ -6,22 +6,25 @@
 
 mod units;
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::col;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use crate::analysis::enforced;
+use crate::analysis::{MOST_KEYS, enforced, typed};
 use crate::bind::{BindError, nearest};
 use crate::catalog::{
-    Budget, CatalogError, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit, zcdp_limit,
+    Budget, Catalog, CatalogError, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit,
+    zcdp_limit,
 };
 use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::exec::files;
+use crate::exec::{columns_of_public, files};
 use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
 use crate::show::known;
 
@@ -185,6 +188,9 @@ fn set_domain(
             }
             Domain::In(values.iter().map(Literal::text).collect())
         }
+        DomainClause::References { table, column } => {
+            Domain::In(referenced(inner, &catalog, table, column, &data_type)?)
+        }
         DomainClause::Between { lo, hi, step } => {
             let text = |literal: &Literal| {
                 kind_fits(literal, &data_type)?;
@@ -208,6 +214,39 @@ fn set_domain(
         Ok(())
     })?;
     Ok(format!("column {table}.{column} has a domain"))
+}
+
+/// The values that a column of a public table holds now, each once, in order.
+fn referenced(
+    inner: &Inner,
+    catalog: &Catalog,
+    table: &str,
+    column: &str,
+    data_type: &DataType,
+) -> Result<Vec<Option<String>>, Error> {
+    let found = known(catalog, table)?;
+    column_of(found, column)?;
+    if !found.is_public() {
+        return Err(Error::catalog(format!(
+            "{table} is not public, so what it lists would tell who is in it"
+        )));
+    }
+    let unread = || Error::catalog(format!("the rows of {table} cannot be read"));
+    let provider = inner.provider(found).ok_or_else(unread)?;
+    let columns = [column.to_owned()];
+    let arrays = columns_of_public(provider, &columns, &inner.state).map_err(|_| unread())?;
+    let values = arrays.first().ok_or_else(unread)?;
+    let texts = arrow::compute::cast(values, &DataType::Utf8).map_err(|_| unread())?;
+    let texts: BTreeSet<&str> = texts.as_string::<i32>().iter().flatten().collect();
+    if texts.len() > MOST_KEYS {
+        return Err(Error::catalog(format!(
+            "{table}({column}) holds more than {MOST_KEYS} values"
+        )));
+    }
+    for text in &texts {
+        typed(text, data_type)?;
+    }
+    Ok(texts.into_iter().map(|text| Some(text.to_owned())).collect())
 }
 
 /// Numbers for numbers, quoted text for the rest: '5' for an integer column is a slip worth hearing about.

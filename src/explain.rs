@@ -3,6 +3,7 @@
 //! In: stages 2 to 4 of a query, or the refusal that ended them. Out: an [`Explanation`], as aligned text or
 //! as one JSON object. Answers are random and explanations are not: they are what the tests pin down.
 
+mod bounds;
 mod selection;
 mod threshold;
 
@@ -25,6 +26,7 @@ use crate::release::{
 
 pub(crate) use threshold::threshold_ledger_texts;
 
+use bounds::bounds_lines;
 use selection::{calibrated_text, choice_json, choice_lines, chosen_by, winner_text};
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 
@@ -171,27 +173,6 @@ fn sensitivity_text(measure: &Measure, units: u128) -> String {
     exact(&(Rational::from_integer(units.into()) * measure.noise_unit()))
 }
 
-fn bounds_text(measure: &Measure) -> String {
-    let limits = &measure.limits;
-    let some = |n: u64, one: &str, more: &str| {
-        if n == 1 { format!("1 {one}") } else { format!("{n} {more}") }
-    };
-    let mut parts = Vec::new();
-    let (all, group) = if let Input::Distinct(_) = measure.input {
-        (("value in all", "values in all"), ("value in a group", "values in a group"))
-    } else {
-        (("row in all", "rows in all"), ("row in a group", "rows in a group"))
-    };
-    parts.extend(limits.rows_in_all.map(|n| some(n, all.0, all.1)));
-    parts.push(if measure.once_per_group() {
-        "once in a group".to_owned()
-    } else {
-        some(limits.rows_per_group, group.0, group.1)
-    });
-    parts.extend(limits.groups.map(|n| some(n, "group", "groups")));
-    format!("per unit {} (enforced)", parts.join(", "))
-}
-
 fn release_lines(
     part: &Part,
     measure: &Measure,
@@ -200,7 +181,7 @@ fn release_lines(
 ) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let is_row = part.subject().is_row();
-    let bounds = (!is_row).then(|| ("bounds", bounds_text(measure)));
+    let bounds = bounds_lines(part, measure);
     match &measure.use_ {
         Use::Choice(choice) => {
             lines.extend(choice_lines(measure, choice, mechanized, part));

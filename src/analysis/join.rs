@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use datafusion::common::{Column, DFSchemaRef};
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, Join, JoinType, LogicalPlan};
 
 use super::conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
 use super::expression::total;
@@ -364,6 +364,50 @@ impl Walk<'_> {
         })
     }
 
+    /// The rows of a GROUP BY. Directly below it, an outer join may keep public rows: their keys come out anyway.
+    pub(super) fn below(&mut self, aggregate: &Aggregate) -> Result<Flow, Refusal> {
+        let LogicalPlan::Join(join) = aggregate.input.as_ref() else {
+            return self.rows(&aggregate.input);
+        };
+        let (kept, other) = match join.join_type {
+            JoinType::Left => (&join.left, &join.right),
+            JoinType::Right => (&join.right, &join.left),
+            JoinType::Inner
+            | JoinType::Full
+            | JoinType::LeftSemi
+            | JoinType::RightSemi
+            | JoinType::LeftAnti
+            | JoinType::RightAnti
+            | JoinType::LeftMark
+            | JoinType::RightMark => return self.rows(&aggregate.input),
+        };
+        if !self.is_public(kept) || self.is_public(other) {
+            return self.rows(&aggregate.input);
+        }
+        let is_kept = |column: &Column| kept.schema().is_column_from_schema(column);
+        let only_kept = |e: &Expr| e.column_refs().iter().all(|column| is_kept(column));
+        let reads_kept = |e: &Expr| e.column_refs().iter().any(|column| is_kept(column));
+        let by_kept =
+            matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_kept(key));
+        if !by_kept || aggregate.aggr_expr.iter().any(reads_kept) {
+            return Err(kept_rows());
+        }
+        if conditions_of(join).iter().any(only_kept) {
+            return Err(operator(
+                "a condition on the public rows alone, in ON",
+                "the condition in a subquery over the public rows",
+            ));
+        }
+        let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
+        let (on, filter) = (join.on.clone(), join.filter.clone());
+        let (constraint, nulls) = (join.join_constraint, join.null_equality);
+        let inner =
+            Join::try_new(left, right, on, filter, JoinType::Inner, constraint, nulls, false);
+        let flow = self.joined(&LogicalPlan::Join(inner.map_err(|e| internal(&e))?))?;
+        self.step("Keys of the public rows come out without a match too, and count nothing");
+        Ok(flow)
+    }
+
     /// LEFT and RIGHT joins.
     pub(super) fn outer_join(&mut self, join: &Join) -> Result<Flow, Refusal> {
         plain(join)?;
@@ -401,15 +445,17 @@ impl Walk<'_> {
                 self.with_public(kept, other, &mut pool, JoinType::Left)?
             }
             (false, false) => self.of_one_unit(kept, other, &conditions, JoinType::Left)?,
-            (true, false) => {
-                return Err(operator(
-                    "an outer join that keeps public rows",
-                    "the join directly below GROUP BY on one of the public columns, or JOIN in place of LEFT JOIN",
-                ));
-            }
+            (true, false) => return Err(kept_rows()),
         };
         in_order(flow, &join.schema)
     }
+}
+
+fn kept_rows() -> Refusal {
+    operator(
+        "an outer join that keeps public rows",
+        "it directly below GROUP BY on one of the public columns, with aggregates of private ones; or JOIN in place of LEFT JOIN",
+    )
 }
 
 /// Joins two flows on total conditions; owner, subject and fans are the left one's and are set by the caller.

@@ -181,7 +181,7 @@ pub(super) fn cut(
     }
     let flow = {
         let mut walk = Walk::new(sources.catalog, sources.tables, steps);
-        let flow = walk.rows(&aggregate.input)?;
+        let flow = walk.below(aggregate)?;
         walk.resolved(flow)?
     };
     if flow.is_public() {

@@ -160,6 +160,13 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         | Expr::Interval(_)
         | Expr::Wildcard(_)
         | Expr::QualifiedWildcard(..) => Ok(()),
+        Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) => Err(Refusal::new(
+            Reason::Operator,
+            "GROUP BY",
+            "each set of ROLLUP, CUBE or GROUPING SETS is one more release of the same people",
+            "one SELECT for each set, with a cost of its own, joined by UNION ALL",
+        )
+        .into()),
         other => absent(false, &format!("the expression {other}")),
     }
 }

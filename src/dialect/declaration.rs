@@ -122,6 +122,13 @@ pub enum UnitClause {
 pub enum DomainClause {
     /// `IN ('a', 'b')`.
     In(Vec<Literal>),
+    /// `REFERENCES table(column)`: the values that a public table holds now.
+    References {
+        /// The public table.
+        table: String,
+        /// Its column.
+        column: String,
+    },
     /// `BETWEEN (lo, hi) [STEP s]`.
     Between {
         /// The least value.

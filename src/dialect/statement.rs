@@ -350,10 +350,11 @@ fn domain(parser: &mut Parser) -> Result<DomainClause, ParserError> {
         return Ok(DomainClause::In(literal_list(parser)?));
     }
     if take_word(parser, "REFERENCES") {
-        return error(
-            parser,
-            "domains that reference a table are not built yet; list the values: IN (…)",
-        );
+        let table = name(parser)?;
+        parser.expect_token(&Token::LParen)?;
+        let column = name(parser)?;
+        parser.expect_token(&Token::RParen)?;
+        return Ok(DomainClause::References { table, column });
     }
     expect_word(parser, "BETWEEN")?;
     parser.expect_token(&Token::LParen)?;

@@ -1,0 +1,77 @@
+//! The bounds of a unit's contribution, told: how large, where each comes from, where it is enforced, what it cuts.
+//!
+//! In: a measure with its enforced [`Limits`](crate::analysis::Limits), and the part that it is of. Out: lines of an
+//! explanation. They speak of declarations and of the query, never of data: what was cut is not told unless
+//! somebody asks and pays for it.
+
+use crate::analysis::{Input, Measure, Part};
+
+/// The lines about bounds; none where every row is a unit.
+pub(super) fn bounds_lines(part: &Part, measure: &Measure) -> Vec<(&'static str, String)> {
+    if part.subject().is_row() {
+        return Vec::new();
+    }
+    let mut cuts = vec!["a unit's rows beyond these bounds"];
+    if !part.key_names().is_empty() {
+        cuts.push("its further groups");
+    }
+    let is_ranged = !matches!(
+        measure.input,
+        Input::Rows | Input::Values(_) | Input::Units | Input::Distinct(_)
+    );
+    if is_ranged {
+        cuts.push("values beyond their range");
+    }
+    vec![
+        ("bounds", bounds_text(part, measure)),
+        ("cuts", format!("{}: the error below does not count them", cuts.join(", "))),
+    ]
+}
+
+fn bounds_text(part: &Part, measure: &Measure) -> String {
+    let limits = &measure.limits;
+    let parameters = &measure.clause.parameters;
+    let some = |n: u64, one: &str, more: &str, from: Option<&str>| {
+        let many = if n == 1 { format!("1 {one}") } else { format!("{n} {more}") };
+        from.map_or(many.clone(), |from| format!("{many} ({from})"))
+    };
+    let (all, group) = if let Input::Distinct(_) = measure.input {
+        (("value in all", "values in all"), ("value in a group", "values in a group"))
+    } else {
+        (("row in all", "rows in all"), ("row in a group", "rows in a group"))
+    };
+    let declared = if part.subject().max_rows() == Some(1) {
+        "one row per unit"
+    } else if part.subject().tables().len() > 1 || !part.public().is_empty() {
+        "MAX ROWS, through the joins"
+    } else {
+        "MAX ROWS"
+    };
+    let in_all = limits.rows_in_all.map(|n| {
+        let asked = parameters.total_rows == Some(n) && part.subject().max_rows() != Some(n);
+        some(n, all.0, all.1, Some(if asked { "max_rows_contributed" } else { declared }))
+    });
+    let in_group = if measure.once_per_group() {
+        "once in a group".to_owned()
+    } else {
+        let from = match parameters.rows {
+            Some(n) if n == limits.rows_per_group => Some("rows="),
+            Some(_) | None => None,
+        };
+        some(limits.rows_per_group, group.0, group.1, from)
+    };
+    let groups = limits.groups.map(|n| {
+        let from = match parameters.groups {
+            Some(c) if c == n => Some("groups="),
+            Some(_) | None if part.key_names().is_empty() => Some("no GROUP BY"),
+            Some(_) | None if limits.rows_in_all == Some(n) => Some("as many as rows"),
+            Some(_) | None => None,
+        };
+        some(n, "group", "groups", from)
+    });
+    let told: Vec<String> = in_all.into_iter().chain([in_group]).chain(groups).collect();
+    format!(
+        "per unit {}; enforced on top of its rows, by a keyed hash, before anything is added up",
+        told.join(", ")
+    )
+}
