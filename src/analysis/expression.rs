@@ -21,7 +21,7 @@ use num_traits::Zero;
 use super::bounds::Interval;
 use super::deeper;
 use super::enforce::within_calendar;
-use super::facts::{Facts, KeySource, Scope, decimal_unit, rational, type_range};
+use super::facts::{Facts, KeySource, Scope, constant, decimal_unit, rational, type_range};
 use crate::functions::ticks_a_day;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -131,6 +131,12 @@ fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total
 }
 
 fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    // Of dates, only constants can be moved: of a column, the result could leave the calendar.
+    if let Some(value) = constant(whole)
+        && type_of(whole, &scope.schema)? == value.data_type()
+    {
+        return literal(value);
+    }
     let left = total(&binary.left, scope)?;
     let right = total(&binary.right, scope)?;
     let op = binary.op;
@@ -309,17 +315,17 @@ fn in_list(list: &InList, scope: &Scope) -> Result<Total, Refusal> {
 /// LIKE with a literal pattern; another pattern could be one that does not compile.
 fn like(like: &Like, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     const LONGEST_PATTERN: usize = 1_000;
-    let short = match like.pattern.as_ref() {
-        Expr::Literal(value, _) => {
-            value.try_as_str().flatten().is_some_and(|pattern| pattern.len() <= LONGEST_PATTERN)
-        }
-        _ => false,
-    };
-    if !short || like.escape_char.is_some() {
+    // Over columns of string views, the planner casts the literal.
+    let short = constant(&like.pattern).filter(|value| {
+        value.try_as_str().flatten().is_some_and(|pattern| pattern.len() <= LONGEST_PATTERN)
+    });
+    let Some(pattern) = short.filter(|_| like.escape_char.is_none()) else {
         let hint = "x LIKE 'literal%', without ESCAPE";
         return Err(partial(whole, "LIKE takes a literal pattern of at most 1000 bytes", hint));
-    }
-    let expr = Expr::Like(Like { expr: Box::new(total(&like.expr, scope)?.expr), ..like.clone() });
+    };
+    let expr = Box::new(total(&like.expr, scope)?.expr);
+    let pattern = Box::new(Expr::Literal(pattern, None));
+    let expr = Expr::Like(Like { expr, pattern, ..like.clone() });
     Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
 }
 
@@ -384,10 +390,8 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     // Constants are folded, so that bounds stay literals.
     if let Expr::Literal(value, _) = &inner.expr {
         let null = || ScalarValue::try_new_null(to);
-        let folded = value.cast_to(to).ok().filter(in_calendar).map_or_else(null, Ok);
-        let folded = folded.map_err(|_| not_allowed(whole, "this type has no NULL"))?;
-        let facts = Facts::of_literal(&folded);
-        return Ok(Total { expr: Expr::Literal(folded, None), facts });
+        let folded = value.cast_to(to).map_or_else(|_| null(), Ok);
+        return literal(folded.map_err(|_| not_allowed(whole, "this type has no NULL"))?);
     }
     let mut facts = Facts::of_type(to);
     facts.nullable = inner.facts.nullable || !widens(&from, to) || is_temporal(to);
@@ -421,6 +425,18 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     // A cast can make a date that no column has: the limits hold for it too.
     let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
     Ok(Total { expr: within_calendar(expr, to), facts })
+}
+
+/// A constant; NULL where it is a date that date functions do not take.
+fn literal(value: ScalarValue) -> Result<Total, Refusal> {
+    let value = if in_calendar(&value) {
+        value
+    } else {
+        let null = ScalarValue::try_new_null(&value.data_type());
+        null.map_err(|_| not_allowed(&Expr::Literal(value, None), "this type has no NULL"))?
+    };
+    let facts = Facts::of_literal(&value);
+    Ok(Total { expr: Expr::Literal(value, None), facts })
 }
 
 /// Whether a constant lies in the years that date functions take; other types do.

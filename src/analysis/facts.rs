@@ -168,11 +168,35 @@ fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
     }
 }
 
-/// The value of a literal, also under the cast that brings it to its column's type (`DATE '2025-01-01'`).
+/// The value of a literal, also under the cast that brings it to its column's type (`DATE '2025-01-01'`), and of
+/// a date that is moved by an interval.
 pub(super) fn constant(expr: &Expr) -> Option<ScalarValue> {
     match expr {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(cast) => constant(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            moved(&constant(left)?, *op, &constant(right)?)
+        }
+        _ => None,
+    }
+}
+
+/// A date or timestamp without a time zone, later or earlier by an interval; `None` for any other arithmetic.
+fn moved(left: &ScalarValue, op: Operator, right: &ScalarValue) -> Option<ScalarValue> {
+    // Some thousand years either way: nothing in between overflows.
+    let is_short = |value: &ScalarValue| match value {
+        ScalarValue::IntervalMonthDayNano(Some(by)) => {
+            by.months.unsigned_abs() <= 100_000
+                && by.days.unsigned_abs() <= 1_000_000
+                && by.nanoseconds.unsigned_abs() <= 1 << 62
+        }
+        _ => false,
+    };
+    let is_date = |value: &ScalarValue| temporal_limits(&value.data_type()).is_some();
+    match op {
+        Operator::Plus if is_date(left) && is_short(right) => left.add_checked(right).ok(),
+        Operator::Plus if is_short(left) && is_date(right) => right.add_checked(left).ok(),
+        Operator::Minus if is_date(left) && is_short(right) => left.sub_checked(right).ok(),
         _ => None,
     }
 }

@@ -5,10 +5,13 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::array::{AsArray, Date32Array};
+use arrow::compute::DatePart;
+use arrow::datatypes::{DataType, Int32Type};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, Volatility};
 use num_bigint::BigInt;
+use num_traits::ToPrimitive;
 
 use super::bounds::Interval;
 use super::expression::{
@@ -16,6 +19,7 @@ use super::expression::{
 };
 use super::facts::{Facts, KeySource, Scope, rational, type_range};
 use crate::functions::{is_clamp, is_late_value, ticks_a_day};
+use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
 /// The functions that are total, by what is known of their results.
@@ -82,7 +86,7 @@ pub(super) fn function(
         ("substr", [_, _]) if whole_number(1, 1) => unknown(whole, scope)?,
         ("substr", [_, _, _]) if whole_number(1, 1) && whole_number(2, 0) => unknown(whole, scope)?,
         ("date_part", [part, x]) if is_temporal(&type_of(&x.expr, &scope.schema)?) => {
-            date_part(&part.expr, whole, scope)?
+            date_part(&part.expr, x, whole, scope)?
         }
         ("date_trunc", [part, x])
             if is_granularity(&part.expr) && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
@@ -103,6 +107,35 @@ pub(super) fn function(
 
 fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
+}
+
+/// The years of a range of dates: they follow the dates' order.
+fn years(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let facts = unknown(whole, scope)?;
+    let ticks = ticks_a_day(&type_of(&x.expr, &scope.schema)?);
+    let (Some(ticks), true) = (ticks, type_of(whole, &scope.schema)?.is_integer()) else {
+        return Ok(facts);
+    };
+    let years = |dates: &Interval| {
+        let (first, last) = dates.bounds()?;
+        Some((year(first, ticks)?, year(last, ticks)?))
+    };
+    let Some(always) = years(&x.facts.always) else { return Ok(facts) };
+    let (first, last) = years(&x.facts.range).unwrap_or(always);
+    Ok(Facts {
+        range: Interval::integer_range(first, last),
+        always: Interval::integer_range(always.0, always.1),
+        keys: Some(KeySource::Integers(first, last)),
+        ..facts
+    })
+}
+
+/// The year of a moment in ticks since 1970, by the very function that runs on rows.
+fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
+    let day = (moment / Rational::from_integer(ticks_a_day.into())).floor().to_integer();
+    let day = Date32Array::from(vec![day.to_i32()?]);
+    let year = arrow::compute::date_part(&day, DatePart::Year).ok()?;
+    year.as_primitive_opt::<Int32Type>()?.iter().next()?.map(i64::from)
 }
 
 /// The start of a period: not after the date itself, and at most a leap year before it.
@@ -209,11 +242,11 @@ fn is_granularity(part: &Expr) -> bool {
 }
 
 /// The parts of a date that are small whole numbers are their own keys.
-fn date_part(part: &Expr, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     let Expr::Literal(value, _) = part else { return unknown(whole, scope) };
     let part = value.try_as_str().flatten().unwrap_or_default().to_lowercase();
     let (lo, hi) = match part.as_str() {
-        "year" => (1, 9999),
+        "year" => return years(x, whole, scope),
         "quarter" => (1, 4),
         "month" => (1, 12),
         "week" => (1, 53),
