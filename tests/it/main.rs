@@ -29,3 +29,4 @@ mod selection;
 mod sensitivity;
 mod slt;
 mod swap;
+mod tpch;

@@ -1,0 +1,29 @@
+-- TPC-H with its customers as the people to protect. A customer has orders, an order has up to seven items.
+-- Parts, their suppliers and the map are nobody's, so they are public.
+ALTER TABLE customer SET PRIVACY UNIT (c_custkey) UNIQUE;
+ALTER TABLE orders SET PRIVACY UNIT VIA (o_custkey) REFERENCES customer(c_custkey) MAX ROWS 50;
+ALTER TABLE lineitem SET PRIVACY UNIT VIA (l_orderkey) REFERENCES orders(o_orderkey) MAX ROWS 350;
+ALTER TABLE region SET PUBLIC;
+ALTER TABLE nation SET PUBLIC;
+ALTER TABLE supplier SET PUBLIC;
+ALTER TABLE part SET PUBLIC;
+ALTER TABLE partsupp SET PUBLIC;
+
+-- The ranges are those that the benchmark's specification generates from.
+ALTER TABLE customer ALTER COLUMN c_acctbal SET PRIVACY DOMAIN BETWEEN (-999.99, 9999.99);
+ALTER TABLE customer ALTER COLUMN c_mktsegment SET PRIVACY DOMAIN IN ('AUTOMOBILE', 'BUILDING', 'FURNITURE', 'HOUSEHOLD', 'MACHINERY');
+ALTER TABLE orders ALTER COLUMN o_orderdate SET PRIVACY DOMAIN BETWEEN (DATE '1992-01-01', DATE '1998-08-02');
+ALTER TABLE orders ALTER COLUMN o_orderpriority SET PRIVACY DOMAIN IN ('1-URGENT', '2-HIGH', '3-MEDIUM', '4-NOT SPECIFIED', '5-LOW');
+ALTER TABLE lineitem ALTER COLUMN l_quantity SET PRIVACY DOMAIN BETWEEN (1, 50);
+ALTER TABLE lineitem ALTER COLUMN l_extendedprice SET PRIVACY DOMAIN BETWEEN (900, 104950);
+ALTER TABLE lineitem ALTER COLUMN l_discount SET PRIVACY DOMAIN BETWEEN (0, 0.10);
+ALTER TABLE lineitem ALTER COLUMN l_tax SET PRIVACY DOMAIN BETWEEN (0, 0.08);
+ALTER TABLE lineitem ALTER COLUMN l_returnflag SET PRIVACY DOMAIN IN ('A', 'N', 'R');
+ALTER TABLE lineitem ALTER COLUMN l_linestatus SET PRIVACY DOMAIN IN ('F', 'O');
+ALTER TABLE lineitem ALTER COLUMN l_shipdate SET PRIVACY DOMAIN BETWEEN (DATE '1992-01-02', DATE '1998-12-01');
+ALTER TABLE lineitem ALTER COLUMN l_commitdate SET PRIVACY DOMAIN BETWEEN (DATE '1992-01-31', DATE '1998-10-31');
+ALTER TABLE lineitem ALTER COLUMN l_receiptdate SET PRIVACY DOMAIN BETWEEN (DATE '1992-01-03', DATE '1998-12-31');
+ALTER TABLE lineitem ALTER COLUMN l_shipmode SET PRIVACY DOMAIN IN ('AIR', 'FOB', 'MAIL', 'RAIL', 'REG AIR', 'SHIP', 'TRUCK');
+ALTER TABLE partsupp ALTER COLUMN ps_supplycost SET PRIVACY DOMAIN BETWEEN (1, 1000);
+
+CREATE PRIVACY BUDGET shop FOR customer LIMIT (epsilon=100, delta=1e-5);

@@ -1,0 +1,14 @@
+-- Order priority: of a quarter's orders, how many have an item that came late, by priority?
+--
+-- The subquery asks about the items of the same order, so it stays with one customer.
+--
+-- answered
+SELECT o_orderpriority, LAPLACE(eps=1) COUNT(*) AS order_count
+FROM orders
+WHERE o_orderdate >= DATE '1993-07-01'
+  AND o_orderdate < DATE '1993-07-01' + INTERVAL '3' MONTH
+  AND EXISTS (
+      SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND l_commitdate < l_receiptdate
+  )
+GROUP BY o_orderpriority
+ORDER BY o_orderpriority
