@@ -1,0 +1,71 @@
+//! Questions of TPC-H: joins along links and with public tables, bounded by customer.
+//!
+//! The tables are Parquet files, generated once per run. HushQL answers what tests/tpch holds, plain DataFusion
+//! the same question without mechanisms.
+
+use std::fs::File;
+use std::path::Path;
+
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use hushql::{Engine, split_statements};
+use tokio::runtime::Runtime;
+
+use super::{Sides, Table};
+
+#[path = "../../tests/it/tpch/made.rs"]
+mod made;
+
+macro_rules! query {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../tests/tpch/", $name, ".sql")),
+            include_str!(concat!("../../tests/tpch/plain/", $name, ".sql")),
+        )
+    };
+}
+
+const QUERIES: [(&str, &str, &str); 7] = [
+    query!("q01"),
+    query!("q05"),
+    query!("q06"),
+    query!("q09"),
+    query!("q13"),
+    query!("q14"),
+    query!("q19"),
+];
+
+const DECLARATIONS: &str = include_str!("../../tests/tpch/declare.sql");
+
+/// Asks each question on both sides by turns.
+pub(super) fn queries(table: &mut Table, directory: &Path, runtime: &Runtime) {
+    let (scale, text) =
+        if table.size.runs > 1 { (1.0, 300 * 1024 * 1024) } else { (0.001, 30 * 1024) };
+    let engine = Engine::in_memory().unwrap();
+    let plain = SessionContext::new();
+    for made::Made { name, schema, batches } in made::tables(scale, text) {
+        let path = directory.join(format!("{name}.parquet"));
+        let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), schema, None).unwrap();
+        for batch in batches {
+            writer.write(&batch).unwrap();
+        }
+        writer.close().unwrap();
+        let path = path.to_str().unwrap();
+        let create = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{path}'");
+        runtime.block_on(engine.owner().execute(&create)).unwrap();
+        let options = ParquetReadOptions::default();
+        runtime.block_on(plain.register_parquet(name, path, options)).unwrap();
+    }
+    for statement in split_statements(DECLARATIONS).unwrap() {
+        runtime.block_on(engine.owner().execute(&statement)).unwrap();
+    }
+    let raised = "ALTER PRIVACY BUDGET shop SET LIMIT (epsilon=1000000, delta=1e-5)";
+    runtime.block_on(engine.owner().execute(raised)).unwrap();
+    let sides = Sides { private: engine.analyst("bench").unwrap(), plain, runtime };
+    for (name, private, plain) in QUERIES {
+        // Keys without rows come out on one side only, so the numbers of rows are not compared.
+        let times = sides.fastest(private, plain, table.size.runs.min(5));
+        table.ratio(format!("TPC-H {name}, scale factor {scale}"), "", times);
+    }
+}
