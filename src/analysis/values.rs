@@ -11,8 +11,9 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DataFusionError, ScalarValue};
+use datafusion::common::{DataFusionError, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
@@ -25,12 +26,37 @@ use crate::refusal::{Reason, Refusal};
 /// A released value that later parts use.
 #[derive(Debug, Clone)]
 pub struct Value {
+    plan: LogicalPlan,
+    late: LateValue,
+    before: usize,
+}
+
+impl Value {
     /// The public plan over released tables that gives it, in one row and one column.
-    pub(crate) plan: LogicalPlan,
-    /// Where it is wanted.
-    pub(crate) late: LateValue,
+    pub fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
     /// The first part that needs it.
-    pub(crate) before: usize,
+    pub fn before(&self) -> usize {
+        self.before
+    }
+
+    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row.
+    ///
+    /// # Errors
+    /// When there are several rows, or it was handed on before.
+    pub fn give(&self, rows: &[RecordBatch]) -> datafusion::common::Result<()> {
+        let mut rows = rows.iter().filter(|batch| batch.num_rows() > 0);
+        let one = match (rows.next(), rows.next()) {
+            (None, _) => ScalarValue::try_new_null(self.late.data_type())?,
+            (Some(batch), None) if batch.num_rows() == 1 => {
+                ScalarValue::try_from_array(batch.column(0), 0)?
+            }
+            _ => return internal_err!("a released value is one row"),
+        };
+        self.late.set(one)
+    }
 }
 
 impl Cutter<'_> {

@@ -48,7 +48,7 @@ use std::sync::Arc;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
@@ -135,7 +135,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     verify::verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
     let values = release.analysis().values().to_vec();
     for value in &values {
-        let plan = remainder_plan(value.plan.clone(), &empty, state).await?;
+        let plan = remainder_plan(value.plan().clone(), &empty, state).await?;
         verify::verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
     }
     Ok(Prepared { parts, values, remainder })
@@ -249,7 +249,7 @@ pub async fn run(
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
     for (i, part) in parts.into_iter().enumerate() {
-        for value in values.iter().filter(|value| value.before == i) {
+        for value in values.iter().filter(|value| value.before() == i) {
             draw_value(value, &released, state).await?;
         }
         let mut rng = QueryRng::from_os().map_err(entropy)?;
@@ -271,17 +271,9 @@ pub async fn run(
 
 /// Computes a released value from the tables released so far, for the parts that use it.
 async fn draw_value(value: &Value, released: &[RecordBatch], state: &SessionState) -> Result<()> {
-    let plan = remainder_plan(value.plan.clone(), released, state).await?;
+    let plan = remainder_plan(value.plan().clone(), released, state).await?;
     let batches = collect(plan, state.task_ctx()).await?;
-    let mut rows = batches.iter().filter(|batch| batch.num_rows() > 0);
-    let one = match (rows.next(), rows.next()) {
-        (None, _) => ScalarValue::try_new_null(value.late.data_type())?,
-        (Some(batch), None) if batch.num_rows() == 1 => {
-            ScalarValue::try_from_array(batch.column(0), 0)?
-        }
-        _ => return internal_err!("a released value is one row"),
-    };
-    value.late.set(one)
+    value.give(&batches)
 }
 
 /// The released columns of a batch, the least row count behind each mean and the largest ± of each variance.

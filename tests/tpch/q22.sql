@@ -3,7 +3,7 @@
 -- The average is a release of its own, compared with as a number. The country codes are given, because a
 -- substring has no domain.
 --
--- refused: HQ019
+-- answered
 SELECT cntrycode, LAPLACE(eps=1) COUNT(*) AS numcust, LAPLACE(eps=1) SUM(c_acctbal) AS totacctbal
 FROM (
     SELECT SUBSTRING(c_phone FROM 1 FOR 2) AS cntrycode, c_acctbal
