@@ -10,6 +10,7 @@ use arrow::array::RecordBatch;
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 
 use super::bound::{HashKey, LateKey};
 use super::choose::exact_scores;
@@ -71,7 +72,8 @@ impl ExactSums {
     pub async fn run(&self, state: &SessionState, rank: u64) -> Result<Vec<Exact>> {
         let mut gathered = Vec::new();
         for (plan, gathering, columns) in &self.feeds {
-            let rows = plan.execute(0, state.task_ctx())?;
+            // A join keeps what it has built, and would answer from the tables of the last run.
+            let rows = reset_plan_states(Arc::clone(plan))?.execute(0, state.task_ctx())?;
             gathered.push(gather(rows, *gathering, &self.keys, *columns).await?);
         }
         self.measures

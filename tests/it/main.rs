@@ -25,6 +25,7 @@ mod numbers;
 mod program;
 mod readme;
 mod redteam;
+mod relations;
 mod selection;
 mod sensitivity;
 mod slt;

@@ -31,10 +31,10 @@ mod groups;
 mod raw;
 
 /// SplitMix64: tests repeat exactly.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self) -> u64 {
+    pub(crate) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -42,15 +42,15 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, sides: usize) -> usize {
+    pub(crate) fn below(&mut self, sides: usize) -> usize {
         usize::try_from(self.roll() % (sides as u64)).unwrap()
     }
 
-    fn one_in(&mut self, n: usize) -> bool {
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }
@@ -471,7 +471,7 @@ fn analyzed(sql: &str, world: &World) -> Option<Analysis> {
 }
 
 /// Checks one pair of neighbours; the result is the largest observed / claimed of the query.
-fn check(sql: &str, analysis: &Analysis, full: &[Exact], without: &[Exact]) -> f64 {
+pub(crate) fn check(sql: &str, analysis: &Analysis, full: &[Exact], without: &[Exact]) -> f64 {
     let mut tightest = 0.0_f64;
     for ((measure, full), without) in analysis.parts()[0].measures().iter().zip(full).zip(without) {
         let (observed, claimed) = match (&measure.use_, full, without) {

@@ -1,0 +1,581 @@
+//! Random queries over several tables: what stands below a release, to a depth.
+//!
+//! Most of what is made keeps to one unit, and some of it does not: then it must be refused, or be harmless. A query
+//! remembers which operators it is made of, so that it can be told how near to its claim each of them came.
+
+use std::collections::BTreeSet;
+
+use super::release::{number, predicate};
+use super::world::{Kind, World};
+use crate::sensitivity::Dice;
+
+/// A column in reach.
+#[derive(Debug, Clone)]
+pub struct Col {
+    /// As it is written.
+    pub sql: String,
+    pub kind: Kind,
+    pub unit: bool,
+    /// The table and column that it is, unchanged.
+    pub origin: Option<(usize, &'static str)>,
+    /// Whether a public table has its values.
+    pub public: bool,
+}
+
+impl Col {
+    fn named(&self, sql: String) -> Self {
+        Self { sql, ..self.clone() }
+    }
+}
+
+/// One item of FROM.
+#[derive(Debug, Clone)]
+struct Item {
+    sql: String,
+    cols: Vec<Col>,
+}
+
+/// FROM and WHERE, and the columns in reach.
+#[derive(Debug, Clone)]
+pub struct Body {
+    pub sql: String,
+    pub cols: Vec<Col>,
+}
+
+impl Body {
+    pub fn unit(&self) -> Option<&Col> {
+        self.cols.iter().find(|col| col.unit)
+    }
+}
+
+pub struct Gen<'a> {
+    pub dice: &'a mut Dice,
+    pub world: &'a World,
+    /// Whether rows are units.
+    pub rows: bool,
+    /// The operators that were used.
+    pub ops: BTreeSet<&'static str>,
+    names: usize,
+}
+
+type Pairs = Vec<(String, String)>;
+
+impl<'a> Gen<'a> {
+    pub fn new(dice: &'a mut Dice, world: &'a World, rows: bool) -> Self {
+        Self { dice, world, rows, ops: BTreeSet::new(), names: 0 }
+    }
+
+    fn name(&mut self, what: &str) -> String {
+        self.names += 1;
+        format!("{what}{}", self.names)
+    }
+
+    fn tables(&self, wanted: impl Fn(&super::world::Relation) -> bool) -> Vec<usize> {
+        let all = self.world.plan.relations.iter().enumerate();
+        all.filter(|(_, relation)| wanted(relation)).map(|(i, _)| i).collect()
+    }
+
+    /// FROM and WHERE over private rows.
+    pub fn body(&mut self, depth: usize) -> Body {
+        let first = self.private(depth);
+        let mut joins = Joins::new(first);
+        let more = if depth == 0 { 0 } else { self.dice.pick(&[0, 0, 1, 1, 1, 2, 3]) };
+        let comma = self.dice.one_in(2);
+        for _ in 0..more {
+            if self.rows || self.dice.one_in(3) {
+                self.join_public(&mut joins, comma, depth - 1);
+            } else {
+                self.join_private(&mut joins, comma, depth - 1);
+            }
+        }
+        if more > 0 && comma {
+            self.ops.insert("comma");
+            for i in (1..joins.items.len()).rev() {
+                let other = self.dice.below(i + 1);
+                joins.items.swap(i, other);
+            }
+        }
+        if depth > 0 && self.dice.one_in(3) {
+            self.semi(&mut joins, depth - 1);
+        }
+        if self.dice.one_in(3) {
+            joins.conditions.push(predicate(self.dice, &joins.cols, 1));
+        }
+        for i in (1..joins.conditions.len()).rev() {
+            let other = self.dice.below(i + 1);
+            joins.conditions.swap(i, other);
+        }
+        let items = joins.items.join(", ");
+        let conditions = if joins.conditions.is_empty() {
+            String::new()
+        } else {
+            format!(" WHERE {}", joins.conditions.join(" AND "))
+        };
+        Body { sql: format!("FROM {items}{conditions}"), cols: joins.cols }
+    }
+
+    /// A table or a subquery of private rows.
+    fn private(&mut self, depth: usize) -> Item {
+        if depth == 0 || self.dice.one_in(2) {
+            let rows = self.rows;
+            let all = self.tables(|t| !t.is_public() && t.is_row() == rows);
+            let table = self.dice.pick(&all);
+            return self.table(table);
+        }
+        let select = match self.dice.below(6) {
+            0 => self.projection(depth - 1),
+            1 => self.distinct(depth - 1),
+            2 | 3 => self.per_unit(depth - 1),
+            4 => self.window(depth - 1),
+            _ => self.union(depth - 1),
+        };
+        self.subquery(select)
+    }
+
+    fn table(&mut self, table: usize) -> Item {
+        let alias = self.name("t");
+        let relation = &self.world.plan.relations[table];
+        let cols = relation.fields.iter().map(|field| Col {
+            sql: format!("{alias}.{}", field.name),
+            kind: field.kind,
+            unit: self.names_unit(table, field.name),
+            origin: (!relation.is_public()).then_some((table, field.name)),
+            public: relation.is_public(),
+        });
+        Item { cols: cols.collect(), sql: format!("{} AS {alias}", relation.name) }
+    }
+
+    fn names_unit(&self, table: usize, column: &str) -> bool {
+        let relation = &self.world.plan.relations[table];
+        match relation.link() {
+            None => column == "u",
+            Some((parent, link)) => {
+                let own = link.columns.iter().position(|c| c == column);
+                own.is_some_and(|i| self.names_unit(parent, &link.references[i]))
+            }
+        }
+    }
+
+    fn subquery(&mut self, (sql, cols): (String, Vec<Col>)) -> Item {
+        let alias = self.name("q");
+        let cols = cols.iter().map(|col| col.named(format!("{alias}.{}", col.sql))).collect();
+        Item { sql: format!("({sql}) AS {alias}"), cols }
+    }
+
+    /// Some columns under new names, those that tell the unit more often than others.
+    fn shown(&mut self, body: &Body, most: usize) -> (Vec<String>, Vec<Col>) {
+        let (mut list, mut cols) = (Vec::new(), Vec::new());
+        for col in &body.cols {
+            let wanted = if col.unit {
+                !self.dice.one_in(6)
+            } else if matches!(col.origin, Some((_, "k" | "j" | "l1" | "l2"))) {
+                !self.dice.one_in(3)
+            } else {
+                self.dice.one_in(3)
+            };
+            if wanted && list.len() < most {
+                let name = self.name("k");
+                list.push(format!("{} AS {name}", col.sql));
+                cols.push(col.named(name));
+            }
+        }
+        if list.is_empty() || self.dice.one_in(3) {
+            let name = self.name("e");
+            list.push(format!("{} AS {name}", number(self.dice, &body.cols, 1)));
+            cols.push(computed(name, Kind::Float));
+        }
+        (list, cols)
+    }
+
+    fn projection(&mut self, depth: usize) -> (String, Vec<Col>) {
+        let body = self.body(depth);
+        let (list, cols) = self.shown(&body, 9);
+        (format!("SELECT {} {}", list.join(", "), body.sql), cols)
+    }
+
+    fn distinct(&mut self, depth: usize) -> (String, Vec<Col>) {
+        let body = self.body(depth);
+        let Some(unit) = body.unit() else { return self.projection(depth) };
+        self.ops.insert("distinct");
+        let name = self.name("k");
+        let mut list = vec![format!("{} AS {name}", unit.sql)];
+        let mut cols = vec![unit.named(name)];
+        let most = self.dice.below(5);
+        let (mut more, mut of) = self.shown(&body, most);
+        list.append(&mut more);
+        cols.append(&mut of);
+        (format!("SELECT DISTINCT {} {}", list.join(", "), body.sql), cols)
+    }
+
+    fn per_unit(&mut self, depth: usize) -> (String, Vec<Col>) {
+        let body = self.body(depth);
+        let by = match body.unit() {
+            Some(unit) => unit.clone(),
+            // A column that leads to one unit.
+            None => match body.cols.iter().find(|c| matches!(c.origin, Some((_, "l1" | "k")))) {
+                Some(lead) if !self.rows => lead.clone(),
+                _ => return self.projection(depth),
+            },
+        };
+        self.ops.insert("per-unit");
+        let name = self.name("k");
+        let (mut list, mut cols) = (vec![format!("{} AS {name}", by.sql)], vec![by.named(name)]);
+        let mut keys = vec![by.sql.clone()];
+        if self.dice.one_in(3) {
+            let i = self.dice.below(body.cols.len());
+            let key = body.cols[i].clone();
+            let name = self.name("k");
+            list.push(format!("{} AS {name}", key.sql));
+            keys.push(key.sql.clone());
+            cols.push(key.named(name));
+        }
+        for _ in 0..1 + self.dice.below(3) {
+            let depth = self.dice.below(2);
+            let of = number(self.dice, &body.cols, depth);
+            let i = self.dice.below(body.cols.len());
+            let any = body.cols[i].clone();
+            let (call, kind) = match self.dice.below(8) {
+                0 | 1 => ("COUNT(*)".to_owned(), Kind::Int),
+                2 => (format!("COUNT({})", any.sql), Kind::Int),
+                3 => (format!("COUNT(DISTINCT {})", any.sql), Kind::Int),
+                4 => (format!("AVG(CLAMP(CAST({of} AS DOUBLE), -3, 5))"), Kind::Float),
+                5 => (format!("{}({})", self.dice.pick(&["MIN", "MAX"]), any.sql), any.kind),
+                6 => (format!("SUM(CLAMP({of}, -2, 6))"), Kind::Float),
+                _ => (format!("SUM({of})"), Kind::Float),
+            };
+            let filter = if self.dice.one_in(4) {
+                format!(" FILTER (WHERE {})", predicate(self.dice, &body.cols, 0))
+            } else {
+                String::new()
+            };
+            let name = self.name("n");
+            list.push(format!("{call}{filter} AS {name}"));
+            cols.push(computed(name, kind));
+        }
+        let having = if self.dice.one_in(5) { " HAVING COUNT(*) > 1" } else { "" };
+        let sql =
+            format!("SELECT {} {} GROUP BY {}{having}", list.join(", "), body.sql, keys.join(", "));
+        (sql, cols)
+    }
+
+    fn window(&mut self, depth: usize) -> (String, Vec<Col>) {
+        let body = self.body(depth);
+        let Some(unit) = body.unit().cloned() else { return self.projection(depth) };
+        self.ops.insert("window");
+        let (mut list, mut cols) = self.shown(&body, 8);
+        let pick = |gen_: &mut Self| {
+            let i = gen_.dice.below(body.cols.len());
+            body.cols[i].clone()
+        };
+        let (of, order) = (pick(self), pick(self));
+        let (call, kind) = match self.dice.below(8) {
+            0 | 1 => ("ROW_NUMBER()".to_owned(), Kind::Int),
+            2 => (self.dice.pick(&["RANK()", "DENSE_RANK()"]).to_owned(), Kind::Int),
+            3 => ("COUNT(*)".to_owned(), Kind::Int),
+            4 => (format!("{}({})", self.dice.pick(&["LAG", "LEAD"]), of.sql), of.kind),
+            5 => (format!("{}({})", self.dice.pick(&["MIN", "MAX"]), of.sql), of.kind),
+            6 if of.kind == Kind::Int => (format!("SUM({})", of.sql), Kind::Int),
+            _ => (format!("COUNT({})", of.sql), Kind::Int),
+        };
+        let key = if self.dice.one_in(4) { format!(", {}", pick(self).sql) } else { String::new() };
+        let frame = match self.dice.below(6) {
+            0 if !call.ends_with("()") && !call.starts_with('L') => {
+                " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
+            }
+            _ => "",
+        };
+        let name = self.name("n");
+        list.push(format!(
+            "{call} OVER (PARTITION BY {}{key} ORDER BY {}{}{frame}) AS {name}",
+            unit.sql,
+            order.sql,
+            self.dice.pick(&["", " DESC", " DESC NULLS LAST"])
+        ));
+        cols.push(computed(name, kind));
+        (format!("SELECT {} {}", list.join(", "), body.sql), cols)
+    }
+
+    fn union(&mut self, depth: usize) -> (String, Vec<Col>) {
+        self.ops.insert("union");
+        let names: Vec<String> = (0..4).map(|_| self.name("n")).collect();
+        let mut branches = Vec::new();
+        let mut units = true;
+        let mut cols = Vec::new();
+        for _ in 0..2 + self.dice.below(2) {
+            let body = self.body(depth);
+            let unit = body.unit().cloned();
+            units &= unit.is_some();
+            let text = |of: Kind| body.cols.iter().filter(move |c| c.kind == of && !c.unit);
+            let texts: Vec<_> = text(Kind::Text).map(|c| c.sql.clone()).collect();
+            let key = if self.world.plan.text { Kind::Text } else { Kind::Int };
+            let keys: Vec<_> = text(key).map(|c| c.sql.clone()).collect();
+            let pick = |dice: &mut Dice, from: &[String]| {
+                if from.is_empty() {
+                    "NULL".to_owned()
+                } else {
+                    from[dice.below(from.len())].clone()
+                }
+            };
+            let first = match unit {
+                Some(unit) => unit.sql,
+                None => pick(self.dice, &keys),
+            };
+            let clamped = number(self.dice, &body.cols, 1);
+            branches.push(format!(
+                "SELECT {first} AS {}, CLAMP(CAST({clamped} AS DOUBLE), -3, 4) AS {}, {} AS {}, {} AS {} {}",
+                names[0],
+                names[1],
+                pick(self.dice, &texts),
+                names[2],
+                self.dice.pick(&["1", "0", "NULL", "-7"]),
+                names[3],
+                body.sql
+            ));
+            cols = vec![
+                Col { unit: units, ..computed(names[0].clone(), key) },
+                computed(names[1].clone(), Kind::Float),
+                computed(names[2].clone(), Kind::Text),
+                computed(names[3].clone(), Kind::Int),
+            ];
+        }
+        (branches.join(" UNION ALL "), cols)
+    }
+
+    fn public(&mut self) -> Option<Item> {
+        let all = self.tables(super::world::Relation::is_public);
+        if all.is_empty() {
+            return None;
+        }
+        let table = self.dice.pick(&all);
+        let item = self.table(table);
+        if !self.dice.one_in(4) {
+            return Some(item);
+        }
+        // Read while the query is planned.
+        let alias = self.name("t");
+        let world = self.world;
+        let inner = &world.plan.relations[table].name;
+        let select = match self.dice.below(3) {
+            0 => format!("SELECT k, COUNT(*) AS a, MAX(c) AS c FROM {inner} GROUP BY k"),
+            1 => format!("SELECT DISTINCT k, a, c FROM {inner} WHERE k IS NOT NULL"),
+            _ => format!("SELECT k, a, c FROM {inner} ORDER BY k, a, c LIMIT 2"),
+        };
+        let cols = item
+            .cols
+            .iter()
+            .filter(|col| [".k", ".a", ".c"].iter().any(|end| col.sql.ends_with(end)));
+        let bare = |col: &Col| col.sql.rsplit('.').next().unwrap_or_default().to_owned();
+        let cols = cols.map(|col| col.named(format!("{alias}.{}", bare(col)))).collect();
+        Some(Item { sql: format!("({select}) AS {alias}"), cols })
+    }
+
+    fn join_public(&mut self, joins: &mut Joins, comma: bool, depth: usize) {
+        let Some(item) = self.public() else {
+            if !self.rows {
+                self.join_private(joins, comma, depth);
+            }
+            return;
+        };
+        let mut on = Vec::new();
+        for _ in 0..self.dice.pick(&[0, 1, 1, 1, 2]) {
+            let i = self.dice.below(item.cols.len());
+            let there = item.cols[i].clone();
+            let here: Vec<Col> =
+                joins.cols.iter().filter(|c| c.kind == there.kind).cloned().collect();
+            if !here.is_empty() {
+                let here = &here[self.dice.below(here.len())];
+                let op = self.dice.pick(&["=", "=", "=", "=", "<", "<>"]);
+                on.push(format!("{} {op} {}", there.sql, here.sql));
+            }
+        }
+        let equal = on.iter().any(|c| c.contains(" = "));
+        if comma {
+            self.ops.insert(if equal { "public equal" } else { "public pairs" });
+            joins.items.push(item.sql);
+            joins.conditions.append(&mut on);
+        } else if on.is_empty() {
+            self.ops.insert("public pairs");
+            joins.add(&format!("CROSS JOIN {}", item.sql));
+        } else {
+            let left = self.dice.one_in(3);
+            self.ops.insert(match (left, equal) {
+                (true, _) => "public left",
+                (false, true) => "public equal",
+                (false, false) => "public pairs",
+            });
+            let kind = if left { "LEFT JOIN" } else { "JOIN" };
+            joins.add(&format!("{kind} {} ON {}", item.sql, on.join(" AND ")));
+        }
+        joins.cols.extend(item.cols);
+    }
+
+    fn join_private(&mut self, joins: &mut Joins, comma: bool, depth: usize) {
+        let item = self.private(depth);
+        let Some((mut on, why)) = self.connection(&joins.cols, &item.cols) else { return };
+        if self.dice.one_in(4) {
+            let all: Vec<Col> = joins.cols.iter().chain(&item.cols).cloned().collect();
+            on.push(predicate(self.dice, &all, 0));
+        }
+        if self.dice.one_in(15) {
+            on.remove(0);
+        }
+        if comma {
+            self.ops.insert(why);
+            joins.items.push(item.sql);
+            joins.conditions.extend(on);
+            joins.cols.extend(item.cols);
+            return;
+        }
+        let on = if on.is_empty() { "TRUE".to_owned() } else { on.join(" AND ") };
+        let lost = |cols: &mut Vec<Col>| {
+            for col in cols {
+                (col.unit, col.origin) = (false, None);
+            }
+        };
+        let mut cols = item.cols;
+        let kind = match self.dice.below(6) {
+            0 => {
+                self.ops.insert("left");
+                lost(&mut cols);
+                "LEFT JOIN"
+            }
+            1 => {
+                self.ops.insert("right");
+                lost(&mut joins.cols);
+                "RIGHT JOIN"
+            }
+            _ => {
+                self.ops.insert(why);
+                "JOIN"
+            }
+        };
+        joins.add(&format!("{kind} {} ON {on}", item.sql));
+        joins.cols.append(&mut cols);
+    }
+
+    /// Conditions under which two items keep to one unit, and why they do.
+    fn connection(&mut self, left: &[Col], right: &[Col]) -> Option<(Vec<String>, &'static str)> {
+        let (pairs, why) = self.pairs(left, right)?;
+        let text = |(a, b): (String, String)| {
+            if self.dice.one_in(2) { format!("{a} = {b}") } else { format!("{b} = {a}") }
+        };
+        Some((pairs.into_iter().map(text).collect(), why))
+    }
+
+    fn pairs(&mut self, left: &[Col], right: &[Col]) -> Option<(Pairs, &'static str)> {
+        let mut all: Vec<(Pairs, &'static str)> = Vec::new();
+        let mut found = |gen_: &mut Self, l: &[(usize, &str)], r: &[(usize, &str)], why| {
+            let pairs = l.iter().zip(r).map(|(l, r)| {
+                let one = |gen_: &mut Self, cols: &[Col], of: &(usize, &str)| {
+                    let same = |c: &&Col| c.origin.is_some_and(|o| o == *of);
+                    let cols: Vec<&Col> = cols.iter().filter(same).collect();
+                    // Where a table is read twice, each column may come from another row of it.
+                    (!cols.is_empty()).then(|| cols[gen_.dice.below(cols.len())].sql.clone())
+                };
+                Some((one(gen_, left, l)?, one(gen_, right, r)?))
+            });
+            if let Some(pairs) = pairs.collect::<Option<Pairs>>() {
+                all.push((pairs, why));
+            }
+        };
+        let world = self.world;
+        let links = world.plan.relations.iter().enumerate();
+        let links: Vec<_> = links.filter_map(|(i, t)| Some((i, t.link()?))).collect();
+        for (child, (parent, link)) in &links {
+            let own: Vec<_> = link.columns.iter().map(|c| (*child, c.as_str())).collect();
+            let to: Vec<_> = link.references.iter().map(|c| (*parent, c.as_str())).collect();
+            found(self, &to, &own, "along a link");
+            found(self, &own, &to, "along a link");
+            found(self, &to, &to, "of one parent");
+            for (other, (further, sibling)) in &links {
+                if further == parent && sibling.references == link.references {
+                    let others: Vec<_> =
+                        sibling.columns.iter().map(|c| (*other, c.as_str())).collect();
+                    found(self, &own, &others, "of one parent");
+                }
+            }
+        }
+        let units = |cols: &[Col]| -> Vec<String> {
+            cols.iter().filter(|c| c.unit).map(|c| c.sql.clone()).collect()
+        };
+        let (l, r) = (units(left), units(right));
+        if !l.is_empty() && !r.is_empty() {
+            for _ in 0..2 {
+                let pair =
+                    (l[self.dice.below(l.len())].clone(), r[self.dice.below(r.len())].clone());
+                all.push((vec![pair], "of one unit"));
+            }
+        }
+        if all.is_empty() {
+            return None;
+        }
+        Some(all.swap_remove(self.dice.below(all.len())))
+    }
+
+    /// IN and EXISTS.
+    fn semi(&mut self, joins: &mut Joins, depth: usize) {
+        let not = self.dice.one_in(3);
+        let negation = if not { "NOT " } else { "" };
+        if self.rows || self.dice.one_in(4) {
+            let Some(item) = self.public() else { return };
+            let i = self.dice.below(item.cols.len());
+            let there = item.cols[i].clone();
+            let here: Vec<Col> =
+                joins.cols.iter().filter(|c| c.kind == there.kind).cloned().collect();
+            if here.is_empty() {
+                return;
+            }
+            let here = here[self.dice.below(here.len())].clone();
+            self.ops.insert("public semi");
+            joins.conditions.push(if self.dice.one_in(2) {
+                format!("{} {negation}IN (SELECT {} FROM {})", here.sql, there.sql, item.sql)
+            } else {
+                format!(
+                    "{negation}EXISTS (SELECT 1 FROM {} WHERE {} = {})",
+                    item.sql, there.sql, here.sql
+                )
+            });
+            return;
+        }
+        let body = self.body(depth);
+        let Some((pairs, _)) = self.pairs(&joins.cols, &body.cols) else { return };
+        self.ops.insert(if not { "anti" } else { "semi" });
+        joins.conditions.push(match pairs.as_slice() {
+            [(here, there)] if self.dice.one_in(2) => {
+                format!("{here} {negation}IN (SELECT {there} {})", body.sql)
+            }
+            pairs => {
+                let mut on: Vec<String> = pairs.iter().map(|(l, r)| format!("{l} = {r}")).collect();
+                if self.dice.one_in(3) {
+                    let all: Vec<Col> = joins.cols.iter().chain(&body.cols).cloned().collect();
+                    on.push(predicate(self.dice, &all, 0));
+                }
+                let word = if body.sql.contains(" WHERE ") { "AND" } else { "WHERE" };
+                format!("{negation}EXISTS (SELECT 1 {} {word} {})", body.sql, on.join(" AND "))
+            }
+        });
+    }
+}
+
+fn computed(sql: String, kind: Kind) -> Col {
+    Col { sql, kind, unit: false, origin: None, public: false }
+}
+
+/// FROM as it grows.
+struct Joins {
+    items: Vec<String>,
+    conditions: Vec<String>,
+    cols: Vec<Col>,
+}
+
+impl Joins {
+    fn new(first: Item) -> Self {
+        Self { items: vec![first.sql], conditions: Vec::new(), cols: first.cols }
+    }
+
+    fn add(&mut self, join: &str) {
+        if let Some(all) = self.items.last_mut() {
+            *all = format!("{all} {join}");
+        }
+    }
+}
