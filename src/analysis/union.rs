@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use datafusion::common::Column;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Union};
+use datafusion::common::{Column, Result as Planned};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 
 use super::expression;
 use super::facts::Scope;
@@ -59,7 +59,7 @@ impl Walk<'_> {
             let branch = branch.and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?;
             branches.push(Arc::new(branch));
         }
-        let all = Union::try_new(branches).map(LogicalPlan::Union).map_err(|e| internal(&e))?;
+        let all = Union::try_new(branches).and_then(alike).map_err(|e| internal(&e))?;
         let mut columns: Vec<Expr> = union
             .schema
             .iter()
@@ -95,4 +95,21 @@ impl Walk<'_> {
         let traces = traces.map(|_| Trace { size: 1, ..Trace::default() }).collect();
         Ok(Flow { plan, scope, traces, owner, subject, fans: BTreeMap::new(), public })
     }
+}
+
+/// A union whose branches say of their columns what the union does.
+///
+/// Type coercion makes them say so: a column is nullable in all branches if it is in one. A plan that it would still
+/// change is not run.
+fn alike(union: Union) -> Planned<LogicalPlan> {
+    let Union { inputs, schema } = union;
+    let inputs = inputs.into_iter().map(|branch| match Arc::unwrap_or_clone(branch) {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let branch = Projection::try_new_with_schema(expr, input, Arc::clone(&schema))?;
+            Ok(Arc::new(LogicalPlan::Projection(branch)))
+        }
+        other => Ok(Arc::new(other)),
+    });
+    let inputs = inputs.collect::<Planned<_>>()?;
+    Ok(LogicalPlan::Union(Union { inputs, schema }))
 }

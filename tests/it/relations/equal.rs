@@ -22,7 +22,7 @@ use super::{Planned, analyzed, state};
 use crate::sensitivity::Dice;
 
 /// p, whose `u` is the person; c0 leads to p by `u`; c1 leads to c0 by (`k`, `j`); w is public.
-const QUERIES: [&str; 64] = [
+const QUERIES: [&str; 66] = [
     "SELECT !COUNT(*) FROM p",
     "SELECT !COUNT(*), !SUM(a), !SUM(x), !COUNT(DISTINCT u) FROM p",
     "SELECT !COUNT(*), !SUM(a), !COUNT(DISTINCT l1) FROM c0",
@@ -81,6 +81,8 @@ const QUERIES: [&str; 64] = [
     "SELECT !COUNT(*) FROM (SELECT DISTINCT l1 FROM c0) AS q",
     "SELECT !COUNT(*) FROM (SELECT DISTINCT l1, s, a FROM c0) AS q",
     "SELECT !COUNT(*), !SUM(a) FROM (SELECT u, a FROM p UNION ALL SELECT l1, a FROM c0) AS q",
+    "SELECT !COUNT(*), !COUNT(n) FROM (SELECT u, 1 AS n FROM p UNION ALL SELECT l1, NULL FROM c0) AS q",
+    "SELECT !COUNT(n) FROM (SELECT u, a AS n FROM p UNION ALL SELECT l1, COUNT(*) FROM c0 GROUP BY l1) AS q",
     "SELECT !COUNT(*) FROM (SELECT DISTINCT u, s FROM (SELECT u, s FROM p UNION ALL SELECT l1, s FROM c0) AS q) AS r",
     "SELECT !SUM(n) FROM (SELECT u, COUNT(*) AS n FROM (SELECT u, a FROM p UNION ALL SELECT l1, a FROM c0) AS q GROUP BY u) AS r",
     "SELECT !COUNT(*), !SUM(a) FROM (SELECT l1, a, ROW_NUMBER() OVER (PARTITION BY l1 ORDER BY a DESC) AS n FROM c0) AS q WHERE n = 1",
