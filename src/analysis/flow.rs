@@ -64,6 +64,8 @@ pub(super) struct Trace {
     pub(super) raw: Option<Raw>,
     /// The column of a private table that it is.
     pub(super) origin: Option<Origin>,
+    /// Which reading of that table it comes from: columns of one reading, in one row here, are of one row there.
+    pub(super) reading: usize,
     /// The public rows that it comes from, by its name there.
     pub(super) public: Option<(Arc<LogicalPlan>, Column)>,
 }

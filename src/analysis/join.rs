@@ -311,21 +311,28 @@ impl Walk<'_> {
     /// Why equal columns among the conditions keep rows of one unit together, if they do.
     pub(super) fn basis(&self, left: &Flow, right: &Flow, conditions: &[Expr]) -> Option<Basis> {
         let pairs = equal_columns(left, right, conditions);
-        let origins = |(l, r): &(Column, Column)| {
-            let origin = |flow: &Flow, column: &Column| {
-                flow.trace(&Expr::Column(column.clone()))?.origin.clone()
+        let known = |(l, r): &(Column, Column)| {
+            let trace = |flow: &Flow, column: &Column| {
+                let trace = flow.trace(&Expr::Column(column.clone()))?;
+                Some((trace.origin.clone()?, trace.reading))
             };
-            Some((origin(left, l)?, origin(right, r)?))
+            let ((l, l_row), (r, r_row)) = (trace(left, l)?, trace(right, r)?);
+            Some(((l, r), (l_row, r_row)))
         };
-        let origins: BTreeSet<(Origin, Origin)> = pairs.iter().filter_map(origins).collect();
+        let known: Vec<_> = pairs.iter().filter_map(known).collect();
         let leads = |from: &Flow, swap: bool| {
             let Owner::Link(pending) = &from.owner else { return false };
-            pending.link.columns.iter().zip(&pending.link.references).all(|(own, to)| {
-                let own = Origin { table: pending.table.clone(), column: own.clone() };
-                let to = Origin { table: pending.link.table.clone(), column: to.clone() };
-                origins.contains(&if swap { (own, to) } else { (to, own) })
+            // Columns of two rows of a person may together be the key of another person's row.
+            let rows: BTreeSet<_> = known.iter().map(|(_, rows)| *rows).collect();
+            rows.into_iter().any(|rows| {
+                pending.link.columns.iter().zip(&pending.link.references).all(|(own, to)| {
+                    let own = Origin { table: pending.table.clone(), column: own.clone() };
+                    let to = Origin { table: pending.link.table.clone(), column: to.clone() };
+                    known.contains(&(if swap { (own, to) } else { (to, own) }, rows))
+                })
             })
         };
+        let origins: BTreeSet<_> = known.iter().map(|(origins, _)| origins.clone()).collect();
         if leads(right, false) {
             return Some(Basis::RightLeads);
         }

@@ -40,6 +40,7 @@ pub(super) struct Walk<'a> {
     pub(super) tables: &'a dyn Tables,
     pub(super) steps: &'a mut Vec<String>,
     hidden: usize,
+    readings: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -48,13 +49,19 @@ impl<'a> Walk<'a> {
         tables: &'a dyn Tables,
         steps: &'a mut Vec<String>,
     ) -> Self {
-        Self { catalog, tables, steps, hidden: 0 }
+        Self { catalog, tables, steps, hidden: 0, readings: 0 }
     }
 
     /// A hidden name that no other column has.
     pub(super) fn fresh(&mut self, what: &str) -> String {
         self.hidden += 1;
         format!("{RESERVED}_{what}_{}", self.hidden)
+    }
+
+    /// A number that no other reading of a table has.
+    pub(super) fn reading(&mut self) -> usize {
+        self.readings += 1;
+        self.readings
     }
 
     pub(super) fn step(&mut self, step: impl Into<String>) {

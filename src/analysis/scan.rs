@@ -45,6 +45,7 @@ impl Walk<'_> {
         let mut expressions = Vec::new();
         let (mut facts, mut traces) = (Vec::new(), Vec::new());
         let mut hidden = Vec::new();
+        let reading = self.reading();
         for (qualifier, field) in scan.projected_schema.iter() {
             let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
             let domain = table.column(field.name()).and_then(|c| c.domain.as_ref());
@@ -69,6 +70,7 @@ impl Walk<'_> {
                 size: 1,
                 raw,
                 origin: unit.as_ref().map(|_| origin),
+                reading,
                 public: None,
             });
             facts.push(known);
