@@ -29,6 +29,7 @@ use hushql::exec::{Exact, ExactSums, PlannedTables, session_state};
 use crate::sensitivity::{Dice, check};
 
 mod equal;
+mod hostile;
 mod query;
 mod release;
 mod rows;
