@@ -50,7 +50,7 @@ pub fn predicate(dice: &mut Dice, cols: &[Col], depth: usize) -> String {
         return match dice.below(4) {
             0 => format!("{sql} IS NULL"),
             1 => format!("{sql} IS NOT NULL"),
-            2 => format!("{sql} IS DISTINCT FROM {other}"),
+            2 => format!("({sql} IS DISTINCT FROM {other})"),
             _ => format!("{sql} <= {other}"),
         };
     }
