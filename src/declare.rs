@@ -54,7 +54,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
     match declaration {
         Declaration::CreateTable { .. } => Err(Error::Internal),
         Declaration::DropTable { name } => {
-            units::nothing_leads_through(&*inner.vault.catalog()?, name)?;
+            let catalog = inner.vault.catalog()?;
+            units::nothing_leads_through(&catalog, name)?;
+            units::keeps_charges(inner, known(&catalog, name)?, None)?;
             inner.vault.drop_table(name)?;
             Ok(format!("table {name} is forgotten; what was charged for it is not"))
         }
@@ -64,7 +66,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             set_unit(inner, table, unit)
         }
         Declaration::SetPublic { table } => {
-            units::nothing_leads_through(&*inner.vault.catalog()?, table)?;
+            let catalog = inner.vault.catalog()?;
+            units::nothing_leads_through(&catalog, table)?;
+            units::keeps_charges(inner, known(&catalog, table)?, None)?;
             alter(inner, table, |entry| {
                 entry.privacy = Privacy::Public;
                 Ok(())
@@ -121,7 +125,8 @@ fn set_unit(inner: &Inner, table: &str, unit: Unit) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
     let entry = known(&catalog, table)?;
     units::keeps_charges(inner, entry, Some(&unit))?;
-    let fingerprint = units::fingerprint(entry, &unit)?;
+    let fingerprint = units::fingerprint(&catalog, entry, &unit)?;
+    let of_target = units::fingerprint_of_target(&catalog, &unit)?;
     let shown = match &unit {
         Unit::Row => "its unit is the row".to_owned(),
         Unit::Column { column, .. } => format!("its unit is {column}"),
@@ -136,6 +141,14 @@ fn set_unit(inner: &Inner, table: &str, unit: Unit) -> Result<String, Error> {
         }
         Ok(())
     })?;
+    if let Some((target, fingerprint)) = of_target {
+        alter(inner, &target, |entry| {
+            if let Source::File { fingerprint: slot, .. } = &mut entry.source {
+                *slot = Some(fingerprint);
+            }
+            Ok(())
+        })?;
+    }
     Ok(format!("table {table} is private; {shown}"))
 }
 

@@ -142,6 +142,14 @@ pub(super) fn group_keys(
         let Total { expr: key, mut facts } = total(expr, &flow.scope)?;
         if let (None, Some((plan, column))) = (&facts.keys, public_source(flow, expr)) {
             let keys = public_keys(tables, &plan, &column, MOST_KEYS);
+            if keys.as_ref().is_some_and(Vec::is_empty) {
+                return Err(Refusal::new(
+                    Reason::UnknownKeys,
+                    &short,
+                    format!("the public rows have no value of {short}, so no group would come out"),
+                    "conditions that leave some public rows",
+                ));
+            }
             facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
         }
         if facts.is_unit && !roster {

@@ -19,6 +19,7 @@ mod choice;
 mod columns;
 mod conditions;
 mod distinct;
+mod divisors;
 mod enforce;
 mod estimate;
 mod expression;
@@ -81,6 +82,7 @@ use crate::dialect::{
     AggregateName, KeysClause, MechanismName, Operand, Selector, hiding_markers, marked,
 };
 use crate::refusal::{Reason, Refusal};
+use divisors::without_zero_divisors;
 use estimate::estimated;
 use flow::{internal, scanned, undeclared};
 use part::{CallOf, Context, cut};
@@ -166,6 +168,8 @@ pub fn analyze(
         )
         .after(&cutter.steps));
     }
+    let remainder =
+        if cutter.parts.is_empty() { remainder } else { without_zero_divisors(remainder)? };
     Ok(Analysis { parts: cutter.parts, remainder, values: cutter.values, steps: cutter.steps })
 }
 

@@ -36,11 +36,14 @@ use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
+/// Aggregates of an argument and a FILTER.
+type Computed = Box<dyn Fn(Option<Expr>, Option<Expr>) -> datafusion::common::Result<Vec<Expr>>>;
+
 /// An aggregate of one unit's rows: its argument, what is computed of it, and what the result is made of that.
 struct Inner {
     argument: Option<Expr>,
     filter: Option<Expr>,
-    computed: Box<dyn Fn(Option<Expr>, Option<Expr>) -> datafusion::common::Result<Vec<Expr>>>,
+    computed: Computed,
     result: Box<dyn Fn(Vec<Expr>) -> Expr>,
     facts: Facts,
 }
@@ -252,8 +255,16 @@ fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> 
     let [argument] = params.args.as_slice() else { return Err(unknown(&text)) };
     let Total { expr, facts } = total(argument, &scope)?;
     let data_type = expr.get_type(schema).map_err(|e| internal(&e))?;
-    let result_type = call.get_type(schema).map_err(|e| internal(&e))?;
     let expr = without_nan(expr, &data_type);
+    if matches!(func.name(), "sum" | "avg") && !data_type.is_numeric() {
+        return Err(Refusal::new(
+            Reason::Operand,
+            &text,
+            format!("SUM and AVG take numbers, not {data_type}"),
+            "COUNT, MIN or MAX, or a CAST to a number",
+        ));
+    }
+    let result_type = call.get_type(schema).map_err(|e| internal(&e))?;
     let one = |build: fn(Expr) -> Expr| {
         move |argument: Option<Expr>, filter: Option<Expr>| {
             let argument = argument.unwrap_or_else(|| lit(1_i64));

@@ -78,8 +78,12 @@ impl Walk<'_> {
                 "a simpler query of public tables",
             )
         };
+        // Columns of different tables may have one name; numbers tell them apart.
+        let columns = plan.schema().columns().into_iter().enumerate();
+        let columns = columns.map(|(i, c)| Expr::Column(c).alias(format!("c{i}")));
         let limited = LogicalPlanBuilder::from(plan.clone())
-            .limit(0, Some(MOST_PINNED + 1))
+            .project(columns)
+            .and_then(|rows| rows.limit(0, Some(MOST_PINNED + 1)))
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         let rows = self.tables.read(&limited).ok_or_else(unread)?;

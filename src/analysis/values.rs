@@ -19,7 +19,7 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
 use super::flow::internal;
 use super::rows::only_public;
-use super::{Cutter, has_marker};
+use super::{Cutter, Part, has_marker, released_part};
 use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
 
@@ -68,6 +68,26 @@ impl Cutter<'_> {
         let (keys, schema) = (aggregate.group_expr.clone(), Arc::clone(&aggregate.schema));
         Aggregate::try_new_with_schema(Arc::new(input), keys, aggr_expr, schema)
             .map_err(|e| internal(&e))
+    }
+
+    /// Whether a plan over released tables has at most one row, whatever was drawn.
+    fn has_one_row(&self, plan: &LogicalPlan) -> bool {
+        match plan {
+            LogicalPlan::Projection(projection) => self.has_one_row(&projection.input),
+            LogicalPlan::Filter(filter) => self.has_one_row(&filter.input),
+            LogicalPlan::SubqueryAlias(alias) => self.has_one_row(&alias.input),
+            LogicalPlan::Sort(sort) => sort.fetch == Some(1) || self.has_one_row(&sort.input),
+            LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+            LogicalPlan::Limit(limit) => {
+                let one = Some(Expr::Literal(ScalarValue::Int64(Some(1)), None));
+                limit.fetch.as_deref() == one.as_ref() || self.has_one_row(&limit.input)
+            }
+            LogicalPlan::TableScan(scan) => {
+                let part = released_part(scan.table_name.table()).and_then(|i| self.parts.get(i));
+                part.and_then(Part::rows) == Some(1)
+            }
+            _ => false,
+        }
     }
 
     fn valued_plan(&mut self, plan: LogicalPlan) -> Result<LogicalPlan, Refusal> {
@@ -122,7 +142,7 @@ impl Cutter<'_> {
             return Ok(None);
         }
         let plan = self.public(plan)?;
-        if self.several_rows(&plan).is_some() {
+        if !self.has_one_row(&plan) {
             return Err(several());
         }
         let late = LateValue::new(self.values.len(), column.data_type().clone());

@@ -2,9 +2,9 @@
 //!
 //! In: a unit clause from an owner's session. Out: a [`Unit`] that the catalog keeps. Columns that name a person,
 //! or lead to one, exist, have the same comparable types on either side, and carry no domain; a chain of links
-//! ends at a column that names the person. Of files, MAX ROWS and the uniqueness of what a link leads to are
-//! verified once, so that an owner hears at once that a declaration would drop rows; every plan enforces them
-//! again.
+//! ends at a column that names the person. Of files, MAX ROWS is verified once, so that
+//! an owner hears at once that a declaration would drop rows; every plan enforces it again. That what a link leads
+//! to is unique is verified too, on whatever holds the rows, and bound to the file; no plan can enforce it.
 //!
 //! ```text
 //! lineitem VIA (l_orderkey) → orders(o_orderkey) VIA (o_custkey) → customer(c_custkey)      space: customer
@@ -18,7 +18,7 @@ use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, col, lit};
 
 use super::{column_of, data_type};
-use crate::catalog::{Catalog, Link, Source, Table, Unit};
+use crate::catalog::{Catalog, Fingerprint, Link, Source, Table, Unit};
 use crate::dialect::UnitClause;
 use crate::engine::Inner;
 use crate::error::Error;
@@ -160,6 +160,15 @@ pub(super) fn keeps_charges(
     table: &Table,
     unit: Option<&Unit>,
 ) -> Result<(), Error> {
+    let charged = |space: &str| -> Result<bool, Error> {
+        Ok(inner.vault.entries()?.iter().any(|e| e.spaces.iter().any(|s| s == space)))
+    };
+    // A table keeps its name whatever became of its unit in between, and what was charged under it.
+    if let Some(Unit::Via(_)) = unit
+        && charged(&table.name)?
+    {
+        return Err(forgets(&table.name, &table.name));
+    }
     let Some(present) = table.space() else { return Ok(()) };
     let next = match unit {
         Some(Unit::Via(link)) => Some(link.space.as_str()),
@@ -171,14 +180,16 @@ pub(super) fn keeps_charges(
     if next == Some(present) {
         return Ok(());
     }
-    let charged = inner.vault.entries()?.iter().any(|e| e.spaces.iter().any(|s| s == present));
-    if charged {
-        return Err(Error::catalog(format!(
-            "{} shares the people of {present}, for whom something was charged that another unit would forget; declare the same file as a table of another name",
-            table.name
-        )));
+    if charged(present)? {
+        return Err(forgets(&table.name, present));
     }
     Ok(())
+}
+
+fn forgets(table: &str, space: &str) -> Error {
+    Error::catalog(format!(
+        "something was charged for the people of {space}, and another unit of {table} would forget it; declare the same file as a table of another name"
+    ))
 }
 
 /// Verifies on files what a unit's declaration says of them.
@@ -192,18 +203,10 @@ pub(super) async fn verified(
         return Ok(());
     }
     if let Some(link) = unit.link() {
-        let target = known(catalog, &link.table)?;
-        if let Source::File { .. } = target.source {
-            let keys = link.references.iter().map(|c| qualified(&target.name, c)).collect();
-            let rows = scan(inner, target)?;
-            if most_alike(inner, target, rows, keys).await? > 1 {
-                return Err(Error::catalog(format!(
-                    "({}) of {} holds a value twice; a link leads to one row",
-                    link.references.join(", "),
-                    target.name
-                )));
-            }
-        }
+        leads_to_one_row(inner, known(catalog, &link.table)?, &link.references).await?;
+    }
+    for link in catalog.referring(&table.name).filter_map(|other| other.unit()?.link()) {
+        leads_to_one_row(inner, table, &link.references).await?;
     }
     let (Some(most), Source::File { .. }) = (unit.max_rows(), &table.source) else {
         return Ok(());
@@ -214,6 +217,19 @@ pub(super) async fn verified(
         return Err(Error::catalog(format!(
             "a unit of {} has more than {most} rows; declare a larger MAX ROWS, or none and bound each query with rows=m",
             table.name
+        )));
+    }
+    Ok(())
+}
+
+/// Verifies that the columns which links refer to are unique in their table.
+async fn leads_to_one_row(inner: &Inner, target: &Table, columns: &[String]) -> Result<(), Error> {
+    let keys = columns.iter().map(|c| qualified(&target.name, c)).collect();
+    if most_alike(inner, target, scan(inner, target)?, keys).await? > 1 {
+        return Err(Error::catalog(format!(
+            "({}) of {} holds a value twice; a link leads to one row",
+            columns.join(", "),
+            target.name
         )));
     }
     Ok(())
@@ -287,13 +303,31 @@ async fn most_alike(
 
 /// The fingerprint of a table's file, where something was verified on it.
 pub(super) fn fingerprint(
+    catalog: &Catalog,
     table: &Table,
     unit: &Unit,
-) -> Result<Option<crate::catalog::Fingerprint>, Error> {
-    match (unit.max_rows(), unit, &table.source) {
-        (Some(_), Unit::Column { .. } | Unit::Via(_), Source::File { location, .. }) => {
+) -> Result<Option<Fingerprint>, Error> {
+    let bounded = unit.max_rows().is_some() && !matches!(unit, Unit::Row);
+    let is_target = catalog.referring(&table.name).next().is_some();
+    match &table.source {
+        Source::File { location, .. } if bounded || is_target => {
             Ok(Some(files::fingerprint(location)?))
         }
-        _ => Ok(None),
+        Source::File { .. } | Source::Registered => Ok(None),
+    }
+}
+
+/// The fingerprint of the file that a link leads to: it was verified that its columns are unique.
+pub(super) fn fingerprint_of_target(
+    catalog: &Catalog,
+    unit: &Unit,
+) -> Result<Option<(String, Fingerprint)>, Error> {
+    let Some(link) = unit.link() else { return Ok(None) };
+    let target = known(catalog, &link.table)?;
+    match &target.source {
+        Source::File { location, fingerprint: None, .. } => {
+            Ok(Some((target.name.clone(), files::fingerprint(location)?)))
+        }
+        Source::File { .. } | Source::Registered => Ok(None),
     }
 }
