@@ -18,10 +18,22 @@
 //! # What is guaranteed
 //!
 //! Everything a session sees (answers, refusals, error texts, schemas, explanations, costs, what is left) is
-//! (ε, δ)-differentially private under adding or removing one privacy unit from all tables that carry it,
+//! (ε, δ)-differentially private under adding or removing one privacy unit from all tables that lead to it,
 //! with ε and δ no larger than what the ledger shows as spent; budgets in ρ count zero-concentrated differential privacy
 //! in the same way, and `ACCOUNTANT ZCDP` keeps a declared (ε, δ) by it. Not covered: who reads the data files or the
 //! memory of the process, who puts an old vault file back, and timing.
+//!
+//! # People in several tables
+//!
+//! A unit is a row, a column's value, or what a chain of declared links leads to. Rows of all tables that lead to one
+//! person are added and removed together, share their budgets, and are joined with each other and with public tables;
+//! what could tie one person's rows to another's is refused.
+//!
+//! ```text
+//! ALTER TABLE customers SET PRIVACY UNIT (id) UNIQUE
+//! ALTER TABLE orders SET PRIVACY UNIT VIA (customer) REFERENCES customers(id) MAX ROWS 50
+//! SELECT LAPLACE(eps=1) AVG(spent) FROM (SELECT customer, SUM(total) AS spent FROM orders GROUP BY customer)
+//! ```
 //!
 //! # Life of a query
 //!

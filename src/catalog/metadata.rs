@@ -305,7 +305,7 @@ impl Table {
     }
 }
 
-/// What may be spent on the people of one table, by all analysts together.
+/// What may be spent on the people of one unit space, whichever of their tables is read, by all analysts together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// Its name.
