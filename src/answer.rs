@@ -90,6 +90,12 @@ impl Answer {
         Self { schema: rows.schema, batches: rows.batches, accuracy, notes, receipt }
     }
 
+    /// An answer that was read off released numbers, with a note of how.
+    pub(crate) fn proposed(batch: RecordBatch, note: String, receipt: Option<Receipt>) -> Self {
+        let (accuracy, notes) = (Vec::new(), vec![note]);
+        Self { schema: batch.schema(), batches: vec![batch], accuracy, notes, receipt }
+    }
+
     /// An answer that no mechanism made: a look at the catalog.
     pub(crate) fn public(batch: RecordBatch) -> Self {
         let (accuracy, notes) = (Vec::new(), Vec::new());

@@ -33,9 +33,9 @@ use sqlparser::ast as sql;
 use crate::catalog::RESERVED;
 use crate::dialect::{
     AggregateName, CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause,
-    candidate_marker, in_releases_words, marker,
+    candidate_marker, in_releases_words, magnitude_name, marker,
 };
-use crate::functions::clamp_function;
+use crate::functions::{clamp_function, magnitude_function};
 
 /// The name under which the ledger is queried; the only name with a schema.
 pub const LEDGER: &str = "hushql.ledger";
@@ -128,7 +128,7 @@ impl std::fmt::Display for Suggestion<'_> {
 /// # Errors
 /// [`BindError`]: an unknown name, or types that do not go together.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError> {
-    let QueryStatement { tree, releases } = query;
+    let QueryStatement { tree, releases, range_of: _ } = query;
     let context = Context::new(sources, &releases);
     let plan = SqlToRel::new(&context)
         .sql_statement_to_plan(sql::Statement::Query(tree))
@@ -249,6 +249,7 @@ impl<'a> Context<'a> {
             scalars.insert(function.name().to_owned(), function);
         }
         scalars.insert("clamp".to_owned(), clamp_function());
+        scalars.insert(magnitude_name(), magnitude_function());
         let mut aggregates = HashMap::new();
         for function in SessionStateDefaults::default_aggregate_functions() {
             for alias in function.aliases() {

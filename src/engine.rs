@@ -27,12 +27,15 @@ use crate::analysis::{Analysis, Lookups, analyze};
 use crate::answer::{Answer, Receipt};
 use crate::bind::{Bound, LEDGER, Sources, bind};
 use crate::catalog::{Catalog, Privacy, Source, Table};
-use crate::dialect::{ExplainFormat, QueryStatement, Statement, parse, split};
+use crate::dialect::{ColumnName, ExplainFormat, QueryStatement, Statement, parse, split};
 use crate::error::Error;
 use crate::exec::{self, PlannedTables, PrivateTable, files, session_state};
 use crate::explain::{Explanation, ledger_texts, threshold_ledger_texts};
-use crate::ledger::{BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
+use crate::ledger::{
+    BudgetQuote, BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash,
+};
 use crate::privacy::{Cost, Notion};
+use crate::range::Proposal;
 use crate::refusal::{Reason, Refusal};
 use crate::release::{Release, choose};
 use crate::{declare, show};
@@ -335,12 +338,22 @@ impl Session {
         };
         let receipt =
             charge.map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
-        Ok(Answer::new(rows, &planned.release, receipt))
+        match &planned.proposal {
+            Some(proposal) => {
+                Ok(Answer::proposed(proposal.answer(&rows)?, proposal.rule(), receipt))
+            }
+            None => Ok(Answer::new(rows, &planned.release, receipt)),
+        }
     }
 
     /// Stages 2 to 4.
     fn plan(&self, query: QueryStatement) -> Result<Planned, Error> {
-        let catalog = self.engine.inner.vault.catalog()?;
+        let mut catalog = self.engine.inner.vault.catalog()?;
+        let range_of = query.range_of.clone();
+        if let Some(ColumnName { table, column }) = &range_of {
+            // What was declared of the values would answer in their place.
+            catalog = Arc::new(catalog.without_domain(table, column));
+        }
         let sources = self.sources(&query, &catalog)?;
         let bound: Bound = bind(query, &sources)?;
         let lookups = self.look_up(&bound, &catalog)?;
@@ -348,7 +361,22 @@ impl Session {
         let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
         let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)?;
         let release: Release = choose(analysis, &catalog)?;
-        Ok(Planned { release, catalog })
+        let proposal = range_of.map(|column| self.proposal(&release, column, &catalog));
+        Ok(Planned { proposal: proposal.transpose()?, release, catalog })
+    }
+
+    /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
+    fn proposal(
+        &self,
+        release: &Release,
+        column: ColumnName,
+        catalog: &Catalog,
+    ) -> Result<Proposal, Error> {
+        let table = catalog.table(&column.table).ok_or(Error::Internal)?;
+        let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
+        let schema = provider.schema();
+        let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;
+        Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
     }
 
     /// The public tables that clauses name, read before the analysis.
@@ -450,12 +478,17 @@ impl Session {
         let Some((request, cost)) = self.request(&planned.release)? else {
             return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
         };
-        match self.engine.inner.vault.quote(&request).map_err(Error::from) {
-            Ok(quotes) => Ok(Explanation::of(&planned.release, cost, &quotes)),
-            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
-            Err(error @ Error::Budget(_)) => {
-                Ok(Explanation::of(&planned.release, cost, &[]).over_budget(&error.to_string()))
+        let explained = |quotes: &[BudgetQuote]| {
+            let explanation = Explanation::of(&planned.release, cost, quotes);
+            match &planned.proposal {
+                Some(proposal) => explanation.with_range(&proposal.rule()),
+                None => explanation,
             }
+        };
+        match self.engine.inner.vault.quote(&request).map_err(Error::from) {
+            Ok(quotes) => Ok(explained(&quotes)),
+            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
+            Err(error @ Error::Budget(_)) => Ok(explained(&[]).over_budget(&error.to_string())),
             Err(error) => Err(error),
         }
     }
@@ -480,6 +513,8 @@ impl Session {
 
 struct Planned {
     release: Release,
+    /// Where a range is asked for.
+    proposal: Option<Proposal>,
     catalog: Arc<Catalog>,
 }
 

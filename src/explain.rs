@@ -97,6 +97,16 @@ impl Explanation {
         Self { lines, json }
     }
 
+    /// The same explanation, with how a range is read off the release.
+    pub(crate) fn with_range(mut self, rule: &str) -> Self {
+        let at = self.lines.iter().position(|(name, _)| *name == "cost");
+        self.lines.insert(at.unwrap_or(self.lines.len()), ("domain", rule.to_owned()));
+        if let Value::Object(map) = &mut self.json {
+            map.insert("domain".to_owned(), json!(rule));
+        }
+        self
+    }
+
     /// The same explanation of a query that its budget does not allow.
     pub(crate) fn over_budget(mut self, sentence: &str) -> Self {
         let at = self.lines.iter().position(|(name, _)| *name == "derivation");

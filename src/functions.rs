@@ -7,6 +7,7 @@
 //! NaN becomes NULL and −0.0 becomes 0.0 in every float that passes, because one NaN would make a sum NaN.
 
 mod line;
+mod magnitude;
 mod released;
 
 use std::hash::{Hash, Hasher};
@@ -28,6 +29,7 @@ use datafusion::logical_expr::{
 };
 
 pub(crate) use line::{Place, is_countable, place, snap};
+pub(crate) use magnitude::{is_magnitude, magnitude_function};
 pub(crate) use released::{LateValue, is_late_value};
 
 static CLAMP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Clamp::new())));

@@ -65,11 +65,13 @@ pub mod sampler;
 pub mod ticks;
 
 mod answer;
+mod buckets;
 mod declare;
 mod engine;
 mod error;
 mod explain;
 mod functions;
+mod range;
 mod show;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};

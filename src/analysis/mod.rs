@@ -29,6 +29,7 @@ mod join;
 mod keys;
 mod line;
 mod lookup;
+mod magnitude;
 mod measure;
 mod moments;
 mod named;
@@ -66,6 +67,7 @@ pub use subject::Subject;
 pub use threshold::{DataGroups, Payer};
 pub use values::Value;
 
+pub(crate) use facts::type_range;
 pub(crate) use measure::approximate;
 
 use std::sync::Arc;

@@ -18,7 +18,8 @@ use super::expression::{
     Total, is_temporal, not_allowed, partial, readable, total, type_of, union,
 };
 use super::facts::{Facts, KeySource, Scope, rational, type_range};
-use crate::functions::{is_clamp, is_late_value, ticks_a_day};
+use super::magnitude::magnitude;
+use crate::functions::{is_clamp, is_late_value, is_magnitude, ticks_a_day};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -31,6 +32,9 @@ pub(super) fn function(
     if is_late_value(&call.func) {
         // Released before the rows are read: the same for every row, and nothing is known of it.
         return Ok(Total { expr: whole.clone(), facts: unknown(whole, scope)? });
+    }
+    if is_magnitude(&call.func) {
+        return magnitude(call, whole, scope);
     }
     if call.func.signature().volatility != Volatility::Immutable {
         return Err(Refusal::new(

@@ -495,6 +495,15 @@ impl Catalog {
         self.tables.values()
     }
 
+    /// The same snapshot without what is declared of the values of one column.
+    pub(crate) fn without_domain(&self, table: &str, column: &str) -> Self {
+        let mut other = self.clone();
+        if let Some(column) = other.tables.get_mut(table).and_then(|t| t.column_mut(column)) {
+            column.domain = None;
+        }
+        other
+    }
+
     /// The budget of this name.
     pub fn budget(&self, name: &str) -> Option<&Budget> {
         self.budgets.get(name)

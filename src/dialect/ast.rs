@@ -70,6 +70,17 @@ pub struct QueryStatement {
     pub tree: Box<sql::Query>,
     /// The releases; a marker's number is its index here.
     pub releases: Vec<ReleaseClause>,
+    /// The column whose range is asked for, where the query is the histogram that tells it.
+    pub range_of: Option<ColumnName>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnName {
+    /// The table's name.
+    pub table: String,
+    /// The column's name.
+    pub column: String,
 }
 
 /// One release as written: a mechanism in front of what it releases.

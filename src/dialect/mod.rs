@@ -18,6 +18,7 @@ mod allow;
 mod ast;
 mod candidates;
 mod declaration;
+mod domain_query;
 mod literal;
 mod lower;
 mod parameters;
@@ -28,11 +29,12 @@ mod tests;
 mod words;
 
 pub use ast::{
-    AggregateCall, AggregateName, CandidatesClause, ExplainFormat, GroupStrategy, GroupingClause,
-    KeysClause, Literal, MechanismName, Operand, Parameters, PriorClause, QueryStatement,
-    ReleaseClause, SelectionClause, Selector, Spread, Statement, candidate_marker, candidate_of,
-    marked, marker,
+    AggregateCall, AggregateName, CandidatesClause, ColumnName, ExplainFormat, GroupStrategy,
+    GroupingClause, KeysClause, Literal, MechanismName, Operand, Parameters, PriorClause,
+    QueryStatement, ReleaseClause, SelectionClause, Selector, Spread, Statement, candidate_marker,
+    candidate_of, marked, marker,
 };
+pub(crate) use domain_query::magnitude_name;
 pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{

@@ -10,6 +10,7 @@ use super::ast::{ExplainFormat, QueryStatement, Statement};
 use super::declaration::{
     Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
 };
+use super::domain_query::{asks_for_domain, domain_query};
 use super::literal::{literal, literal_list, named_literals};
 use super::lower::lower;
 use super::parser::{HushDialect, error, expect_word, numbered, take_word};
@@ -18,7 +19,7 @@ use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::{Reason, Refusal};
 
 /// How deeply expressions and queries may nest.
-const RECURSION_LIMIT: usize = 50;
+pub(super) const RECURSION_LIMIT: usize = 50;
 
 /// Statements of SQL that no session runs; other first words are slips of the pen.
 const OTHER_STATEMENTS: [&str; 38] = [
@@ -71,6 +72,7 @@ pub(super) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, DialectErro
         .with_tokens_with_locations(tokens);
     let statement = match first.as_str() {
         "select" | "with" | "(" | "values" => Statement::Query(query(&mut parser, &dialect)?),
+        "analyze" if asks_for_domain(&parser) => Statement::Query(domain_query(&mut parser)?),
         "explain" => explain(&mut parser, &dialect)?,
         "show" | "describe" => Statement::Show(show(&mut parser)?),
         "create" | "alter" | "drop" => Statement::Declare(Box::new(declaration(&mut parser)?)),
@@ -106,7 +108,10 @@ fn unknown_statement(word: &str) -> Refusal {
     )
 }
 
-fn query(parser: &mut Parser, dialect: &HushDialect) -> Result<QueryStatement, DialectError> {
+pub(super) fn query(
+    parser: &mut Parser,
+    dialect: &HushDialect,
+) -> Result<QueryStatement, DialectError> {
     let mut tree = parser.parse_query()?;
     let mut clauses = dialect.clauses.take();
     lower(&mut tree, &mut clauses).map_err(|error| match error {
@@ -114,7 +119,7 @@ fn query(parser: &mut Parser, dialect: &HushDialect) -> Result<QueryStatement, D
         syntax => syntax,
     })?;
     refuse_leftovers(&tree)?;
-    Ok(QueryStatement { tree, releases: clauses.releases })
+    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None })
 }
 
 /// KEYS and OPTIONS are read wherever an expression is, and have a meaning in one place each.
@@ -151,7 +156,11 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
             ExplainFormat::Text
         };
     }
+    let of_domain = privacy && asks_for_domain(parser);
     for option in ["ANALYZE", "VERBOSE"] {
+        if of_domain {
+            break;
+        }
         if take_word(parser, option) {
             return Err(Refusal::new(
                 Reason::Statement,
@@ -165,7 +174,8 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
     if !privacy {
         return Ok(Statement::Explain(query(parser, dialect)?));
     }
-    let query = match query(parser, dialect) {
+    let asked = if of_domain { domain_query(parser) } else { query(parser, dialect) };
+    let query = match asked {
         Ok(query) => Ok(query),
         Err(DialectError::Refused(refusal)) => Err(refusal),
         Err(error) => return Err(error),
@@ -215,7 +225,7 @@ fn declaration(parser: &mut Parser) -> Result<Declaration, DialectError> {
 }
 
 /// A table's, column's or budget's name; unquoted names are lower case, as in queries.
-fn name(parser: &mut Parser) -> Result<String, ParserError> {
+pub(super) fn name(parser: &mut Parser) -> Result<String, ParserError> {
     let ident = parser.parse_identifier()?;
     Ok(match ident.quote_style {
         Some(_) => ident.value,

@@ -21,7 +21,8 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 23] = [
+const PLACES: [(&str, Place); 25] = [
+    ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
     ("functions", Place::Shelf),
     ("grid", Place::Shelf),
@@ -41,6 +42,7 @@ const PLACES: [(&str, Place); 23] = [
     ("declare", Place::Frame),
     ("engine", Place::Frame),
     ("error", Place::Frame),
+    ("range", Place::Frame),
     ("explain", Place::Frame),
     ("show", Place::Frame),
     ("lib", Place::Frame),

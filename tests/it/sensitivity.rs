@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
     RecordBatch, StringArray,
 };
 use arrow::compute::filter_record_batch;
@@ -28,6 +28,7 @@ use hushql::ledger::Vault;
 use crate::swap::Swap;
 
 mod groups;
+mod histogram;
 mod raw;
 
 /// SplitMix64: tests repeat exactly.

@@ -1,0 +1,401 @@
+//! Buckets that grow by powers of two: where the values of a column lie, to within a factor of two.
+//!
+//! In: a column's type. Out: the buckets that every value of this type falls into, each into one, and for some of
+//! them the range that they cover together. The buckets are public: they depend on the type and on nothing else.
+//! Integers and decimals are bucketed exactly, in units of their last digit; NULL and NaN are in no bucket, infinite
+//! floats in the outermost ones.
+//!
+//! ```text
+//! SMALLINT:  … [-3, -2] [-1, -1] [0, 0] [1, 1] [2, 3] [4, 7] … [16384, 32767]
+//! DOUBLE:    … (-2, -1] … [0, 0] … [1, 2) [2, 4) … [2^64, the largest]
+//! ```
+
+use arrow::datatypes::DataType;
+
+use num_bigint::BigInt;
+
+use crate::functions::Place;
+use crate::mechanism::Laplace;
+use crate::privacy::{Rational, decimal_text};
+
+/// Floats are told apart by magnitude from 2⁻³² to 2⁶⁴; what is smaller, and what is larger, is one bucket each.
+const FLOATS: std::ops::RangeInclusive<i32> = -32..=64;
+
+/// The buckets of a column, in ascending order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Buckets {
+    ends: Ends,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Ends {
+    /// First and last value of each bucket, in units of 10^−scale.
+    Units { scale: u8, ends: Vec<(i128, i128)> },
+    /// The ends of each bucket, and the least float in it.
+    Floats(Vec<Floats>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Floats {
+    start: f64,
+    lo: f64,
+    hi: f64,
+}
+
+impl Buckets {
+    /// The buckets of a type; `None` for a type that has no magnitudes.
+    ///
+    /// # Guarantee
+    /// Depends on the type alone. Every value of the type but NaN lies in exactly one bucket; there are at most 257.
+    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
+        let ends = match data_type {
+            DataType::Float64 => Ends::Floats(floats(f64::MAX)),
+            DataType::Float32 => Ends::Floats(floats(f64::from(f32::MAX))),
+            DataType::Decimal128(precision, scale) => {
+                let scale = u8::try_from(*scale).ok()?;
+                let most = 10_i128.checked_pow(u32::from(*precision))?.checked_sub(1)?;
+                Ends::Units { scale, ends: units(-most, most, scale)? }
+            }
+            integer => {
+                let (lo, hi) = integers(integer)?;
+                Ends::Units { scale: 0, ends: units(lo, hi, 0)? }
+            }
+        };
+        Some(Self { ends })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        match &self.ends {
+            Ends::Units { ends, .. } => ends.len(),
+            Ends::Floats(floats) => floats.len(),
+        }
+    }
+
+    /// The bucket of a value, as a place among the buckets: 0 is the first.
+    ///
+    /// # Guarantee
+    /// For every value of the type the number of its bucket; NULL for NULL and NaN.
+    pub(crate) fn place(&self) -> Place {
+        match &self.ends {
+            Ends::Units { ends, .. } => Place::Units {
+                numbers: ends.iter().skip(1).map(|(first, _)| *first).collect(),
+                strict: false,
+            },
+            Ends::Floats(floats) => Place::Floats {
+                numbers: floats.iter().skip(1).map(|bucket| bucket.start).collect(),
+                strict: false,
+            },
+        }
+    }
+
+    /// The range that some buckets span, as literals of the column's type; of all buckets, where none is given.
+    ///
+    /// # Guarantee
+    /// Every finite value of a given bucket lies in the range. Integers and decimals are exact: the ends are the first
+    /// value of the first bucket and the last value of the last one.
+    pub(crate) fn hull(&self, kept: &[usize]) -> (String, String) {
+        let all = self.len().saturating_sub(1);
+        let first = kept.iter().min().copied().unwrap_or(0).min(all);
+        let last = kept.iter().max().copied().unwrap_or(all).min(all);
+        match &self.ends {
+            Ends::Units { scale, ends } => {
+                let text = |units: i128| {
+                    let power = BigInt::from(10).pow(u32::from(*scale));
+                    decimal_text(&Rational::new(units.into(), power), u32::from(*scale))
+                };
+                let lo = ends.get(first).map_or(0, |(lo, _)| *lo);
+                let hi = ends.get(last).map_or(0, |(_, hi)| *hi);
+                (text(lo), text(hi))
+            }
+            Ends::Floats(floats) => {
+                let lo = floats.get(first).map_or(0.0, |bucket| bucket.lo);
+                let hi = floats.get(last).map_or(0.0, |bucket| bucket.hi);
+                (float_text(lo), float_text(hi))
+            }
+        }
+    }
+}
+
+/// The least and the greatest integer of a type.
+fn integers(data_type: &DataType) -> Option<(i128, i128)> {
+    Some(match data_type {
+        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
+        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
+        DataType::UInt8 => (0, u8::MAX.into()),
+        DataType::UInt16 => (0, u16::MAX.into()),
+        DataType::UInt32 => (0, u32::MAX.into()),
+        DataType::UInt64 => (0, u64::MAX.into()),
+        _ => return None,
+    })
+}
+
+/// Buckets of integers from `lo` to `hi` in units of 10^−scale, with ends at the powers of two of whole values.
+fn units(lo: i128, hi: i128, scale: u8) -> Option<Vec<(i128, i128)>> {
+    let one = 10_u128.checked_pow(u32::from(scale))?;
+    let most = u128::try_from(hi).ok()?;
+    // The least value of each magnitude: 1 unit, then ⌈2^k·10^scale⌉.
+    let mut starts: Vec<u128> = vec![1];
+    let mut add = |start: u128| {
+        if start <= most && starts.last().is_some_and(|last| *last < start) {
+            starts.push(start);
+        }
+    };
+    for shift in (1..=126_u32).rev() {
+        add(one.div_ceil(1_u128 << shift));
+    }
+    let mut power = Some(one);
+    while let Some(start) = power.filter(|start| *start <= most) {
+        add(start);
+        power = start.checked_mul(2);
+    }
+    let starts: Vec<i128> =
+        starts.into_iter().map(i128::try_from).collect::<Result<_, _>>().ok()?;
+    let last_of = |i: usize, end: i128| starts.get(i + 1).map_or(end, |next| next - 1);
+    let mut ends = Vec::with_capacity(2 * starts.len() + 1);
+    if lo < 0 {
+        let below = starts.iter().enumerate().rev();
+        ends.extend(below.map(|(i, start)| (-last_of(i, -lo), -start)));
+    }
+    ends.push((0, 0));
+    ends.extend(starts.iter().enumerate().map(|(i, start)| (*start, last_of(i, hi))));
+    Some(ends)
+}
+
+/// Buckets of floats up to the type's largest.
+fn floats(most: f64) -> Vec<Floats> {
+    let edges: Vec<f64> = FLOATS.map(|k| 2_f64.powi(k)).collect();
+    let (least, largest) =
+        (edges.first().copied().unwrap_or(1.0), edges.last().copied().unwrap_or(1.0));
+    let tiny = 0.0_f64.next_up();
+    let mut above = vec![Floats { start: tiny, lo: 0.0, hi: least }];
+    above.extend(edges.windows(2).filter_map(|pair| match pair {
+        [lo, hi] => Some(Floats { start: *lo, lo: *lo, hi: *hi }),
+        _ => None,
+    }));
+    above.push(Floats { start: largest, lo: largest, hi: most });
+    // A negative bucket is the mirror of a positive one, and holds its inner end.
+    let mirrored = |i: usize, bucket: &Floats| Floats {
+        start: above.get(i + 1).map_or(f64::NEG_INFINITY, |next| (-next.start).next_up()),
+        lo: -bucket.hi,
+        hi: -bucket.lo + 0.0,
+    };
+    let mut all: Vec<_> = above.iter().enumerate().rev().map(|(i, b)| mirrored(i, b)).collect();
+    all.push(Floats { start: 0.0, lo: 0.0, hi: 0.0 });
+    all.extend(above);
+    all
+}
+
+/// A float as a literal that reads back as the same float.
+fn float_text(x: f64) -> String {
+    let size = x.abs();
+    if size > 0.0 && !(1e-6..1e15).contains(&size) { format!("{x:e}") } else { x.to_string() }
+}
+
+/// The least noisy count with which a bucket is kept.
+///
+/// # Guarantee
+/// For every Laplace noise and every number of buckets, the probability that any bucket without a row reaches the
+/// result is at most 5 %: each does with at most 5 % over their number, and these add up. The result is the smallest
+/// such integer, up to what [`Laplace::error_at`] rounds; it depends on nothing that is private.
+pub(crate) fn least_kept(noise: &Laplace, buckets: usize) -> i128 {
+    // The noise is symmetric: P(X > t) is half of P(|X| > t), which is at most 1/(10·buckets).
+    let buckets = BigInt::from(buckets.max(1));
+    let share = Rational::new(BigInt::from(1), BigInt::from(10) * buckets);
+    i128::try_from(noise.error_at(&share)).unwrap_or(i128::MAX).saturating_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::QueryRng;
+
+    /// The bucket of a value, by brute force over the ends.
+    fn number(buckets: &Buckets, value: i128) -> usize {
+        let Ends::Units { ends, .. } = &buckets.ends else { panic!("exact") };
+        let found: Vec<_> =
+            (0..ends.len()).filter(|i| (ends[*i].0..=ends[*i].1).contains(&value)).collect();
+        assert_eq!(found.len(), 1, "{value} is in one bucket");
+        found[0]
+    }
+
+    fn exact_types() -> Vec<DataType> {
+        vec![
+            DataType::Int8,
+            DataType::Int16,
+            DataType::Int32,
+            DataType::Int64,
+            DataType::UInt8,
+            DataType::UInt32,
+            DataType::UInt64,
+            DataType::Decimal128(1, 0),
+            DataType::Decimal128(5, 5),
+            DataType::Decimal128(10, 2),
+            DataType::Decimal128(38, 0),
+            DataType::Decimal128(38, 19),
+            DataType::Decimal128(38, 38),
+        ]
+    }
+
+    #[test]
+    fn exact_buckets_tile_their_type() {
+        for data_type in exact_types() {
+            let buckets = Buckets::of(&data_type).unwrap();
+            let Ends::Units { ends, scale } = &buckets.ends else { panic!("exact") };
+            let (lo, hi) = (ends[0].0, ends.last().unwrap().1);
+            for pair in ends.windows(2) {
+                assert_eq!(pair[0].1 + 1, pair[1].0, "{data_type}");
+            }
+            assert!(ends.iter().all(|(lo, hi)| lo <= hi) && ends.len() <= 257, "{data_type}");
+            let whole = crate::analysis::type_range(&data_type).unwrap();
+            let unit = Rational::new(1.into(), BigInt::from(10).pow(u32::from(*scale)));
+            assert_eq!(
+                crate::analysis::bounds::Interval::integer_range(lo, hi).scale(&unit),
+                whole,
+                "{data_type}"
+            );
+            // No bucket spans more than a factor of two, in units that are not the last digits.
+            assert!(
+                ends.iter().all(|(lo, hi)| {
+                    let (near, far) = (lo.abs().min(hi.abs()), lo.abs().max(hi.abs()));
+                    near <= 1 || far - near <= near
+                }),
+                "{data_type}"
+            );
+        }
+    }
+
+    #[test]
+    fn places_are_the_buckets() {
+        for data_type in exact_types() {
+            let buckets = Buckets::of(&data_type).unwrap();
+            let Place::Units { numbers, strict: false } = buckets.place() else { panic!("exact") };
+            let Ends::Units { ends, .. } = &buckets.ends else { panic!("exact") };
+            assert_eq!(numbers.len() + 1, buckets.len());
+            for value in ends.iter().flat_map(|(lo, hi)| [*lo, *hi]) {
+                let place = numbers.partition_point(|n| *n <= value);
+                assert_eq!(place, number(&buckets, value), "{data_type}: {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn hulls_are_exact() {
+        let small = Buckets::of(&DataType::Int16).unwrap();
+        let hull = |values: &[i128]| {
+            let kept: Vec<_> = values.iter().map(|v| number(&small, *v)).collect();
+            small.hull(&kept)
+        };
+        let pair = |lo: &str, hi: &str| (lo.to_owned(), hi.to_owned());
+        assert_eq!(hull(&[0]), pair("0", "0"));
+        assert_eq!(hull(&[5, 90]), pair("4", "127"));
+        assert_eq!(hull(&[-1, 0]), pair("-1", "0"));
+        assert_eq!(hull(&[90, -8]), pair("-15", "127"));
+        assert_eq!(hull(&[-32_768, 32_767]), pair("-32768", "32767"));
+        assert_eq!(hull(&[]), pair("-32768", "32767"));
+        let money = Buckets::of(&DataType::Decimal128(10, 2)).unwrap();
+        let kept = [number(&money, 25), number(&money, 400)];
+        assert_eq!(money.hull(&kept), pair("0.25", "7.99"));
+        assert_eq!(money.hull(&[]), pair("-99999999.99", "99999999.99"));
+    }
+
+    fn float_place(buckets: &Buckets, x: f64) -> usize {
+        let Place::Floats { numbers, strict: false } = buckets.place() else { panic!("floats") };
+        numbers.partition_point(|n| *n <= x)
+    }
+
+    #[test]
+    fn floats_lie_between_the_ends_of_their_bucket() {
+        for data_type in [DataType::Float64, DataType::Float32] {
+            let buckets = Buckets::of(&data_type).unwrap();
+            let Ends::Floats(floats) = &buckets.ends else { panic!("floats") };
+            assert!(floats.windows(2).all(|p| p[0].start < p[1].start && p[0].hi <= p[1].lo));
+            assert_eq!(floats.len(), 197);
+            let mut values = vec![0.0, -0.0, 5e-324, 1e-300, 1.0, 1.5, 2.0, 1e19, 1e30, 9.99];
+            for k in FLOATS {
+                let edge = 2_f64.powi(k);
+                values.extend([edge.next_down(), edge, edge.next_up()]);
+            }
+            for x in values.into_iter().flat_map(|x| [x, -x]) {
+                let bucket = floats[float_place(&buckets, x)];
+                assert!(bucket.lo <= x && x <= bucket.hi, "{x} in {bucket:?}");
+                // A value and its negative lie in buckets that mirror each other.
+                let other = floats[float_place(&buckets, -x)];
+                assert!(bucket.lo + other.hi == 0.0 && bucket.hi + other.lo == 0.0, "{x}");
+            }
+            assert_eq!(float_place(&buckets, f64::INFINITY), 196);
+            assert_eq!(float_place(&buckets, f64::NEG_INFINITY), 0);
+            let everything = buckets.hull(&[]);
+            assert_eq!(everything.0, format!("-{}", everything.1));
+        }
+    }
+
+    #[test]
+    fn literals_read_back() {
+        let buckets = Buckets::of(&DataType::Float64).unwrap();
+        let Ends::Floats(floats) = &buckets.ends else { panic!("floats") };
+        for (i, bucket) in floats.iter().enumerate() {
+            let (lo, hi) = buckets.hull(&[i]);
+            let bits = |text: &str| text.parse::<f64>().unwrap().to_bits();
+            assert_eq!((bits(&lo), bits(&hi)), (bucket.lo.to_bits(), bucket.hi.to_bits()));
+            assert!(lo.len() < 26 && hi.len() < 26, "{lo} {hi}");
+        }
+        assert_eq!(buckets.hull(&[float_place(&buckets, 1.5)]), ("1".into(), "2".into()));
+    }
+
+    #[test]
+    fn what_has_no_magnitude_has_no_buckets() {
+        for other in [
+            DataType::Utf8,
+            DataType::Boolean,
+            DataType::Date32,
+            DataType::Decimal128(5, -2),
+            DataType::Decimal256(40, 2),
+        ] {
+            assert_eq!(Buckets::of(&other), None, "{other}");
+        }
+    }
+
+    fn laplace(l1: u128, epsilon: &str) -> Laplace {
+        Laplace::calibrate(l1, &epsilon.parse().unwrap()).unwrap()
+    }
+
+    /// The chance that one of B empty buckets is kept, by definition in floats: 1 − (1 − α^m/(1+α))^B.
+    #[test]
+    fn empty_buckets_are_rarely_kept() {
+        for (l1, epsilon) in [(1, "1"), (1, "0.1"), (20, "0.1"), (3, "7"), (1, "1000")] {
+            for buckets in [1_i32, 64, 127, 197, 257] {
+                let noise = laplace(l1, epsilon);
+                let alpha = (-epsilon.parse::<f64>().unwrap()
+                    / f64::from(u32::try_from(l1).unwrap()))
+                .exp();
+                let kept = least_kept(&noise, usize::try_from(buckets).unwrap());
+                let tail =
+                    |m: i128| alpha.powf(m.to_string().parse::<f64>().unwrap()) / (1.0 + alpha);
+                let b = f64::from(buckets);
+                assert!(b * tail(kept) <= 0.05 * (1.0 + 1e-9), "{l1} {epsilon} {buckets}: {kept}");
+                assert!(
+                    kept == 1 || b * tail(kept - 1) > 0.05 * (1.0 - 1e-9),
+                    "{l1} {epsilon} {buckets}: {kept}"
+                );
+            }
+        }
+        assert_eq!(least_kept(&laplace(1, "1000"), 197), 1);
+    }
+
+    /// 4 000 histograms of 197 empty buckets each. At most 5 % of them keep one, so at most 200 are expected, with a
+    /// deviation of 14: more than 270, or none of the 3 % and more that a tight threshold lets through (fewer than
+    /// 60), has a probability below 1e-6.
+    #[test]
+    fn false_alarms_are_as_rare_as_stated() {
+        let noise = laplace(1, "0.5");
+        let least = least_kept(&noise, 197);
+        let mut rng = QueryRng::seeded_for_tests(41);
+        let alarms = (0..4_000)
+            .filter(|_| (0..197).map(|_| noise.draw(&mut rng)).any(|x| x >= least))
+            .count();
+        assert!((60..=270).contains(&alarms), "{alarms}");
+    }
+}

@@ -1,0 +1,66 @@
+//! `ANALYZE PRIVACY DOMAIN`: a question for the range of a column, as a query for its noisy histogram.
+//!
+//! In: a parser that stands before the statement. Out: an ordinary query, one noisy count for each bucket of
+//! magnitudes, and the name of the column whose range is read off the answer. What it costs and who is bounded how
+//! is therefore decided where it is decided for every other query.
+//!
+//! ```text
+//! ANALYZE PRIVACY DOMAIN orders(price) WITH (eps=0.1)
+//!   →  SELECT magnitude(price), LAPLACE(eps=0.1) COUNT(*) FROM orders GROUP BY magnitude(price)
+//! ```
+
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use super::ast::{ColumnName, MechanismName, QueryStatement};
+use super::parameters::mechanism_parameters;
+use super::parser::{HushDialect, expect_word, take_word};
+use super::statement::{RECURSION_LIMIT, name, query};
+use super::{DialectError, tokens};
+use crate::catalog::RESERVED;
+
+/// The name under which the planner finds the function that the analysis replaces by buckets.
+pub(crate) fn magnitude_name() -> String {
+    format!("{RESERVED}_magnitude")
+}
+
+/// Whether `ANALYZE PRIVACY` comes next.
+pub(super) fn asks_for_domain(parser: &Parser) -> bool {
+    let is = |n: usize, word: &str| matches!(&parser.peek_nth_token(n).token, Token::Word(w) if w.value.eq_ignore_ascii_case(word));
+    is(0, "ANALYZE") && is(1, "PRIVACY")
+}
+
+/// `ANALYZE PRIVACY DOMAIN table(column) WITH (parameters)`.
+pub(super) fn domain_query(parser: &mut Parser) -> Result<QueryStatement, DialectError> {
+    let (column, parameters) = question(parser)?;
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let bucket = format!("{}({})", magnitude_name(), quoted(&column.column));
+    let text = format!(
+        "SELECT {bucket} AS {RESERVED}_bucket, LAPLACE({parameters}) COUNT(*) AS {RESERVED}_n FROM {} GROUP BY {bucket}",
+        quoted(&column.table),
+    );
+    let mut tokens = tokens(&text)?;
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    let dialect = HushDialect::default();
+    let mut histogram = Parser::new(&dialect)
+        .with_recursion_limit(RECURSION_LIMIT)
+        .with_tokens_with_locations(tokens);
+    let histogram = query(&mut histogram, &dialect)?;
+    Ok(QueryStatement { range_of: Some(column), ..histogram })
+}
+
+fn question(parser: &mut Parser) -> Result<(ColumnName, super::Parameters), ParserError> {
+    for word in ["ANALYZE", "PRIVACY", "DOMAIN"] {
+        expect_word(parser, word)?;
+    }
+    let table = name(parser)?;
+    parser.expect_token(&Token::LParen)?;
+    let column = name(parser)?;
+    parser.expect_token(&Token::RParen)?;
+    if !take_word(parser, "WITH") {
+        let found = parser.peek_token();
+        return parser.expected("WITH (eps=0.1): the histogram is paid for", found);
+    }
+    let parameters = mechanism_parameters(parser, MechanismName::Laplace)?;
+    Ok((ColumnName { table, column }, parameters))
+}

@@ -1,0 +1,125 @@
+//! The range of a column, read off a noisy histogram: what `ANALYZE PRIVACY DOMAIN` answers.
+//!
+//! In: the calibrated release of one noisy count per bucket, later what it released. Out: the threshold from which on a
+//! bucket is kept, known before anything is read, and the range that the kept buckets span. It is a function of
+//! released numbers alone, so it costs no more than they did; and it only proposes: the owner declares.
+//!
+//! ```text
+//! noisy counts …, [0, 0]: 3, [1, 1]: −7, [2, 3]: 94, [4, 7]: 310, [8, 15]: 1, …   kept from 29 on   →   2 to 7
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+
+use crate::analysis::typed;
+use crate::buckets::{Buckets, least_kept};
+use crate::dialect::ColumnName;
+use crate::error::Error;
+use crate::exec::Rows;
+use crate::release::{Mechanism, Release};
+
+/// How a range is read off the noisy counts of a column's buckets.
+#[derive(Debug)]
+pub(crate) struct Proposal {
+    column: ColumnName,
+    data_type: DataType,
+    buckets: Buckets,
+    least: i128,
+}
+
+impl Proposal {
+    /// The proposal that a release of a column's buckets leads to; `None` for a release of anything else.
+    pub(crate) fn of(release: &Release, column: ColumnName, data_type: DataType) -> Option<Self> {
+        let buckets = Buckets::of(&data_type)?;
+        let [part] = release.analysis().parts() else { return None };
+        let [mechanized] = release.mechanisms(0) else { return None };
+        let Mechanism::Laplace(noise) = &mechanized.mechanism else { return None };
+        if part.keys().all().len() != buckets.len() {
+            return None;
+        }
+        let least = least_kept(noise, buckets.len());
+        Some(Self { column, data_type, buckets, least })
+    }
+
+    /// What is kept, for people.
+    pub(crate) fn rule(&self) -> String {
+        format!(
+            "{} buckets by powers of two; those with a noisy count of {} or more are kept, which with 95 % no empty one has; \
+             the range spans them, or all where none is kept",
+            self.buckets.len(),
+            self.least
+        )
+    }
+
+    /// The range, with the statement that would declare it.
+    ///
+    /// # Guarantee
+    /// A function of the released rows and of what is public; an answer comes whatever they are.
+    ///
+    /// # Errors
+    /// [`Error::Execution`] for rows that are no histogram of these buckets.
+    pub(crate) fn answer(&self, rows: &Rows) -> Result<RecordBatch, Error> {
+        let mut kept = Vec::new();
+        for batch in &rows.batches {
+            let [bucket, n] = batch.columns() else { return Err(Error::Execution) };
+            let integers = |column: &ArrayRef| column.as_primitive_opt::<Int64Type>().cloned();
+            let (Some(bucket), Some(n)) = (integers(bucket), integers(n)) else {
+                return Err(Error::Execution);
+            };
+            let counted = bucket.iter().zip(n.iter());
+            kept.extend(counted.filter_map(|(bucket, n)| {
+                let bucket = usize::try_from(bucket?).ok()?;
+                (i128::from(n?) >= self.least).then_some(bucket)
+            }));
+        }
+        let (lo, hi) = self.buckets.hull(&kept);
+        let value = |text: &str| {
+            typed(text, &self.data_type)
+                .ok()
+                .and_then(|value| value.to_array().ok())
+                .ok_or(Error::Execution)
+        };
+        let ColumnName { table, column } = &self.column;
+        let declare = format!(
+            "ALTER TABLE {} ALTER COLUMN {} SET PRIVACY DOMAIN BETWEEN ({lo}, {hi})",
+            identifier(table),
+            identifier(column)
+        );
+        let text = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
+        let columns = vec![
+            ("table", text(table)),
+            ("column", text(column)),
+            ("lo", value(&lo)?),
+            ("hi", value(&hi)?),
+            ("declare", text(&declare)),
+        ];
+        let fields: Vec<_> = columns
+            .iter()
+            .map(|(name, array)| Field::new(*name, array.data_type().clone(), false))
+            .collect();
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|_| Error::Internal)
+    }
+}
+
+/// A name as it is written in a statement.
+fn identifier(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+    let simple = name.starts_with(plain) && name.chars().all(|c| plain(c) || c.is_ascii_digit());
+    if simple { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_so_that_they_read_back() {
+        assert_eq!(identifier("price_2"), "price_2");
+        assert_eq!(identifier("Price"), "\"Price\"");
+        assert_eq!(identifier("2nd"), "\"2nd\"");
+        assert_eq!(identifier("a\"b"), "\"a\"\"b\"");
+    }
+}
