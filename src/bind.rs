@@ -56,6 +56,11 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// A query that the engine itself has written over names that are resolved.
+    pub(crate) fn of(plan: LogicalPlan, releases: Vec<ReleaseClause>) -> Self {
+        Self { plan, releases }
+    }
+
     /// The plan; each release in it is a call of its marker function.
     pub fn plan(&self) -> &LogicalPlan {
         &self.plan
@@ -496,6 +501,11 @@ impl Marker {
         let signature = Signature::user_defined(Volatility::Volatile);
         Self { name: marker(n), kind, signature }
     }
+}
+
+/// The function that stands for a release of this operand.
+pub(crate) fn marker_function(n: usize, operand: &Operand) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(Marker::new(n, operand)))
 }
 
 /// The type that a sum of this type is released in.

@@ -11,6 +11,10 @@
 //! ```
 
 use arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::functions::math::expr_fn::{abs, power};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{Expr, lit, when};
 
 use num_bigint::BigInt;
 
@@ -115,6 +119,19 @@ impl Buckets {
             }
         }
     }
+}
+
+/// For the number of a DOUBLE's bucket, the least power of two that no value in it exceeds: 2⁻³² for 0, 2¹⁰²³ for what
+/// has no end.
+pub(crate) fn reach(bucket: Expr) -> Result<Expr> {
+    let zero = FLOATS.map(|_| 1.0).sum::<f64>() + 1.0;
+    let number = Expr::Cast(Cast::new(Box::new(bucket), DataType::Float64));
+    let magnitude = abs(number - lit(zero));
+    let least = f64::from(*FLOATS.start());
+    let exponent = when(magnitude.clone().gt_eq(lit(zero)), lit(1_023.0))
+        .when(magnitude.clone().lt(lit(1.0)), lit(least))
+        .otherwise(magnitude + lit(least - 1.0))?;
+    Ok(power(lit(2.0), exponent))
 }
 
 /// The least and the greatest integer of a type.

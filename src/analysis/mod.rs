@@ -25,6 +25,7 @@ mod estimate;
 mod expression;
 mod facts;
 mod flow;
+mod implicit;
 mod join;
 mod keys;
 mod line;
@@ -67,7 +68,7 @@ pub use subject::Subject;
 pub use threshold::{DataGroups, Payer};
 pub use values::Value;
 
-pub(crate) use facts::type_range;
+pub(crate) use facts::{decimal_unit, type_range};
 pub(crate) use measure::approximate;
 
 use std::sync::Arc;
@@ -87,6 +88,7 @@ use crate::refusal::{Reason, Refusal};
 use divisors::without_zero_divisors;
 use estimate::estimated;
 use flow::{internal, scanned, undeclared};
+use implicit::finding_bounds;
 use part::{CallOf, Context, cut};
 use threshold::asks_for_threshold;
 
@@ -148,6 +150,15 @@ pub fn released_part(name: &str) -> Option<usize> {
 /// # Errors
 /// A [`Refusal`], with the steps that had succeeded.
 pub fn analyze(
+    bound: &Bound,
+    catalog: &Catalog,
+    lookups: &Lookups,
+    tables: &dyn Tables,
+) -> Result<Analysis, Refusal> {
+    finding_bounds(bound, &|bound| analyzed_once(bound, catalog, lookups, tables))
+}
+
+fn analyzed_once(
     bound: &Bound,
     catalog: &Catalog,
     lookups: &Lookups,
