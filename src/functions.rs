@@ -30,7 +30,7 @@ use datafusion::logical_expr::{
 
 pub(crate) use line::{Place, is_countable, place, snap};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};
-pub(crate) use released::{LateValue, is_late_value};
+pub(crate) use released::{LateValue, in_values_words, is_late_value};
 
 static CLAMP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Clamp::new())));
 static CALENDAR: LazyLock<Arc<ScalarUDF>> =

@@ -22,7 +22,7 @@ use super::bounds::Interval;
 use super::deeper;
 use super::enforce::within_calendar;
 use super::facts::{Facts, KeySource, Scope, constant, decimal_unit, rational, type_range};
-use crate::functions::ticks_a_day;
+use crate::functions::{in_values_words, ticks_a_day};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -104,10 +104,11 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
 pub(super) fn readable(expr: &Expr) -> String {
     // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside of one.
     let dialect = CustomDialectBuilder::new().build();
-    match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
+    let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
         Ok(sql) => sql.to_string(),
         Err(_) => expr.human_display().to_string(),
-    }
+    };
+    in_values_words(&text)
 }
 
 pub(super) fn not_allowed(expr: &Expr, message: &str) -> Refusal {

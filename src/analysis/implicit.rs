@@ -25,9 +25,10 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
+use super::facts::{decimal_unit, type_range};
 use super::part::CallOf;
 use super::threshold::asks_for_threshold;
-use super::{Analysis, Use, decimal_unit, type_range};
+use super::{Analysis, Use};
 use crate::bind::{Bound, marker_function};
 use crate::buckets::{Buckets, least_kept, reach};
 use crate::dialect::{

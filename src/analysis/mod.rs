@@ -36,6 +36,7 @@ mod moments;
 mod named;
 mod part;
 mod per_unit;
+mod plain;
 mod public;
 mod quantile;
 mod response;
@@ -68,13 +69,12 @@ pub use subject::Subject;
 pub use threshold::{DataGroups, Payer};
 pub use values::Value;
 
-pub(crate) use facts::{decimal_unit, type_range};
 pub(crate) use measure::approximate;
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, ScalarValue, TableReference};
+use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
@@ -90,6 +90,7 @@ use estimate::estimated;
 use flow::{internal, scanned, undeclared};
 use implicit::finding_bounds;
 use part::{CallOf, Context, cut};
+use plain::{PlainSelection, plain_selection};
 use threshold::asks_for_threshold;
 
 /// What a query releases, and how much one unit can change it.
@@ -517,66 +518,6 @@ fn has_marker(plan: &LogicalPlan) -> bool {
         })
     });
     found || outcome.is_err()
-}
-
-/// `SELECT k … GROUP BY k ORDER BY aggregate LIMIT n`: a selection in plain SQL.
-struct PlainSelection<'a> {
-    aggregate: &'a Aggregate,
-    selector: Selector,
-}
-
-/// Whether a LIMIT stands over keys that are ordered by one aggregate and shown without it.
-fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> {
-    let LogicalPlan::Limit(limit) = plan else { return None };
-    let count = match (limit.skip.as_deref(), limit.fetch.as_deref()) {
-        (None, Some(Expr::Literal(ScalarValue::Int64(Some(n)), _))) => u64::try_from(*n).ok()?,
-        _ => return None,
-    };
-    let mut below = limit.input.as_ref();
-    // Columns that are traced: the outputs, then the one that is sorted by.
-    let mut shown: Vec<Column> = below.schema().columns();
-    let mut sorted: Option<(Column, bool)> = None;
-    loop {
-        match below {
-            LogicalPlan::Projection(projection) => {
-                let through = |column: &Column| {
-                    let i = projection.schema.maybe_index_of_column(column)?;
-                    match projection.expr.get(i)?.clone().unalias() {
-                        Expr::Column(column) => Some(column),
-                        _ => None,
-                    }
-                };
-                shown = shown.iter().map(through).collect::<Option<_>>()?;
-                if let Some((column, _)) = &mut sorted {
-                    *column = through(column)?;
-                }
-                below = &projection.input;
-            }
-            LogicalPlan::Sort(sort) if sorted.is_none() && sort.fetch.is_none() => {
-                let [key] = sort.expr.as_slice() else { return None };
-                let Expr::Column(column) = key.expr.clone().unalias() else { return None };
-                sorted = Some((column, key.asc));
-                below = &sort.input;
-            }
-            LogicalPlan::Aggregate(aggregate) => {
-                let (column, ascending) = sorted?;
-                let columns = aggregate.schema.columns();
-                let [key, score] = columns.as_slice() else { return None };
-                let matches = aggregate.group_expr.len() == 1
-                    && column == *score
-                    && count > 0
-                    && shown.iter().all(|c| c == key);
-                let selector = match (ascending, count) {
-                    (false, 1) => Selector::ArgMax,
-                    (false, n) => Selector::Top(n),
-                    (true, 1) => Selector::ArgMin,
-                    (true, n) => Selector::Bottom(n),
-                };
-                return matches.then_some(PlainSelection { aggregate, selector });
-            }
-            _ => return None,
-        }
-    }
 }
 
 /// Follows an output column down to the released table it comes from unchanged: (part, field).

@@ -56,6 +56,19 @@ impl LateValue {
     }
 }
 
+/// A text in which such a value is told as what it is.
+pub(crate) fn in_values_words(text: &str) -> String {
+    let marker = format!("{RESERVED}_value_");
+    let mut parts = text.split(&marker);
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        told.push_str("released value ");
+        // Its number, without the call's parentheses.
+        told.push_str(&part.replacen("()", "", 1));
+    }
+    told
+}
+
 /// Whether a function is a value that comes later.
 pub(crate) fn is_late_value(function: &ScalarUDF) -> bool {
     function.inner().is::<LateValue>()

@@ -527,11 +527,11 @@ const SHAPES: [(&str, &str, &str); 25] = [
     ("analysis/part.rs", "expr", "no aggregate call: refused"),
     ("analysis/part.rs", "( name , function . params . args . as_slice ( ) )", "one argument"),
     (
-        "analysis/mod.rs",
+        "analysis/plain.rs",
         "( limit . skip . as_deref ( ) , limit . fetch . as_deref ( ) )",
         "no plain selection: the numbers are released",
     ),
-    ("analysis/mod.rs", "projection . expr . get ( i ) ? . clone ( ) . unalias ( )", "the same"),
+    ("analysis/plain.rs", "projection . expr . get ( i ) ? . clone ( ) . unalias ( )", "the same"),
     (
         "analysis/quantile.rs",
         "( aggregate . function , & aggregate . fraction )",

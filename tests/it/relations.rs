@@ -348,7 +348,12 @@ async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
                     continue;
                 }
             };
-            assert_eq!(analysis.parts().len(), 1, "{sql}");
+            if analysis.parts().len() > 1 {
+                // A sum whose range is found first is two releases, the second with a value of the first.
+                seen.refused += 1;
+                *seen.refusals.entry("its range is found first".into()).or_default() += 1;
+                continue;
+            }
             let hash = [dice.roll(), dice.roll(), dice.roll(), dice.roll()];
             let planned = match Planned::new(&analysis, state(1, 8_192), hash).await {
                 Ok(planned) => planned,
