@@ -526,7 +526,9 @@ pub(super) fn argument_of(
 
 /// The two ways to give an expression a range.
 pub(super) fn remedy(expr: &Expr, flow: &Flow) -> String {
-    let table = flow.subject.tables().first().map_or("…", String::as_str);
+    let own = flow.trace(expr).and_then(|trace| trace.origin.as_ref());
+    let table = own.map(|origin| &origin.table).or_else(|| flow.subject.tables().first());
+    let table = table.map_or("…", String::as_str);
     match expr {
         Expr::Column(column) => format!(
             "CLAMP({0}, lo, hi) in place of {0}, or declare its domain: ALTER TABLE {table} ALTER COLUMN {0} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
