@@ -385,7 +385,8 @@ fn paid_for_they_come_out_with_noise() {
             .collect();
         let (noisy, exact) = (sorted(answer.batches(), keys), sorted(&exact, keys));
         assert_eq!(noisy.len(), exact.len(), "{name}");
-        if name == "q15" {
+        // Who is best may be a close race, and who is above a noisy average.
+        if ["q15", "q22"].contains(&name) {
             continue;
         }
         for (noisy, exact) in noisy.iter().zip(&exact) {
