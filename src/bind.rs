@@ -13,17 +13,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{
     DataFusionError, Result as DataFusionResult, SchemaError, TableReference, not_impl_err,
     plan_err,
 };
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
-use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, HigherOrderUDF, LogicalPlan,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TableSource, Volatility, WindowUDF,
+    Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, HigherOrderUDF,
+    LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TableSource, Volatility,
+    WindowUDF,
 };
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -32,10 +34,15 @@ use sqlparser::ast as sql;
 
 use crate::catalog::RESERVED;
 use crate::dialect::{
-    AggregateName, CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause,
-    candidate_marker, in_releases_words, magnitude_name, marker,
+    CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause, candidate_marker,
+    in_releases_words, magnitude_name, marker,
 };
 use crate::functions::{clamp_function, magnitude_function};
+
+mod marker;
+
+use marker::Marker;
+pub(crate) use marker::marker_function;
 
 /// The name under which the ledger is queried; the only name with a schema.
 pub const LEDGER: &str = "hushql.ledger";
@@ -106,6 +113,15 @@ pub enum BindError {
         /// The selector.
         name: String,
     },
+    /// The query of a view does not bind any more: what it names was dropped, or is another table now.
+    #[error("in the view `{view}`: {source}")]
+    View {
+        /// The view.
+        view: String,
+        /// What is wrong in it.
+        #[source]
+        source: Box<BindError>,
+    },
     /// Anything else that the planner says of the query; it has seen no data.
     #[error("{message}")]
     Plan {
@@ -138,8 +154,39 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
     let plan = SqlToRel::new(&context)
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| coerce(plan, &context.options))
+        .and_then(with_keys_once)
         .map_err(|error| explain_error(error, sources, &releases))?;
     Ok(Bound { plan, releases })
+}
+
+/// A key that is written twice has one column, so that it would hide the last aggregate behind it.
+fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let once = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Aggregate(aggregate) = node else { return Ok(Transformed::no(node)) };
+        let written = aggregate.group_expr.len();
+        let mut keys: Vec<Expr> = Vec::with_capacity(written);
+        for key in &aggregate.group_expr {
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        }
+        if keys.len() == written {
+            return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+        }
+        let once = Aggregate::try_new(aggregate.input, keys, aggregate.aggr_expr)?;
+        Ok(Transformed::yes(LogicalPlan::Aggregate(once)))
+    })?;
+    Ok(once.data)
+}
+
+/// The plan of a query that holds no release, as the planner makes it.
+///
+/// # Errors
+/// [`BindError`], as for [`bind`].
+pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<LogicalPlan, BindError> {
+    SqlToRel::new(&Context::new(sources, &[]))
+        .sql_statement_to_plan(sql::Statement::Query(tree))
+        .map_err(|error| explain_error(error, sources, &[]))
 }
 
 /// Runs type coercion, the only rewrite between the planner and the analysis.
@@ -458,102 +505,6 @@ impl AggregateUDFImpl for Estimate {
 
     fn accumulator(&self, _: AccumulatorArgs) -> DataFusionResult<Box<dyn Accumulator>> {
         not_impl_err!("RR_COUNT counts the answers of RANDOMIZED_RESPONSE")
-    }
-}
-
-/// What a release's column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    /// A value of the first argument: chosen among candidates, or on the line of a column.
-    Chosen,
-    Count,
-    Sum,
-    Average,
-    Spread,
-    Unsupported,
-}
-
-/// The aggregate function that stands for one release while the query is planned. It never runs: the
-/// analysis replaces it, and a plan that still holds one fails before anything is read.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Marker {
-    name: String,
-    kind: Kind,
-    signature: Signature,
-}
-
-impl Marker {
-    fn new(n: usize, operand: &Operand) -> Self {
-        let kind = match operand {
-            Operand::Selection(_) | Operand::Response => Kind::Chosen,
-            Operand::Aggregate(call) => match call.function {
-                AggregateName::Count => Kind::Count,
-                AggregateName::Sum => Kind::Sum,
-                AggregateName::Avg => Kind::Average,
-                AggregateName::Spread(_) => Kind::Spread,
-                AggregateName::Min
-                | AggregateName::Max
-                | AggregateName::Median
-                | AggregateName::Quantile => Kind::Chosen,
-                AggregateName::Revenue | AggregateName::Unsupported(_) => Kind::Unsupported,
-            },
-        };
-        let signature = Signature::user_defined(Volatility::Volatile);
-        Self { name: marker(n), kind, signature }
-    }
-}
-
-/// The function that stands for a release of this operand.
-pub(crate) fn marker_function(n: usize, operand: &Operand) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::from(Marker::new(n, operand)))
-}
-
-/// The type that a sum of this type is released in.
-fn sum_type(of: &DataType) -> DataFusionResult<DataType> {
-    match of {
-        DataType::Null => Ok(DataType::Int64),
-        DataType::Decimal128(_, scale) => Ok(DataType::Decimal128(38, *scale)),
-        integer if integer.is_integer() => Ok(DataType::Int64),
-        float if float.is_floating() => Ok(DataType::Float64),
-        other => plan_err!("SUM and AVG take numbers, not {other}"),
-    }
-}
-
-impl AggregateUDFImpl for Marker {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> DataFusionResult<Vec<DataType>> {
-        Ok(arg_types.to_vec())
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> DataFusionResult<DataType> {
-        let Some(first) = arg_types.first() else { return plan_err!("a release needs an operand") };
-        match self.kind {
-            Kind::Chosen => Ok(first.clone()),
-            Kind::Count => Ok(DataType::Int64),
-            Kind::Sum => sum_type(first),
-            Kind::Average => sum_type(first).map(|_| DataType::Float64),
-            Kind::Spread if first.is_numeric() || first.is_null() => Ok(DataType::Float64),
-            Kind::Spread => plan_err!("VAR and STDDEV take numbers, not {first}"),
-            Kind::Unsupported => Ok(DataType::Float64),
-        }
-    }
-
-    fn accumulator(&self, _: AccumulatorArgs) -> DataFusionResult<Box<dyn Accumulator>> {
-        not_impl_err!("a release is not computed by an aggregate function")
-    }
-
-    fn state_fields(
-        &self,
-        _: StateFieldsArgs,
-    ) -> DataFusionResult<Vec<arrow::datatypes::FieldRef>> {
-        not_impl_err!("a release is not computed by an aggregate function")
     }
 }
 

@@ -5,6 +5,7 @@
 //! verified on the file itself, once, so that an owner hears at once that a declaration would drop rows.
 
 mod units;
+mod views;
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -60,6 +61,10 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             inner.vault.drop_table(name)?;
             Ok(format!("table {name} is forgotten; what was charged for it is not"))
         }
+        Declaration::CreateView { name, columns, query, replace } => {
+            views::create(inner, name, columns, query, *replace)
+        }
+        Declaration::DropView { name, if_exists } => views::drop(inner, name, *if_exists),
         Declaration::SetUnit { table, unit } => {
             let catalog = inner.vault.catalog()?;
             let unit = units::checked(&catalog, known(&catalog, table)?, unit)?;

@@ -12,24 +12,20 @@
 //! # Ok(()) }
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
-use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::execution::SessionState;
-use futures::FutureExt;
+use datafusion::datasource::MemTable;
 
 use crate::analysis::{Analysis, Lookups, analyze};
 use crate::answer::{Answer, Receipt};
-use crate::bind::{Bound, LEDGER, Sources, bind};
+use crate::bind::{Bound, bind};
 use crate::catalog::{Catalog, Privacy, Source, Table};
-use crate::dialect::{ColumnName, ExplainFormat, QueryStatement, Statement, parse, split};
+use crate::dialect::{ColumnName, ExplainFormat, QueryStatement, Statement, parse_within, split};
 use crate::error::Error;
-use crate::exec::{self, PlannedTables, PrivateTable, files, session_state};
+use crate::exec::{self, PlannedTables, files};
 use crate::explain::{Explanation, ledger_texts, threshold_ledger_texts};
 use crate::ledger::{
     BudgetQuote, BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash,
@@ -38,7 +34,12 @@ use crate::privacy::{Cost, Notion};
 use crate::range::Proposal;
 use crate::refusal::{Reason, Refusal};
 use crate::release::{Release, choose};
-use crate::{declare, show};
+use crate::resources::Resources;
+use crate::{declare, guard, show, views};
+
+pub(crate) use inner::{Inner, Registered};
+
+mod inner;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -46,30 +47,28 @@ pub struct Engine {
     pub(crate) inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) vault: Vault,
-    pub(crate) registered: RwLock<HashMap<String, Arc<dyn TableProvider>>>,
-    pub(crate) state: SessionState,
-}
-
-impl Inner {
-    /// Where the rows of a table come from; `None` for one that is not registered, or a file of no known format.
-    pub(crate) fn provider(&self, table: &Table) -> Option<Arc<dyn TableProvider>> {
-        match &table.source {
-            Source::Registered => {
-                let registered = self.registered.read().unwrap_or_else(PoisonError::into_inner);
-                registered.get(&table.name).cloned()
-            }
-            Source::File { .. } => files::provider(table).ok(),
-        }
-    }
-}
-
 impl Engine {
-    fn new(vault: Vault) -> Self {
-        let registered = RwLock::new(HashMap::new());
-        Self { inner: Arc::new(Inner { vault, registered, state: session_state() }) }
+    fn new(vault: Vault) -> Result<Self, Error> {
+        let (vault, registered) = (Arc::new(vault), Arc::default());
+        Self::within(vault, registered, Resources::default())
+    }
+
+    fn within(
+        vault: Arc<Vault>,
+        registered: Registered,
+        resources: Resources,
+    ) -> Result<Self, Error> {
+        let state = resources.session_state()?;
+        Ok(Self { inner: Arc::new(Inner { vault, registered, state, resources }) })
+    }
+
+    /// The same vault and tables, for sessions whose statements may use so much; those that are there keep theirs.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when the folder for what does not fit into memory cannot be used.
+    pub fn with_resources(self, resources: Resources) -> Result<Self, Error> {
+        let Inner { vault, registered, .. } = &*self.inner;
+        Self::within(Arc::clone(vault), Arc::clone(registered), resources)
     }
 
     /// Makes a new vault file and opens it.
@@ -77,7 +76,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when the file exists or cannot be written.
     pub fn init(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Ok(Self::new(Vault::init(path)?))
+        Self::new(Vault::init(path)?)
     }
 
     /// Opens an existing vault file; never makes one, so that deleting it does not reset a budget.
@@ -85,7 +84,26 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when it is missing, locked, corrupt or not writable.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Ok(Self::new(Vault::open(path)?))
+        Self::new(Vault::open(path)?)
+    }
+
+    /// Opens an existing vault file and holds it to its anchor: a small file in another place that every charge
+    /// moves, and that notices when the vault was put back to an older copy.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault is older than its anchor, the anchor is missing, damaged or not
+    /// writable, or as [`Engine::open`].
+    pub fn open_anchored(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::new(Vault::open_anchored(path, anchor)?)
+    }
+
+    /// Makes an anchor for an existing vault file as it is now, and opens it; see [`Engine::open_anchored`].
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as
+    /// [`Engine::open_anchored`].
+    pub fn make_anchor(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::new(Vault::make_anchor(path, anchor)?)
     }
 
     /// An engine whose vault lives in memory and ends with it.
@@ -93,7 +111,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when SQLite cannot start.
     pub fn in_memory() -> Result<Self, Error> {
-        Ok(Self::new(Vault::in_memory()?))
+        Self::new(Vault::in_memory()?)
     }
 
     /// An engine in memory with the built-in tables `adult`, `bids`, `orders` and `census`, declared and budgeted.
@@ -106,7 +124,7 @@ impl Engine {
             engine.register_batch(name, batch)?;
         }
         for statement in split(crate::demo::DECLARATIONS)? {
-            let Statement::Declare(declaration) = parse(&statement)? else {
+            let Statement::Declare(declaration) = crate::dialect::parse(&statement)? else {
                 return Err(Error::Internal);
             };
             // Registered tables are enforced, not verified, so nothing is read here.
@@ -219,16 +237,12 @@ impl Session {
     /// # Errors
     /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
     pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
-        match parse(sql)? {
-            Statement::Query(query) => self.answer(query).await,
-            _ => Err(Refusal::new(
-                Reason::Statement,
-                "",
-                "this is no query",
-                "SELECT …, or run it as a statement",
-            )
-            .into()),
-        }
+        let Statement::Query(query) = self.parse(sql)? else {
+            let message = "this is no query";
+            let hint = "SELECT …, or run it as a statement";
+            return Err(Refusal::new(Reason::Statement, "", message, hint).into());
+        };
+        guard::poll(self.answer(query)).await.unwrap_or(Err(Error::Internal))
     }
 
     /// Runs any one statement.
@@ -236,7 +250,17 @@ impl Session {
     /// # Errors
     /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
     pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
-        match parse(statement)? {
+        let statement = self.parse(statement)?;
+        guard::poll(self.run(statement)).await.unwrap_or(Err(Error::Internal))
+    }
+
+    fn parse(&self, text: &str) -> Result<Statement, Error> {
+        let size = self.engine.inner.resources.statement;
+        guard::run(|| Ok(parse_within(text, &size)?))
+    }
+
+    async fn run(&self, statement: Statement) -> Result<Output, Error> {
+        match statement {
             Statement::Query(query) => self.answer(query).await.map(Output::Answer),
             Statement::ExplainPrivacy { query, format } => {
                 let explanation = match query {
@@ -250,7 +274,7 @@ impl Session {
             }
             Statement::Explain(query) => self.plan_of_public(query).await.map(Output::Answer),
             Statement::Show(show) => {
-                show::show(&self.engine.inner.vault, &show).map(Output::Answer)
+                show::show(&self.engine.inner, &show, self.is_owner()).map(Output::Answer)
             }
             Statement::Declare(declaration) if self.is_owner() => {
                 declare::declare(&self.engine.inner, &declaration).await.map(Output::Done)
@@ -258,7 +282,7 @@ impl Session {
             Statement::Declare(_) => Err(Refusal::new(
                 Reason::Statement,
                 "a declaration",
-                "only the owner's session declares tables, units, domains and budgets",
+                "only the owner's session declares tables, views, units, domains and budgets",
                 "hushql VAULT --owner",
             )
             .into()),
@@ -270,11 +294,11 @@ impl Session {
     /// # Errors
     /// [`Error`] for a text that is no query; a refused query is explained.
     pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
-        match parse(query) {
-            Ok(Statement::Query(query)) => self.explained(query),
+        match self.parse(query) {
+            Ok(Statement::Query(query)) => guard::run(|| self.explained(query)),
             Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
-            Err(crate::dialect::DialectError::Refused(r)) => Ok(Explanation::of_refusal(&r)),
-            Err(error) => Err(error.into()),
+            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
+            Err(error) => Err(error),
         }
     }
 
@@ -283,17 +307,15 @@ impl Session {
     /// # Errors
     /// [`Error`], as [`Session::execute`] would give before reading anything.
     pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
-        match parse(statement)? {
-            Statement::Query(query) => {
-                let planned = self.plan(query)?;
-                let Some((request, spend)) = self.request(&planned.release)? else {
-                    return Ok(Cost::default());
-                };
-                self.engine.inner.vault.quote(&request)?;
-                Ok(spend)
-            }
-            _ => Ok(Cost::default()),
-        }
+        let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
+        guard::run(|| {
+            let planned = self.plan(query)?;
+            let Some((request, spend)) = self.request(&planned.release)? else {
+                return Ok(Cost::default());
+            };
+            self.engine.inner.vault.quote(&request)?;
+            Ok(spend)
+        })
     }
 
     /// The budgets, with what is spent and left.
@@ -304,21 +326,21 @@ impl Session {
         Ok(self.engine.inner.vault.budgets()?)
     }
 
-    /// The tables and their columns, by name.
+    /// The tables and views and their columns, by name; of a view that cannot be read any more, no columns.
     ///
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
         let catalog = self.engine.inner.vault.catalog()?;
-        Ok(catalog
+        let tables = catalog
             .tables()
-            .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()))
-            .collect())
+            .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));
+        Ok(tables.chain(views::columns(&self.engine.inner, &catalog)).collect())
     }
 
     /// The life of a query, from its statement to its answer.
     async fn answer(&self, query: QueryStatement) -> Result<Answer, Error> {
-        let state = &self.engine.inner.state;
+        let Inner { state, resources, .. } = &*self.engine.inner;
         let planned = self.plan(query)?;
         let request = self.request(&planned.release)?;
         if let Some((request, _)) = &request {
@@ -326,40 +348,46 @@ impl Session {
         }
         self.check_files(&planned)?;
         let prepared = exec::prepare(&planned.release, state).await.map_err(|_| Error::Internal)?;
+        let timer = resources.timer();
         let charge = match &request {
             Some((request, _)) => Some(self.engine.inner.vault.charge(request)?),
             None => None,
         };
-        // A panic on some row would tell about it as an error would.
-        let run = AssertUnwindSafe(exec::run(prepared, charge, state)).catch_unwind();
-        let (rows, charge) = match run.await {
-            Ok(Ok(answered)) => answered,
-            Ok(Err(_)) | Err(_) => return Err(Error::Execution),
+        let run = async {
+            let (rows, charge) = exec::run(prepared, charge, state, resources.rows).await.ok()?;
+            let receipt = charge
+                .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
+            Some(match &planned.proposal {
+                Some(proposal) => {
+                    Answer::proposed(proposal.answer(&rows).ok()?, proposal.rule(), receipt)
+                }
+                None => Answer::new(rows, &planned.release, receipt),
+            })
         };
-        let receipt =
-            charge.map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
-        match &planned.proposal {
-            Some(proposal) => {
-                Ok(Answer::proposed(proposal.answer(&rows)?, proposal.rule(), receipt))
-            }
-            None => Ok(Answer::new(rows, &planned.release, receipt)),
-        }
+        // A panic on some row, an overrun or a failed read would each tell about the rows: one error for all.
+        let run = timer.limit(guard::poll(run));
+        run.await.flatten().flatten().ok_or(Error::Execution)
     }
 
     /// Stages 2 to 4.
     fn plan(&self, query: QueryStatement) -> Result<Planned, Error> {
+        self.engine.inner.resources.statement.check_tree(&query.tree)?;
         let mut catalog = self.engine.inner.vault.catalog()?;
         let range_of = query.range_of.clone();
         if let Some(ColumnName { table, column }) = &range_of {
+            views::refuse_range(&catalog, table)?;
             // What was declared of the values would answer in their place.
             catalog = Arc::new(catalog.without_domain(table, column));
         }
-        let sources = self.sources(&query, &catalog)?;
-        let bound: Bound = bind(query, &sources)?;
+        let sources = self.engine.inner.sources(&query.tree, &catalog)?;
+        let over = views::named(&query.tree, &catalog);
+        let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
         let lookups = self.look_up(&bound, &catalog)?;
         let state = &self.engine.inner.state;
         let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
-        let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)?;
+        let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)
+            .map_err(|refusal| refusal.over_views(&over))?;
+        self.engine.inner.resources.check_keys(&analysis)?;
         let release: Release = choose(analysis, &catalog)?;
         let proposal = range_of.map(|column| self.proposal(&release, column, &catalog));
         Ok(Planned { proposal: proposal.transpose()?, release, catalog })
@@ -392,28 +420,6 @@ impl Session {
             lookups.insert(lookup, values);
         }
         Ok(lookups)
-    }
-
-    /// The tables that a query may name, as plan sources; private ones are marked.
-    fn sources(&self, query: &QueryStatement, catalog: &Catalog) -> Result<Sources, Error> {
-        let mut sources: Sources = BTreeMap::new();
-        for table in catalog.tables() {
-            let Some(provider) = self.engine.inner.provider(table) else { continue };
-            let provider: Arc<dyn TableProvider> = if table.is_public() {
-                provider
-            } else {
-                Arc::new(PrivateTable::new(&table.name, provider))
-            };
-            sources.insert(table.name.clone(), provider_as_source(provider));
-        }
-        if show::names_ledger(&query.tree) {
-            let batch = show::ledger(&self.engine.inner.vault)?;
-            let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
-                .map_err(|_| Error::Internal)?;
-            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(table)));
-        }
-        show::refuse_system_tables(&query.tree)?;
-        Ok(sources)
     }
 
     /// What a release asks of the ledger; `None` for a query that releases nothing.

@@ -40,7 +40,7 @@
 //! | stage | from → to | module |
 //! |---|---|---|
 //! | 1 parse | text → [`dialect::Statement`] | [`dialect`] |
-//! | 2 bind | → [`bind::Bound`]: names and types resolved, each release one aggregate | [`bind`] |
+//! | 2 bind | → [`bind::Bound`]: names and types resolved, views in their places, each release one aggregate | [`bind`] |
 //! | 3 analyze | → [`analysis::Analysis`]: private parts, sensitivity, enforced plans | [`analysis`] |
 //! | 4 choose | → [`release::Release`]: mechanisms, cost, accuracy | [`release`] |
 //! | 5 charge | → [`ledger::Charge`]: durable, the only proof of payment | [`ledger`] |
@@ -71,11 +71,15 @@ mod engine;
 mod error;
 mod explain;
 mod functions;
+mod guard;
 mod range;
+mod resources;
 mod show;
+mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
 pub use engine::{Engine, Output, Session, split_statements};
 pub use error::Error;
 pub use explain::Explanation;
 pub use refusal::{Reason, Refusal};
+pub use resources::Resources;

@@ -81,11 +81,13 @@ pub enum Reason {
     NotYet,
     /// A private table beside another one, or beside a released one.
     Join,
+    /// A statement that is longer, deeper or wider than the engine plans.
+    TooLarge,
 }
 
 impl Reason {
     /// Every reason with its code; codes are never reused.
-    pub const ALL: [(Self, &'static str); 33] = [
+    pub const ALL: [(Self, &'static str); 34] = [
         (Self::Exact, "HQ001"),
         (Self::Undeclared, "HQ002"),
         (Self::Statement, "HQ003"),
@@ -119,6 +121,7 @@ impl Reason {
         (Self::KeyType, "HQ031"),
         (Self::NotYet, "HQ032"),
         (Self::Join, "HQ033"),
+        (Self::TooLarge, "HQ034"),
     ];
 
     /// The stable code, such as `HQ007`.
@@ -159,6 +162,19 @@ impl Refusal {
     pub(crate) fn after(mut self, derivation: &[String]) -> Self {
         if self.derivation.is_empty() {
             self.derivation = derivation.to_vec();
+        }
+        self
+    }
+
+    /// The same refusal of a query that reads views, by name: what is refused may stand in one of them.
+    #[must_use]
+    pub(crate) fn over_views(mut self, views: &[String]) -> Self {
+        if !views.is_empty() {
+            let over = format!("a query over the view {}", views.join(", "));
+            self.clause = match self.clause.as_str() {
+                "" => over,
+                clause => format!("{clause}, in {over}"),
+            };
         }
         self
     }

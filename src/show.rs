@@ -1,5 +1,6 @@
 //! Looks at the catalog, the budgets and the ledger, for everyone. Nothing here depends on private rows.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -7,27 +8,53 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use sqlparser::ast as sql;
 
 use crate::answer::Answer;
-use crate::bind::{LEDGER, nearest};
-use crate::catalog::{Budget, Catalog, Domain, PerQuery, Privacy, Table, Unit};
+use crate::bind::{BindError, LEDGER, nearest};
+use crate::catalog::store::no_table;
+use crate::catalog::{
+    Budget, Catalog, CatalogError, Column, Domain, PerQuery, Privacy, Table, Unit, View,
+};
 use crate::dialect::Show;
+use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::{BudgetState, Vault};
 use crate::mechanism::epsilon_of_rho;
 use crate::privacy::{Delta, Notion, Rational, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal};
+use crate::views;
 
-/// Answers a SHOW or DESCRIBE.
-pub(crate) fn show(vault: &Vault, show: &Show) -> Result<Answer, Error> {
+/// Answers a SHOW or DESCRIBE, for an owner's session or an analyst's.
+pub(crate) fn show(inner: &Inner, show: &Show, to_owner: bool) -> Result<Answer, Error> {
+    let vault = &inner.vault;
     let catalog = vault.catalog()?;
     match show {
         Show::Tables => {
-            let tables: Vec<&Table> = catalog.tables().collect();
+            let tables = catalog.tables().map(|t| (t.name.clone(), privacy_text(t)));
+            let views = catalog.views();
+            let views = views.map(|v| (v.name.clone(), views::summary(inner, &catalog, v)));
+            let all: BTreeMap<String, String> = tables.chain(views).collect();
             table(&[
-                ("table", tables.iter().map(|t| t.name.clone()).collect()),
-                ("privacy", tables.iter().map(|t| privacy_text(t)).collect()),
+                ("table", all.keys().cloned().collect()),
+                ("privacy", all.values().cloned().collect()),
             ])
         }
-        Show::Describe(name) => describe(known(&catalog, name)?),
+        Show::Describe(name) => match catalog.view(name) {
+            Some(view) => describe_view(inner, &catalog, view),
+            None => describe(known(&catalog, name)?),
+        },
+        Show::View(name) if to_owner => match catalog.view(name) {
+            Some(view) => table(&[("statement", vec![views::statement(view)])]),
+            None if catalog.table(name).is_some() => {
+                Err(CatalogError::IsTable { table: name.clone() }.into())
+            }
+            None => Err(CatalogError::UnknownView { view: name.clone() }.into()),
+        },
+        Show::View(_) => Err(Refusal::new(
+            Reason::Statement,
+            "SHOW CREATE VIEW",
+            "what an owner wrote is shown to owners",
+            "DESCRIBE view, or EXPLAIN PRIVACY of a query that reads it",
+        )
+        .into()),
         Show::Privacy => privacy(vault, &catalog),
         Show::Budget(name) => match name {
             Some(name) => budgets(&[vault.budget(name)?]),
@@ -38,10 +65,30 @@ pub(crate) fn show(vault: &Vault, show: &Show) -> Result<Answer, Error> {
 
 /// The table of this name.
 pub(crate) fn known<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, Error> {
-    catalog.table(name).ok_or_else(|| {
-        let suggestion = nearest(name, catalog.tables().map(|t| t.name.as_str()));
-        crate::bind::BindError::UnknownTable { name: name.to_owned(), suggestion }.into()
+    catalog.table(name).ok_or_else(|| match no_table(catalog, name) {
+        CatalogError::UnknownTable { table: name } => {
+            let suggestion = nearest_name(catalog, &name);
+            BindError::UnknownTable { name, suggestion }.into()
+        }
+        other => other.into(),
     })
+}
+
+/// The name of a table or view that is near to another one.
+pub(crate) fn nearest_name(catalog: &Catalog, name: &str) -> Option<String> {
+    let tables = catalog.tables().map(|table| table.name.as_str());
+    nearest(name, tables.chain(catalog.views().map(|view| view.name.as_str())))
+}
+
+/// An unknown table with the view that may have been meant: the planner sees the views only that a query reads.
+pub(crate) fn suggesting(error: BindError, catalog: &Catalog) -> BindError {
+    match error {
+        BindError::UnknownTable { name, suggestion: None } => {
+            let suggestion = nearest_name(catalog, &name);
+            BindError::UnknownTable { name, suggestion }
+        }
+        other => other,
+    }
 }
 
 /// A batch of text columns.
@@ -98,20 +145,39 @@ fn domain_text(domain: &Domain) -> String {
 
 fn describe(described: &Table) -> Result<Answer, Error> {
     let columns = &described.columns;
-    let role = |name: &str| match described.unit() {
-        Some(unit) if !unit.columns().iter().any(|column| column == name) => String::new(),
+    table(&[
+        ("column", columns.iter().map(|c| c.name.clone()).collect()),
+        ("type", columns.iter().map(|c| c.data_type.clone()).collect()),
+        ("domain", columns.iter().map(column_domain).collect()),
+        ("role", columns.iter().map(|c| role(described, c)).collect()),
+    ])
+}
+
+fn column_domain(column: &Column) -> String {
+    column.domain.as_ref().map_or(String::new(), domain_text)
+}
+
+fn role(table: &Table, column: &Column) -> String {
+    match table.unit() {
+        Some(unit) if !unit.columns().contains(&column.name) => String::new(),
         Some(Unit::Column { .. }) => "privacy unit".to_owned(),
         Some(Unit::Via(link)) => format!("leads to {}", link.table),
         Some(Unit::Row) | None => String::new(),
+    }
+}
+
+/// A view's columns, with the domains and roles of those that are a table's as they are.
+fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer, Error> {
+    let columns = views::describe(inner, catalog, view)?;
+    let of = |text: fn(&Table, &Column) -> String| {
+        let text = |of: Option<(&Table, &Column)>| of.map_or(String::new(), |(t, c)| text(t, c));
+        columns.iter().map(|column| text(column.of)).collect::<Vec<_>>()
     };
     table(&[
         ("column", columns.iter().map(|c| c.name.clone()).collect()),
         ("type", columns.iter().map(|c| c.data_type.clone()).collect()),
-        (
-            "domain",
-            columns.iter().map(|c| c.domain.as_ref().map_or(String::new(), domain_text)).collect(),
-        ),
-        ("role", columns.iter().map(|c| role(&c.name)).collect()),
+        ("domain", of(|_, column| column_domain(column))),
+        ("role", of(role)),
     ])
 }
 

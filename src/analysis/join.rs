@@ -399,18 +399,21 @@ impl Walk<'_> {
         if !by_kept || aggregate.aggr_expr.iter().any(reads_kept) {
             return Err(kept_rows());
         }
-        if conditions_of(join).iter().any(only_kept) {
+        let conditions = conditions_of(join);
+        if conditions.iter().any(has_subquery) {
+            return Err(operator("a subquery in ON", "the condition in WHERE"));
+        }
+        if conditions.iter().any(only_kept) {
             return Err(operator(
                 "a condition on the public rows alone, in ON",
                 "the condition in a subquery over the public rows",
             ));
         }
-        let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
-        let (on, filter) = (join.on.clone(), join.filter.clone());
-        let (constraint, nulls) = (join.join_constraint, join.null_equality);
-        let inner =
-            Join::try_new(left, right, on, filter, JoinType::Inner, constraint, nulls, false);
-        let flow = self.joined(&LogicalPlan::Join(inner.map_err(|e| internal(&e))?))?;
+        plain(join)?;
+        let mut pool = Pool { conditions };
+        let (kept, other) = (self.rows(kept)?, self.rows(other)?);
+        let flow = self.with_public(other, kept, &mut pool, JoinType::Inner)?;
+        let flow = in_order(flow, &join.schema)?;
         self.step("Keys of the public rows come out without a match too, and count nothing");
         Ok(flow)
     }

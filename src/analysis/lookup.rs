@@ -90,6 +90,14 @@ impl Lookups {
 
 fn check(lookup: &Lookup, catalog: &Catalog) -> Result<(), Refusal> {
     let Lookup { table, columns } = lookup;
+    if catalog.view(table).is_some() {
+        return Err(Refusal::new(
+            Reason::UnknownKeys,
+            table,
+            format!("{table} is a view, and keys are read from a table itself"),
+            "a public table, or a list of literals",
+        ));
+    }
     let Some(found) = catalog.table(table) else {
         return Err(Refusal::new(
             Reason::UnknownKeys,

@@ -19,7 +19,6 @@ mod choice;
 mod columns;
 mod conditions;
 mod distinct;
-mod divisors;
 mod enforce;
 mod estimate;
 mod expression;
@@ -39,6 +38,7 @@ mod per_unit;
 mod plain;
 mod public;
 mod quantile;
+mod remainder;
 mod response;
 mod rows;
 mod scalar;
@@ -85,12 +85,12 @@ use crate::dialect::{
     AggregateName, KeysClause, MechanismName, Operand, Selector, hiding_markers, marked,
 };
 use crate::refusal::{Reason, Refusal};
-use divisors::without_zero_divisors;
 use estimate::estimated;
 use flow::{internal, scanned, undeclared};
 use implicit::finding_bounds;
 use part::{CallOf, Context, cut};
 use plain::{PlainSelection, plain_selection};
+use remainder::total_remainder;
 use threshold::asks_for_threshold;
 
 /// What a query releases, and how much one unit can change it.
@@ -182,8 +182,7 @@ fn analyzed_once(
         )
         .after(&cutter.steps));
     }
-    let remainder =
-        if cutter.parts.is_empty() { remainder } else { without_zero_divisors(remainder)? };
+    let remainder = if cutter.parts.is_empty() { remainder } else { total_remainder(remainder)? };
     Ok(Analysis { parts: cutter.parts, remainder, values: cutter.values, steps: cutter.steps })
 }
 

@@ -354,6 +354,12 @@ fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> 
         ));
     }
     let fields = aggregate.schema.fields().iter().skip(aggregate.group_expr.len());
+    if let (Some(expr), true) =
+        (aggregate.aggr_expr.last(), fields.len() != aggregate.aggr_expr.len())
+    {
+        // One of them would have no column, and be neither shown nor paid for.
+        return Err(no_call(expr));
+    }
     let mut calls = Vec::new();
     for (expr, field) in aggregate.aggr_expr.iter().zip(fields) {
         let Some(function) = CallOf::function(expr) else { return Err(no_call(expr)) };

@@ -355,8 +355,13 @@ fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> 
             let facts = Facts { keys: None, is_unit: false, nullable: true, ..facts };
             let facts = Facts { always: facts.range.clone(), ..facts };
             let bounds = ends(&facts.range, &result_type);
+            // A file may hold longer numbers than its type has digits, and their mean would fail.
+            let digits = ends(&facts.range, &data_type);
+            if digits.is_none() {
+                return Err(unknown(&text));
+            }
             Ok(Inner {
-                argument: Some(expr),
+                argument: Some(clamped(expr, &digits)),
                 filter,
                 computed: Box::new(one(avg)),
                 result: Box::new(move |results| clamped(only(results), &bounds)),

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
@@ -70,6 +71,7 @@ impl Walk<'_> {
         let mut public = self.public_tables(plan);
         let names = public.iter().cloned().collect::<Vec<_>>().join(", ");
         let names = if names.is_empty() { "constants".to_owned() } else { names };
+        refuse_volatile(plan, &names)?;
         let unread = || {
             Refusal::new(
                 Reason::NotYet,
@@ -141,6 +143,27 @@ impl Walk<'_> {
             ..read
         })
     }
+}
+
+/// Refuses public rows that would be others each time the query is planned.
+pub(super) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), Refusal> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })
+    .map_err(|e| internal(&e))?;
+    if found {
+        return Err(Refusal::new(
+            Reason::Volatile,
+            names,
+            "rows that change from call to call cannot stand below a release",
+            "a literal in place of the function",
+        ));
+    }
+    Ok(())
 }
 
 fn unread(flow: &Flow) -> Refusal {

@@ -18,6 +18,7 @@ use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
 use super::flow::internal;
+use super::public::refuse_volatile;
 use super::rows::only_public;
 use super::{Cutter, Part, has_marker, released_part};
 use crate::functions::LateValue;
@@ -129,6 +130,7 @@ impl Cutter<'_> {
             return Ok(None);
         }
         if only_public(plan, self.context.catalog) {
+            refuse_volatile(plan, "a subquery as a value")?;
             let rows = self.context.tables.read(plan).ok_or_else(unread)?;
             let value = match (rows.num_rows(), rows.columns().first()) {
                 (1, Some(values)) => ScalarValue::try_from_array(values, 0),

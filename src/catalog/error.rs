@@ -28,6 +28,40 @@ pub enum CatalogError {
         /// The name that is taken.
         table: String,
     },
+    /// No view has this name.
+    #[error("there is no view `{view}`")]
+    UnknownView {
+        /// The name that was asked for.
+        view: String,
+    },
+    /// A view of this name is declared already.
+    #[error("there is a view `{view}` already; CREATE OR REPLACE VIEW puts another in its place")]
+    DuplicateView {
+        /// The name that is taken.
+        view: String,
+    },
+    /// A table was meant, and the name is a view's.
+    #[error(
+        "`{view}` is a view: it has no rows, unit or domains but those of the tables that it reads, and DROP VIEW drops it"
+    )]
+    IsView {
+        /// The view.
+        view: String,
+    },
+    /// A view was meant, and the name is a table's.
+    #[error("`{table}` is a table and no view")]
+    IsTable {
+        /// The table.
+        table: String,
+    },
+    /// A view contradicts itself.
+    #[error("the view `{view}` cannot be created: {reason}")]
+    View {
+        /// The view.
+        view: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// No budget has this name.
     #[error("there is no privacy budget `{budget}`")]
     UnknownBudget {

@@ -25,8 +25,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::accounting::rho_of;
-use super::{CatalogError, RESERVED};
+use super::{CatalogError, RESERVED, View};
 use crate::privacy::{Notion, Spend};
+
+#[cfg(test)]
+mod tests;
 
 /// A table as the owner declared it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -430,7 +433,7 @@ pub(crate) fn check_limit(budget: &str, limit: Spend) -> Result<(), CatalogError
 }
 
 /// Checks that a name can be shown on one line of a terminal.
-fn check_name(name: &str) -> Result<(), CatalogError> {
+pub(super) fn check_name(name: &str) -> Result<(), CatalogError> {
     // A dot would read as a schema's name in a query, and lead past the catalog.
     let ours = name.to_lowercase().starts_with(RESERVED);
     if ours
@@ -447,6 +450,7 @@ fn check_name(name: &str) -> Result<(), CatalogError> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     tables: BTreeMap<String, Table>,
+    views: BTreeMap<String, View>,
     budgets: BTreeMap<String, Budget>,
 }
 
@@ -458,8 +462,26 @@ impl Catalog {
     ) -> Self {
         Self {
             tables: tables.into_iter().map(|table| (table.name.clone(), table)).collect(),
+            views: BTreeMap::new(),
             budgets: budgets.into_iter().map(|budget| (budget.name.clone(), budget)).collect(),
         }
+    }
+
+    /// The same snapshot with these views, which replace those of their names.
+    #[must_use]
+    pub fn with_views(mut self, views: impl IntoIterator<Item = View>) -> Self {
+        self.views.extend(views.into_iter().map(|view| (view.name.clone(), view)));
+        self
+    }
+
+    /// The view of this name; no table has the same.
+    pub fn view(&self, name: &str) -> Option<&View> {
+        self.views.get(name)
+    }
+
+    /// All views, by name.
+    pub fn views(&self) -> impl Iterator<Item = &View> {
+        self.views.values()
     }
 
     /// The table of this name.
@@ -522,164 +544,5 @@ impl Catalog {
     /// All budgets that a query on this unit space is charged to, by name.
     pub fn budgets_of(&self, space: &str) -> impl Iterator<Item = &Budget> {
         self.budgets.values().filter(move |budget| self.space_of(budget) == Some(space))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn visits() -> Table {
-        let column = |name: &str| Column {
-            name: name.to_owned(),
-            data_type: "Int64".to_owned(),
-            nullable: true,
-            domain: None,
-        };
-        Table {
-            name: "visits".to_owned(),
-            source: Source::Registered,
-            privacy: Privacy::Private(Unit::Column {
-                column: "patient".to_owned(),
-                max_rows: Some(20),
-                unique: false,
-            }),
-            columns: vec![column("patient"), column("cost")],
-        }
-    }
-
-    #[test]
-    fn declarations_contradict_themselves() {
-        assert!(visits().check().is_ok());
-        let reason = |change: fn(&mut Table)| {
-            let mut table = visits();
-            change(&mut table);
-            table.check().unwrap_err().to_string()
-        };
-        let domain = |values: &[&str]| {
-            Some(Domain::In(values.iter().map(|value| Some((*value).to_owned())).collect()))
-        };
-        assert!(
-            reason(|t| t.columns[1].name = "patient".to_owned()).ends_with("two columns `patient`")
-        );
-        assert!(
-            reason(|t| t.columns[0].name = "id".to_owned()).ends_with("`patient` does not exist")
-        );
-        let mut clamped = visits();
-        clamped.columns[0].domain = domain(&["1"]);
-        assert!(clamped.check().unwrap_err().to_string().ends_with("`patient` has a domain"));
-        let mut twice = visits();
-        twice.columns[1].domain = domain(&["1", "2", "1"]);
-        assert!(twice.check().unwrap_err().to_string().ends_with("has a value twice"));
-        twice.columns[1].domain = domain(&[]);
-        assert!(twice.check().unwrap_err().to_string().ends_with("has no value"));
-        assert!(reason(|t| t.name = "a\nb".to_owned()).contains("a\\nb"));
-        assert!(
-            reason(|t| {
-                t.privacy = Privacy::Private(Unit::Column {
-                    column: "patient".to_owned(),
-                    max_rows: Some(0),
-                    unique: false,
-                });
-            })
-            .ends_with("at least 1")
-        );
-    }
-
-    #[test]
-    fn amounts_contradict_each_other() {
-        let budget = |epsilon, delta, per_query| Budget {
-            name: "b".to_owned(),
-            table: "t".to_owned(),
-            limit: Spend::of_epsilon(epsilon, delta),
-            promise: None,
-            per_query,
-        };
-        let none = PerQuery::default();
-        assert!(budget(1, 0, none).check().is_ok());
-        for (epsilon, delta, per_query) in [
-            (0, 0, none),
-            (-1, 0, none),
-            (1, -1, none),
-            (1, 1_000_000_000_000_000_000, none),
-            (9, 0, PerQuery { default: Some(0), ..none }),
-            (9, 0, PerQuery { max: Some(0), ..none }),
-            (9, 0, PerQuery { default: Some(3), max: Some(2), ..none }),
-            (9, 9, PerQuery { default_delta: Some(3), max_delta: Some(2), ..none }),
-            (9, 0, PerQuery { default: Some(10), ..none }),
-            (9, 0, PerQuery { default_delta: Some(1), ..none }),
-            (9, 0, PerQuery { default_rho: Some(1), ..none }),
-        ] {
-            assert!(budget(epsilon, delta, per_query).check().is_err(), "{per_query:?}");
-        }
-        let most =
-            PerQuery { max: Some(1_000_000_000), max_delta: Some(1_000_000_000_000), ..none };
-        assert_eq!(most.most_text(Notion::Approximate), "ε = 1, δ = 1e-6");
-        assert_eq!(most.most_text(Notion::Concentrated), "ρ = 1, δ = 1e-6");
-        assert_eq!(none.most_text(Notion::Concentrated), "anything");
-        assert!(most.allows(Spend::of_epsilon(1_000_000_000, 0)));
-        assert!(!most.allows(Spend::of_epsilon(1_000_000_001, 0)));
-        assert!(!most.allows(Spend::of_epsilon(1, 1_000_000_000_001)));
-    }
-
-    #[test]
-    fn concentrated_amounts_contradict_each_other() {
-        const NANO: i64 = 1_000_000_000;
-        let budget = |promise, per_query| Budget {
-            name: "b".to_owned(),
-            table: "t".to_owned(),
-            limit: Spend::of_rho(NANO / 2, 0),
-            promise,
-            per_query,
-        };
-        let none = PerQuery::default();
-        let promise = Some(Spend::of_epsilon(1, 2));
-        // An ε of 1 costs a ρ of 1/2, and one unit more costs more.
-        let exactly = PerQuery { default: Some(NANO), ..none };
-        assert!(budget(promise, exactly).check().is_ok());
-        assert!(budget(None, PerQuery { default_rho: Some(NANO / 2), ..none }).check().is_ok());
-        for (promise, per_query) in [
-            (None, PerQuery { default: Some(NANO + 1), ..none }),
-            (None, PerQuery { default_rho: Some(NANO / 2 + 1), ..none }),
-            (None, PerQuery { default_rho: Some(0), ..none }),
-            (None, PerQuery { default: Some(1), default_rho: Some(1), ..none }),
-            (None, PerQuery { max: Some(NANO / 2 - 1), ..exactly }),
-            (Some(Spend::of_rho(1, 2)), none),
-        ] {
-            assert!(budget(promise, per_query).check().is_err(), "{per_query:?}");
-        }
-        let of_epsilon = Budget { limit: Spend::of_epsilon(1, 0), ..budget(promise, none) };
-        assert!(of_epsilon.check().is_err());
-    }
-
-    #[test]
-    fn rows_per_unit() {
-        let column = |max_rows, unique| Unit::Column { column: "c".to_owned(), max_rows, unique };
-        assert_eq!(Unit::Row.max_rows(), Some(1));
-        assert_eq!(column(Some(20), false).max_rows(), Some(20));
-        assert_eq!(column(Some(20), true).max_rows(), Some(1));
-        assert_eq!(column(None, false).max_rows(), None);
-    }
-
-    #[test]
-    fn json_is_read_back_and_read_strictly() {
-        let mut table = visits();
-        table.source = Source::File {
-            format: FileFormat::Csv,
-            location: "/data/visits.csv".to_owned(),
-            options: BTreeMap::from([("has_header".to_owned(), "true".to_owned())]),
-            fingerprint: Some(Fingerprint {
-                size: u64::MAX,
-                modified_nanos: i64::MIN,
-                inode: u64::MAX,
-                sha256: "00".repeat(32),
-            }),
-        };
-        table.columns[1].domain = Some(Domain::In(vec![None, Some("\u{0}'\"".to_owned())]));
-        let text = serde_json::to_string(&table).unwrap();
-        assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
-        // A field that this program does not know may be a protection that it would not give.
-        let more = text.replacen('{', "{\"via\":\"customer\",", 1);
-        assert!(serde_json::from_str::<Table>(&more).is_err());
     }
 }

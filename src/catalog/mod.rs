@@ -25,6 +25,7 @@ mod accounting;
 mod error;
 mod metadata;
 pub(crate) mod store;
+mod view;
 
 pub use accounting::zcdp_limit;
 pub use error::CatalogError;
@@ -32,3 +33,4 @@ pub use metadata::{
     Budget, Catalog, Column, Domain, FileFormat, Fingerprint, Link, PerQuery, Privacy, Source,
     Table, Unit,
 };
+pub use view::View;

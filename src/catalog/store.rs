@@ -1,4 +1,4 @@
-//! The catalog inside a vault: tables as JSON, budgets as columns of whole numbers.
+//! The catalog inside a vault: tables and views as JSON, budgets as columns of whole numbers.
 //!
 //! An open SQLite connection and a declaration go in, rows come out; the caller holds the transaction.
 //! Every write of declared rows ends by writing their *seal*, a digest over all of them, and every read
@@ -10,17 +10,18 @@
 //! rises beyond the limit.
 //!
 //! ```text
-//! declared_table(name, body)                 seal('tables')   = SHA-256 of every name and body
+//! declared_table(name, body): also views     seal('tables')   = SHA-256 of every name and body
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column
 //! ```
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::metadata::check_limit;
-use super::{Budget, Catalog, CatalogError, PerQuery, Table};
+use super::{Budget, Catalog, CatalogError, PerQuery, Table, View};
 use crate::privacy::{Notion, Spend};
 
 /// The tables of the catalog and of the seals.
@@ -185,37 +186,103 @@ pub(crate) fn initialise(connection: &Connection) -> Result<(), CatalogError> {
 /// [`CatalogError::Damaged`] when rows differ from their seals or contradict themselves.
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
-    let mut tables = Vec::new();
+    let (mut tables, mut views) = (Vec::new(), Vec::new());
     for (name, body) in &rows {
-        let table: Table = serde_json::from_str(body).map_err(|_| Kind::Tables.damage())?;
-        if table.name != *name || table.check().is_err() {
+        let (own, checked) = match read(body)? {
+            Declared::Table(table) => {
+                let read = (table.name.clone(), table.check());
+                tables.push(table);
+                read
+            }
+            Declared::View(view) => {
+                let read = (view.name.clone(), view.check());
+                views.push(view);
+                read
+            }
+        };
+        if own != *name || checked.is_err() {
             return Err(Kind::Tables.damage());
         }
-        tables.push(table);
     }
-    Ok(Catalog::new(tables, accounts(connection)?.into_iter().map(|account| account.budget)))
+    let budgets = accounts(connection)?.into_iter().map(|account| account.budget);
+    Ok(Catalog::new(tables, budgets).with_views(views))
 }
 
 /// The declared table of this name.
 pub(crate) fn table(connection: &Connection, name: &str) -> Result<Table, CatalogError> {
     let catalog = load(connection)?;
-    let unknown = || CatalogError::UnknownTable { table: name.to_owned() };
-    catalog.table(name).cloned().ok_or_else(unknown)
+    catalog.table(name).cloned().ok_or_else(|| no_table(&catalog, name))
+}
+
+/// Why there is no table of a name.
+pub(crate) fn no_table(catalog: &Catalog, name: &str) -> CatalogError {
+    match catalog.view(name) {
+        Some(_) => CatalogError::IsView { view: name.to_owned() },
+        None => CatalogError::UnknownTable { table: name.to_owned() },
+    }
 }
 
 /// Stores a new table.
 ///
 /// # Errors
-/// [`CatalogError::DuplicateTable`] when the name is taken.
+/// [`CatalogError::DuplicateTable`] when the name is taken, [`CatalogError::IsView`] when it is a view's.
 pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
     table.check()?;
-    if checked_table_rows(connection)?.contains_key(&table.name) {
-        return Err(CatalogError::DuplicateTable { table: table.name.clone() });
+    match declared(connection, &table.name)? {
+        None => {}
+        Some(Declared::Table(_)) => {
+            return Err(CatalogError::DuplicateTable { table: table.name.clone() });
+        }
+        Some(Declared::View(_)) => return Err(CatalogError::IsView { view: table.name.clone() }),
     }
     connection.execute(
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
         params![table.name, body(table)?],
     )?;
+    reseal_tables(connection)
+}
+
+/// Stores a view; one of its name goes only where it is to be replaced.
+///
+/// # Errors
+/// [`CatalogError::DuplicateTable`] or [`CatalogError::DuplicateView`] when the name is taken.
+pub(crate) fn insert_view(
+    connection: &Connection,
+    view: &View,
+    replace: bool,
+) -> Result<(), CatalogError> {
+    view.check()?;
+    match declared(connection, &view.name)? {
+        None => {}
+        Some(Declared::View(_)) if replace => {}
+        Some(Declared::View(_)) => {
+            return Err(CatalogError::DuplicateView { view: view.name.clone() });
+        }
+        Some(Declared::Table(_)) => {
+            return Err(CatalogError::DuplicateTable { table: view.name.clone() });
+        }
+    }
+    connection.execute(
+        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+         ON CONFLICT DO UPDATE SET body = excluded.body",
+        params![view.name, body(view)?],
+    )?;
+    reseal_tables(connection)
+}
+
+/// Forgets a view.
+///
+/// # Errors
+/// [`CatalogError::UnknownView`] when there is none, [`CatalogError::IsTable`] when the name is a table's.
+pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
+    match declared(connection, name)? {
+        Some(Declared::View(_)) => {}
+        Some(Declared::Table(_)) => {
+            return Err(CatalogError::IsTable { table: name.to_owned() });
+        }
+        None => return Err(CatalogError::UnknownView { view: name.to_owned() }),
+    }
+    connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])?;
     reseal_tables(connection)
 }
 
@@ -225,7 +292,7 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
 /// [`CatalogError::UnknownTable`] when it does not.
 pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
     table.check()?;
-    checked_table_rows(connection)?;
+    only_a_table(connection, &table.name)?;
     let changed = connection.execute(
         "UPDATE declared_table SET body = ?2 WHERE name = ?1",
         params![table.name, body(table)?],
@@ -241,7 +308,7 @@ pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(),
 /// # Errors
 /// [`CatalogError::UnknownTable`] when there is none, [`CatalogError::HasBudgets`] while budgets name it.
 pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
-    checked_table_rows(connection)?;
+    only_a_table(connection, name)?;
     let budgets: Vec<String> = accounts(connection)?
         .into_iter()
         .filter(|account| account.budget.table == name)
@@ -381,9 +448,34 @@ pub(crate) fn set_spent(
     if changed == 1 { Ok(()) } else { Err(Kind::Budgets.damage()) }
 }
 
-fn body(table: &Table) -> Result<String, CatalogError> {
+fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     // A map with text keys and integers always has a JSON text; the error is for the type only.
-    serde_json::to_string(table).map_err(|_| Kind::Tables.damage())
+    serde_json::to_string(declared).map_err(|_| Kind::Tables.damage())
+}
+
+/// What a row of `declared_table` declares. The two have different fields, and neither takes one of the other's.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Declared {
+    Table(Table),
+    View(View),
+}
+
+fn read(body: &str) -> Result<Declared, CatalogError> {
+    serde_json::from_str(body).map_err(|_| Kind::Tables.damage())
+}
+
+/// What is declared under a name.
+fn declared(connection: &Connection, name: &str) -> Result<Option<Declared>, CatalogError> {
+    checked_table_rows(connection)?.get(name).map(|body| read(body)).transpose()
+}
+
+/// Refuses the name of a view, whose row would else be changed or deleted as a table's.
+fn only_a_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
+    match declared(connection, name)? {
+        Some(Declared::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
+        Some(Declared::Table(_)) | None => Ok(()),
+    }
 }
 
 fn table_rows(connection: &Connection) -> Result<BTreeMap<String, String>, CatalogError> {

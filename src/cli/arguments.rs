@@ -8,9 +8,11 @@
 //! ```
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use hushql::Resources;
 
 use super::print::Format;
 
@@ -22,17 +24,23 @@ exhausted.\nResults go to standard output, everything else to standard error.";
 #[command(name = "hushql", version, arg_required_else_help = true, after_help = EXIT_STATUSES)]
 #[command(override_usage = "hushql demo [-c SQL | -f FILE]\n       \
     hushql init PATH\n       \
-    hushql VAULT --owner|--analyst NAME [-c SQL | -f FILE]\n       \
+    hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
+    hushql anchor VAULT FILE\n       \
     hushql slt FILE… [--vault PATH]")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// The vault to open
     vault: Option<PathBuf>,
+    /// Refuse if the vault was put back since this anchor was last moved, and move it with every charge
+    #[arg(long, value_name = "FILE", requires = "vault")]
+    anchor: Option<PathBuf>,
     #[command(flatten)]
     ask: Ask,
     #[command(flatten)]
     style: Style,
+    #[command(flatten)]
+    allowed: Allowed,
 }
 
 #[derive(Debug, Subcommand)]
@@ -46,6 +54,13 @@ enum Command {
     Init {
         /// Where; an existing file is never touched
         path: PathBuf,
+    },
+    /// Make an anchor: a file outside of the vault's folder that notices when the vault is put back
+    Anchor {
+        /// The vault, which must not have been put back until now
+        vault: PathBuf,
+        /// Where; an existing file is never touched
+        anchor: PathBuf,
     },
     /// Run sqllogictest suites; `connection owner` or `connection NAME` picks the session
     Slt {
@@ -88,11 +103,64 @@ pub(super) struct Style {
     pub(super) quiet: bool,
 }
 
+/// What one statement may use of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "What a statement may use")]
+pub(super) struct Allowed {
+    /// At most so much memory, such as 2GB or 500MB; a statement that needs more fails
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    memory: Option<usize>,
+    /// Write what does not fit into the memory to files below this folder, removed when the statement ends
+    #[arg(long, global = true, value_name = "FOLDER", requires = "memory")]
+    spill: Option<PathBuf>,
+    /// At most so many seconds for running it
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
+    /// At most so many rows in an answer
+    #[arg(long, global = true, value_name = "ROWS")]
+    max_rows: Option<usize>,
+}
+
+impl Allowed {
+    /// As the library takes it.
+    pub(super) fn resources(self) -> Resources {
+        let usual = Resources::default();
+        Resources {
+            rows: self.max_rows.unwrap_or(usual.rows),
+            memory: self.memory,
+            spill: self.spill,
+            time: self.timeout.map(Duration::from_secs),
+            ..usual
+        }
+    }
+}
+
+/// Reads a size: a whole number of bytes, KB, MB, GB or TB.
+fn size(text: &str) -> Result<usize, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let power = match unit.trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" => 1,
+        "M" | "MB" => 2,
+        "G" | "GB" => 3,
+        "T" | "TB" => 4,
+        _ => return Err("a size is a whole number with KB, MB, GB or TB, such as 2GB".to_owned()),
+    };
+    let bytes =
+        number.parse::<usize>().ok().and_then(|n| n.checked_mul(1000_usize.checked_pow(power)?));
+    bytes
+        .filter(|n| *n > 0)
+        .ok_or_else(|| "this size is no number of bytes that there can be".to_owned())
+}
+
 /// What a run of the program does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
     /// Makes a vault.
     Init { path: PathBuf },
+    /// Makes an anchor.
+    Anchor { vault: PathBuf, anchor: PathBuf },
     /// Runs suites.
     Suites { files: Vec<PathBuf>, vault: Option<PathBuf> },
     /// Runs statements.
@@ -106,6 +174,8 @@ pub(super) enum Place {
     Demo,
     /// A vault.
     Vault(PathBuf),
+    /// A vault that is held to its anchor.
+    Anchored { vault: PathBuf, anchor: PathBuf },
 }
 
 /// Who asks.
@@ -130,15 +200,18 @@ pub(super) enum Source {
 
 impl Arguments {
     /// What is to be done, or why that cannot be known.
-    pub(super) fn into_task(self) -> Result<(Task, Style), clap::Error> {
+    pub(super) fn into_task(self) -> Result<(Task, Style, Allowed), clap::Error> {
         let usage = |kind, message: &str| Self::command().error(kind, message);
-        if self.command.is_some() && (self.vault.is_some() || self.ask.is_any()) {
-            let message = "a vault and its options do not go with `demo`, `init` or `slt`; \
+        if self.command.is_some()
+            && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
+        {
+            let message = "a vault and its options do not go with `demo`, `init`, `anchor` or `slt`; \
                 options of `demo` stand after the word";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let task = match (self.command, self.vault) {
             (Some(Command::Init { path }), _) => Task::Init { path },
+            (Some(Command::Anchor { vault, anchor }), _) => Task::Anchor { vault, anchor },
             (Some(Command::Slt { files, vault }), _) => Task::Suites { files, vault },
             (Some(Command::Demo { ask }), _) => {
                 let (asker, source) = ask.split();
@@ -152,14 +225,18 @@ impl Arguments {
                         `--owner` to declare tables";
                     return Err(usage(ErrorKind::MissingRequiredArgument, message));
                 };
-                Task::Ask { place: Place::Vault(path), asker, source }
+                let place = match self.anchor {
+                    Some(anchor) => Place::Anchored { vault: path, anchor },
+                    None => Place::Vault(path),
+                };
+                Task::Ask { place, asker, source }
             }
             (None, None) => {
                 let message = "nothing to open: add the path of a vault, or `demo`";
                 return Err(usage(ErrorKind::MissingRequiredArgument, message));
             }
         };
-        Ok((task, self.style))
+        Ok((task, self.style, self.allowed))
     }
 }
 
@@ -188,7 +265,7 @@ impl Ask {
 mod tests {
     use super::*;
 
-    fn task(line: &str) -> Result<(Task, Style), clap::Error> {
+    fn task(line: &str) -> Result<(Task, Style, Allowed), clap::Error> {
         Arguments::try_parse_from(line.split(' '))?.into_task()
     }
 
@@ -231,6 +308,21 @@ mod tests {
                 Task::Ask { place: vault(), asker: lab(), source: Source::Input },
             ),
             (
+                "hushql anchor study.db /safe/study.anchor",
+                Task::Anchor { vault: "study.db".into(), anchor: "/safe/study.anchor".into() },
+            ),
+            (
+                "hushql study.db --anchor /safe/study.anchor --owner",
+                Task::Ask {
+                    place: Place::Anchored {
+                        vault: "study.db".into(),
+                        anchor: "/safe/study.anchor".into(),
+                    },
+                    asker: Asker::Owner,
+                    source: Source::Input,
+                },
+            ),
+            (
                 "hushql demo --analyst lab --format json -f -",
                 Task::Ask { place: Place::Demo, asker: lab(), source: Source::Input },
             ),
@@ -238,8 +330,14 @@ mod tests {
         for (line, expected) in forms {
             assert_eq!(task(line).unwrap().0, expected, "{line}");
         }
-        let (_, style) = task("hushql --format csv --keep-going demo -q").unwrap();
+        let (_, style, allowed) = task("hushql --format csv --keep-going demo -q").unwrap();
         assert!(style.keep_going && style.quiet && style.format == Format::Csv);
+        assert_eq!(allowed.resources(), Resources::default());
+        let line = "hushql demo --memory 2GB --spill /tmp --timeout 60 --max-rows 10";
+        let resources = task(line).unwrap().2.resources();
+        assert_eq!(resources.memory, Some(2_000_000_000));
+        assert_eq!(resources.spill, Some(PathBuf::from("/tmp")));
+        assert_eq!((resources.time, resources.rows), (Some(Duration::from_secs(60)), 10));
     }
 
     #[test]
@@ -252,8 +350,15 @@ mod tests {
             "hushql study.db demo",
             "hushql --owner demo",
             "hushql init",
+            "hushql anchor study.db",
+            "hushql --anchor a demo",
             "hushql slt",
             "hushql demo --format xml",
+            "hushql demo --memory 2XB",
+            "hushql demo --memory 0",
+            "hushql demo --memory 99999999999TB",
+            "hushql demo --spill /tmp",
+            "hushql demo --timeout 0",
             "hushql --quiet",
         ] {
             assert_eq!(task(line).unwrap_err().exit_code(), 2, "{line}");

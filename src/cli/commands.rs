@@ -56,7 +56,7 @@ const fn command(
 pub(super) const COMMANDS: [Command; 9] = [
     command("\\?", "", "this list", Action::Help),
     command("\\q", "", "leave (Ctrl-D does too)", Action::Quit),
-    command("\\d", "[table]", "the tables, or the columns of one", Action::Describe),
+    command("\\d", "[table]", "the tables and views, or the columns of one", Action::Describe),
     command("\\budget", "", "every budget: limit, spent, left", Action::Budget),
     command(
         "\\explain",

@@ -30,7 +30,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use hushql::{Engine, Session};
+use hushql::{Engine, Resources, Session};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use self::arguments::Arguments;
@@ -44,7 +44,7 @@ const STACK: usize = 16 << 20;
 /// Does what the arguments ask for.
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     print::silence_panics();
-    let (task, style) = match arguments.into_task() {
+    let (task, style, allowed) = match arguments.into_task() {
         Ok(parsed) => parsed,
         Err(usage) => usage.exit(),
     };
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         printer.width = repl::terminal_width();
     }
     let result = runtime().and_then(|runtime| {
-        let result = runtime.block_on(perform(task, style, printer));
+        let result = runtime.block_on(perform(task, style, allowed.resources(), printer));
         // A cancelled query may still be leaving its last batch; nobody waits for it.
         runtime.shutdown_background();
         result
@@ -78,12 +78,18 @@ fn runtime() -> Result<Runtime, Failure> {
         .map_err(|source| Failure::Start { source })
 }
 
-async fn perform(task: Task, style: Style, printer: Printer) -> Result<u8, Failure> {
+async fn perform(
+    task: Task,
+    style: Style,
+    resources: Resources,
+    printer: Printer,
+) -> Result<u8, Failure> {
     match task {
         Task::Init { path } => init(&path, printer),
+        Task::Anchor { vault, anchor } => make_anchor(&vault, &anchor, printer),
         Task::Suites { files, vault } => slt::run(&files, vault.as_deref(), printer).await,
         Task::Ask { place, asker, source } => {
-            let session = open(&place, &asker)?;
+            let session = open(&place, &asker, resources)?;
             let script = match source {
                 Source::Text(text) => text,
                 Source::File(path) => exec::read(&path)?,
@@ -97,11 +103,13 @@ async fn perform(task: Task, style: Style, printer: Printer) -> Result<u8, Failu
     }
 }
 
-fn open(place: &Place, asker: &Asker) -> Result<Session, Failure> {
+fn open(place: &Place, asker: &Asker, resources: Resources) -> Result<Session, Failure> {
     let engine = match place {
         Place::Demo => Engine::demo()?,
         Place::Vault(path) => Engine::open(path)?,
+        Place::Anchored { vault, anchor } => Engine::open_anchored(vault, anchor)?,
     };
+    let engine = engine.with_resources(resources)?;
     Ok(match asker {
         Asker::Owner => engine.owner(),
         Asker::Analyst(name) => engine.analyst(name)?,
@@ -112,5 +120,13 @@ fn init(path: &Path, printer: Printer) -> Result<u8, Failure> {
     Engine::init(path)?;
     let path = path.display();
     printer.done(&format!("vault {path} made; declare its tables with: hushql {path} --owner"))?;
+    Ok(0)
+}
+
+fn make_anchor(vault: &Path, anchor: &Path, printer: Printer) -> Result<u8, Failure> {
+    Engine::make_anchor(vault, anchor)?;
+    let (vault, anchor) = (vault.display(), anchor.display());
+    printer
+        .done(&format!("anchor {anchor} made; from now on: hushql {vault} --anchor {anchor} …"))?;
     Ok(0)
 }

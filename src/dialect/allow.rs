@@ -124,6 +124,9 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
             absent(null_treatment.is_none(), "IGNORE NULLS")?;
             absent(within_group.is_empty(), "WITHIN GROUP")
         }
+        Expr::Value(value) => {
+            absent(!matches!(value.value, sql::Value::Placeholder(_)), "a placeholder")
+        }
         Expr::Identifier(_)
         | Expr::CompoundIdentifier(_)
         | Expr::IsFalse(_)
@@ -151,7 +154,6 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         | Expr::Substring { .. }
         | Expr::Trim { .. }
         | Expr::Nested(_)
-        | Expr::Value(_)
         | Expr::TypedString(_)
         | Expr::Case { .. }
         | Expr::Exists { .. }

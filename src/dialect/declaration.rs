@@ -32,6 +32,24 @@ pub enum Declaration {
         /// The table's name.
         name: String,
     },
+    /// `CREATE [OR REPLACE] VIEW name [(columns)] AS query`.
+    CreateView {
+        /// The view's name.
+        name: String,
+        /// The names of its columns, or none: those of the query.
+        columns: Vec<String>,
+        /// The query, as written: plain SQL.
+        query: String,
+        /// Whether a view of this name is replaced.
+        replace: bool,
+    },
+    /// `DROP VIEW [IF EXISTS] name`.
+    DropView {
+        /// The view's name.
+        name: String,
+        /// Whether nothing is to be said where there is none.
+        if_exists: bool,
+    },
     /// `ALTER TABLE name SET PRIVACY UNIT …`.
     SetUnit {
         /// The table's name.
@@ -177,7 +195,7 @@ pub struct PerQueryClause {
     pub max_delta: Option<Delta>,
 }
 
-/// A look at the catalog or the budgets, for everyone.
+/// A look at the catalog or the budgets, for everyone but where it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Show {
     /// `SHOW TABLES`.
@@ -186,6 +204,8 @@ pub enum Show {
     Privacy,
     /// `SHOW PRIVACY BUDGET [name]`.
     Budget(Option<String>),
-    /// `DESCRIBE table`.
+    /// `DESCRIBE table`, or a view.
     Describe(String),
+    /// `SHOW CREATE VIEW name`, for owners.
+    View(String),
 }

@@ -41,7 +41,7 @@ pub(super) fn domain_query(parser: &mut Parser) -> Result<QueryStatement, Dialec
     );
     let mut tokens = tokens(&text)?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-    let dialect = HushDialect::default();
+    let dialect = HushDialect::for_tokens(tokens.len());
     let mut histogram = Parser::new(&dialect)
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(tokens);

@@ -23,9 +23,11 @@ mod literal;
 mod lower;
 mod parameters;
 mod parser;
+mod size;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod view;
 mod words;
 
 pub use ast::{
@@ -34,7 +36,11 @@ pub use ast::{
     QueryStatement, ReleaseClause, SelectionClause, Selector, Spread, Statement, candidate_marker,
     candidate_of, marked, marker,
 };
+pub use size::Size;
+pub(crate) use size::tables;
+
 pub(crate) use domain_query::magnitude_name;
+pub(crate) use view::view_query;
 pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{
@@ -86,7 +92,7 @@ impl From<ParserError> for DialectError {
     fn from(error: ParserError) -> Self {
         let message = match error {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
-            ParserError::RecursionLimitExceeded => "the statement is nested too deeply".to_owned(),
+            ParserError::RecursionLimitExceeded => return size::too_deep().into(),
         };
         // The parser writes positions into its sentences only.
         match message.rsplit_once(" at Line: ") {
@@ -107,53 +113,92 @@ impl From<TokenizerError> for DialectError {
     }
 }
 
-/// Reads one statement; a `;` at its end is allowed.
+/// Reads one statement of the usual size; a `;` at its end is allowed.
+///
+/// # Errors
+/// See [`parse_within`].
+pub fn parse(text: &str) -> Result<Statement, DialectError> {
+    parse_within(text, &Size::default())
+}
+
+/// Reads one statement of at most this size; a `;` at its end is allowed.
 ///
 /// # Errors
 /// [`DialectError::Syntax`] with the position, or [`DialectError::Refused`] for clauses of SQL that the
-/// dialect leaves out.
-pub fn parse(text: &str) -> Result<Statement, DialectError> {
-    statement::parse(significant(tokens(text)?)?)
+/// dialect leaves out, and for statements that are too large.
+pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> {
+    size.check_text(text)?;
+    let tokens = significant(tokens(text)?)?;
+    size.check_tokens(&tokens)?;
+    // The parser of a debug build takes 40 KiB for a level of brackets.
+    stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens))
 }
 
 /// Splits a script at the `;` between statements; comments and quoted text are respected.
 ///
-/// Each piece starts with as many line breaks as stand before it in the script, so that the positions in
-/// its errors are those of the script.
+/// Each piece is the script's own text, and starts with as many line breaks as stand before it in the script,
+/// so that the positions in its errors are those of the script.
 ///
 /// # Errors
 /// [`DialectError::Syntax`] when a quotation or comment never ends.
 pub fn split(script: &str) -> Result<Vec<String>, DialectError> {
+    let mut places = Places::of(script);
     let mut pieces = Vec::new();
-    let (mut piece, mut started, mut line) = (String::new(), false, 0_u64);
+    // Where the statement that is being read begins: its place, and what indents it as in the script.
+    let mut begun: Option<(usize, String)> = None;
     for TokenWithSpan { token, span } in tokens(script)? {
         match token {
             Token::SemiColon => {
-                if started {
-                    pieces.push(std::mem::take(&mut piece));
+                if let Some((start, mut piece)) = begun.take() {
+                    piece
+                        .push_str(script.get(start..places.offset(span.start)).unwrap_or_default());
+                    pieces.push(piece);
                 }
-                piece.clear();
-                started = false;
             }
             Token::EOF => {}
-            Token::Whitespace(_) if !started => {}
-            token => {
-                if !started {
-                    line = span.start.line.saturating_sub(1);
-                    piece.extend((0..line).map(|_| '\n'));
-                    let indent = span.start.column.saturating_sub(1);
-                    piece.extend((0..indent).map(|_| ' '));
-                    started = true;
-                }
-                piece.push_str(&token.to_string());
+            Token::Whitespace(_) => {}
+            _ if begun.is_some() => {}
+            _ => {
+                let Location { line, column } = span.start;
+                let lines = (1..line).map(|_| '\n');
+                let indent = lines.chain((1..column).map(|_| ' ')).collect();
+                begun = Some((places.offset(span.start), indent));
             }
         }
     }
-    let _ = line;
-    if started {
+    if let Some((start, mut piece)) = begun {
+        piece.push_str(script.get(start..).unwrap_or_default());
         pieces.push(piece);
     }
     Ok(pieces)
+}
+
+/// Where lines and columns, as the tokenizer counts them, are in a text. They are asked for in order.
+struct Places<'a> {
+    text: &'a str,
+    offset: usize,
+    at: Location,
+}
+
+impl<'a> Places<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, offset: 0, at: Location { line: 1, column: 1 } }
+    }
+
+    /// The offset in bytes of a place that is not before the last one.
+    fn offset(&mut self, place: Location) -> usize {
+        for c in self.text.get(self.offset..).unwrap_or_default().chars() {
+            if self.at >= place {
+                break;
+            }
+            self.offset += c.len_utf8();
+            self.at = match c {
+                '\n' => Location { line: self.at.line + 1, column: 1 },
+                _ => Location { line: self.at.line, column: self.at.column + 1 },
+            };
+        }
+        self.offset
+    }
 }
 
 fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {

@@ -5,7 +5,6 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::DialectError;
 use super::ast::{ExplainFormat, QueryStatement, Statement};
 use super::declaration::{
     Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
@@ -13,8 +12,11 @@ use super::declaration::{
 use super::domain_query::{asks_for_domain, domain_query};
 use super::literal::{literal, literal_list, named_literals};
 use super::lower::lower;
-use super::parser::{HushDialect, error, expect_word, numbered, take_word};
+use super::parser::{Clauses, HushDialect, error, expect_word, numbered, take_word};
+use super::size::too_deep;
+use super::view::create_view;
 use super::words::hiding_markers;
+use super::{DialectError, Places};
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::{Reason, Refusal};
 
@@ -63,32 +65,52 @@ const OTHER_STATEMENTS: [&str; 38] = [
     "comment",
 ];
 
-/// Reads one statement from tokens without white space.
-pub(super) fn parse(tokens: Vec<TokenWithSpan>) -> Result<Statement, DialectError> {
+/// Reads one statement from the tokens of a text, without white space.
+pub(super) fn parse(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement, DialectError> {
     let first = first_word(&tokens);
-    let dialect = HushDialect::default();
-    let mut parser = Parser::new(&dialect)
+    let dialect = HushDialect::for_tokens(tokens.len());
+    let statement = statement(text, tokens, &first, &dialect);
+    // Whatever came out of a text that was not read to its end.
+    if dialect.is_exhausted() { Err(too_deep().into()) } else { statement }
+}
+
+fn statement(
+    text: &str,
+    tokens: Vec<TokenWithSpan>,
+    first: &str,
+    dialect: &HushDialect,
+) -> Result<Statement, DialectError> {
+    let mut parser = Parser::new(dialect)
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(tokens);
-    let statement = match first.as_str() {
-        "select" | "with" | "(" | "values" => Statement::Query(query(&mut parser, &dialect)?),
+    let statement = match first {
+        "select" | "with" | "(" | "values" => Statement::Query(query(&mut parser, dialect)?),
         "analyze" if asks_for_domain(&parser) => Statement::Query(domain_query(&mut parser)?),
-        "explain" => explain(&mut parser, &dialect)?,
+        "explain" => explain(&mut parser, dialect)?,
         "show" | "describe" => Statement::Show(show(&mut parser)?),
-        "create" | "alter" | "drop" => Statement::Declare(Box::new(declaration(&mut parser)?)),
+        "create" | "alter" | "drop" => {
+            let declaration = declaration(&mut parser, dialect, Places::of(text))?;
+            Statement::Declare(Box::new(declaration))
+        }
         "" => return Err(DialectError::syntax("there is no statement", None)),
-        word if OTHER_STATEMENTS.contains(&word) => return Err(unknown_statement(&first).into()),
+        word if OTHER_STATEMENTS.contains(&word) => return Err(unknown_statement(first).into()),
         _ => {
             let found = parser.peek_token();
             return Ok(parser.expected("a statement, such as SELECT", found)?);
         }
     };
     while parser.consume_token(&Token::SemiColon) {}
-    if parser.peek_token().token != Token::EOF {
-        let found = parser.peek_token();
-        return Ok(parser.expected("the end of the statement", found)?);
-    }
+    ended(&parser)?;
     Ok(statement)
+}
+
+/// Nothing may come behind a statement.
+pub(super) fn ended(parser: &Parser) -> Result<(), ParserError> {
+    let found = parser.peek_token();
+    if found.token == Token::EOF {
+        return Ok(());
+    }
+    parser.expected("the end of the statement", found)
 }
 
 fn first_word(tokens: &[TokenWithSpan]) -> String {
@@ -112,6 +134,15 @@ pub(super) fn query(
     parser: &mut Parser,
     dialect: &HushDialect,
 ) -> Result<QueryStatement, DialectError> {
+    let (tree, clauses) = lowered(parser, dialect)?;
+    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None })
+}
+
+/// A query as plain SQL, and what of it was ours.
+pub(super) fn lowered(
+    parser: &mut Parser,
+    dialect: &HushDialect,
+) -> Result<(Box<sql::Query>, Clauses), DialectError> {
     let mut tree = parser.parse_query()?;
     let mut clauses = dialect.clauses.take();
     lower(&mut tree, &mut clauses).map_err(|error| match error {
@@ -119,7 +150,7 @@ pub(super) fn query(
         syntax => syntax,
     })?;
     refuse_leftovers(&tree)?;
-    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None })
+    Ok((tree, clauses))
 }
 
 /// KEYS and OPTIONS are read wherever an expression is, and have a meaning in one place each.
@@ -177,7 +208,8 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
     let asked = if of_domain { domain_query(parser) } else { query(parser, dialect) };
     let query = match asked {
         Ok(query) => Ok(query),
-        Err(DialectError::Refused(refusal)) => Err(refusal),
+        // What is nested too deeply was not read to its end.
+        Err(DialectError::Refused(refusal)) if refusal.reason() != Reason::TooLarge => Err(refusal),
         Err(error) => return Err(error),
     };
     Ok(Statement::ExplainPrivacy { query, format })
@@ -191,6 +223,10 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if take_word(parser, "TABLES") {
         return Ok(Show::Tables);
     }
+    if take_word(parser, "CREATE") {
+        expect_word(parser, "VIEW")?;
+        return Ok(Show::View(name(parser)?));
+    }
     if take_word(parser, "PRIVACY") {
         if !take_word(parser, "BUDGET") {
             return Ok(Show::Privacy);
@@ -198,10 +234,14 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
         let named = !matches!(parser.peek_token().token, Token::EOF | Token::SemiColon);
         return Ok(Show::Budget(if named { Some(name(parser)?) } else { None }));
     }
-    error(parser, "SHOW takes TABLES, PRIVACY or PRIVACY BUDGET")
+    error(parser, "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET or CREATE VIEW")
 }
 
-fn declaration(parser: &mut Parser) -> Result<Declaration, DialectError> {
+fn declaration(
+    parser: &mut Parser,
+    dialect: &HushDialect,
+    places: Places<'_>,
+) -> Result<Declaration, DialectError> {
     let verb = parser.next_token().token.to_string().to_lowercase();
     if take_word(parser, "PRIVACY") {
         expect_word(parser, "BUDGET")?;
@@ -212,19 +252,35 @@ fn declaration(parser: &mut Parser) -> Result<Declaration, DialectError> {
             expect_word(parser, "TABLE")?;
             Ok(create_table(parser)?)
         }
+        "create" if take_word(parser, "VIEW") => create_view(parser, dialect, places, false),
+        "create" if take_word(parser, "OR") => {
+            expect_word(parser, "REPLACE")?;
+            expect_word(parser, "VIEW")?;
+            create_view(parser, dialect, places, true)
+        }
         "alter" if take_word(parser, "TABLE") => Ok(alter_table(parser)?),
         "drop" if take_word(parser, "TABLE") => Ok(Declaration::DropTable { name: name(parser)? }),
+        "drop" if take_word(parser, "VIEW") => {
+            let if_exists = word_then(parser, "IF", "EXISTS");
+            Ok(Declaration::DropView { name: name(parser)?, if_exists })
+        }
         _ => Err(Refusal::new(
             Reason::Statement,
             verb.to_uppercase(),
-            "tables are files or registered by the program; nothing else is created or dropped",
-            "CREATE EXTERNAL TABLE …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …",
+            "tables are files or registered by the program; besides them, views and budgets nothing is created or dropped",
+            "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …",
         )
         .into()),
     }
 }
 
-/// A table's, column's or budget's name; unquoted names are lower case, as in queries.
+/// Whether these two words come next; consumes them then. A view may be called `if`.
+fn word_then(parser: &mut Parser, first: &str, second: &str) -> bool {
+    let is = |n: usize, word: &str| matches!(&parser.peek_nth_token(n).token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    is(0, first) && is(1, second) && take_word(parser, first) && take_word(parser, second)
+}
+
+/// A table's, view's, column's or budget's name; unquoted names are lower case, as in queries.
 pub(super) fn name(parser: &mut Parser) -> Result<String, ParserError> {
     let ident = parser.parse_identifier()?;
     Ok(match ident.quote_style {
@@ -345,7 +401,7 @@ fn max_rows(parser: &mut Parser) -> Result<Option<u64>, ParserError> {
 }
 
 /// `(a, b)`.
-fn names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
+pub(super) fn names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
     parser.expect_token(&Token::LParen)?;
     let mut names = vec![name(parser)?];
     while parser.consume_token(&Token::Comma) {

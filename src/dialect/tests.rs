@@ -128,10 +128,23 @@ fn dropped_clauses_are_refused() {
         "INSERT INTO t VALUES (1)",
         "SET x = 1",
         "EXPLAIN ANALYZE SELECT 1",
-        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE v AS SELECT 1",
     ] {
         assert!(matches!(parse(text), Err(DialectError::Refused(_))), "{text}: {:?}", parse(text));
     }
+}
+
+/// The parser reads a mistake inside of CAST or POSITION again on every level: thirty took longer than anyone waits.
+#[test]
+fn mistakes_deep_inside_are_found_soon() {
+    for head in ["CAST(", "POSITION(", "CEIL(", "SUBSTRING(", "INTERVAL ", "CONVERT(", "ARRAY["] {
+        for levels in [20, 45, 400] {
+            let text = format!("SELECT {}", head.repeat(levels));
+            assert!(parse(&text).is_err(), "{head}");
+        }
+    }
+    let right = format!("SELECT {}x{} FROM t", "CAST(CEIL(".repeat(11), ") AS DOUBLE)".repeat(11));
+    assert!(parse(&right).is_ok(), "{:?}", parse(&right));
 }
 
 #[test]
@@ -139,6 +152,18 @@ fn scripts_are_split_at_semicolons_outside_of_quotes() {
     let pieces = split("SELECT ';' -- ;\n;\n\n  SELECT 2;;").unwrap();
     assert_eq!(pieces.len(), 2);
     assert!(pieces[1].starts_with("\n\n\n  SELECT 2"), "{:?}", pieces[1]);
+}
+
+/// Pieces once were the tokens written out again: a quote in a text, written twice, came out once.
+#[test]
+fn the_pieces_of_a_script_are_its_own_text() {
+    let statements =
+        ["SELECT 'it''s' AS \"a\"\"b\"", "SELECT 'ü;' /* ; */ || U&'\\0041'", "SELECT 2 -- ;"];
+    let script = statements.join(";\n");
+    let pieces = split(&script).unwrap();
+    let trimmed: Vec<_> = pieces.iter().map(|piece| piece.trim_start()).collect();
+    assert_eq!(trimmed, statements);
+    assert_eq!(pieces[2].len(), "\n\n".len() + statements[2].len());
 }
 
 #[test]
@@ -159,10 +184,20 @@ fn declarations_parse() {
         "ALTER PRIVACY BUDGET r SET LIMIT (epsilon=20)",
         "DROP PRIVACY BUDGET r",
         "DROP TABLE adult",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE OR REPLACE VIEW v (a, b) AS (SELECT 1, 2);",
+        "DROP VIEW IF EXISTS v",
+        "DROP VIEW if",
     ] {
         assert!(matches!(parse(text), Ok(Statement::Declare(_))), "{text}: {:?}", parse(text));
     }
-    for text in ["SHOW TABLES", "SHOW PRIVACY", "SHOW PRIVACY BUDGET r", "DESCRIBE adult"] {
+    for text in [
+        "SHOW TABLES",
+        "SHOW PRIVACY",
+        "SHOW PRIVACY BUDGET r",
+        "DESCRIBE adult",
+        "SHOW CREATE VIEW v",
+    ] {
         assert!(matches!(parse(text), Ok(Statement::Show(_))), "{text}");
     }
 }

@@ -87,6 +87,20 @@ pub(super) fn exact_scores(
     listed(&runs)
 }
 
+/// The same for lines that are too long to be listed: runs of candidates, each by its first, their number, the first's
+/// score and by how much the next ones differ.
+pub(super) fn exact_runs(
+    choice: &Choice,
+    gathered: &Gathered,
+    keys: &Keys,
+    group: usize,
+    rank: u64,
+) -> Result<Vec<(u64, u64, i128, i128)>, DrawError> {
+    let mut runs = scores(choice, gathered, 0, keys, group, Some(rank))?;
+    runs.sort_unstable_by_key(|(start, _)| *start);
+    Ok(runs.iter().map(|(start, run)| (*start, run.count, run.score, run.step)).collect())
+}
+
 /// The scores of one outer group's selection, as runs in the order of the candidates.
 ///
 /// # Guarantee

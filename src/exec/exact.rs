@@ -9,17 +9,17 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
-use super::bound::{HashKey, LateKey};
-use super::choose::exact_scores;
+use super::bound::{BoundContributionsExec, HashKey, LateKey};
+use super::choose::{exact_runs, exact_scores};
 use super::draw::draw;
 use super::feed::feeds;
 use super::gather::{Gathered, gather};
 use super::physical::Specification;
 use super::{single, specification, width};
-use crate::analysis::{Gathering, Keys, Measure, Part};
+use crate::analysis::{Gathering, Keys, Measure, Part, Source};
 use crate::grid::failed;
 use crate::release::Release;
 use crate::sampler::QueryRng;
@@ -31,7 +31,7 @@ use crate::sampler::QueryRng;
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ExactSums {
-    feeds: Vec<(Arc<dyn ExecutionPlan>, Gathering, usize)>,
+    feeds: Vec<(Again, Gathering, usize)>,
     keys: Keys,
     measures: Vec<(Measure, usize, usize)>,
 }
@@ -58,10 +58,35 @@ impl ExactSums {
             .into_iter()
             .map(|feed| {
                 let width = width(part, &feed);
-                (single(feed.plan), feed.gathering, width)
+                (Again::of(single(feed.plan)), feed.gathering, width)
             })
             .collect();
         Ok(Self { feeds, keys: part.keys().clone(), measures })
+    }
+
+    /// The same, with an operator of the caller's own between all enforced rows and what bounds and adds them: a
+    /// test that looks at both need not run the rows twice. The operator passes rows on and keeps nothing that it
+    /// answers from. False where the part's rows are not bounded in one place, and nothing was put anywhere.
+    ///
+    /// # Errors
+    /// What DataFusion says while the plan is put together.
+    pub fn tapped(
+        mut self,
+        tap: impl FnOnce(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
+    ) -> Result<(Self, bool)> {
+        for (feed, gathering, _) in &mut self.feeds {
+            if let (Gathering::Sums, [bounding]) = (*gathering, feed.plan.children().as_slice())
+                && bounding.downcast_ref::<BoundContributionsExec>().is_some()
+                && let [rows] = bounding.children().as_slice()
+            {
+                let rows = tap(Arc::clone(*rows));
+                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                let bounding = Arc::clone(*bounding).replace_children(vec![rows], options)?;
+                *feed = Again { plan: single(bounding), keeps: feed.keeps };
+                return Ok((self, true));
+            }
+        }
+        Ok((self, false))
     }
 
     /// For each measure its vectors of integers: what is perturbed, by column and key; what chooses, by outer
@@ -72,8 +97,7 @@ impl ExactSums {
     pub async fn run(&self, state: &SessionState, rank: u64) -> Result<Vec<Exact>> {
         let mut gathered = Vec::new();
         for (plan, gathering, columns) in &self.feeds {
-            // A join keeps what it has built, and would answer from the tables of the last run.
-            let rows = reset_plan_states(Arc::clone(plan))?.execute(0, state.task_ctx())?;
+            let rows = plan.ready()?.execute(0, state.task_ctx())?;
             gathered.push(gather(rows, *gathering, &self.keys, *columns).await?);
         }
         self.measures
@@ -92,17 +116,57 @@ impl ExactSums {
     }
 }
 
+/// A plan that runs many times, over the tables as they are then.
+#[derive(Debug)]
+struct Again {
+    plan: Arc<dyn ExecutionPlan>,
+    /// Whether an operator may keep what it saw: a join would answer from the tables of the last run.
+    keeps: bool,
+}
+
+impl Again {
+    fn of(plan: Arc<dyn ExecutionPlan>) -> Self {
+        let keeps = keeps(plan.as_ref());
+        Self { plan, keeps }
+    }
+
+    fn ready(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = Arc::clone(&self.plan);
+        if self.keeps { reset_plan_states(plan) } else { Ok(plan) }
+    }
+}
+
+/// Whether an operator is there that is not known to start afresh each time it runs.
+fn keeps(plan: &dyn ExecutionPlan) -> bool {
+    const AFRESH: [&str; 7] = [
+        "BoundContributionsExec",
+        "CoalescePartitionsExec",
+        "CooperativeExec",
+        "FilterExec",
+        "PrivateScanExec",
+        "ProjectionExec",
+        "StreamingTableExec",
+    ];
+    !AFRESH.contains(&plan.name()) || plan.children().iter().any(|child| keeps(child.as_ref()))
+}
+
 /// The exact integers of one measure.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exact {
     /// By column (or outer group), then by key (or candidate).
     Vectors(Vec<Vec<i128>>),
+    /// By outer group, the scores of a line of many candidates: runs of them, each by its first, their number, the
+    /// first's score and by how much the next ones differ.
+    Lines(Vec<Vec<(u64, u64, i128, i128)>>),
     /// Keys that only the data know, as text, in order, with their scores.
     Keys(Vec<(String, i128)>),
     /// Groups that only the data know, by their keys as text: their number of units, and one measure's integers.
     Groups(BTreeMap<String, (i128, Vec<i128>)>),
 }
+
+/// Scores are listed one by one up to here.
+const MOST_LISTED: u64 = 1_000;
 
 fn exact(
     measure: &Measure,
@@ -139,6 +203,13 @@ fn exact(
                 groups.insert(name.join(", "), (*count, own));
             }
             Ok(Exact::Groups(groups))
+        }
+        (Some(choice), gathered) if matches!(&choice.source, Source::Line { axis, .. } if axis.count() > MOST_LISTED) => {
+            (0..keys.outer().len())
+                .map(|group| exact_runs(choice, gathered, keys, group, rank))
+                .collect::<Result<_, _>>()
+                .map(Exact::Lines)
+                .map_err(|_| failed())
         }
         (Some(choice), gathered) => (0..keys.outer().len())
             .map(|group| exact_scores(choice, gathered, first, keys, group, rank))

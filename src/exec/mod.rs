@@ -16,6 +16,7 @@
 //! ```
 
 pub mod bound;
+mod build_side;
 mod choose;
 mod data_groups;
 mod distinct;
@@ -39,7 +40,7 @@ mod verify;
 pub use exact::{Draws, Exact, ExactSums};
 pub use session::PlannedTables;
 pub use session::session_state;
-pub(crate) use session::{columns_of_public, exact_rows};
+pub(crate) use session::{columns_of_public, exact_rows, session_state_within};
 pub use table::{PrivateScanExec, PrivateTable};
 pub use verify::VerifyError;
 
@@ -50,10 +51,11 @@ use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::execution::SessionState;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
+use futures::TryStreamExt;
 
 use bound::{HashKey, LateKey};
 use data_groups::extra_columns;
@@ -81,6 +83,14 @@ struct PreparedPart {
     permit: Permit,
     key: LateKey,
     columns: usize,
+}
+
+impl Prepared {
+    /// The finished plans of the private parts, for tests that look at them; without a charge none of them runs.
+    #[doc(hidden)]
+    pub fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
+        self.parts.iter().map(|part| &part.plan)
+    }
 }
 
 /// What a query answered.
@@ -208,8 +218,12 @@ async fn remainder_plan(
     released: &[RecordBatch],
     state: &SessionState,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    // It is the same moment in the whole plan; without one, now() would fail after the charge.
+    let mut state = state.clone();
+    let options = Arc::clone(state.config_options());
+    state.execution_props_mut().mark_start_execution(options);
     let optimized = state.optimize(&over_released(remainder, released)?)?;
-    state.query_planner().create_physical_plan(&optimized, state).await
+    state.query_planner().create_physical_plan(&optimized, &state).await
 }
 
 /// The released table, and behind it for every mean the noisy number of rows that its accuracy depends on, for every
@@ -234,11 +248,13 @@ fn with_mean_rows(released: &SchemaRef, recipes: &[Recipe]) -> SchemaRef {
 /// sees released and public tables only.
 ///
 /// # Errors
-/// Whatever fails while running. The error may quote cells: it must never reach an analyst.
+/// Whatever fails while running, and an answer of more than so many rows. The error may quote cells: it must never
+/// reach an analyst.
 pub async fn run(
     prepared: Prepared,
     charge: Option<Charge>,
     state: &SessionState,
+    most_rows: usize,
 ) -> Result<(Rows, Option<Charge>)> {
     let Prepared { parts, values, remainder } = prepared;
     if charge.is_none() && !parts.is_empty() {
@@ -265,8 +281,24 @@ pub async fn run(
     }
     let schema: SchemaRef = Arc::new(remainder.schema().as_arrow().clone());
     let plan = remainder_plan(remainder, &released, state).await?;
-    let batches = collect(plan, state.task_ctx()).await?;
+    let batches = at_most(most_rows, execute_stream(plan, state.task_ctx())?).await?;
     Ok((Rows { schema, batches, mean_rows }, charge))
+}
+
+/// Collects an answer, but no more rows than allowed.
+async fn at_most(
+    most_rows: usize,
+    mut answer: SendableRecordBatchStream,
+) -> Result<Vec<RecordBatch>> {
+    let (mut batches, mut rows) = (Vec::new(), 0_usize);
+    while let Some(batch) = answer.try_next().await? {
+        rows = rows.saturating_add(batch.num_rows());
+        if rows > most_rows {
+            return Err(DataFusionError::ResourcesExhausted("the answer is too long".to_owned()));
+        }
+        batches.push(batch);
+    }
+    Ok(batches)
 }
 
 /// Computes a released value from the tables released so far, for the parts that use it.

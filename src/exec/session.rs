@@ -1,14 +1,18 @@
 //! The DataFusion session in which everything runs: its optimizers are a fixed list.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use datafusion::catalog::TableProvider;
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, Result};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -16,6 +20,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
 
+use super::build_side::BuildSide;
 use crate::analysis::Tables;
 use crate::bind::Sources;
 use crate::catalog::{Catalog, RESERVED};
@@ -26,6 +31,37 @@ use crate::catalog::{Catalog, RESERVED};
 /// No rule answers an aggregate from a file's statistics, failing rules fail the query (they are never
 /// skipped), and no SQL statement can change either: the engine runs no SET.
 pub fn session_state() -> SessionState {
+    in_runtime(Arc::default())
+}
+
+/// The session of an engine whose queries share so many bytes of memory, and may write what does not fit into files
+/// below this folder; without one they write no files.
+///
+/// # Errors
+/// DataFusion's, for a folder that cannot be used.
+pub(crate) fn session_state_within(
+    memory: Option<usize>,
+    spill: Option<&Path>,
+) -> Result<SessionState> {
+    let files = match spill {
+        Some(folder) => DiskManagerMode::Directories(vec![folder.to_owned()]),
+        None => DiskManagerMode::Disabled,
+    };
+    let disk = DiskManagerBuilder::default().with_mode(files);
+    let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk);
+    if let Some(bytes) = memory {
+        // A greedy pool: what one operator leaves free another may use.
+        runtime = runtime.with_memory_limit(bytes, 1.0);
+    }
+    let mut state = in_runtime(runtime.build_arc()?);
+    // Every batch a file of its own: RepartitionExec waits forever for a batch in the newer of two files that are
+    // written to at once.
+    let options = state.config_mut().options_mut();
+    options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
+    Ok(state)
+}
+
+fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
     let mut config = SessionConfig::new()
         .with_information_schema(false)
         .with_collect_statistics(false)
@@ -34,13 +70,17 @@ pub fn session_state() -> SessionState {
     // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check that they
     // agree would refuse the query, and nothing here relies on either.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
-    let rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new()
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new()
         .rules
         .into_iter()
         .filter(|rule| rule.name() != "aggregate_statistics")
         .collect();
+    // Before the rules that place rows in partitions, which joins are turned round for.
+    let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
+    rules.insert(joins, Arc::new(BuildSide));
     SessionStateBuilder::new()
         .with_config(config)
+        .with_runtime_env(runtime)
         .with_default_features()
         .with_physical_optimizer_rules(rules)
         .build()
@@ -132,7 +172,44 @@ impl Tables for PlannedTables<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use arrow::array::{Int64Array, StringArray};
+    use datafusion::functions_aggregate::expr_fn::count;
+    use datafusion::logical_expr::col;
+
     use super::*;
+
+    /// A query that wrote what did not fit into memory once never ended, and took no time either: two partitions
+    /// had each a file open for a third, which waited for a row in the older one.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn partitions_that_spill_at_once_do_not_wait_for_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut state = session_state_within(Some(2 << 20), Some(folder.path())).unwrap();
+        let options = state.config_mut().options_mut();
+        options.execution.target_partitions = 2;
+        // Small, so that there are many to wait for: without the setting, every second round of queries hung.
+        options.execution.batch_size = ConfigNonZeroUsize::try_new(64).unwrap();
+        let batch = |from: i64| {
+            let names: ArrayRef =
+                Arc::new(StringArray::from_iter_values((0..2_000).map(|i| format!("{i:0300}"))));
+            let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 2_000));
+            RecordBatch::try_from_iter([("id", ids), ("name", names)]).unwrap()
+        };
+        let rows: Vec<Vec<RecordBatch>> =
+            (0..3).map(|p| (0..10).map(|i| batch(10 * p + i)).collect()).collect();
+        let table = Arc::new(MemTable::try_new(batch(0).schema(), rows).unwrap());
+        let plan = LogicalPlanBuilder::scan("t", provider_as_source(table), None)
+            .and_then(|rows| rows.aggregate(vec![col("id"), col("name")], vec![count(col("id"))]))
+            .and_then(LogicalPlanBuilder::build)
+            .unwrap();
+        let mut answered = 0;
+        for _ in 0..20 {
+            let rows = tokio::time::timeout(Duration::from_secs(60), exact_rows(&plan, &state));
+            answered += usize::from(rows.await.expect("it ends").is_ok());
+        }
+        assert!(answered > 0, "there is not enough memory, whatever is written");
+    }
 
     /// A COUNT(*) answered from a Parquet footer would be exact and free.
     #[test]
@@ -140,6 +217,8 @@ mod tests {
         let state = session_state();
         let names: Vec<_> = state.physical_optimizers().iter().map(|r| r.name()).collect();
         assert!(!names.contains(&"aggregate_statistics"), "{names:?}");
+        let at = |name| names.iter().position(|known| *known == name).unwrap();
+        assert_eq!(at("build_side") + 1, at("join_selection"));
         let all = PhysicalOptimizer::new().rules;
         assert!(all.iter().any(|r| r.name() == "aggregate_statistics"), "the rule has a new name");
     }

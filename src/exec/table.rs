@@ -26,16 +26,30 @@ use datafusion::physical_plan::{
 };
 
 /// A private table, as the planner sees it.
-#[derive(Debug)]
 pub struct PrivateTable {
     name: String,
     inner: Arc<dyn TableProvider>,
+    rows_of_a_unit: u32,
+}
+
+/// Its rows are not shown, which a table in memory would.
+impl fmt::Debug for PrivateTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrivateTable").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl PrivateTable {
     /// Wraps the provider of the private table of this name.
     pub fn new(name: impl Into<String>, inner: Arc<dyn TableProvider>) -> Self {
-        Self { name: name.into(), inner }
+        Self { name: name.into(), inner, rows_of_a_unit: 1 }
+    }
+
+    /// The same, of which a unit has so many rows by what is declared: larger tables stream by smaller ones in joins.
+    #[must_use]
+    pub fn with_rows_of_a_unit(mut self, rows: u32) -> Self {
+        self.rows_of_a_unit = rows;
+        self
     }
 }
 
@@ -74,20 +88,35 @@ impl TableProvider for PrivateTable {
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = self.inner.scan(state, projection, filters, None).await?;
-        Ok(Arc::new(PrivateScanExec::new(self.name.clone(), input)))
+        let (table, rows_of_a_unit) = (self.name.clone(), self.rows_of_a_unit);
+        Ok(Arc::new(PrivateScanExec { table, input, rows_of_a_unit }))
     }
 }
 
 /// The scan of a private table: passes rows on, and nothing that is known about them beforehand.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PrivateScanExec {
     table: String,
     input: Arc<dyn ExecutionPlan>,
+    rows_of_a_unit: u32,
+}
+
+/// Its rows are not shown, which a scan of a table in memory would.
+impl fmt::Debug for PrivateScanExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrivateScanExec").field("table", &self.table).finish_non_exhaustive()
+    }
 }
 
 impl PrivateScanExec {
-    fn new(table: String, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self { table, input }
+    /// The same scan of another plan.
+    fn of(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input, ..self.clone() })
+    }
+
+    /// How many rows a unit has, by what is declared.
+    pub(super) fn rows_of_a_unit(&self) -> u32 {
+        self.rows_of_a_unit
     }
 
     /// The table that is scanned.
@@ -132,7 +161,7 @@ impl ExecutionPlan for PrivateScanExec {
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(self.table.clone(), input))),
+            (Some(input), true) => Ok(self.of(input)),
             _ => internal_err!("PrivateScanExec has one input"),
         }
     }
@@ -165,9 +194,7 @@ impl ExecutionPlan for PrivateScanExec {
         config: &ConfigOptions,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let input = self.input.repartitioned(target_partitions, config)?;
-        Ok(input.map(|input| -> Arc<dyn ExecutionPlan> {
-            Arc::new(Self::new(self.table.clone(), input))
-        }))
+        Ok(input.map(|input| self.of(input)))
     }
 
     fn gather_filters_for_pushdown(
@@ -186,5 +213,37 @@ impl ExecutionPlan for PrivateScanExec {
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         Ok(FilterPushdownPropagation::if_all(child_pushdown_result))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use datafusion::common::stats::Precision;
+    use datafusion::datasource::MemTable;
+    use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+
+    use super::*;
+    use crate::exec::session_state;
+
+    /// How many rows there are is a secret, also to the planner, whose plans are shown.
+    #[tokio::test]
+    async fn nothing_is_told_of_private_rows_beforehand() {
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
+        let rows = Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap());
+        let state = session_state();
+        let known = |plan: &Arc<dyn ExecutionPlan>, partition| {
+            let args = StatisticsArgs::new().with_partition(partition);
+            StatisticsContext::new().compute(plan.as_ref(), &args).unwrap()
+        };
+        let public = rows.scan(&state, None, &[], None).await.unwrap();
+        let private = PrivateTable::new("t", rows);
+        assert!(private.statistics().is_none());
+        let private = private.scan(&state, None, &[], None).await.unwrap();
+        for partition in [None, Some(0)] {
+            assert_eq!(known(&public, partition).num_rows, Precision::Exact(3));
+            assert_eq!(*known(&private, partition), Statistics::new_unknown(&private.schema()));
+        }
     }
 }

@@ -24,6 +24,7 @@ use datafusion::physical_plan::{
 
 use super::bound::Limits;
 use super::term::Term;
+use super::verify::verify_public;
 use super::*;
 use crate::analysis::{Lookups, analyze};
 use crate::bind::bind;
@@ -116,7 +117,8 @@ async fn a_release_runs_once_and_only_after_its_charge() {
 #[tokio::test]
 async fn nothing_private_runs_without_a_charge() {
     for unit in units() {
-        let error = run(prepared(unit).await, None, &session_state()).await.map(drop).unwrap_err();
+        let error =
+            run(prepared(unit).await, None, &session_state(), 10).await.map(drop).unwrap_err();
         assert!(error.to_string().contains("after a charge"), "{error}");
     }
 }
@@ -266,5 +268,27 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     ] {
         let says = check(below, bounded).unwrap_err();
         assert!(says.contains(&format!("bounded {times} times")), "{says}");
+    }
+}
+
+/// What stands above a private scan is as private as the scan, however far above.
+#[tokio::test]
+async fn the_public_remainder_reads_no_private_table() {
+    for unit in units() {
+        let plan = prepared(unit).await.parts.remove(0).plan;
+        let mut deep = 0;
+        let mut node = &plan;
+        loop {
+            let error = verify_public(node).unwrap_err().to_string();
+            assert!(error.contains("its public part reads t"), "{error}");
+            let [child] = node.children()[..] else { panic!("{} has one input", node.name()) };
+            if node.is::<PrivateScanExec>() {
+                // Below the mark stands whatever the table itself is made of.
+                assert_eq!(verify_public(child), Ok(()));
+                break;
+            }
+            (node, deep) = (child, deep + 1);
+        }
+        assert!(deep >= 3, "the scan is {deep} operators deep");
     }
 }

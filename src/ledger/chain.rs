@@ -51,6 +51,20 @@ pub fn plan_hash(plan: &str) -> [u8; 32] {
     fields.digest()
 }
 
+/// A place in the chain: an entry's number and hash; the default stands before the first one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) sequence: i64,
+    pub(super) hash: [u8; 32],
+}
+
+/// The hash of the entry with this number, if there is one.
+pub(super) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[u8; 32]>, Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT chain FROM ledger WHERE sequence = ?1")?;
+    Ok(statement.query_row([sequence], |row| row.get(0)).optional()?)
+}
+
 /// How far one handle has followed the chain, and what it summed on the way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Witness {
@@ -69,6 +83,11 @@ impl Witness {
         self.spent.get(space).copied().unwrap_or(Cost::zero())
     }
 
+    /// How far the chain was followed.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { sequence: self.sequence, hash: self.chain }
+    }
+
     /// Follows the chain to its end; the caller holds a transaction.
     ///
     /// # Guarantee
@@ -76,14 +95,8 @@ impl Witness {
     /// last one is the one that was sealed: no entry was altered, dropped, inserted or cut off.
     pub(super) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
         let damage = |detail: &str| Fault::Damage(detail.to_owned());
-        if self.sequence > 0 {
-            let known: Option<[u8; 32]> = connection
-                .prepare_cached("SELECT chain FROM ledger WHERE sequence = ?1")?
-                .query_row([self.sequence], |row| row.get(0))
-                .optional()?;
-            if known != Some(self.chain) {
-                return Err(damage("it is not the ledger that was there before"));
-            }
+        if self.sequence > 0 && hash_of(connection, self.sequence)? != Some(self.chain) {
+            return Err(damage("it is not the ledger that was there before"));
         }
         let mut statement = connection
             .prepare_cached("SELECT * FROM ledger WHERE sequence > ?1 ORDER BY sequence")?;

@@ -12,6 +12,8 @@
 //! assert!(error.to_string().ends_with("make one with `hushql init /nowhere/study.db`"));
 //! ```
 
+use std::io;
+
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
 use thiserror::Error;
@@ -125,6 +127,84 @@ pub enum VaultError {
     /// An earlier write failed in a way that leaves it unknown what is on the disk.
     #[error("an earlier write to the vault `{path}` failed; open it again")]
     Poisoned {
+        /// The file.
+        path: String,
+    },
+    /// The names in the vault's folder may not outlast a power cut, and with them the last transaction.
+    #[error(
+        "the folder of the vault `{path}` cannot be synced, and what may be forgotten is not answered"
+    )]
+    Unsynced {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The vault ends before its anchor's entry.
+    #[error(
+        "the vault `{path}` is older than its anchor `{anchor}`: it was put back; nothing is answered"
+    )]
+    PutBack {
+        /// The file.
+        path: String,
+        /// The anchor.
+        anchor: String,
+    },
+    /// Where the anchor has its entry, the vault has another one.
+    #[error(
+        "the vault `{path}` has another history than its anchor `{anchor}`: it was put back and charged since, or the anchor is another vault's; nothing is answered"
+    )]
+    OtherHistory {
+        /// The file.
+        path: String,
+        /// The anchor.
+        anchor: String,
+    },
+    /// There is no such anchor. It is never made on first use: deleting it must not make it forget.
+    #[error(
+        "there is no anchor `{anchor}`; an owner who knows that the vault was not put back makes one with `hushql anchor VAULT {anchor}`"
+    )]
+    NoAnchor {
+        /// The anchor.
+        anchor: String,
+    },
+    /// An anchor was to be made where a file is.
+    #[error("`{anchor}` exists already; an anchor is never overwritten")]
+    AnchorExists {
+        /// The anchor.
+        anchor: String,
+    },
+    /// An anchor was to be made in the folder of its vault.
+    #[error(
+        "`{anchor}` is in the vault's own folder and would be put back with it; keep the anchor elsewhere"
+    )]
+    AnchorBeside {
+        /// The anchor.
+        anchor: String,
+    },
+    /// The anchor's text is none that was ever written.
+    #[error(
+        "the anchor `{anchor}` is damaged: nothing is answered until its owner restores it, or, knowing that the vault was not put back, removes it and makes another"
+    )]
+    AnchorDamaged {
+        /// The anchor.
+        anchor: String,
+    },
+    /// The anchor cannot be read or moved.
+    #[error(
+        "the anchor `{anchor}` cannot be read or written: what was charged stays charged and is not answered"
+    )]
+    Anchor {
+        /// The anchor.
+        anchor: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another program held the vault when its anchor should have been moved.
+    #[error(
+        "the vault `{path}` was in use by another program before its anchor could be moved: what was charged stays charged and is not answered"
+    )]
+    AnchorLate {
         /// The file.
         path: String,
     },
@@ -245,6 +325,12 @@ impl Fault {
             ),
             Self::Damage(_) | Self::Refusal(_) => false,
         }
+    }
+
+    /// Poisons the handle that saw it, if it is lasting.
+    pub(super) fn leaves(self, poisoned: &mut bool) -> Self {
+        *poisoned |= self.is_lasting();
+        self
     }
 
     /// Names the file.

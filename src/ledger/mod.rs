@@ -2,8 +2,8 @@
 //!
 //! In goes the exact loss of every release of a statement; out comes a [`Charge`], the only proof of
 //! payment, and only after the loss has been written to every budget it touches and reached the disk.
-//! Nothing that depends on data is stored. The vault assumes that nobody rolls its file back to an older
-//! one and that the disk keeps what it confirmed; it then guarantees that, over all processes and all
+//! Nothing that depends on data is stored. The vault assumes that nobody puts its file back to an older
+//! one (with an anchor, that is noticed) and that the disk keeps what it confirmed; it then guarantees that, over all processes and all
 //! time, the losses of the charges it handed out are at most what its ledger shows as spent, and that this
 //! is at most the limit of every budget.
 //!
@@ -44,9 +44,13 @@
 
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects)]
 
+mod analyst;
+mod anchor;
 mod chain;
 mod charge;
 mod error;
+mod handle;
+mod place;
 mod schema;
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,8 @@ use crate::catalog::store;
 const APPLICATION_ID: i64 = 0x4875_7368;
 /// The format of the tables below.
 const VERSION: i64 = 2;
+/// The same tables with views among the declared ones: a program that knows none says so, and not that the file is damaged.
+const VERSION_WITH_VIEWS: i64 = 3;
 
 /// The ledger's own tables.
 ///
@@ -101,14 +103,20 @@ pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Notes that a vault holds views, or once held some; the caller holds the transaction.
+pub(super) fn with_views(connection: &Connection) -> Result<(), Fault> {
+    Ok(connection.execute_batch(&format!("PRAGMA user_version = {VERSION_WITH_VIEWS};"))?)
+}
+
 /// Checks that a file is a vault, of this format, with exactly our tables, and sound.
 pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     if number(connection, "PRAGMA application_id")? != APPLICATION_ID {
         return Err(VaultError::NotAVault { path: path.to_owned() }.into());
     }
     let found = number(connection, "PRAGMA user_version")?;
-    if found != VERSION {
-        return Err(VaultError::Version { path: path.to_owned(), found, known: VERSION }.into());
+    if !(VERSION..=VERSION_WITH_VIEWS).contains(&found) {
+        let known = VERSION_WITH_VIEWS;
+        return Err(VaultError::Version { path: path.to_owned(), found, known }.into());
     }
     // A trigger that is gone, or one too many, would change what a write does.
     let expected = Connection::open_in_memory()?;

@@ -8,6 +8,7 @@ mod accounting;
 mod concentrated;
 mod damage;
 mod races;
+mod views;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -3,7 +3,8 @@
 //! A path goes in, a [`Vault`] comes out: a connection behind a lock, so that threads may share it, and
 //! processes may open the same file. Every method is one transaction of SQLite: it sees one state of the
 //! file, and what it writes is durable when it returns, or absent. When a write fails so that neither
-//! is known, the handle is poisoned and refuses from then on; opening the file again finds out.
+//! is known, the handle is poisoned and refuses from then on; opening the file again finds out. An owner
+//! may hold a vault to an *anchor*, a file elsewhere that notices when the vault is put back.
 //!
 //! ```
 //! # use hushql::ledger::{OWNER, Vault};
@@ -16,17 +17,21 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode};
 
+use super::analyst;
+use super::anchor::Anchor;
 use super::chain::{self, LedgerEntry, Witness};
 use super::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use super::error::{Fault, VaultError};
+use super::handle::{Handle, connect, in_snapshot};
+use super::place::Place;
 use super::schema;
-use crate::catalog::store::{self, Account, Fields, Kind};
-use crate::catalog::{Budget, Catalog, CatalogError, Table};
+use crate::catalog::store::{self, Account, Kind};
+use crate::catalog::{Budget, Catalog, CatalogError, Table, View};
 use crate::privacy::Spend;
 
 /// The name under which the owner's queries are charged.
@@ -40,15 +45,6 @@ const BUSY: Duration = Duration::from_secs(5);
 pub struct Vault {
     path: String,
     handle: Mutex<Handle>,
-}
-
-#[derive(Debug)]
-struct Handle {
-    connection: Connection,
-    witness: Witness,
-    poisoned: bool,
-    /// The last catalog that was read, with the seals of what it was read from.
-    catalog: Option<([[u8; 32]; 2], Arc<Catalog>)>,
 }
 
 /// A budget and where it stands.
@@ -82,12 +78,12 @@ impl Vault {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(VaultError::Exists { path: shown });
             }
-            Err(error) => {
-                return Err(VaultError::CannotOpen { path: shown, source: Box::new(error) });
-            }
+            Err(error) => return Err(cannot_open(&shown, error)),
         }
-        let made =
-            connect(path, &shown, BUSY).and_then(|connection| Self::make(connection, &shown));
+        let made = connect(path, &shown, BUSY).and_then(|connection| {
+            let place = Place::of(path).map_err(|error| cannot_open(&shown, error))?;
+            Self::make(connection, Some(place), &shown)
+        });
         if made.is_err() {
             // Best effort: what cannot be removed is refused as no vault when it is opened.
             let _ = fs::remove_file(path);
@@ -116,10 +112,10 @@ impl Vault {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(VaultError::Missing { path: shown });
             }
-            Err(error) => {
-                return Err(VaultError::CannotOpen { path: shown, source: Box::new(error) });
-            }
+            Err(error) => return Err(cannot_open(&shown, error)),
         }
+        // Before SQLite opens it: from here on the path must not name another file.
+        let place = Place::of(path).map_err(|error| cannot_open(&shown, error))?;
         let connection = connect(path, &shown, busy)?;
         let verify = || {
             if connection.is_readonly("main")? {
@@ -128,11 +124,65 @@ impl Vault {
             schema::check(&connection, &shown)
         };
         verify().map_err(|fault| fault.at(&shown))?;
-        let vault = Self::over(connection, shown);
+        let vault = Self::over(connection, Some(place), shown);
         vault.catalog()?;
         vault.budgets()?;
         vault.analysts()?;
+        vault.lock()?.still_there(&vault.path)?;
         Ok(vault)
+    }
+
+    /// Opens a vault that exists and holds it to its anchor, which every charge then moves.
+    ///
+    /// An anchor is a small file in another place that holds the number and the hash of the newest entry of
+    /// the ledger. A vault that is ahead of it is fine: a program died in between, or charged without it.
+    ///
+    /// # Guarantee
+    /// `Ok` only if [`Vault::open`] would be, and the ledger has every entry that it had when the anchor was
+    /// last moved. No charge is handed out before the anchor on the disk is as far as that charge.
+    ///
+    /// # Errors
+    /// [`VaultError::PutBack`] or [`VaultError::OtherHistory`] for a vault without the anchor's entry,
+    /// [`VaultError::NoAnchor`], [`VaultError::AnchorDamaged`] or [`VaultError::Anchor`] for the anchor itself,
+    /// and what [`Vault::open`] refuses with.
+    pub fn open_anchored(
+        path: impl AsRef<Path>,
+        anchor: impl AsRef<Path>,
+    ) -> Result<Self, VaultError> {
+        let anchor = Anchor::open(anchor.as_ref())?;
+        Self::open(path)?.held_to(anchor)
+    }
+
+    /// Makes an anchor where there is none, of the vault as it is now, and opens the vault with it.
+    ///
+    /// Only its owner can know that the vault was not put back before. From then on [`Vault::open_anchored`]
+    /// notices.
+    ///
+    /// # Errors
+    /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] when it is in the
+    /// vault's own folder, and what [`Vault::open_anchored`] refuses with.
+    pub fn make_anchor(
+        path: impl AsRef<Path>,
+        anchor: impl AsRef<Path>,
+    ) -> Result<Self, VaultError> {
+        let vault = Self::open(path.as_ref())?;
+        let newest = vault.lock()?.witness.mark();
+        let made = Anchor::create(anchor.as_ref(), path.as_ref(), newest)?;
+        let held = vault.held_to(made);
+        if held.is_err() {
+            // Whoever tries again must not find it in the way.
+            let _ = fs::remove_file(anchor);
+        }
+        held
+    }
+
+    /// Moves the anchor to where the vault is, which also shows that it can be moved, and keeps to it.
+    fn held_to(mut self, anchor: Anchor) -> Result<Self, VaultError> {
+        let path = self.path.clone();
+        let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
+        handle.anchor = Some(anchor);
+        handle.move_anchor(&path)?;
+        Ok(self)
     }
 
     /// Makes a vault that ends with the program, for demonstrations and tests.
@@ -146,23 +196,22 @@ impl Vault {
             schema::configure(&connection, BUSY)?;
             Ok(connection)
         };
-        Self::make(open().map_err(|fault: Fault| fault.at(shown))?, shown)
+        Self::make(open().map_err(|fault: Fault| fault.at(shown))?, None, shown)
     }
 
-    fn make(connection: Connection, path: &str) -> Result<Self, VaultError> {
-        let vault = Self::over(connection, path.to_owned());
+    fn make(connection: Connection, place: Option<Place>, path: &str) -> Result<Self, VaultError> {
+        let vault = Self::over(connection, place, path.to_owned());
         vault.write(|connection, _| {
             schema::create(connection)?;
             chain::initialise(connection)?;
-            reseal_analysts(connection)?;
-            add_analyst(connection, OWNER)
+            analyst::reseal(connection)?;
+            analyst::add(connection, OWNER)
         })?;
         Ok(vault)
     }
 
-    fn over(connection: Connection, path: String) -> Self {
-        let handle =
-            Handle { connection, witness: Witness::default(), poisoned: false, catalog: None };
+    fn over(connection: Connection, place: Option<Place>, path: String) -> Self {
+        let handle = Handle::new(connection, place);
         Self { path, handle: Mutex::new(handle) }
     }
 
@@ -177,7 +226,7 @@ impl Vault {
     /// [`VaultError::Corrupt`] when it is not what was declared, or the file cannot be read.
     pub fn catalog(&self) -> Result<Arc<Catalog>, VaultError> {
         let mut handle = self.lock()?;
-        let Handle { connection, catalog, .. } = &mut *handle;
+        let Handle { connection, catalog, poisoned, .. } = &mut *handle;
         let read = |connection: &Connection| {
             let seals =
                 [store::seal(connection, Kind::Tables)?, store::seal(connection, Kind::Budgets)?];
@@ -190,7 +239,8 @@ impl Vault {
             *catalog = Some((seals, Arc::clone(&snapshot)));
             Ok(snapshot)
         };
-        in_snapshot(connection, read).map_err(|fault: Fault| fault.at(&self.path))
+        let read = in_snapshot(connection, read);
+        read.map_err(|fault: Fault| fault.leaves(poisoned).at(&self.path))
     }
 
     /// Declares a table.
@@ -227,6 +277,25 @@ impl Vault {
     /// [`VaultError::Catalog`] when there is no such table, or it still has budgets.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
         self.write(|connection, _| Ok(store::delete_table(connection, name)?))
+    }
+
+    /// Keeps a view; whether its query can be read is for the caller to check, now and whenever it is used.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] when the name is a table's, or a view's that is not to be replaced.
+    pub fn create_view(&self, view: &View, replace: bool) -> Result<(), VaultError> {
+        self.write(|connection, _| {
+            store::insert_view(connection, view, replace)?;
+            schema::with_views(connection)
+        })
+    }
+
+    /// Forgets a view. What was spent by way of it was charged to the tables that it read.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] when there is no such view.
+    pub fn drop_view(&self, name: &str) -> Result<(), VaultError> {
+        self.write(|connection, _| Ok(store::delete_view(connection, name)?))
     }
 
     /// Declares a budget for the unit space of a private table.
@@ -302,7 +371,7 @@ impl Vault {
     /// # Errors
     /// A variant of [`VaultError`] when the file cannot be read.
     pub fn analysts(&self) -> Result<Vec<String>, VaultError> {
-        self.read(|connection, _| checked_analysts(connection))
+        self.read(|connection, _| analyst::all(connection))
     }
 
     /// Lets an analyst in; one who is known already is fine.
@@ -310,11 +379,11 @@ impl Vault {
     /// # Errors
     /// [`VaultError::AnalystName`] when the name is not 1 to 64 letters, digits, `_` and `-`.
     pub fn ensure_analyst(&self, name: &str) -> Result<(), VaultError> {
-        check_analyst(name)?;
+        analyst::check(name)?;
         if self.analysts()?.iter().any(|known| known == name) {
             return Ok(());
         }
-        self.write(|connection, _| add_analyst(connection, name))
+        self.write(|connection, _| analyst::add(connection, name))
     }
 
     /// What a charge would do to each budget, without charging.
@@ -322,7 +391,7 @@ impl Vault {
     /// # Errors
     /// What [`Vault::charge`] would refuse with now.
     pub fn quote(&self, request: &ChargeRequest) -> Result<Vec<BudgetQuote>, VaultError> {
-        check_analyst(&request.analyst)?;
+        analyst::check(&request.analyst)?;
         self.read(|connection, witness| charge::quote(connection, witness, request))
     }
 
@@ -338,10 +407,10 @@ impl Vault {
     /// [`VaultError::EmptyCharge`], [`VaultError::AnalystName`] or [`VaultError::Amount`] for the request;
     /// the other variants when the file cannot be written.
     pub fn charge(&self, request: &ChargeRequest) -> Result<Charge, VaultError> {
-        check_analyst(&request.analyst)?;
+        analyst::check(&request.analyst)?;
         self.write(|connection, witness| {
             witness.advance(connection)?;
-            add_analyst(connection, &request.analyst)?;
+            analyst::add(connection, &request.analyst)?;
             charge::pay(connection, witness, request)
         })
     }
@@ -360,33 +429,48 @@ impl Vault {
         work: impl FnOnce(&Connection, &Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
         let mut handle = self.lock()?;
-        let Handle { connection, witness, .. } = &mut *handle;
-        in_snapshot(connection, |connection| {
+        let Handle { connection, witness, poisoned, .. } = &mut *handle;
+        let read = in_snapshot(connection, |connection| {
             // Staged: a chain that breaks half way must break again the next time.
             let mut staged = witness.clone();
             staged.advance(connection)?;
             *witness = staged;
             work(connection, witness)
-        })
-        .map_err(|fault| fault.at(&self.path))
+        });
+        read.map_err(|fault| fault.leaves(poisoned).at(&self.path))
     }
 
     /// Runs `work` with the write lock of the file and commits what it wrote, or rolls it back.
     ///
     /// # Guarantee
-    /// `Ok` only if the commit succeeded. After a commit that failed otherwise than by another reader's
-    /// lock, an I/O error or a rollback that failed, every further use of the handle is refused.
+    /// `Ok` only if the path still names the file, the vault holds its anchor's entry, the commit succeeded,
+    /// the folder was synced before and after it, and the anchor has followed. After a commit that failed
+    /// otherwise than by another reader's lock, an I/O error, a rollback that failed or a failure after the
+    /// commit, every further use of the handle is refused.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
         let mut handle = self.lock()?;
-        let Handle { connection, witness, poisoned, .. } = &mut *handle;
+        handle.still_there(&self.path)?;
+        let Handle { connection, witness, poisoned, place, anchor, .. } = &mut *handle;
         let begin = connection.execute_batch("BEGIN IMMEDIATE");
-        begin.map_err(|error| Fault::from(error).at(&self.path))?;
+        begin.map_err(|error| Fault::from(error).leaves(poisoned).at(&self.path))?;
         let mut staged = witness.clone();
         let mut lasting = false;
-        let result = work(connection, &mut staged).and_then(|value| {
+        let mut held = || match anchor {
+            Some(anchor) => {
+                staged.advance(connection)?;
+                anchor.check(connection, &self.path)
+            }
+            None => Ok(()),
+        };
+        let result = held().and_then(|()| work(connection, &mut staged)).and_then(|value| {
+            // The journal's name must be on the disk before the first page is written over; SQLite syncs the
+            // folder too, but goes on when that fails.
+            if let Some(place) = place {
+                place.sync(&self.path).inspect_err(|_| lasting = true)?;
+            }
             connection.execute_batch("COMMIT").map_err(|error| {
                 lasting = error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy);
                 Fault::from(error)
@@ -395,7 +479,9 @@ impl Vault {
         });
         match result {
             Ok(value) => {
+                let charged = staged.mark() != witness.mark();
                 *witness = staged;
+                handle.settle(charged, &self.path)?;
                 Ok(value)
             }
             Err(fault) => {
@@ -422,74 +508,11 @@ impl Vault {
     }
 }
 
-/// Opens a file that exists.
-fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connection, VaultError> {
-    // No CREATE: a missing vault is an error. No URI: a name such as `file:x?immutable=1` must not
-    // turn locks off.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        schema::configure(&connection, busy)?;
-        Ok(connection)
-    };
-    open().map_err(|fault: Fault| fault.at(shown))
-}
-
-/// Runs `work` in a transaction that only reads.
-fn in_snapshot<T>(
-    connection: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, Fault>,
-) -> Result<T, Fault> {
-    connection.execute_batch("BEGIN")?;
-    let result = work(connection);
-    // Nothing was written, so rolling back ends the transaction like a commit, and cannot fail on a lock.
-    let end =
-        if connection.is_autocommit() { Ok(()) } else { connection.execute_batch("ROLLBACK") };
-    let value = result?;
-    end?;
-    Ok(value)
+fn cannot_open(path: &str, error: io::Error) -> VaultError {
+    VaultError::CannotOpen { path: path.to_owned(), source: Box::new(error) }
 }
 
 fn state(budget: Budget, spent: Spend) -> BudgetState {
     let left = budget.limit.minus(spent);
     BudgetState { budget, spent, left }
-}
-
-fn check_analyst(name: &str) -> Result<(), VaultError> {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
-        return Ok(());
-    }
-    Err(VaultError::AnalystName { name: name.to_owned() })
-}
-
-/// Adds an analyst who is not known yet; the caller has checked the name.
-fn add_analyst(connection: &Connection, name: &str) -> Result<(), Fault> {
-    if checked_analysts(connection)?.iter().any(|known| known == name) {
-        return Ok(());
-    }
-    connection.execute("INSERT INTO analyst (name) VALUES (?1)", params![name])?;
-    reseal_analysts(connection)
-}
-
-fn checked_analysts(connection: &Connection) -> Result<Vec<String>, Fault> {
-    let names = analyst_rows(connection)?;
-    store::check_seal(connection, Kind::Analysts, analysts_digest(&names))?;
-    Ok(names)
-}
-
-fn analyst_rows(connection: &Connection) -> Result<Vec<String>, Fault> {
-    let mut statement = connection.prepare_cached("SELECT name FROM analyst ORDER BY name")?;
-    let rows = statement.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-fn analysts_digest(names: &[String]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql analysts 1");
-    names.iter().for_each(|name| fields.text(name));
-    fields.digest()
-}
-
-fn reseal_analysts(connection: &Connection) -> Result<(), Fault> {
-    Ok(store::set_seal(connection, Kind::Analysts, analysts_digest(&analyst_rows(connection)?))?)
 }

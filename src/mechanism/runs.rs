@@ -44,12 +44,14 @@ pub struct TickRuns {
 }
 
 impl TickRuns {
-    /// Appends `count` ticks from `first` on, if any; ticks that go on as the run before are added to that.
+    /// Appends `count` ticks from `first` on, if any; ticks that follow the run before and score as it does are added
+    /// to that. Ticks behind a gap are not: a candidate that was taken out would stand in the place of another.
     pub(super) fn push(&mut self, first: u64, run: ScoredRun) {
         if run.count == 0 {
             return;
         }
-        if let Some(last) = self.runs.last_mut()
+        if let Some((last, start)) = self.runs.last_mut().zip(self.first.last())
+            && start.checked_add(last.count) == Some(first)
             && (last.step, run.step, last.score, last.weight) == (0, 0, run.score, run.weight)
             && let Some(count) = last.count.checked_add(run.count)
         {

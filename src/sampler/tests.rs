@@ -178,15 +178,48 @@ fn scales_are_checked() {
     assert!(Sigma::whole(0).is_err() && Sigma::whole(Sigma::WHOLE_LIMIT).is_err());
 }
 
-/// False-alarm rate of each chi-square test below: 10⁻⁹ (Laurent–Massart, see `statistics`); seeds are fixed.
-#[test]
-fn laplace_frequencies_follow_the_law() {
-    let scales =
-        [(1, 1), (10, 1), (1, 3), (7, 2), (1_000, 1), (999_983, 65_536), ((1 << 61) + 1, 1 << 58)];
-    for (seed, (t, s)) in scales.into_iter().enumerate() {
+/// The scales that frequencies are tested at: below and above 1, whole and not, at the ends of what is drawn.
+const SCALES: [(u64, u64); 12] = [
+    (1, 1),
+    (10, 1),
+    (1, 3),
+    (7, 2),
+    (1_000, 1),
+    (1, 10),
+    (2, 3),
+    (20, 1),
+    (97, 8),
+    (1_000_003, 7),
+    (999_983, 65_536),
+    ((1 << 61) + 1, 1 << 58),
+];
+
+/// Deviations in units of 1/4,096, and the last one whole.
+const DEVIATIONS: [u64; 11] = [
+    1_500,
+    2_500,
+    4_096,
+    8_193,
+    17_331,
+    40_960,
+    123_457,
+    409_601,
+    1 << 22,
+    (1 << 22) + 1,
+    20_000_000,
+];
+
+fn deviations() -> Vec<Sigma> {
+    let whole = Sigma::whole(100).unwrap();
+    DEVIATIONS.iter().map(|units| Sigma::fine(*units).unwrap()).chain([whole]).collect()
+}
+
+/// Draws each of the twelve scales so often.
+fn laplace_frequencies(draws: usize) {
+    for (seed, (t, s)) in SCALES.into_iter().enumerate() {
         let scale = LaplaceScale::new(t, s).unwrap();
         let mut rng = QueryRng::seeded_for_tests(seed as u64);
-        let draws = (0..300_000).map(|_| laplace::discrete_laplace(&scale, &mut rng));
+        let draws = (0..draws).map(|_| laplace::discrete_laplace(&scale, &mut rng));
         let rate = s as f64 / t as f64;
         let below = |x: i128| {
             // P(X < x) from the two geometric tails.
@@ -197,15 +230,10 @@ fn laplace_frequencies_follow_the_law() {
     }
 }
 
-#[test]
-fn gaussian_frequencies_follow_the_law() {
-    let fine = |units| Sigma::fine(units).unwrap();
-    for (seed, sigma) in [fine(1500), fine(17_331), fine(409_601), Sigma::whole(100).unwrap()]
-        .into_iter()
-        .enumerate()
-    {
+fn gaussian_frequencies(draws: usize) {
+    for (seed, sigma) in deviations().into_iter().enumerate() {
         let mut rng = QueryRng::seeded_for_tests(100 + seed as u64);
-        let draws = (0..300_000).map(|_| gaussian::discrete_gaussian(&sigma, &mut rng));
+        let draws = (0..draws).map(|_| gaussian::discrete_gaussian(&sigma, &mut rng));
         let (num, den) = sigma.ratio();
         let deviation = num as f64 / den as f64;
         let weight = |x: i128| (-((x * x) as f64) / (2.0 * deviation * deviation)).exp();
@@ -222,6 +250,67 @@ fn gaussian_frequencies_follow_the_law() {
             Ok(n) => cumulative[(n - 1).min(cumulative.len() - 1)] / running,
         };
         assert_follows(&format!("gaussian {num}/{den}"), draws, below, deviation);
+    }
+}
+
+/// False-alarm rate of each chi-square test below: 10⁻⁹ (Laurent–Massart, see `statistics`); seeds are fixed.
+#[test]
+fn laplace_frequencies_follow_the_law() {
+    laplace_frequencies(1_000_000);
+}
+
+#[test]
+fn gaussian_frequencies_follow_the_law() {
+    gaussian_frequencies(1_000_000);
+}
+
+/// A billion draws in all: the law's cells in floats are exact to far less than what these could show.
+#[test]
+#[ignore = "an hour"]
+fn a_billion_draws_follow_their_laws() {
+    laplace_frequencies(42_000_000);
+    gaussian_frequencies(42_000_000);
+}
+
+/// Noise reaches every point of the lattice that it lives on, whatever the scale: where noise from floats has holes and
+/// heaps, these tell the exact value by the low bits of a noisy one. Residues modulo m of draws at scale b are uniform
+/// but for a part of m²/(2πb)² (Poisson summation; less for Gaussian noise), which at b ≥ 10·m so few draws cannot show.
+#[test]
+fn every_point_of_the_lattice_is_reached_alike() {
+    let uniform = |m: i128| vec![1.0 / m as f64; usize::try_from(m).unwrap()];
+    let test = |what: &str, m: i128, draws: &mut dyn FnMut() -> i128| {
+        let mut counts = vec![0_u64; usize::try_from(m).unwrap()];
+        for _ in 0..100_000 {
+            counts[usize::try_from(draws().rem_euclid(m)).unwrap()] += 1;
+        }
+        statistics::assert_frequencies(what, &counts, &uniform(m));
+    };
+    let mut rng = QueryRng::seeded_for_tests(77);
+    // Scales of 10⁴ and of 2⁶⁰, where floats of that size have steps of 256, and one that is no integer.
+    for (t, s) in [(10_000, 1), (1_000_003, 7), ((1 << 60) + 1, 1), ((1 << 61) + 1, 3)] {
+        let scale = LaplaceScale::new(t, s).unwrap();
+        for m in [2, 3, 5, 7, 64, 1_000] {
+            let what = format!("laplace {t}/{s} modulo {m}");
+            test(&what, m, &mut || laplace::discrete_laplace(&scale, &mut rng));
+        }
+    }
+    for sigma in [Sigma::fine(10_001 << 12).unwrap(), Sigma::whole((1 << 59) + 1).unwrap()] {
+        for m in [2, 3, 5, 7, 64, 1_000] {
+            let what = format!("gaussian {:?} modulo {m}", sigma.ratio());
+            test(&what, m, &mut || gaussian::discrete_gaussian(&sigma, &mut rng));
+        }
+    }
+    // Small scales: every point up to 8 scales out comes up, on both sides, and as often on either.
+    let scale = LaplaceScale::new(5, 2).unwrap();
+    let mut seen: BTreeMap<i128, i64> = BTreeMap::new();
+    for _ in 0..400_000 {
+        *seen.entry(laplace::discrete_laplace(&scale, &mut rng)).or_default() += 1;
+    }
+    for x in 0..=20_i128 {
+        let (right, left) = (seen[&x], seen[&-x]);
+        // A difference of two Poisson counts: 6.2 deviations, 10⁻⁹ for each.
+        let most = 6.2 * ((right + left) as f64).sqrt() + 4.0;
+        assert!(((right - left) as f64).abs() <= most, "{x}: {right} and {left}");
     }
 }
 

@@ -136,6 +136,41 @@ async fn no_expression_fails_for_one_person() {
     }
 }
 
+/// What is proved of a domain, or of an expression, holds of whatever a file has: the least integer divided by −1 fails, and
+/// would fail for the one person who has it.
+#[tokio::test]
+async fn what_is_proved_of_a_range_holds_of_every_row() {
+    let engine = Engine::in_memory().unwrap();
+    let numbers = || -> ArrayRef { Arc::new(Int64Array::from(vec![2, 7, i64::MIN])) };
+    let columns = ["ranged", "listed", "bare"].map(|name| (name, numbers()));
+    engine.register_batch("t", RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    for sql in [
+        "ALTER TABLE t SET PRIVACY UNIT ROW",
+        "ALTER TABLE t ALTER COLUMN ranged SET PRIVACY DOMAIN BETWEEN (0, 10)",
+        "ALTER TABLE t ALTER COLUMN listed SET PRIVACY DOMAIN IN (2, 7)",
+        "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=10)",
+    ] {
+        engine.owner().execute(sql).await.unwrap();
+    }
+    let analyst = engine.analyst("lab").unwrap();
+    for (x, from, proved) in [
+        ("ranged / -1", "t", true),
+        ("listed / -1", "t", true),
+        ("bare / -1", "t", false),
+        // Under the name of another column, and in the second branch.
+        ("listed / -1", "(SELECT bare AS listed FROM t) q", false),
+        ("(CASE WHEN listed = 2 THEN 1 ELSE bare END) / -1", "t", false),
+        ("(CASE WHEN listed = 2 THEN 1 ELSE ranged END) / -1", "t", true),
+    ] {
+        let sql = format!("SELECT LAPLACE(eps=1) SUM(CLAMP({x}, -9, 9)) FROM {from}");
+        match outcome(&analyst, &sql).await {
+            Ok(_) => assert!(proved, "{sql}"),
+            Err(Error::Refused(refusal)) => assert!(!proved, "{sql}: {refusal}"),
+            Err(error) => panic!("{sql}: {error}"),
+        }
+    }
+}
+
 /// Nested casts and subqueries doubled expressions at every level, before anything was charged.
 #[tokio::test]
 async fn expressions_do_not_explode() {

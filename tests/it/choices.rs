@@ -250,6 +250,21 @@ async fn prices_follow_their_revenue() {
     people.follows(sql, &best, 10).await;
 }
 
+/// What was chosen is gone: the prices behind it once moved up into its place, so that it was drawn again, the query
+/// failed after its charge, and how often told how the scores were.
+#[tokio::test]
+async fn a_list_of_log_uniform_prices_leaves_out_what_it_has() {
+    let people = one_row_each(&[("x", "a", 2.0, 0), ("x", "a", 1.0, 0)]);
+    let prices: Vec<i64> = (1..=8).collect();
+    let buyers = |p: i64| count(&people, |r| r.3 >= p as f64);
+    let prior: Vec<_> =
+        prices.iter().map(|p| (p.to_string(), buyers(*p), 1.0 / *p as f64)).collect();
+    let law = in_rank_order(0.4, 3, &prior);
+    assert_eq!(law.len(), 8 * 7 * 6);
+    let sql = "SELECT TOP 3 EXPONENTIAL(eps=1.2) price IN RANGE(1, 8, 1) BY COUNT(*) FILTER (WHERE bid >= price) PRIOR LOG_UNIFORM FROM people";
+    people.follows(sql, &law, 42).await;
+}
+
 /// A continuous range: the probabilities of the pieces between bids, which a fine grid comes near.
 #[tokio::test]
 async fn a_continuous_range_has_the_published_pieces() {

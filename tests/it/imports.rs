@@ -21,7 +21,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 25] = [
+const PLACES: [(&str, Place); 28] = [
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
     ("functions", Place::Shelf),
@@ -44,7 +44,10 @@ const PLACES: [(&str, Place); 25] = [
     ("error", Place::Frame),
     ("range", Place::Frame),
     ("explain", Place::Frame),
+    ("guard", Place::Frame),
+    ("resources", Place::Frame),
     ("show", Place::Frame),
+    ("views", Place::Frame),
     ("lib", Place::Frame),
     ("cli", Place::Guest),
 ];

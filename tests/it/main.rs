@@ -15,12 +15,19 @@
 )]
 
 mod attacks;
+mod audit;
 mod bad_input;
 mod choices;
+mod coverage;
 mod data_groups;
+mod draws;
 mod examples;
+#[cfg(target_os = "linux")]
+mod faults;
+mod fuzz;
 mod grammar;
 mod imports;
+mod mutants;
 mod numbers;
 mod program;
 mod readme;
@@ -28,6 +35,8 @@ mod redteam;
 mod relations;
 mod selection;
 mod sensitivity;
+mod silence;
 mod slt;
 mod swap;
 mod tpch;
+mod views;

@@ -7,37 +7,49 @@
 //! - *taking a person away takes exactly the person's rows away*: the enforced rows of everybody else are the same,
 //!   and the person's own are those of a database in which there is nobody else;
 //! - the exact integers change by no more than was claimed, and sums by exactly the person's own sums;
-//! - no run fails, whatever the rows are, and where the declarations hold, nobody has more rows than was derived.
+//! - no run fails, whatever the rows are, and where the declarations hold, nobody has more rows than was derived;
+//! - how rows are kept, cut into batches and ordered changes none of it.
+//!
+//! From the pair of databases that came nearest to a claim, some queries go on in small steps that come nearer still.
+//! What the queries are made of is counted, and must be everything that the engine takes: see [`crate::coverage`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::RecordBatch;
 use arrow::row::{RowConverter, SortField};
 use arrow::util::display::array_value_to_string;
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use futures::FutureExt;
-use hushql::analysis::{Analysis, Gathering, Lookups, analyze};
-use hushql::bind::bind;
-use hushql::dialect::{Statement, parse};
+use hushql::analysis::{Analysis, Part, analyze};
+use hushql::bind::{Bound, bind};
+use hushql::dialect::{QueryStatement, Statement, parse};
 use hushql::exec::{Exact, ExactSums, PlannedTables, session_state};
 
-use crate::sensitivity::{Dice, check};
+use crate::coverage::{Constructs, Coverage, Gate, constructs};
+use crate::sensitivity::{Dice, give_values, planning};
+use crate::swap::{Seen as Through, Tap, looked_up};
 
 mod equal;
 mod hostile;
+mod pairs;
 mod query;
 mod release;
 mod rows;
+mod stored;
 mod world;
 
+use pairs::Run;
 use query::Gen;
-use rows::Database;
 use world::{Plan, World};
+
+pub(crate) use equal::{accepted_over_several_tables, over_several_tables};
+pub(crate) use rows::{Value, hostile};
+pub(crate) use stored::column;
+pub(crate) use world::Kind;
 
 fn state(partitions: usize, batch_size: usize) -> SessionState {
     let mut state = session_state();
@@ -47,14 +59,33 @@ fn state(partitions: usize, batch_size: usize) -> SessionState {
     state
 }
 
-/// The analysis of a query; `Err` when it is refused or does not bind.
-fn analyzed(sql: &str, world: &World) -> Result<Analysis, String> {
+/// A query with its names resolved.
+fn bound(sql: &str, world: &World) -> Result<(QueryStatement, Bound), String> {
     let statement = parse(sql).map_err(|e| format!("{e}"))?;
     let Statement::Query(query) = statement else { return Err("no query".to_owned()) };
-    let bound = bind(query, &world.sources).map_err(|e| format!("{e}"))?;
-    let state = session_state();
-    let tables = PlannedTables { sources: &world.sources, catalog: &world.catalog, state: &state };
-    analyze(&bound, &world.catalog, &Lookups::default(), &tables).map_err(|e| format!("{e}"))
+    let bound = bind(query.clone(), &world.sources).map_err(|e| format!("{e}"))?;
+    Ok((query, bound))
+}
+
+fn analysis_of(bound: &Bound, world: &World) -> Result<Analysis, String> {
+    planning(|state| {
+        let tables = PlannedTables { sources: &world.sources, catalog: &world.catalog, state };
+        let public = |name: &str| world.public(name);
+        let lookups = looked_up(bound, &world.catalog, public).map_err(|e| format!("{e}"))?;
+        analyze(bound, &world.catalog, &lookups, &tables).map_err(|e| format!("{e}"))
+    })
+}
+
+/// The analysis of a query; `Err` when it is refused or does not bind.
+fn analyzed(sql: &str, world: &World) -> Result<Analysis, String> {
+    analysis_of(&bound(sql, world)?.1, world)
+}
+
+/// What a query is made of, and its analysis.
+fn told(sql: &str, world: &World) -> Result<(Constructs, Result<Analysis, String>), String> {
+    let (query, bound) = bound(sql, world)?;
+    let analysis = analysis_of(&bound, world);
+    Ok((constructs(&query, &bound, analysis.as_ref().ok()), analysis))
 }
 
 /// The enforced rows of a part, as a multiset for each person.
@@ -63,35 +94,46 @@ type Held = BTreeMap<String, BTreeMap<Vec<u8>, u64>>;
 /// A part that is planned, and can be run over other rows.
 struct Planned {
     sums: ExactSums,
-    input: Arc<dyn ExecutionPlan>,
+    /// The enforced rows on their way to being bounded.
+    through: Through,
+    /// The enforced rows by themselves, where the sums do not read them as they are.
+    rows: Option<Arc<dyn ExecutionPlan>>,
     has_unit: bool,
     state: SessionState,
+    rank: u64,
 }
 
 impl Planned {
     async fn new(
-        analysis: &Analysis,
+        part: &Part,
         state: SessionState,
         hash: [u64; 4],
     ) -> datafusion::common::Result<Self> {
-        let part = &analysis.parts()[0];
         let sums = ExactSums::plan(part, &state, hash).await?;
-        let input = state.create_physical_plan(part.input()).await?;
-        Ok(Self { sums, input, has_unit: part.has_unit(), state })
+        let through = Through::default();
+        let (sums, tapped) = sums.tapped(|rows| Arc::new(Tap::new(rows, &through)))?;
+        let rows =
+            if tapped { None } else { Some(state.create_physical_plan(part.input()).await?) };
+        Ok(Self { sums, through, rows, has_unit: part.has_unit(), state, rank: 1 + hash[0] % 3 })
     }
 
     async fn exact(&self) -> Vec<Exact> {
-        self.sums.run(&self.state, 1).await.unwrap()
+        self.through.lock().unwrap().clear();
+        self.sums.run(&self.state, self.rank).await.unwrap()
     }
 
-    async fn rows(&self) -> Vec<RecordBatch> {
-        let plan = reset_plan_states(Arc::clone(&self.input)).unwrap();
-        collect(plan, self.state.task_ctx()).await.unwrap()
-    }
-
-    async fn held(&self) -> Held {
+    /// The exact integers, and the enforced rows that they are made of.
+    async fn run(&self) -> (Vec<Exact>, Held) {
+        let exact = self.exact().await;
+        let rows = match &self.rows {
+            None => std::mem::take(&mut *self.through.lock().unwrap()),
+            Some(rows) => {
+                let plan = reset_plan_states(Arc::clone(rows)).unwrap();
+                collect(plan, self.state.task_ctx()).await.unwrap()
+            }
+        };
         let mut held = Held::new();
-        for batch in self.rows().await {
+        for batch in rows {
             let fields = batch.schema();
             let fields = fields.fields().iter().map(|f| SortField::new(f.data_type().clone()));
             let converter = RowConverter::new(fields.collect()).unwrap();
@@ -105,33 +147,7 @@ impl Planned {
                 *held.entry(owner).or_default().entry(row.as_ref().to_vec()).or_default() += 1;
             }
         }
-        held
-    }
-}
-
-/// Tells what was tried when a check fails.
-struct Told<'a> {
-    sql: &'a str,
-    world: &'a World,
-    database: &'a Database,
-    gone: String,
-}
-
-impl Drop for Told<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let Self { sql, world, database, gone } = self;
-            println!("---- {sql}\nwithout {gone}");
-            for (i, (relation, rows)) in
-                world.plan.relations.iter().zip(&database.tables).enumerate()
-            {
-                let names: Vec<_> = relation.fields.iter().map(|f| f.name).collect();
-                println!("{} {names:?} {:?}", relation.name, relation.role);
-                for row in world.plan.public.get(&i).unwrap_or(rows) {
-                    println!("  {row:?}");
-                }
-            }
-        }
+        (exact, held)
     }
 }
 
@@ -150,6 +166,11 @@ struct Seen {
     broken: usize,
     /// Rows of one person beyond what was derived, where the declarations hold.
     beyond: usize,
+    /// Queries that went on from their nearest pair, and how much nearer they came in all.
+    climbs: (usize, f64),
+    /// Databases that were kept in other ways.
+    metamorphoses: usize,
+    coverage: Coverage,
 }
 
 impl Seen {
@@ -160,6 +181,9 @@ impl Seen {
         self.beyond += other.beyond;
         self.broken += other.broken;
         self.unplanned += other.unplanned;
+        self.climbs = (self.climbs.0 + other.climbs.0, self.climbs.1 + other.climbs.1);
+        self.metamorphoses += other.metamorphoses;
+        self.coverage.add(other.coverage);
         for (op, (n, ratio)) in other.tightest {
             let own = self.tightest.entry(op).or_default();
             *own = (own.0 + n, own.1.max(ratio));
@@ -176,153 +200,6 @@ fn kind_of(refusal: &str) -> String {
     words.join(" ")
 }
 
-struct Run<'a> {
-    plan: &'a Plan,
-    world: &'a World,
-    analysis: &'a Analysis,
-    planned: &'a Planned,
-    sql: &'a str,
-}
-
-impl Run<'_> {
-    /// Checks databases and their neighbours until there were so many pairs.
-    async fn databases(
-        &self,
-        dice: &mut Dice,
-        pairs: usize,
-        seen: &mut Seen,
-        hash: [u64; 4],
-    ) -> f64 {
-        let (mut tightest, before) = (0.0_f64, seen.pairs);
-        let mut last = Database::random(dice, self.plan);
-        for _ in 0..3 * pairs {
-            tightest = tightest.max(self.neighbours(dice, &last, seen).await);
-            if seen.pairs >= before + pairs {
-                break;
-            }
-            last = Database::random(dice, self.plan);
-        }
-        if dice.one_in(10) {
-            self.metamorphoses(dice, &last, hash).await;
-        }
-        tightest
-    }
-
-    /// Checks a database against all its neighbours; the result is the largest observed / claimed.
-    async fn neighbours(&self, dice: &mut Dice, database: &Database, seen: &mut Seen) -> f64 {
-        let Self { plan, world, analysis, planned, sql } = self;
-        let subject = analysis.parts()[0].subject();
-        let mut told = Told { sql, world, database, gone: "nobody".to_owned() };
-        world.set(database, 8_192);
-        let (full, held) = (planned.exact().await, planned.held().await);
-        let mut changes: Vec<(String, Database, Database)> = Vec::new();
-        if subject.is_row() {
-            let table = world.relation(&subject.tables()[0]);
-            for row in 0..database.tables[table].len() {
-                changes.push((
-                    format!("row {row}"),
-                    database.without_row(table, row),
-                    database.only_row(table, row),
-                ));
-            }
-        } else {
-            for person in database.people(plan) {
-                let without = database.without(plan, person);
-                changes.push((person.to_string(), without, database.only(plan, person)));
-            }
-            if let (true, Some(most)) = (database.honest, subject.max_rows()) {
-                let rows = |rows: &BTreeMap<Vec<u8>, u64>| rows.values().sum::<u64>();
-                let beyond = held.values().any(|own| rows(own) > most);
-                if beyond {
-                    println!("more than {most} rows: {sql}");
-                }
-                seen.beyond += usize::from(beyond);
-            }
-        }
-        let people: BTreeSet<&String> = changes.iter().map(|(who, _, _)| who).collect();
-        if planned.has_unit {
-            assert!(
-                held.keys().all(|who| people.contains(who)),
-                "rows of nobody: {:?}",
-                held.keys()
-            );
-        }
-        let mut tightest = 0.0_f64;
-        for (who, without, only) in &changes {
-            told.gone.clone_from(who);
-            world.set(without, 8_192);
-            let (less, others) = (planned.exact().await, planned.held().await);
-            if planned.has_unit {
-                let mut expected = held.clone();
-                expected.remove(who);
-                assert_eq!(others, expected, "others' rows changed");
-            } else {
-                let all = held.get("").cloned().unwrap_or_default();
-                let rest = others.get("").cloned().unwrap_or_default();
-                assert!(
-                    rest.iter().all(|(row, n)| all.get(row) >= Some(n)),
-                    "a row came by leaving"
-                );
-                let gone = all.values().sum::<u64>() - rest.values().sum::<u64>();
-                let most = subject.max_rows().unwrap();
-                assert!(gone <= most, "{gone} rows of one, {most} claimed");
-            }
-            tightest = tightest.max(check(sql, analysis, &full, &less));
-            seen.pairs += 1;
-            if dice.one_in(3) {
-                world.set(only, 8_192);
-                let (own, alone) = (planned.exact().await, planned.held().await);
-                if planned.has_unit {
-                    let expected: Held = held
-                        .iter()
-                        .filter(|(k, _)| *k == who)
-                        .map(|(k, v)| (k.clone(), v.clone()))
-                        .collect();
-                    assert_eq!(alone, expected, "a person's rows depend on others");
-                }
-                for (i, measure) in analysis.parts()[0].measures().iter().enumerate() {
-                    if let (
-                        Gathering::Sums,
-                        Exact::Vectors(full),
-                        Exact::Vectors(less),
-                        Exact::Vectors(own),
-                    ) = (measure.gathering(), &full[i], &less[i], &own[i])
-                    {
-                        let change = |(f, l): (&Vec<i128>, &Vec<i128>)| -> Vec<i128> {
-                            f.iter().zip(l).map(|(f, l)| f - l).collect()
-                        };
-                        let change: Vec<Vec<i128>> = full.iter().zip(less).map(change).collect();
-                        assert_eq!(change, *own, "sums do not add up over people");
-                    }
-                }
-            }
-        }
-        tightest
-    }
-
-    /// Partitions, batches and the order of rows change nothing, nor do rows that are there while planning.
-    async fn metamorphoses(&self, dice: &mut Dice, database: &Database, hash: [u64; 4]) {
-        let Self { plan, world, planned, sql, .. } = self;
-        let _told = Told { sql, world, database, gone: "order".to_owned() };
-        world.set(database, 8_192);
-        let expected = planned.exact().await;
-        for (partitions, batch_rows) in [(1, 1), (2, 8_192), (7, 1)] {
-            let other = plan.open(partitions);
-            other.set(&database.shuffled(dice), batch_rows);
-            let analysis = analyzed(sql, &other).unwrap();
-            let own = self.analysis.parts()[0].input().display_indent().to_string();
-            assert_eq!(own, analysis.parts()[0].input().display_indent().to_string());
-            let state = state(partitions, if batch_rows == 1 { 1 } else { 8_192 });
-            let planned = Planned::new(&analysis, state, hash).await.unwrap();
-            assert_eq!(
-                expected,
-                planned.exact().await,
-                "{partitions} partitions, {batch_rows} rows"
-            );
-        }
-    }
-}
-
 /// Tries queries until so many were answered.
 async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
     let mut dice = Dice(seed);
@@ -337,7 +214,12 @@ async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
             let mut gen_ = Gen::new(&mut dice, &world, rows);
             let sql = gen_.query(depth);
             let ops = gen_.ops;
-            let analysis = match analyzed(&sql, &world) {
+            let (made_of, analysis) = match told(&sql, &world) {
+                Ok((made_of, analysis)) => (made_of, analysis),
+                Err(error) => (Constructs::new(), Err(error)),
+            };
+            seen.coverage.generated(&made_of);
+            let analysis = match analysis {
                 Ok(analysis) => analysis,
                 Err(refusal) => {
                     seen.refused += 1;
@@ -348,46 +230,41 @@ async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
                     continue;
                 }
             };
-            if analysis.parts().len() > 1 {
-                // A sum whose range is found first is two releases, the second with a value of the first.
-                seen.refused += 1;
-                *seen.refusals.entry("its range is found first".into()).or_default() += 1;
-                continue;
-            }
             let hash = [dice.roll(), dice.roll(), dice.roll(), dice.roll()];
-            let planned = match Planned::new(&analysis, state(1, 8_192), hash).await {
-                Ok(planned) => planned,
-                Err(error) => {
-                    println!("---- not planned: {sql}\n{error}");
-                    seen.unplanned += 1;
-                    continue;
+            give_values(&analysis, hash[0]);
+            let mut nearest = None;
+            for (which, part) in analysis.parts().iter().enumerate() {
+                let planned = match Planned::new(part, state(1, 8_192), hash).await {
+                    Ok(planned) => planned,
+                    Err(error) => {
+                        println!("---- not planned: {sql}\n{error}");
+                        seen.unplanned += 1;
+                        continue;
+                    }
+                };
+                let (plan, world, planned, sql) = (&plan, &world, &planned, sql.as_str());
+                let run = Run { plan, world, part, which, planned, sql, hash };
+                let tried = AssertUnwindSafe(run.databases(&mut dice, pairs, &mut seen));
+                match tried.catch_unwind().await {
+                    Ok(ratio) => nearest = nearest.map_or(Some(ratio), |n: f64| Some(n.max(ratio))),
+                    Err(_) => seen.broken += 1,
                 }
-            };
-            let run = Run {
-                plan: &plan,
-                world: &world,
-                analysis: &analysis,
-                planned: &planned,
-                sql: &sql,
-            };
-            let tried = AssertUnwindSafe(run.databases(&mut dice, pairs, &mut seen, hash));
-            let Ok(tightest) = tried.catch_unwind().await else {
-                seen.broken += 1;
                 assert!(seen.broken < 20, "many queries are broken");
-                continue;
-            };
+            }
+            let Some(tightest) = nearest else { continue };
             for op in ops.iter().copied().chain([if rows { "rows" } else { "units" }]) {
                 let own = seen.tightest.entry(op).or_default();
                 *own = (own.0 + 1, own.1.max(tightest));
             }
             seen.answered += 1;
+            seen.coverage.accepted(&made_of);
         }
     }
     seen
 }
 
 /// Runs seeds side by side, and tells what was seen.
-fn runs(first: u64, threads: u64, wanted: usize, pairs: usize) {
+fn runs(first: u64, threads: u64, wanted: usize, pairs: usize) -> Seen {
     let begun = Instant::now();
     let mut seen = Seen::default();
     std::thread::scope(|scope| {
@@ -395,7 +272,7 @@ fn runs(first: u64, threads: u64, wanted: usize, pairs: usize) {
             // Plans of a debug build are deep.
             let thread = std::thread::Builder::new().stack_size(64 << 20);
             let seeded = move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let runtime = tokio::runtime::Builder::new_current_thread().build();
                 runtime.unwrap().block_on(run(seed, wanted, pairs))
             };
             thread.spawn_scoped(scope, seeded).unwrap()
@@ -418,6 +295,12 @@ fn runs(first: u64, threads: u64, wanted: usize, pairs: usize) {
     for (why, n) in &seen.refusals {
         println!("{n:>8} {why}");
     }
+    println!(
+        "{} queries went on and came nearer by {:.3} on average; {} databases were kept in other ways",
+        seen.climbs.0,
+        seen.climbs.1 / seen.climbs.0.max(1) as f64,
+        seen.metamorphoses
+    );
     assert_eq!(seen.broken, 0, "broken queries");
     // DataFusion orders the input of some windows wrongly, and its own check of the plan stops it.
     assert!(100 * seen.unplanned <= seen.answered, "{} were not planned", seen.unplanned);
@@ -426,12 +309,13 @@ fn runs(first: u64, threads: u64, wanted: usize, pairs: usize) {
     for (op, (n, ratio)) in &seen.tightest {
         assert!(*n < 15 || *ratio >= 0.5, "{op} comes no nearer than {ratio}");
     }
+    seen
 }
 
-/// As many as a gate of a minute has room for: a debug build runs a small join in milliseconds.
 #[test]
 fn taking_a_person_away_takes_exactly_the_persons_rows_away() {
-    runs(0x5eed, 2, 150, 20);
+    let seen = runs(0x5eed, 2, 1_500, 20);
+    seen.coverage.check(Gate::Several);
 }
 
 /// The long run: `cargo test --release --test it relations -- --ignored --nocapture`; RELATIONS_SEED and

@@ -160,8 +160,11 @@ impl Run {
 }
 
 impl Totals<'_> {
-    /// Works off one bucket; false when there was none left.
+    /// Works off one bucket that has rows; false when there was none left.
     pub(super) fn next_bucket(&mut self) -> Result<bool> {
+        while self.buckets.last().is_some_and(Vec::is_empty) {
+            self.buckets.pop();
+        }
         let Some(rows) = self.buckets.pop() else { return Ok(false) };
         let bucket = self.buckets.len();
         let mut units = std::mem::take(&mut self.units);

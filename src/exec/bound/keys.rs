@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, new_empty_array};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Field, Float32Type, Float64Type, Schema, SchemaRef,
+    ArrowPrimitiveType, DataType, Field, Float16Type, Float32Type, Float64Type, Schema, SchemaRef,
 };
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{Result, plan_err};
@@ -184,7 +184,11 @@ impl KeyIndex {
             return Ok(Located { columns: space.columns, len: space.len, names: None });
         };
         let len = known.values.len();
-        let mut columns = known.values.emit(EmitTo::All)?;
+        // Some interners panic when no row came, and whether one came must not tell.
+        let mut columns = match known.values.is_empty() {
+            true => space.columns.iter().map(|column| column.slice(0, 0)).collect(),
+            false => known.values.emit(EmitTo::All)?,
+        };
         for (column, declared) in columns.iter_mut().zip(&space.columns) {
             if column.data_type() != declared.data_type() {
                 *column = cast(column, declared.data_type())?;
@@ -213,12 +217,15 @@ pub(super) fn interner(types: impl Iterator<Item = DataType>) -> Result<Box<dyn 
 }
 
 pub(in crate::exec) fn is_float(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Float32 | DataType::Float64)
+    matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
 }
 
 /// Floats that compare equal become the same bits; what is no number becomes NULL.
 pub(in crate::exec) fn canonical(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
+        DataType::Float16 => numbers::<Float16Type>(column, |x| {
+            (!x.is_nan()).then(|| x + Float16Type::default_value())
+        }),
         DataType::Float32 => numbers::<Float32Type>(column, |x| (!x.is_nan()).then_some(x + 0.0)),
         DataType::Float64 => numbers::<Float64Type>(column, |x| (!x.is_nan()).then_some(x + 0.0)),
         _ => Arc::clone(column),

@@ -11,9 +11,10 @@ use rand_chacha::ChaCha20Rng;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use super::views::view;
 use super::{NANO, budget, file, request, spend, table, total};
 use crate::catalog::{Budget, Catalog, Privacy, Table};
-use crate::ledger::{BudgetState, LedgerEntry, Vault, VaultError};
+use crate::ledger::{BudgetState, LedgerEntry, Vault, VaultError, charge};
 use crate::privacy::Spend;
 
 type Dump = (Catalog, Vec<BudgetState>, Vec<LedgerEntry>, Vec<String>);
@@ -28,6 +29,7 @@ fn specimen() -> (TempDir, PathBuf, Dump) {
     let (folder, path) = file(spend(50, 5));
     let vault = Vault::open(&path).unwrap();
     vault.create_table(&Table { privacy: Privacy::Public, ..table("states") }).unwrap();
+    vault.create_view(&view("grown"), false).unwrap();
     vault.create_budget(&budget("strict", "adult", spend(40, 9))).unwrap();
     vault.create_budget(&budget("curve", "adult", Spend::of_rho(40, 9))).unwrap();
     let promise = Some(Spend::of_epsilon(7, 18));
@@ -42,20 +44,37 @@ fn specimen() -> (TempDir, PathBuf, Dump) {
 
 #[test]
 fn flipped_bits_are_refused_or_change_nothing() {
+    let mut rng = ChaCha20Rng::seed_from_u64(11);
+    flip(|bytes| {
+        let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+        // Most of the file is empty pages' ends: three of four flips hit what is used.
+        let flip = |case| match case % 4 {
+            0 => (rng.random_range(0..bytes.len()), 1 << rng.random_range(0..8)),
+            _ => (used[rng.random_range(0..used.len())], 1 << rng.random_range(0..8)),
+        };
+        (0..1_500).map(flip).collect()
+    });
+}
+
+/// One bit of every byte, and every byte as a whole.
+#[test]
+#[ignore = "minutes"]
+fn every_flipped_byte_is_refused_or_changes_nothing() {
+    flip(|bytes| {
+        let low = |at: usize| (at, 1_u8 << (at % 8));
+        (0..bytes.len()).map(low).chain((0..bytes.len()).map(|at| (at, 0xff))).collect()
+    });
+}
+
+/// Opens a vault with each of these bytes changed by this mask: it refuses, or has lost nothing.
+fn flip(flips: impl FnOnce(&[u8]) -> Vec<(usize, u8)>) {
     let (folder, path, whole) = specimen();
     let bytes = fs::read(&path).unwrap();
-    let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
     let damaged = folder.path().join("damaged.db");
-    let mut rng = ChaCha20Rng::seed_from_u64(11);
     let mut refused = 0;
-    for case in 0..1_500 {
-        // Most of the file is empty pages' ends: three of four flips hit what is used.
-        let at = match case % 4 {
-            0 => rng.random_range(0..bytes.len()),
-            _ => used[rng.random_range(0..used.len())],
-        };
+    for (at, mask) in flips(&bytes) {
         let mut copy = bytes.clone();
-        copy[at] ^= 1 << rng.random_range(0..8);
+        copy[at] ^= mask;
         fs::write(&damaged, &copy).unwrap();
         match Vault::open_with(&damaged, Duration::ZERO) {
             Err(_) => refused += 1,
@@ -256,13 +275,13 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 1 and this program reads format 2: an older HushQL made it; make a new vault, and declare there what is left of its budgets"
+            "the vault `{shown}` has format 1 and this program reads format 3: an older HushQL made it; make a new vault, and declare there what is left of its budgets"
         )
     );
     Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
     assert_eq!(
         says(None),
-        format!("the vault `{shown}` has format 7 and this program reads format 2")
+        format!("the vault `{shown}` has format 7 and this program reads format 3")
     );
 
     let folder = folder.path();
@@ -390,6 +409,27 @@ fn a_failed_commit_poisons_the_handle() {
     assert_eq!(vault.budgets().unwrap_err().to_string(), says);
     let again = Vault::open(&path).unwrap();
     assert_eq!(again.charge(&request(1, 0, &["adult"])).unwrap().sequence(), 1);
+}
+
+/// Between the write and the word that it is done, the vault is exchanged for an older copy.
+#[cfg(unix)]
+#[test]
+fn a_vault_exchanged_within_a_charge_is_not_answered() {
+    let (folder, path) = file(spend(NANO, 0));
+    let old = folder.path().join("old.db");
+    let vault = Vault::open(&path).unwrap();
+    vault.ensure_analyst("lab").unwrap();
+    fs::copy(&path, &old).unwrap();
+    let paid = vault.write(|connection, witness| {
+        witness.advance(connection)?;
+        let charge = charge::pay(connection, witness, &request(1, 0, &["adult"]));
+        // SQLite has looked, before its first write, and does not look again.
+        fs::rename(&old, &path).unwrap();
+        charge
+    });
+    assert!(matches!(paid, Err(VaultError::Moved { .. })), "{paid:?}");
+    assert!(matches!(vault.entries(), Err(VaultError::Poisoned { .. })));
+    assert!(Vault::open(&path).unwrap().entries().unwrap().is_empty());
 }
 
 #[cfg(unix)]

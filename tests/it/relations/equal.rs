@@ -11,14 +11,17 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::array_value_to_string;
 use datafusion::datasource::MemTable;
+use datafusion::execution::SessionStateDefaults;
 use datafusion::prelude::SessionContext;
 use hushql::catalog::Link;
 use hushql::exec::Exact;
+use hushql::release::choose;
 use num_traits::ToPrimitive;
 
 use super::rows::{Database, Row, Value};
-use super::world::{Plan, Relation, Role, fields};
-use super::{Planned, analyzed, state};
+use super::world::{Plan, Relation, Role, Types, World, fields};
+use super::{Planned, analyzed, state, told};
+use crate::coverage::Constructs;
 use crate::sensitivity::Dice;
 
 /// p, whose `u` is the person; c0 leads to p by `u`; c1 leads to c0 by (`k`, `j`); w is public.
@@ -91,8 +94,70 @@ const QUERIES: [&str; 66] = [
     "SELECT !SUM(COALESCE(c0.a, p.a)), !COUNT(*) FILTER (WHERE c0.a > 1) FROM p LEFT JOIN c0 ON p.u = c0.l1",
 ];
 
+/// Queries that ask what the engine accepts over several tables.
+pub(crate) fn over_several_tables() -> Vec<String> {
+    const MORE: [&str; 14] = [
+        "SELECT !COUNT(*) FROM c0 FULL JOIN p ON p.u = c0.l1",
+        "SELECT !COUNT(*) FROM w LEFT JOIN c0 ON c0.a = w.a",
+        "SELECT w.a, !COUNT(*) FROM w LEFT JOIN c0 ON c0.a = w.a GROUP BY w.a",
+        "SELECT !COUNT(*) FROM c0 RIGHT JOIN w ON c0.a = w.a",
+        "SELECT !COUNT(*) FROM c0 CROSS JOIN w",
+        "SELECT !COUNT(*) FROM c0 JOIN w USING (a)",
+        "SELECT !COUNT(*) FROM c0 NATURAL JOIN w",
+        "SELECT !COUNT(*) FROM c0 JOIN (SELECT a, COUNT(*) AS n FROM w GROUP BY a) AS v ON c0.a = v.a",
+        "SELECT !COUNT(*) FROM c0 JOIN (SELECT a FROM w ORDER BY a LIMIT 2) AS v ON c0.a = v.a",
+        "SELECT !COUNT(*) FROM c0 JOIN (SELECT DISTINCT a FROM w) AS v ON c0.a = v.a",
+        "SELECT !COUNT(*) FROM c0 WHERE a > (SELECT MAX(a) FROM w)",
+        "SELECT !COUNT(*) FROM c0 WHERE a NOT IN (SELECT a FROM w WHERE a IS NOT NULL)",
+        "SELECT k, !COUNT(*) FROM c0 GROUP BY k KEYS TABLE w(k)",
+        "WITH q AS (SELECT l1, a FROM c0) SELECT !COUNT(*), !SUM(q.a) FROM q JOIN p ON p.u = q.l1",
+    ];
+    let inner = SessionStateDefaults::default_aggregate_functions();
+    let inner = inner.iter().flat_map(|function| {
+        let name = function.name().to_owned();
+        ["a", "x", "DISTINCT a", "a, b", "a, 0.5", "a) FILTER (WHERE b > 1"].map(|arguments| {
+            let call = format!("{name}({arguments})");
+            format!("SELECT !COUNT(n) FROM (SELECT l1, {call} AS n FROM c0 GROUP BY l1) AS q")
+        })
+    });
+    let frames = [
+        "",
+        " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+        " RANGE BETWEEN 1 PRECEDING AND CURRENT ROW",
+        " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    ];
+    let windows = SessionStateDefaults::default_window_functions();
+    let windows = windows.iter().map(|function| function.name().to_owned());
+    let aggregates = SessionStateDefaults::default_aggregate_functions();
+    let aggregates = aggregates.iter().map(|function| function.name().to_owned());
+    let windows: Vec<String> = windows.chain(aggregates).collect();
+    let windows = windows.iter().flat_map(|name| {
+        frames.iter().flat_map(move |frame| {
+            ["", "a", "x", "a, 2"].map(|arguments| {
+                format!(
+                    "SELECT !COUNT(n) FROM (SELECT l1, {name}({arguments}) OVER (PARTITION BY l1 ORDER BY a{frame}) AS n FROM c0) AS q"
+                )
+            })
+        })
+    });
+    let fixed = QUERIES.iter().chain(&MORE).map(|query| (*query).to_owned());
+    let all = fixed.chain(inner).chain(windows);
+    all.map(|query| query.replace('!', "LAPLACE(eps=1, rows=4, groups=3) ")).collect()
+}
+
+/// What a query over several tables is made of, if it is accepted and has a price.
+pub(crate) fn accepted_over_several_tables(sql: &str) -> Option<Constructs> {
+    thread_local! {
+        static ASKED: World = plan(&mut Dice(0xe9)).open(1);
+    }
+    ASKED.with(|world| {
+        let (made_of, analysis) = told(sql, world).ok()?;
+        choose(analysis.ok()?, &world.catalog).ok().map(|_| made_of)
+    })
+}
+
 fn plan(dice: &mut Dice) -> Plan {
-    let kind = super::world::Kind::Int;
+    let types = Types::plain(false);
     let link = |columns: &[&str], table: &str, references: &[&str]| {
         let own = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
         Link {
@@ -107,8 +172,8 @@ fn plan(dice: &mut Dice) -> Plan {
         let public = matches!(role, Role::Public);
         // Every domain is declared: a schema that left one out would have no ranges.
         let fields = loop {
-            let fields = fields(dice, kind, own, public);
-            if public || fields.iter().filter(|f| f.domain.is_some()).count() == 3 {
+            let fields = fields(dice, &types, own, public);
+            if public || fields.iter().filter(|f| f.domain.is_some()).count() == 4 {
                 break fields;
             }
         };
@@ -139,6 +204,8 @@ fn tame(dice: &mut Dice, relation: &Relation, i: i64) -> Row {
         _ if dice.one_in(8) => Value::Null,
         "a" | "b" => Value::Int(dice.below(11) as i64),
         "x" | "y" => Value::Float(dice.pick(&[-2.5, 0.0, 0.25, 1.5, 3.0])),
+        "d" => Value::Int(19_723 + dice.below(366) as i64),
+        "f" => Value::Int(dice.below(2) as i64),
         _ => Value::Text(dice.pick(&["p", "q"])),
     });
     values.collect()
@@ -220,7 +287,8 @@ async fn sums_that_no_bound_cuts_are_plain_answers() {
                 continue;
             }
         };
-        let planned = Planned::new(&analysis, state(1, 8_192), [1, 2, 3, 4]).await.unwrap();
+        let planned =
+            Planned::new(&analysis.parts()[0], state(1, 8_192), [1, 2, 3, 4]).await.unwrap();
         let part = &analysis.parts()[0];
         let keys = part.key_names().len();
         for database in &databases {

@@ -67,15 +67,17 @@ async fn nobody_is_reached_through_the_rows_of_another() {
             let sql = format!("SELECT LAPLACE(eps=1, rows=4, groups=1) COUNT(*) {text}");
             let Ok(analysis) = analyzed(&sql, &world) else { continue };
             let hash = [1, 2, 3, 4];
-            let planned = Planned::new(&analysis, state(1, 8_192), hash).await.unwrap();
+            let planned = Planned::new(&analysis.parts()[0], state(1, 8_192), hash).await.unwrap();
             let run = Run {
                 plan: &plan,
                 world: &world,
-                analysis: &analysis,
+                part: &analysis.parts()[0],
+                which: 0,
                 planned: &planned,
                 sql: &sql,
+                hash: [1, 2, 3, 4],
             };
-            run.databases(&mut dice, 60, &mut seen, hash).await;
+            run.databases(&mut dice, 60, &mut seen).await;
             seen.answered += 1;
         }
     }
@@ -102,13 +104,16 @@ async fn one_person_with_ten_thousand_rows() {
         for aggregate in ["COUNT(*)", "SUM(CLAMP(t.a, -3, 5))"] {
             let sql = format!("SELECT LAPLACE(eps=1, rows=3, groups=1) {aggregate} {body}");
             let analysis = analyzed(&sql, &world).unwrap();
-            let planned = Planned::new(&analysis, state(1, 8_192), [1, 2, 3, 4]).await.unwrap();
+            let planned =
+                Planned::new(&analysis.parts()[0], state(1, 8_192), [1, 2, 3, 4]).await.unwrap();
             let run = Run {
                 plan: &plan,
                 world: &world,
-                analysis: &analysis,
+                part: &analysis.parts()[0],
+                which: 0,
                 planned: &planned,
                 sql: &sql,
+                hash: [1, 2, 3, 4],
             };
             let mut database = Database::random(&mut dice, &plan);
             let owners = database.owners(&plan);
@@ -122,7 +127,7 @@ async fn one_person_with_ten_thousand_rows() {
                 database.tables[table].push(row.clone());
             }
             database.honest = false;
-            run.neighbours(&mut dice, &database, &mut seen).await;
+            run.all_neighbours(&mut dice, &database, &mut seen).await;
         }
     }
     assert!(seen.pairs > 20, "{} pairs", seen.pairs);

@@ -101,6 +101,9 @@ impl<'a> Gen<'a> {
         if self.dice.one_in(3) {
             joins.conditions.push(predicate(self.dice, &joins.cols, 1));
         }
+        if depth > 0 && self.dice.one_in(10) {
+            self.scalar(&mut joins);
+        }
         for i in (1..joins.conditions.len()).rev() {
             let other = self.dice.below(i + 1);
             joins.conditions.swap(i, other);
@@ -239,7 +242,11 @@ impl<'a> Gen<'a> {
                 2 => (format!("COUNT({})", any.sql), Kind::Int),
                 3 => (format!("COUNT(DISTINCT {})", any.sql), Kind::Int),
                 4 => (format!("AVG(CLAMP(CAST({of} AS DOUBLE), -3, 5))"), Kind::Float),
-                5 => (format!("{}({})", self.dice.pick(&["MIN", "MAX"]), any.sql), any.kind),
+                5 => {
+                    let name = self.dice.pick(&["MIN", "MAX"]);
+                    let distinct = if self.dice.one_in(6) { "DISTINCT " } else { "" };
+                    (format!("{name}({distinct}{})", any.sql), any.kind)
+                }
                 6 => (format!("SUM(CLAMP({of}, -2, 6))"), Kind::Float),
                 _ => (format!("SUM({of})"), Kind::Float),
             };
@@ -510,6 +517,30 @@ impl<'a> Gen<'a> {
             return None;
         }
         Some(all.swap_remove(self.dice.below(all.len())))
+    }
+
+    /// A comparison with what a subquery tells of public rows, or releases of private ones.
+    fn scalar(&mut self, joins: &mut Joins) {
+        let numbers: Vec<&Col> = joins.cols.iter().filter(|c| c.kind == Kind::Int).collect();
+        if numbers.is_empty() {
+            return;
+        }
+        let here = numbers[self.dice.below(numbers.len())].sql.clone();
+        let public = self.tables(super::world::Relation::is_public);
+        let one = if public.is_empty() || self.dice.one_in(2) {
+            let rows = self.rows;
+            let private = self.tables(|t| !t.is_public() && t.is_row() == rows);
+            let table = &self.world.plan.relations[self.dice.pick(&private)];
+            self.ops.insert("released value");
+            let call = self.dice.pick(&["COUNT(*)", "SUM(CLAMP(b, 0, 5))"]);
+            format!("LAPLACE(eps=1, rows=2) {call} FROM {}", table.name)
+        } else {
+            let table = &self.world.plan.relations[self.dice.pick(&public)];
+            self.ops.insert("public value");
+            format!("{} FROM {}", self.dice.pick(&["MAX(a)", "COUNT(*)", "MIN(b)"]), table.name)
+        };
+        let op = self.dice.pick(&["<", ">=", "<>"]);
+        joins.conditions.push(format!("{here} {op} (SELECT {one})"));
     }
 
     /// IN and EXISTS.

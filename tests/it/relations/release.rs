@@ -7,7 +7,8 @@ use crate::sensitivity::Dice;
 /// A random number over some columns; often clamped, so that it has a range.
 pub fn number(dice: &mut Dice, cols: &[Col], depth: usize) -> String {
     if depth == 0 {
-        let numbers: Vec<&Col> = cols.iter().filter(|c| c.kind != Kind::Text).collect();
+        let is_number = |c: &&Col| matches!(c.kind, Kind::Int | Kind::Float);
+        let numbers: Vec<&Col> = cols.iter().filter(is_number).collect();
         if numbers.is_empty() || dice.one_in(9) {
             return dice.pick(&["1", "2", "-3", "0.5"]).to_owned();
         }
@@ -19,6 +20,11 @@ pub fn number(dice: &mut Dice, cols: &[Col], depth: usize) -> String {
         };
     }
     let (one, two) = (number(dice, cols, depth - 1), number(dice, cols, depth - 1));
+    let days: Vec<&Col> = cols.iter().filter(|c| c.kind == Kind::Time).collect();
+    if dice.one_in(12) && !days.is_empty() {
+        let part = dice.pick(&["YEAR", "MONTH", "DOW"]);
+        return format!("EXTRACT({part} FROM {})", days[dice.below(days.len())].sql);
+    }
     match dice.below(14) {
         0 | 1 => format!("({one} + {two})"),
         2 => format!("({one} - {two})"),
@@ -60,6 +66,15 @@ pub fn predicate(dice: &mut Dice, cols: &[Col], depth: usize) -> String {
             1 => format!("{sql} <> 'q'"),
             _ => format!("{sql} IN ('p', 'r', '')"),
         },
+        Kind::Time => match dice.below(3) {
+            0 => format!("{sql} > DATE '2024-06-01'"),
+            1 => format!("{sql} = DATE '2024-01-01'"),
+            _ => format!("{sql} BETWEEN DATE '2024-01-01' AND DATE '2024-12-30'"),
+        },
+        Kind::Flag => match dice.below(2) {
+            0 => sql.clone(),
+            _ => format!("{sql} IS NOT TRUE"),
+        },
         Kind::Int | Kind::Float => match dice.below(4) {
             0 => format!("{sql} > {}", dice.pick(&["0", "1", "-1", "9223372036854775806"])),
             1 => format!("{sql} <= {}", dice.pick(&["0", "3", "10"])),
@@ -81,6 +96,9 @@ fn clamped(dice: &mut Dice, cols: &[Col]) -> String {
     }
 }
 
+const CHOOSERS: [&str; 4] =
+    ["EXPONENTIAL(eps=1", "PERMUTE_AND_FLIP(eps=1", "NOISY_MAX(eps=1", "AUTO(eps=1"];
+
 impl Gen<'_> {
     /// A whole query.
     pub fn query(&mut self, depth: usize) -> String {
@@ -91,7 +109,7 @@ impl Gen<'_> {
             2 => {
                 let (rows, groups) = (1 + self.dice.below(4), 1 + self.dice.below(3));
                 let (keys, group) = self.groups(&body);
-                let calls = self.aggregate(&body, &mut Vec::new());
+                let calls = self.aggregate(&body);
                 format!(
                     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, max_rows_contributed={rows}, max_groups_contributed={groups}) {keys}{calls} AS r0 {}{group}",
                     body.sql
@@ -101,11 +119,11 @@ impl Gen<'_> {
                 let (keys, group) = self.groups(&body);
                 let mut releases = Vec::new();
                 for i in 0..1 + self.dice.below(3) {
-                    let call = self.aggregate(&body, &mut Vec::new());
-                    let mechanism = if self.dice.one_in(3) {
-                        "GAUSSIAN(eps=1, delta=0.000001"
-                    } else {
-                        "LAPLACE(eps=1"
+                    let (mechanism, call) = match self.dice.below(10) {
+                        0 => (self.dice.pick(&CHOOSERS), self.quantile(&body)),
+                        1..=3 => ("GAUSSIAN(eps=1, delta=0.000001", self.aggregate(&body)),
+                        4 => ("AUTO(eps=1", self.aggregate(&body)),
+                        _ => ("LAPLACE(eps=1", self.aggregate(&body)),
                     };
                     releases.push(format!("{mechanism}{bounds}) {call} AS r{i}"));
                 }
@@ -137,17 +155,40 @@ impl Gen<'_> {
         }
     }
 
-    fn aggregate(&mut self, body: &Body, _used: &mut Vec<String>) -> String {
+    fn aggregate(&mut self, body: &Body) -> String {
         let i = self.dice.below(body.cols.len());
-        let call = match self.dice.below(9) {
+        let call = match self.dice.below(13) {
             0 | 1 => "COUNT(*)".to_owned(),
             2 => format!("COUNT({})", body.cols[i].sql),
             3 => match body.unit() {
                 Some(unit) => format!("COUNT(DISTINCT {})", unit.sql),
                 None => "COUNT(*)".to_owned(),
             },
-            4..=6 => format!("SUM({})", clamped(self.dice, &body.cols)),
+            4 => format!("COUNT(DISTINCT {})", body.cols[i].sql),
+            5 => {
+                let name = self.dice.pick(&["VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV"]);
+                format!("{name}({})", clamped(self.dice, &body.cols))
+            }
+            6 => {
+                let name = self.dice.pick(&["SUM", "AVG"]);
+                let per = self.dice.pick(&["group", "row"]);
+                let of = clamped(self.dice, &body.cols);
+                format!("{name}({of}, contribution_bounds_per_{per} => (-2, 3))")
+            }
+            7..=9 => format!("SUM({})", clamped(self.dice, &body.cols)),
             _ => format!("AVG({})", clamped(self.dice, &body.cols)),
+        };
+        format!("{call}{}", self.filter(body))
+    }
+
+    /// A quantile of few ticks, so that all of them can be scored.
+    fn quantile(&mut self, body: &Body) -> String {
+        let of = format!("CAST(CLAMP({}, -3, 5) AS BIGINT)", number(self.dice, &body.cols, 1));
+        let call = match self.dice.below(4) {
+            0 => format!("MIN({of})"),
+            1 => format!("MAX({of})"),
+            2 => format!("QUANTILE({of}, {})", self.dice.pick(&["0.1", "0.75"])),
+            _ => format!("MEDIAN({of})"),
         };
         format!("{call}{}", self.filter(body))
     }
@@ -178,10 +219,20 @@ impl Gen<'_> {
             let keys = match col.kind {
                 Kind::Text => " KEYS ('p', 'A', NULL)",
                 Kind::Int => " KEYS (0, 1, 2)",
+                Kind::Time => " KEYS ('2024-06-01', '2024-01-01')",
+                Kind::Flag => "",
                 Kind::Float => continue,
             };
-            if all.len() < 12 {
-                all.push((col.sql.clone(), Some(keys.to_owned())));
+            let public = self.world.plan.relations.iter().find(|relation| {
+                let k = relation.fields.iter().find(|field| field.name == "k");
+                relation.is_public() && k.is_some_and(|k| k.kind == col.kind)
+            });
+            if let Some(relation) = public {
+                all.push((col.sql.clone(), Some(format!(" KEYS TABLE {}(k)", relation.name))));
+            }
+            if all.len() < 14 {
+                let keys = Some(keys.to_owned()).filter(|keys| !keys.is_empty());
+                all.push((col.sql.clone(), keys));
             }
         }
         if all.is_empty() {
@@ -216,6 +267,7 @@ impl Gen<'_> {
                 body.sql
             );
         }
+        let list = list.filter(|keys| !keys.contains("TABLE"));
         let list = list.map(|keys| keys.replace("KEYS", "IN")).unwrap_or_default();
         format!(
             "SELECT {selector} {mechanism}(eps=1{bounds}) {key}{list} BY {score} {} GROUP BY {key}",

@@ -56,7 +56,10 @@ const FLOATS: [f64; 15] = [
     -7.25,
     9_007_199_254_740_993.0,
 ];
-const TEXTS: [&str; 8] = ["p", "q", "r", "", "12", "-3", "P", "nan"];
+const TEXTS: [&str; 10] = ["p", "q", "r", "", "12", "-3", "P", "nan", "1e3", "2024-05-06"];
+/// Days since 1970: of 2024, at its ends, and of no year that date functions take.
+const DAYS: [i64; 9] =
+    [0, 19_723, 19_800, 20_088, 20_089, -1, 106_700, i32::MIN as i64, i32::MAX as i64];
 
 impl Value {
     pub fn int(&self) -> Option<i64> {
@@ -100,11 +103,37 @@ fn random_row(dice: &mut Dice, relation: &Relation, text: bool) -> Row {
             }
         }
         _ if dice.one_in(7) => Value::Null,
-        (_, Kind::Int) => Value::Int(dice.pick(&INTEGERS)),
-        (_, Kind::Float) => Value::Float(dice.pick(&FLOATS)),
-        (_, Kind::Text) => Value::Text(dice.pick(&TEXTS)),
+        (_, kind) => hostile(dice, kind),
     });
     values.collect()
+}
+
+/// A value of a kind, from a pool of those that broke something somewhere.
+pub fn hostile(dice: &mut Dice, kind: Kind) -> Value {
+    match kind {
+        Kind::Int => Value::Int(dice.pick(&INTEGERS)),
+        Kind::Float => Value::Float(dice.pick(&FLOATS)),
+        Kind::Text => Value::Text(dice.pick(&TEXTS)),
+        Kind::Time => Value::Int(dice.pick(&DAYS)),
+        Kind::Flag => Value::Int(dice.below(2) as i64),
+    }
+}
+
+/// Who leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    Person(Key),
+    /// One row of a table in which every row is a unit.
+    Row(usize, usize),
+}
+
+impl std::fmt::Display for Gone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Person(key) => key.fmt(f),
+            Self::Row(_, row) => write!(f, "row {row}"),
+        }
+    }
 }
 
 /// The rows of a public table: keys come once, or any number of times.
@@ -239,29 +268,73 @@ impl Database {
         Self { tables: tables.collect(), honest: self.honest }
     }
 
-    /// Without a person: the rows that lead to nobody else.
-    pub fn without(&self, plan: &Plan, person: Key) -> Self {
-        let alone = BTreeSet::from([person]);
-        self.keeping(&self.owners(plan), |owners| *owners != alone)
+    /// Without a unit: of a person, the rows that lead to nobody else.
+    pub fn without(&self, plan: &Plan, gone: Gone) -> Self {
+        match gone {
+            Gone::Person(person) => {
+                let alone = BTreeSet::from([person]);
+                self.keeping(&self.owners(plan), |owners| *owners != alone)
+            }
+            Gone::Row(table, row) => {
+                let mut less = self.clone();
+                less.tables[table].remove(row);
+                less
+            }
+        }
     }
 
-    /// A person's rows, and nobody's.
-    pub fn only(&self, plan: &Plan, person: Key) -> Self {
-        self.keeping(&self.owners(plan), |owners| owners.is_empty() || owners.contains(&person))
+    /// A unit's rows, and nobody's.
+    pub fn only(&self, plan: &Plan, unit: Gone) -> Self {
+        match unit {
+            Gone::Person(person) => self.keeping(&self.owners(plan), |owners| {
+                owners.is_empty() || owners.contains(&person)
+            }),
+            Gone::Row(table, row) => {
+                let mut one = self.clone();
+                one.tables[table] = vec![self.tables[table][row].clone()];
+                one
+            }
+        }
     }
 
-    /// Without one row of a table.
-    pub fn without_row(&self, table: usize, row: usize) -> Self {
-        let mut less = self.clone();
-        less.tables[table].remove(row);
-        less
-    }
-
-    /// With one row of a table only.
-    pub fn only_row(&self, table: usize, row: usize) -> Self {
-        let mut one = self.clone();
-        one.tables[table] = vec![self.tables[table][row].clone()];
-        one
+    /// A step away: a cell that is another one of its pool or its column, a row twice, a row fewer. Most steps are
+    /// of the unit's own rows. `None` where there is nothing to change.
+    pub fn mutated(&self, dice: &mut Dice, plan: &Plan, unit: Gone) -> Option<Self> {
+        const MOST_ROWS: usize = 25;
+        let owners = self.owners(plan);
+        let own = |table: usize, row: usize| match unit {
+            Gone::Person(person) => owners[table][row].contains(&person),
+            Gone::Row(of, own) => (of, own) == (table, row),
+        };
+        let all: Vec<(usize, usize)> = (0..self.tables.len())
+            .flat_map(|table| (0..self.tables[table].len()).map(move |row| (table, row)))
+            .collect();
+        let mine: Vec<_> = all.iter().copied().filter(|(table, row)| own(*table, *row)).collect();
+        let from = if mine.is_empty() || dice.one_in(4) { &all } else { &mine };
+        if from.is_empty() {
+            return None;
+        }
+        let (table, row) = dice.pick(from);
+        let relation = &plan.relations[table];
+        let mut other = Self { honest: false, ..self.clone() };
+        let rows = &mut other.tables[table];
+        let cell = dice.below(relation.fields.len());
+        match dice.below(8) {
+            0 | 1 if rows.len() < MOST_ROWS => {
+                let copy = rows[row].clone();
+                rows.push(copy);
+            }
+            // Which row is the unit must stay.
+            2 if matches!(unit, Gone::Person(_)) => {
+                rows.remove(row);
+            }
+            3 => {
+                let from = dice.below(rows.len());
+                rows[row][cell] = rows[from][cell];
+            }
+            _ => rows[row][cell] = random_row(dice, relation, plan.text)[cell],
+        }
+        Some(other)
     }
 
     pub fn shuffled(&self, dice: &mut Dice) -> Self {

@@ -7,7 +7,7 @@
 use super::*;
 
 /// A random query over groups of the data; the engine may refuse it.
-fn grouped(dice: &mut Dice, unit: &Unit) -> String {
+pub(super) fn grouped(dice: &mut Dice, unit: &Unit) -> String {
     let bounds = |dice: &mut Dice| match (unit, dice.below(4)) {
         (Unit::Row, _) | (_, 0) => String::new(),
         (_, 1) => ", rows=1, groups=1".to_owned(),
@@ -19,7 +19,11 @@ fn grouped(dice: &mut Dice, unit: &Unit) -> String {
         false => String::new(),
     };
     let aggregate = |dice: &mut Dice| {
-        let call = match dice.below(8) {
+        let call = match dice.below(9) {
+            8 => {
+                let name = dice.pick(&["VAR_POP", "VAR_SAMP", "STDDEV", "STDDEV_POP"]);
+                format!("{name}({})", clamped(dice))
+            }
             0 => "COUNT(*)".to_owned(),
             1 => format!("COUNT({})", number(dice, 1)),
             2 | 3 => "COUNT(DISTINCT id)".to_owned(),
@@ -58,13 +62,39 @@ fn grouped(dice: &mut Dice, unit: &Unit) -> String {
         "b, c",
         "UPPER(c)",
         "CASE WHEN a > 3 THEN c END",
+        "i2, vs",
+        "h",
+        "u1",
+        "u4",
+        "n",
+        "vs",
+        "ts",
+        "t0",
+        "t3",
+        "tn",
+        "tz",
+        "dc",
+        "bn",
+        "f2",
+        "w",
     ]);
+    if dice.one_in(6) {
+        let option = dice.pick(&[
+            "",
+            ", min_privacy_units_per_group=3",
+            ", group_selection_strategy=LAPLACE_THRESHOLD",
+        ]);
+        return format!(
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=0.000001, max_groups_contributed=2{option}) {} AS r0, {} AS r1 FROM t{condition} GROUP BY {keys}",
+            aggregate(dice),
+            aggregate(dice)
+        );
+    }
     format!("SELECT {} FROM t{condition} GROUP BY {keys}", releases.join(", "))
 }
 
 /// Checks one pair of neighbours; the result is the largest observed / claimed.
-fn check_groups(sql: &str, analysis: &Analysis, full: &[Exact], without: &[Exact]) -> f64 {
-    let part = &analysis.parts()[0];
+pub(super) fn check_groups(sql: &str, part: &Part, full: &[Exact], without: &[Exact]) -> f64 {
     let most = part.data_groups().unwrap_or_else(|| panic!("{sql}: the keys are public")).groups;
     let mut tightest = 0.0_f64;
     for ((measure, full), without) in part.measures().iter().zip(full).zip(without) {
@@ -99,56 +129,6 @@ fn check_groups(sql: &str, analysis: &Analysis, full: &[Exact], without: &[Exact
     tightest
 }
 
-async fn run_groups(seed: u64, wanted: usize) {
-    let mut dice = Dice(seed);
-    let state = single_partition();
-    let worlds = units().map(world);
-    let (mut answered, mut refused, mut tight) = (0, 0, 0);
-    while answered < wanted {
-        let world = &worlds[dice.below(worlds.len())];
-        let sql = grouped(&mut dice, &world.unit);
-        let Some(analysis) = analyzed(&sql, world) else {
-            refused += 1;
-            assert!(refused < 20 * wanted, "almost everything is refused");
-            continue;
-        };
-        let hash = [dice.roll(), dice.roll(), dice.roll(), dice.roll()];
-        let plan = ExactSums::plan(&analysis.parts()[0], &state, hash)
-            .await
-            .unwrap_or_else(|e| panic!("{sql}\n{e}"));
-        let n = dice.below(16);
-        let batch = rows(&mut dice, n);
-        world.swap.set(vec![batch.clone()]);
-        let full = plan.run(&state, 1).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-        let halves = vec![batch.slice(n / 2, n - n / 2), batch.slice(0, n / 2)];
-        world.swap.set(halves);
-        assert_eq!(full, plan.run(&state, 1).await.unwrap(), "{sql}: order matters");
-        let mut tightest = 0.0_f64;
-        for neighbour in neighbours(&batch, &world.unit) {
-            world.swap.set(vec![neighbour]);
-            let without = plan.run(&state, 1).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-            tightest = tightest.max(check_groups(&sql, &analysis, &full, &without));
-        }
-        tight += usize::from(tightest >= 0.5);
-        answered += 1;
-    }
-    assert!(tight * 2 > wanted, "only {tight} of {wanted} queries came near their claim");
-}
-
-#[tokio::test]
-async fn groups_of_the_data_change_as_claimed_in_600_random_queries() {
-    run_groups(0x6e0, 600).await;
-}
-
-/// The long run: `cargo test --release -- --ignored`.
-#[tokio::test]
-#[ignore = "minutes"]
-async fn groups_of_the_data_change_as_claimed_in_20000_random_queries() {
-    for seed in 0..10 {
-        run_groups(seed, 2_000).await;
-    }
-}
-
 /// Rows of (id, key); everything else is NULL.
 fn keyed(pairs: &[(i64, String)]) -> RecordBatch {
     let columns = schema()
@@ -158,7 +138,7 @@ fn keyed(pairs: &[(i64, String)]) -> RecordBatch {
             match field.name().as_str() {
                 "id" => Arc::new(Int64Array::from_iter_values(pairs.iter().map(|(id, _)| *id))),
                 "c" => Arc::new(StringArray::from_iter_values(pairs.iter().map(|(_, c)| c))),
-                _ => arrow::array::new_null_array(field.data_type(), pairs.len()),
+                _ => new_null_array(field.data_type(), pairs.len()),
             }
         })
         .collect();

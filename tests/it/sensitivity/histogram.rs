@@ -31,7 +31,7 @@ async fn one_unit_moves_a_histogram_by_no_more_than_was_derived() {
                     for neighbour in neighbours(&batch, &world.unit) {
                         world.swap.set(vec![neighbour]);
                         let without = plan.run(&state, 1).await.unwrap();
-                        tightest = tightest.max(check(&sql, &analysis, &full, &without));
+                        tightest = tightest.max(check(&sql, &analysis.parts()[0], &full, &without));
                     }
                 }
                 asked += 1;

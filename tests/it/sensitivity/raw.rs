@@ -14,7 +14,7 @@ async fn sums(sql: &str, world: &World, state: &SessionState) -> Vec<Vec<i128>> 
     let exact = plan.run(state, 1).await.unwrap().into_iter();
     let vectors = exact.map(|exact| match exact {
         Exact::Vectors(vectors) => vectors,
-        Exact::Keys(_) | Exact::Groups(_) => panic!("{sql}"),
+        Exact::Lines(_) | Exact::Keys(_) | Exact::Groups(_) => panic!("{sql}"),
     });
     vectors.flatten().collect()
 }

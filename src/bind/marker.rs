@@ -1,0 +1,115 @@
+//! The aggregate function that stands for a release while its query is planned.
+//!
+//! In: a release's number and its operand. Out: a function of the reserved name, whose only meaning is the type of what
+//! will be released. It computes nothing.
+//!
+//! ```text
+//! LAPLACE(eps=1) SUM(price)  →  __hushql_release_0(price): DOUBLE
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Result as DataFusionResult, not_impl_err, plan_err};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
+};
+
+use crate::dialect::{AggregateName, Operand, marker};
+
+/// What a release's column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// A value of the first argument: chosen among candidates, or on the line of a column.
+    Chosen,
+    Count,
+    Sum,
+    Average,
+    Spread,
+    Unsupported,
+}
+
+/// The aggregate function that stands for one release while the query is planned. It never runs: the
+/// analysis replaces it, and a plan that still holds one fails before anything is read.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Marker {
+    name: String,
+    kind: Kind,
+    signature: Signature,
+}
+
+impl Marker {
+    pub(super) fn new(n: usize, operand: &Operand) -> Self {
+        let kind = match operand {
+            Operand::Selection(_) | Operand::Response => Kind::Chosen,
+            Operand::Aggregate(call) => match call.function {
+                AggregateName::Count => Kind::Count,
+                AggregateName::Sum => Kind::Sum,
+                AggregateName::Avg => Kind::Average,
+                AggregateName::Spread(_) => Kind::Spread,
+                AggregateName::Min
+                | AggregateName::Max
+                | AggregateName::Median
+                | AggregateName::Quantile => Kind::Chosen,
+                AggregateName::Revenue | AggregateName::Unsupported(_) => Kind::Unsupported,
+            },
+        };
+        let signature = Signature::user_defined(Volatility::Volatile);
+        Self { name: marker(n), kind, signature }
+    }
+}
+
+/// The function that stands for a release of this operand.
+pub(crate) fn marker_function(n: usize, operand: &Operand) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(Marker::new(n, operand)))
+}
+
+/// The type that a sum of this type is released in.
+fn sum_type(of: &DataType) -> DataFusionResult<DataType> {
+    match of {
+        DataType::Null => Ok(DataType::Int64),
+        DataType::Decimal128(_, scale) => Ok(DataType::Decimal128(38, *scale)),
+        integer if integer.is_integer() => Ok(DataType::Int64),
+        float if float.is_floating() => Ok(DataType::Float64),
+        other => plan_err!("SUM and AVG take numbers, not {other}"),
+    }
+}
+
+impl AggregateUDFImpl for Marker {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        Ok(arg_types.to_vec())
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> DataFusionResult<DataType> {
+        let Some(first) = arg_types.first() else { return plan_err!("a release needs an operand") };
+        match self.kind {
+            Kind::Chosen => Ok(first.clone()),
+            Kind::Count => Ok(DataType::Int64),
+            Kind::Sum => sum_type(first),
+            Kind::Average => sum_type(first).map(|_| DataType::Float64),
+            Kind::Spread if first.is_numeric() || first.is_null() => Ok(DataType::Float64),
+            Kind::Spread => plan_err!("VAR and STDDEV take numbers, not {first}"),
+            Kind::Unsupported => Ok(DataType::Float64),
+        }
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs) -> DataFusionResult<Box<dyn Accumulator>> {
+        not_impl_err!("a release is not computed by an aggregate function")
+    }
+
+    fn state_fields(
+        &self,
+        _: StateFieldsArgs,
+    ) -> DataFusionResult<Vec<arrow::datatypes::FieldRef>> {
+        not_impl_err!("a release is not computed by an aggregate function")
+    }
+}

@@ -1,0 +1,213 @@
+//! Views: a query that is kept as its text.
+//!
+//! In: a parser that stands behind `CREATE VIEW`, or the text that was kept. Out: the text of the query, or its tree. It
+//! is plain SQL: a view holds no release, so that using it twice is no question of draws and prices.
+//!
+//! ```text
+//! CREATE VIEW grown (id, years) AS SELECT id, age FROM adult WHERE age >= 18
+//!   →  name grown, columns (id, years), query "SELECT id, age FROM adult WHERE age >= 18"
+//! ```
+
+use sqlparser::ast as sql;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
+
+use super::declaration::Declaration;
+use super::parser::{Clauses, HushDialect};
+use super::size::operators;
+use super::statement::{RECURSION_LIMIT, ended, lowered, name, names};
+use super::{DialectError, Places, significant, tokens};
+use crate::refusal::{Reason, Refusal};
+
+/// `name [(columns)] AS query`, from behind VIEW.
+pub(super) fn create_view(
+    parser: &mut Parser,
+    dialect: &HushDialect,
+    mut places: Places<'_>,
+    replace: bool,
+) -> Result<Declaration, DialectError> {
+    let view = name(parser)?;
+    let columns = match parser.peek_token().token {
+        Token::LParen => names(parser)?,
+        _ => Vec::new(),
+    };
+    parser.expect_keyword(Keyword::AS)?;
+    let start = places.offset(parser.peek_token().span.start);
+    plain(parser, dialect)?;
+    let behind = parser.peek_token();
+    let end = match behind.token {
+        Token::EOF => places.text.len(),
+        _ => places.offset(behind.span.start),
+    };
+    let query = places.text.get(start..end).unwrap_or_default().trim_end().to_owned();
+    Ok(Declaration::CreateView { name: view, columns, query, replace })
+}
+
+/// Reads the text of a view's query, and counts its operators.
+///
+/// # Errors
+/// Those of [`super::parse`], and a refusal of a text that holds a release.
+pub(crate) fn view_query(text: &str) -> Result<(Box<sql::Query>, usize), DialectError> {
+    let tokens = significant(tokens(text)?)?;
+    let operators = operators(&tokens);
+    let dialect = HushDialect::default();
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(RECURSION_LIMIT)
+        .with_tokens_with_locations(tokens);
+    let tree = plain(&mut parser, &dialect)?;
+    ended(&parser)?;
+    Ok((tree, operators))
+}
+
+/// A query in which nothing is ours.
+fn plain(parser: &mut Parser, dialect: &HushDialect) -> Result<Box<sql::Query>, DialectError> {
+    let first = parser.peek_token();
+    let begins = match &first.token {
+        Token::LParen => true,
+        Token::Word(word) => {
+            matches!(word.keyword, Keyword::SELECT | Keyword::WITH | Keyword::VALUES)
+        }
+        _ => false,
+    };
+    if !begins {
+        return Ok(parser.expected("a query, such as SELECT", first)?);
+    }
+    let (tree, clauses) = lowered(parser, dialect)?;
+    match release_of(&clauses) {
+        None => Ok(tree),
+        Some(found) => Err(Refusal::new(
+            Reason::Place,
+            found,
+            "a view holds no release: it would be drawn and paid for wherever the view is read",
+            "the view without it, and the release in the queries that read the view",
+        )
+        .into()),
+    }
+}
+
+/// What of a query is ours, if anything is.
+fn release_of(clauses: &Clauses) -> Option<String> {
+    if let Some(release) = clauses.releases.first() {
+        return Some(release.text.clone());
+    }
+    if !clauses.options.is_empty() {
+        return Some("WITH DIFFERENTIAL_PRIVACY".to_owned());
+    }
+    (!clauses.keys.is_empty()).then(|| "KEYS".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::{Statement, parse};
+
+    fn view(text: &str) -> (String, Vec<String>, String, bool) {
+        let Ok(Statement::Declare(declaration)) = parse(text) else {
+            panic!("{text}: {:?}", parse(text))
+        };
+        let Declaration::CreateView { name, columns, query, replace } = *declaration else {
+            panic!("{text}")
+        };
+        (name, columns, query, replace)
+    }
+
+    #[test]
+    fn the_query_is_kept_as_it_was_written() {
+        for query in [
+            "SELECT 1",
+            "WITH a AS (SELECT 'it''s' AS \"x\"\"y\") SELECT * FROM a",
+            "(SELECT 1) UNION ALL (VALUES (2))",
+            "SELECT x -- why\n  FROM t /* ; */ WHERE x <> 'ü;'",
+            "SELECT top FROM t ORDER BY top DESC LIMIT 3",
+        ] {
+            for (head, tail) in [
+                ("CREATE VIEW v AS ", ""),
+                ("\n -- é\nCREATE OR REPLACE VIEW \"V w\"\nAS\n\t", " ;"),
+            ] {
+                let (name, columns, kept, replace) = view(&format!("{head}{query}{tail}"));
+                assert_eq!(kept, query);
+                assert_eq!(
+                    (name.as_str(), replace),
+                    if tail.is_empty() { ("v", false) } else { ("V w", true) }
+                );
+                assert!(columns.is_empty());
+            }
+            assert!(view_query(query).is_ok(), "{query}");
+        }
+        let (name, columns, ..) = view("create view V(A, \"B\") as select 1, 2");
+        assert_eq!((name.as_str(), columns), ("v", vec!["a".to_owned(), "B".to_owned()]));
+        assert_eq!(view("CREATE VIEW if AS SELECT 1").0, "if");
+    }
+
+    #[test]
+    fn a_view_holds_nothing_of_ours() {
+        for query in [
+            "SELECT LAPLACE(eps=1) COUNT(*) FROM t",
+            "SELECT x FROM (SELECT ARGMAX EXPONENTIAL(eps=1) x FROM t GROUP BY x)",
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) x FROM t GROUP BY x",
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) COUNT(*) FROM t",
+            "SELECT COUNT(*) FROM t GROUP BY x KEYS ('a')",
+            "SELECT x FROM t WHERE x > (SELECT LAPLACE(eps=1) AVG(x) FROM t)",
+            "SELECT x FROM t ORDER BY LAPLACE(eps=1) COUNT(*)",
+        ] {
+            for found in [
+                parse(&format!("CREATE VIEW v AS {query}")).map(|_| ()),
+                view_query(query).map(|_| ()),
+            ] {
+                let Err(DialectError::Refused(refusal)) = found else {
+                    panic!("{query}: {found:?}")
+                };
+                assert_eq!(refusal.reason(), Reason::Place, "{query}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_view_is_no_view() {
+        for text in [
+            "CREATE VIEW v",
+            "CREATE VIEW v SELECT 1",
+            "CREATE VIEW v AS",
+            "CREATE VIEW v AS FROM t",
+            "CREATE VIEW v AS SHOW TABLES",
+            "CREATE VIEW v AS INSERT INTO t VALUES (1)",
+            "CREATE VIEW v AS EXPLAIN SELECT 1",
+            "CREATE VIEW v AS CREATE VIEW w AS SELECT 1",
+            "CREATE VIEW v AS SELECT 1; SELECT 2",
+            "CREATE VIEW v AS SELECT 1 AS x )",
+            "CREATE VIEW v() AS SELECT 1",
+            "CREATE VIEW a.v AS SELECT 1",
+            "CREATE VIEW IF NOT EXISTS v AS SELECT 1",
+            "CREATE OR VIEW v AS SELECT 1",
+            "CREATE VIEW __hushql_v AS SELECT 1",
+            "CREATE VIEW v(\"__hushql_unit\") AS SELECT 1",
+            "CREATE VIEW v AS SELECT 1 AS __hushql_unit",
+            "DROP VIEW",
+            "DROP VIEW v, w",
+            "DROP VIEW IF EXISTS",
+        ] {
+            assert!(
+                matches!(parse(text), Err(DialectError::Syntax { .. })),
+                "{text}: {:?}",
+                parse(text)
+            );
+        }
+        for text in ["SELECT 1; SELECT 2", "SHOW TABLES", "", "FROM t"] {
+            assert!(view_query(text).is_err(), "{text}");
+        }
+        for text in [
+            "CREATE MATERIALIZED VIEW v AS SELECT 1",
+            "CREATE TEMPORARY VIEW v AS SELECT 1",
+            "CREATE VIEW v AS WITH RECURSIVE r AS (SELECT 1) SELECT * FROM r",
+            "CREATE VIEW v AS SELECT x FROM t TABLESAMPLE (10 PERCENT)",
+            "CREATE TABLE v AS SELECT 1",
+        ] {
+            assert!(
+                matches!(parse(text), Err(DialectError::Refused(_))),
+                "{text}: {:?}",
+                parse(text)
+            );
+        }
+    }
+}

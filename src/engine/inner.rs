@@ -1,0 +1,83 @@
+//! What all sessions of an engine share: its vault, its tables, and the session of DataFusion.
+//!
+//! In: tables as they were registered or declared. Out: for each query the tables and views that it may name, as sources
+//! of the planner. A table that is not public is marked as private here, and nowhere else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::execution::SessionState;
+use sqlparser::ast as sql;
+
+use crate::bind::{LEDGER, Sources};
+use crate::catalog::{Catalog, Source, Table, Unit};
+use crate::error::Error;
+use crate::exec::{PrivateTable, files};
+use crate::ledger::Vault;
+use crate::resources::Resources;
+use crate::show;
+use crate::views::Views;
+
+/// For how many rows of a unit a table without MAX ROWS is taken when joins are planned.
+const UNBOUNDED: u32 = 1_000;
+
+/// The tables that a program registered, by name.
+pub(crate) type Registered = Arc<RwLock<HashMap<String, Arc<dyn TableProvider>>>>;
+
+/// The vault, the tables, and how queries run.
+pub(crate) struct Inner {
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) registered: Registered,
+    pub(crate) state: SessionState,
+    pub(super) resources: Resources,
+}
+
+/// Tables are not shown: those in memory would show their rows.
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("resources", &self.resources).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// Where the rows of a table come from; `None` for one that is not registered, or a file of no known format.
+    pub(crate) fn provider(&self, table: &Table) -> Option<Arc<dyn TableProvider>> {
+        match &table.source {
+            Source::Registered => {
+                let registered = self.registered.read().unwrap_or_else(PoisonError::into_inner);
+                registered.get(&table.name).cloned()
+            }
+            Source::File { .. } => files::provider(table).ok(),
+        }
+    }
+
+    /// The tables that a query may name, as plan sources, and the views that it does; private tables are marked.
+    pub(crate) fn sources(&self, query: &sql::Query, catalog: &Catalog) -> Result<Sources, Error> {
+        let views = Views::of(query, catalog, &self.resources.statement)?;
+        let mut sources: Sources = BTreeMap::new();
+        for table in catalog.tables() {
+            let Some(provider) = self.provider(table) else { continue };
+            let provider: Arc<dyn TableProvider> = if table.is_public() {
+                provider
+            } else {
+                let rows =
+                    table.unit().and_then(Unit::max_rows).and_then(|n| u32::try_from(n).ok());
+                let private = PrivateTable::new(&table.name, provider);
+                Arc::new(private.with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED)))
+            };
+            sources.insert(table.name.clone(), provider_as_source(provider));
+        }
+        if show::names_ledger(query) || views.read_table(LEDGER) {
+            let batch = show::ledger(&self.vault)?;
+            let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
+                .map_err(|_| Error::Internal)?;
+            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(table)));
+        }
+        show::refuse_system_tables(query)?;
+        views.plan_into(&mut sources)?;
+        Ok(sources)
+    }
+}

@@ -1,0 +1,118 @@
+//! One connection to a vault with all that it remembers, and what follows a commit.
+//!
+//! A file goes in, a [`Handle`] comes out: the connection, how far it has followed the ledger, where the file
+//! is and which anchor it is held to. The vault takes it from behind its lock. After every commit the handle
+//! makes sure that what was written outlasts a power cut, in the file that the path names, before anyone is told.
+//!
+//! ```text
+//! BEGIN IMMEDIATE … sync the folder, COMMIT ─▶ settle: sync the folder, same file?, move the anchor ─▶ done
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::anchor::Anchor;
+use super::chain::Witness;
+use super::error::{Fault, VaultError};
+use super::place::Place;
+use super::schema;
+use crate::catalog::Catalog;
+
+/// A connection, and what it has seen.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub(super) connection: Connection,
+    pub(super) witness: Witness,
+    pub(super) poisoned: bool,
+    /// Where the file is; nowhere for a vault in memory.
+    pub(super) place: Option<Place>,
+    pub(super) anchor: Option<Anchor>,
+    /// The last catalog that was read, with the seals of what it was read from.
+    pub(super) catalog: Option<([[u8; 32]; 2], Arc<Catalog>)>,
+}
+
+impl Handle {
+    /// A handle that has followed nothing yet, without an anchor.
+    pub(super) fn new(connection: Connection, place: Option<Place>) -> Self {
+        let witness = Witness::default();
+        Self { connection, witness, poisoned: false, place, anchor: None, catalog: None }
+    }
+
+    /// Refuses when the path names another file than the one that is open.
+    pub(super) fn still_there(&self, path: &str) -> Result<(), VaultError> {
+        match &self.place {
+            Some(place) if !place.holds() => Err(VaultError::Moved { path: path.to_owned() }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What remains to be done between a commit and the word that it is done.
+    ///
+    /// # Guarantee
+    /// `Ok` only if what was committed outlasts a power cut, in the file that the path names, and the anchor is as
+    /// far as the ledger. On an error the handle is poisoned: what stands on the disk is for the next one to see.
+    pub(super) fn settle(&mut self, charged: bool, path: &str) -> Result<(), VaultError> {
+        let settle = |handle: &mut Self| {
+            if let Some(place) = &handle.place {
+                place.sync(path)?;
+            }
+            handle.still_there(path)?;
+            if charged { handle.move_anchor(path) } else { Ok(()) }
+        };
+        let settled = settle(self);
+        // A lock that came late left nothing unknown.
+        self.poisoned |= !matches!(settled, Ok(()) | Err(VaultError::AnchorLate { .. }));
+        settled
+    }
+
+    /// Moves the anchor, if there is one, to the end of the ledger, whoever wrote that.
+    pub(super) fn move_anchor(&mut self, path: &str) -> Result<(), VaultError> {
+        let Self { connection, witness, anchor: Some(anchor), .. } = self else { return Ok(()) };
+        // A commit gives the write lock away, and two programs must not move the anchor at once.
+        connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| {
+            match Fault::from(error).at(path) {
+                VaultError::Locked { path } => VaultError::AnchorLate { path },
+                other => other,
+            }
+        })?;
+        let mut ahead = witness.clone();
+        let moved =
+            ahead.advance(connection).and_then(|()| anchor.follow(connection, &ahead, path));
+        let end =
+            if connection.is_autocommit() { Ok(()) } else { connection.execute_batch("ROLLBACK") };
+        moved.and(end.map_err(Fault::from)).map_err(|fault| fault.at(path))?;
+        *witness = ahead;
+        Ok(())
+    }
+}
+
+/// Opens a file that exists.
+pub(super) fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connection, VaultError> {
+    // No CREATE: a missing vault is an error. No URI: a name such as `file:x?immutable=1` must not
+    // turn locks off.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        schema::configure(&connection, busy)?;
+        Ok(connection)
+    };
+    open().map_err(|fault: Fault| fault.at(shown))
+}
+
+/// Runs `work` in a transaction that only reads.
+pub(super) fn in_snapshot<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    connection.execute_batch("BEGIN")?;
+    let result = work(connection);
+    // Nothing was written, so rolling back ends the transaction like a commit, and cannot fail on a lock.
+    let end =
+        if connection.is_autocommit() { Ok(()) } else { connection.execute_batch("ROLLBACK") };
+    let value = result?;
+    end?;
+    Ok(value)
+}

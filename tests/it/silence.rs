@@ -1,0 +1,339 @@
+//! What fails after the charge says one constant thing, and nothing private is in what the engine says of itself.
+//!
+//! Tables that fail in every way that a source of rows can: with an error, with a panic in a query's own thread or in
+//! another one, with rows that never come, with more rows than there is memory. Every message quotes a cell, and the
+//! cell must not be found in the error, in its `Debug` or its sources, in the `Debug` of any type, or in the log.
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use futures::StreamExt;
+use hushql::{Engine, Error, Resources, Session};
+
+/// A cell that stands nowhere but in the data.
+const CANARY: &str = "Zyxquorina";
+
+const QUERY: &str = "SELECT LAPLACE(eps=1) SUM(CLAMP(x, 0, 9)) FROM people WHERE name <> 'nobody'";
+
+fn people(rows: i64) -> RecordBatch {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+    // Long, so that whoever keeps them needs more room than for the numbers.
+    let names = (0..rows).map(|i| Some(format!("{CANARY}{i:0300}")));
+    let names: ArrayRef = Arc::new(names.collect::<StringArray>());
+    RecordBatch::try_from_iter([("id", Arc::clone(&ids)), ("name", names), ("x", ids)]).unwrap()
+}
+
+/// How a table fails after its first batch.
+#[derive(Debug, Clone, Copy)]
+enum Failure {
+    Error,
+    Panic,
+    PanicElsewhere,
+    Never,
+    Fine,
+}
+
+#[derive(Debug)]
+struct Failing {
+    schema: SchemaRef,
+    failure: Failure,
+    rows: i64,
+    batches: usize,
+}
+
+impl PartitionStream for Failing {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let failure = self.failure;
+        let (rows, batches) = (self.rows, self.batches);
+        let first = futures::stream::iter((0..batches).map(move |_| Ok(people(rows))));
+        let then = async move {
+            match failure {
+                Failure::Error => Some(Err(DataFusionError::Execution(format!("cell {CANARY}")))),
+                Failure::Panic => panic!("cell {CANARY}"),
+                Failure::PanicElsewhere => {
+                    let task = tokio::spawn(async { panic!("cell {CANARY}") });
+                    std::panic::resume_unwind(task.await.unwrap_err().into_panic())
+                }
+                Failure::Never => futures::future::pending().await,
+                Failure::Fine => None,
+            }
+        };
+        let rows = first.chain(futures::stream::once(then).filter_map(futures::future::ready));
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), rows))
+    }
+}
+
+/// Three partitions of so many batches.
+fn table(failure: Failure, rows: i64, batches: usize) -> Arc<dyn TableProvider> {
+    let schema = people(0).schema();
+    let one = || {
+        let schema = Arc::clone(&schema);
+        Arc::new(Failing { schema, failure, rows, batches }) as Arc<dyn PartitionStream>
+    };
+    let all = (0..3).map(|_| one()).collect();
+    Arc::new(StreamingTable::try_new(Arc::clone(&schema), all).unwrap())
+}
+
+async fn lab(failure: Failure, rows: i64, resources: Resources) -> Session {
+    lab_of(table(failure, rows, 1), resources).await
+}
+
+async fn lab_of(people: Arc<dyn TableProvider>, resources: Resources) -> Session {
+    let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
+    engine.register_table("people", people).unwrap();
+    for declaration in [
+        "ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 5",
+        "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=1000)",
+    ] {
+        engine.owner().execute(declaration).await.unwrap();
+    }
+    engine.analyst("lab").unwrap()
+}
+
+fn spent(session: &Session) -> i64 {
+    session.budgets().unwrap().iter().map(|b| b.spent.nano).sum()
+}
+
+/// Everything that an error shows to whoever prints it.
+fn shown(error: &Error) -> String {
+    let mut shown =
+        format!("{error} {error:?} {error:#?} {:?} {:?}", error.hint(), error.message());
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        shown += &format!("{error} {error:?}");
+        source = error.source();
+    }
+    shown
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_fails_after_the_charge_says_the_same() {
+    let quick = Resources { time: Some(Duration::from_millis(300)), ..Resources::default() };
+    let small = Resources { memory: Some(100_000), ..Resources::default() };
+    let usual = Resources::default;
+    let grouped = "SELECT LAPLACE(eps=1) SUM(CLAMP(t, 0, 9)) FROM (SELECT id, SUM(x) AS t FROM people GROUP BY id)";
+    let long = "SELECT a.n FROM (SELECT x % 10 AS n, LAPLACE(eps=1) COUNT(*) AS c FROM people GROUP BY x % 10 KEYS (0, 1, 2, 3, 4)) a";
+    let short = Resources { rows: 4, ..Resources::default() };
+    let mut said = Vec::new();
+    for (failure, rows, resources, sql) in [
+        (Failure::Error, 10, usual(), QUERY),
+        (Failure::Panic, 10, usual(), QUERY),
+        (Failure::PanicElsewhere, 10, usual(), QUERY),
+        (Failure::Panic, 10, usual(), grouped),
+        (Failure::PanicElsewhere, 10, usual(), grouped),
+        (Failure::Never, 10, quick, QUERY),
+        (Failure::Fine, 50_000, small.clone(), QUERY),
+        (Failure::Fine, 50_000, small, grouped),
+        (Failure::Fine, 10, short, long),
+    ] {
+        let session = lab(failure, rows, resources).await;
+        let error = session.query(sql).await.map(drop).unwrap_err();
+        assert!(matches!(error, Error::Execution), "{failure:?} {sql}: {error}");
+        assert!(!shown(&error).contains(CANARY), "{failure:?}: {error:?}");
+        assert_eq!(spent(&session), 1_000_000_000, "{failure:?}: the charge stands");
+        said.push(shown(&error));
+        // The session goes on.
+        let again = session.query(sql).await.map(drop).unwrap_err();
+        assert!(matches!(again, Error::Execution), "{failure:?}: {again}");
+    }
+    said.dedup();
+    assert_eq!(said.len(), 1, "{said:?}");
+    // The same tables and limits let an honest query through.
+    for (rows, sql) in [(10, QUERY), (10, grouped), (10, long)] {
+        lab(Failure::Fine, rows, Resources::default()).await.query(sql).await.unwrap();
+    }
+}
+
+/// A table that fails while a query is planned fails for every query alike: nothing is read or charged.
+#[tokio::test]
+async fn a_panic_while_planning_is_an_error_and_free() {
+    #[derive(Debug)]
+    struct Unplanned(SchemaRef);
+    #[async_trait::async_trait]
+    impl TableProvider for Unplanned {
+        fn schema(&self) -> SchemaRef {
+            Arc::clone(&self.0)
+        }
+        fn table_type(&self) -> datafusion::logical_expr::TableType {
+            datafusion::logical_expr::TableType::Base
+        }
+        async fn scan(
+            &self,
+            _state: &dyn datafusion::catalog::Session,
+            _projection: Option<&Vec<usize>>,
+            _filters: &[datafusion::logical_expr::Expr],
+            _limit: Option<usize>,
+        ) -> datafusion::common::Result<Arc<dyn datafusion::physical_plan::ExecutionPlan>> {
+            panic!("cell {CANARY}")
+        }
+    }
+    let engine = Engine::in_memory().unwrap();
+    engine.register_table("people", Arc::new(Unplanned(people(0).schema()))).unwrap();
+    let owner = engine.owner();
+    owner.execute("ALTER TABLE people SET PRIVACY UNIT ROW").await.unwrap();
+    owner.execute("CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=10)").await.unwrap();
+    for error in [
+        owner.query(QUERY).await.map(drop).unwrap_err(),
+        owner.execute(QUERY).await.map(drop).unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::Internal), "{error}");
+        assert!(!shown(&error).contains(CANARY));
+    }
+    assert_eq!(spent(&owner), 0);
+}
+
+/// `Debug` of an engine once printed its tables, and of a table in memory that is its rows.
+#[tokio::test]
+async fn debug_shows_no_rows() {
+    fn hides(what: &str, shown: &impl Debug) {
+        for shown in [format!("{shown:?}"), format!("{shown:#?}")] {
+            assert!(!shown.contains(CANARY), "{what}: {shown}");
+        }
+    }
+    let engine = Engine::in_memory().unwrap();
+    engine.register_batch("people", people(3)).unwrap();
+    let owner = engine.owner();
+    owner.execute("ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE").await.unwrap();
+    owner.execute("CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=10)").await.unwrap();
+    hides("an engine", &engine);
+    hides("a session", &owner);
+    hides("an answer", &owner.query(QUERY).await.unwrap());
+    hides(
+        "what an explanation gives",
+        &owner.execute(&format!("EXPLAIN PRIVACY {QUERY}")).await.unwrap(),
+    );
+    hides("a description", &owner.execute("DESCRIBE people").await.unwrap());
+
+    // The stages are public types too.
+    let table =
+        datafusion::datasource::MemTable::try_new(people(0).schema(), vec![vec![people(3)]]);
+    let table = hushql::exec::PrivateTable::new("people", Arc::new(table.unwrap()));
+    hides("a private table", &table);
+    let state = hushql::exec::session_state();
+    let scan = table.scan(&state, None, &[], None).await.unwrap();
+    hides("a private scan", &scan);
+    let source = datafusion::datasource::provider_as_source(Arc::new(table));
+    let sources = std::iter::once(("people".to_owned(), source)).collect();
+    let hushql::dialect::Statement::Query(query) = hushql::dialect::parse(QUERY).unwrap() else {
+        panic!("a query")
+    };
+    let bound = hushql::bind::bind(query, &sources).unwrap();
+    hides("what was bound", &bound);
+}
+
+/// A logger that counts the records in which the cell stands.
+struct Listener {
+    records: AtomicUsize,
+    telling: Mutex<Vec<String>>,
+}
+
+static LISTENER: Listener =
+    Listener { records: AtomicUsize::new(0), telling: Mutex::new(Vec::new()) };
+
+impl log::Log for Listener {
+    fn enabled(&self, _metadata: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        self.records.fetch_add(1, Ordering::Relaxed);
+        let text = record.args().to_string();
+        if text.contains(CANARY) {
+            self.telling.lock().unwrap().push(format!("{}: {text}", record.target()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// DataFusion logs plans and decisions; an application that keeps its log at the finest level keeps no rows with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_tells_no_rows() {
+    log::set_logger(&LISTENER).unwrap();
+    log::set_max_level(log::LevelFilter::Trace);
+    for (failure, rows) in [(Failure::Fine, 100), (Failure::Error, 10), (Failure::Panic, 10)] {
+        let session = lab(failure, rows, Resources::default()).await;
+        let _ = session.query(QUERY).await;
+        let _ = session
+            .query("SELECT LAPLACE(eps=1, delta=1e-6) COUNT(*) FROM people GROUP BY name")
+            .await;
+        let _ = session.query("SELECT name FROM people").await;
+    }
+    log::set_max_level(log::LevelFilter::Off);
+    assert!(LISTENER.records.load(Ordering::Relaxed) > 0, "nothing was logged at all");
+    let telling = LISTENER.telling.lock().unwrap();
+    assert!(telling.is_empty(), "{telling:?}");
+}
+
+/// What is in a folder, and below; it may be gone a moment later.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found = Vec::new();
+    for path in entries.map(|entry| entry.path()) {
+        found.extend(files(&path));
+        found.push(path);
+    }
+    found
+}
+
+/// Whether a file was seen below a folder while something ran.
+async fn writes<T>(folder: &Path, running: impl Future<Output = T>) -> (T, bool) {
+    let (done, folder) = (Arc::new(AtomicBool::new(false)), folder.to_owned());
+    let watch = std::thread::spawn({
+        let done = Arc::clone(&done);
+        move || {
+            let mut seen = false;
+            while !done.load(Ordering::Relaxed) {
+                seen |= files(&folder).iter().any(|path| path.is_file());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            seen
+        }
+    });
+    let result = running.await;
+    done.store(true, Ordering::Relaxed);
+    (result, watch.join().unwrap())
+}
+
+/// What does not fit into memory is written only where the owner says, and is gone with the query, however it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spilled_rows_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let sql = "SELECT LAPLACE(eps=1) SUM(CLAMP(t, 0, 9)) FROM (SELECT id, name, SUM(x) AS t FROM people GROUP BY id, name)";
+    let (mut written, mut answered) = (0, 0);
+    for memory in [1, 2, 4, 6, 8, 12, 16, 1024] {
+        let (memory, spill) = (Some(memory << 20), Some(folder.to_owned()));
+        let resources = Resources { memory, spill, ..Resources::default() };
+        let session = lab_of(table(Failure::Fine, 2_000, 40), resources).await;
+        let (answer, wrote) = writes(folder, session.query(sql)).await;
+        written += usize::from(wrote);
+        answered += usize::from(answer.is_ok());
+        drop((answer, session));
+        // Tasks of a query that failed may still be leaving.
+        for _ in 0..500 {
+            if files(folder).is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(files(folder), Vec::<PathBuf>::new());
+    }
+    assert!(written > 0, "nothing was written, which proves nothing");
+    assert!(answered > 0, "nothing was answered");
+}
