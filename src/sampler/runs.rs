@@ -220,6 +220,11 @@ impl<'a> RunChoice<'a> {
         let counted: BigUint = self.weights.iter().sum();
         // At an infinite rate whatever is not best has probability 0.
         self.rest = if self.rate_den == 0 { BigUint::ZERO } else { &self.total - counted };
+        if self.rest.is_zero() {
+            // Nobody is on a level behind the last candidate.
+            let last = self.weights.iter().rposition(|weight| !weight.is_zero());
+            self.weights.truncate(last.map_or(0, |last| last.saturating_add(1)));
+        }
         self.levels = Levels::new(&self.weights, &self.rest, self.point);
     }
 

@@ -26,21 +26,12 @@ use cases::{EPSILONS, chosen, grouped, numbers, of_several_rows, others};
 use sample::{ALPHA, MOST_BOUNDS, Sample, Seen, audit, best_event, proved};
 use world::{Case, EXTREME, Shown};
 
-/// How many draws from each database. The exponential mechanism among known candidates, and the largest of a hundred
-/// noisy scores, take ten times as long as others do, and at the gate have fewer.
-#[derive(Clone, Copy)]
-struct Effort {
-    draws: usize,
-    draws_of_runs: usize,
-}
-
-const GATE: Effort = Effort { draws: 50_000, draws_of_runs: 20_000 };
+/// How many draws from each database at the gate.
+const GATE: usize = 100_000;
 
 /// The long run has 10⁶, or as many as HUSHQL_AUDIT_DRAWS says.
-fn long() -> Effort {
-    let draws = std::env::var("HUSHQL_AUDIT_DRAWS").ok().map(|n| n.parse().unwrap());
-    let draws = draws.unwrap_or(1_000_000);
-    Effort { draws, draws_of_runs: draws }
+fn long() -> usize {
+    std::env::var("HUSHQL_AUDIT_DRAWS").map_or(1_000_000, |n| n.parse().unwrap())
 }
 
 /// The bounds computed so far, by all tests of this file.
@@ -58,26 +49,21 @@ async fn drawn(case: &Case, whole: bool, draws: usize) -> Sample {
     Sample::of(draws, || case.seen(&release.draw(&mut rng).unwrap()))
 }
 
-/// The lower bound of ε that draws of this case prove.
-async fn bound(case: &Case, effort: Effort) -> f64 {
-    let many =
-        case.sql.contains("NOISY_MAX") && (case.sql.contains("(v") || case.sql.contains("v >="));
-    let runs = ["EXPONENTIAL", "RESPONSE"].iter().any(|name| case.sql.contains(name));
-    let runs = many || (runs && case.delta <= 0.0);
-    let draws = if runs { effort.draws_of_runs } else { effort.draws };
+/// The lower bound of ε that so many draws of this case prove.
+async fn bound(case: &Case, draws: usize) -> f64 {
     let (with, without) = (drawn(case, true, draws).await, drawn(case, false, draws).await);
     counted();
     audit(&with, &without, case.delta).0
 }
 
 /// Audits the cases at every ε, and prints what was proved.
-async fn keeps_its_promise(cases: fn(&str) -> Vec<Case>, effort: Effort) {
+async fn keeps_its_promise(cases: fn(&str) -> Vec<Case>, draws: usize) {
     let mut table: Vec<(String, String)> = Vec::new();
     let mut broken = Vec::new();
     for text in EPSILONS {
         let epsilon: f64 = text.parse().unwrap();
         for (i, case) in cases(text).into_iter().enumerate() {
-            let low = bound(&case, effort).await;
+            let low = bound(&case, draws).await;
             let cell = format!(" {text}: {:<6}", format!("{:.3}", low.max(0.0)));
             match table.get_mut(i) {
                 Some((what, cells)) if *what == case.what => *cells += &cell,
@@ -123,28 +109,20 @@ audits! {
     hidden_groups, hidden_groups_at_length: grouped;
 }
 
+/// How many whole statements on each database.
+const STATEMENTS: usize = 300;
+
 /// Whole statements through SQL: the event is chosen by draws, and every answer counts. So few can only show noise
 /// that is far too small (300 of 300 against 0 of 300 prove ε ≥ 2.6), or none: that the engine draws at all.
-async fn statements(epsilons: &[&str], answers: usize) {
+async fn statements(cases: fn(&str) -> Vec<Case>, epsilons: &[&str]) {
     for text in epsilons {
-        let all = [
-            numbers("LAPLACE", text),
-            numbers("GAUSSIAN", text),
-            of_several_rows("LAPLACE", text),
-            of_several_rows("GAUSSIAN", text),
-            chosen("EXPONENTIAL", text),
-            chosen("PERMUTE_AND_FLIP", text),
-            chosen("NOISY_MAX", text),
-            others(text),
-            grouped(text),
-        ];
-        for case in all.into_iter().flatten() {
+        for case in cases(text) {
             let mut answered = Vec::new();
             for whole in [true, false] {
                 let engine = case.engine(whole).await;
                 let session = engine.analyst("lab").unwrap();
                 let mut sample = Sample::default();
-                for _ in 0..answers {
+                for _ in 0..STATEMENTS {
                     let answer = session.query(&case.sql).await;
                     let answer = answer.unwrap_or_else(|e| panic!("{}: {e}", case.sql));
                     let schema = answer.schema();
@@ -169,23 +147,39 @@ async fn statements(epsilons: &[&str], answers: usize) {
             }
             let event = best_event(&guide[0], &guide[1], 2_000, case.delta);
             counted();
-            let low = proved(&event, &answered[0], &answered[1], 0..answers, case.delta);
+            let low = proved(&event, &answered[0], &answered[1], 0..STATEMENTS, case.delta);
             let epsilon: f64 = text.parse().unwrap();
             assert!(low <= epsilon, "{}: ε is at least {low}", case.sql);
         }
     }
 }
 
-#[tokio::test]
-async fn whole_statements() {
-    // 40 of 40 against 0 of 40 prove ε ≥ 0.3.
-    statements(&["0.1"], 40).await;
+macro_rules! audits_of_statements {
+    ($($name:ident, $long:ident: $cases:expr;)*) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                statements($cases, &EPSILONS[..1]).await;
+            }
+
+            #[tokio::test]
+            #[ignore = "an hour"]
+            async fn $long() {
+                statements($cases, &EPSILONS).await;
+            }
+        )*
+    };
 }
 
-#[tokio::test]
-#[ignore = "an hour"]
-async fn whole_statements_at_length() {
-    statements(&EPSILONS, 300).await;
+audits_of_statements! {
+    laplace_statements, laplace_statements_at_length:
+        |eps| [numbers("LAPLACE", eps), of_several_rows("LAPLACE", eps)].concat();
+    gaussian_statements, gaussian_statements_at_length:
+        |eps| [numbers("GAUSSIAN", eps), of_several_rows("GAUSSIAN", eps)].concat();
+    exponential_statements, exponential_statements_at_length: |eps| chosen("EXPONENTIAL", eps);
+    other_selections_in_statements, other_selections_in_statements_at_length:
+        |eps| [chosen("PERMUTE_AND_FLIP", eps), chosen("NOISY_MAX", eps)].concat();
+    other_statements, other_statements_at_length: |eps| [others(eps), grouped(eps)].concat();
 }
 
 fn unique() -> Unit {
@@ -225,7 +219,7 @@ fn a_gaussian_of_half_the_deviation_is_caught() {
             let noise = Gaussian::calibrate(square, single, &epsilon, &delta).unwrap();
             let mut rng = QueryRng::seeded_for_tests(3);
             let mut sample = |value: i128| {
-                Sample::of(GATE.draws, || {
+                Sample::of(GATE, || {
                     let noisy = (value + noise.draw(&mut rng)) as f64;
                     Seen { numbers: vec![noisy], name: None }
                 })

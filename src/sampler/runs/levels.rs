@@ -6,9 +6,11 @@
 //!
 //! Weights 1 and 1 on levels 0 and 1: numbers below 1/(1 + 1/e) = 0.731… mean level 0; `0.10111…` needs a few more bits.
 
+use std::sync::LazyLock;
+
 use num_bigint::BigUint;
 use num_integer::Integer;
-use num_traits::One;
+use num_traits::{One, Zero};
 
 use super::power_of_two;
 use crate::sampler::rng::Uniform;
@@ -32,16 +34,18 @@ impl Levels {
     pub(super) fn new(weights: &[BigUint], rest: &BigUint, point: u64) -> Self {
         let one = power_of_two(point);
         let (inverse_low, inverse_high) = one_over_e(point);
-        let (mut power_low, mut power_high) = (one.clone(), one.clone());
+        let (mut power_low, mut power_high) = (one.clone(), one);
         let (mut low, mut high) = (BigUint::ZERO, BigUint::ZERO);
         let (mut lower, mut upper) = (vec![BigUint::ZERO], vec![BigUint::ZERO]);
         for weight in weights {
-            low += weight * &power_low;
-            high += weight * &power_high;
+            if !weight.is_zero() {
+                low += weight * &power_low;
+                high += weight * &power_high;
+            }
             lower.push(low.clone());
             upper.push(high.clone());
             power_low = (power_low * &inverse_low) >> point;
-            power_high = (power_high * &inverse_high).div_ceil(&one);
+            power_high = shifted_up(power_high * &inverse_high, point);
         }
         let most = high + rest * power_high;
         Self { lower, upper, most }
@@ -101,13 +105,45 @@ fn width(bits: u64) -> u32 {
     u32::try_from(bits).unwrap_or(32)
 }
 
+/// ⌈x/2^point⌉.
+#[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
+fn shifted_up(x: BigUint, point: u64) -> BigUint {
+    let whole = x.trailing_zeros().is_none_or(|zeros| zeros >= point);
+    let down = x >> point;
+    if whole { down } else { down + 1_u8 }
+}
+
+/// How long the bounds of 1/e are that are kept.
+const KEPT: u64 = 512;
+
+/// 2^[`KEPT`]/e, rounded down and up.
+static KEPT_BOUNDS: LazyLock<(BigUint, BigUint)> = LazyLock::new(|| one_over_e_anew(KEPT));
+
 /// 2^point/e, rounded down and up.
+///
+/// # Guarantee
+/// The first is not above 2^point/e, the second not below: kept bounds, rounded outward once more, or new ones.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "naturals of any length; the shorter is not negative"
+)]
+fn one_over_e(point: u64) -> (BigUint, BigUint) {
+    match KEPT.checked_sub(point) {
+        Some(longer) => {
+            let (low, high) = &*KEPT_BOUNDS;
+            (low >> longer, shifted_up(high.clone(), longer))
+        }
+        None => one_over_e_anew(point),
+    }
+}
+
+/// 2^point/e, rounded down and up, from the series of e.
 ///
 /// # Guarantee
 /// The first is not above 2^point/e, the second not below, for every `point` ≥ 1: every term of Σ 1/k! is rounded
 /// outward, and the terms left out are together at most the last one taken.
 #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
-fn one_over_e(point: u64) -> (BigUint, BigUint) {
+fn one_over_e_anew(point: u64) -> (BigUint, BigUint) {
     let one = power_of_two(point);
     let (mut low, mut high) = (one.clone(), one.clone());
     let (mut term_low, mut term_high) = (one.clone(), one);
@@ -131,6 +167,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shifts_round_up() {
+        for (x, point, up) in
+            [(0_u32, 3, 0_u32), (1, 3, 1), (7, 3, 1), (8, 3, 1), (9, 3, 2), (5, 0, 5)]
+        {
+            assert_eq!(shifted_up(x.into(), point), up.into(), "{x} >> {point}");
+        }
+    }
+
+    #[test]
     fn the_inverse_of_e_is_enclosed() {
         // 1/e = Σ (−1)^k/k! between two partial sums, in units of 2^−2000.
         let (mut below, mut above, mut term, mut k) =
@@ -144,10 +189,12 @@ mod tests {
         let (below, above) = if below < above { (below, above) } else { (above, below) };
         // Each of some 300 terms was rounded by less than 1.
         let (below, above) = (below - 400_u32, above + 400_u32);
-        for point in [1, 2, 3, 5, 64, 96, 333, 1500] {
-            let (low, high) = one_over_e(point);
-            assert!(&low << (2000 - point) <= above && below <= &high << (2000 - point), "{point}");
-            assert!(&high - &low <= BigUint::from(64_u8) && low < high, "{point}");
+        for point in [1, 2, 3, 5, 64, 96, 333, KEPT - 1, KEPT, KEPT + 1, 1500] {
+            for (low, high) in [one_over_e(point), one_over_e_anew(point)] {
+                let (from, to) = (&low << (2000 - point), &high << (2000 - point));
+                assert!(from <= above && below <= to, "{point}");
+                assert!(&high - &low <= BigUint::from(64_u8) && low < high, "{point}");
+            }
         }
         assert!(
             (one_over_e(64).0.to_f64().unwrap() / 2_f64.powi(64) - (-1_f64).exp()).abs() < 1e-15
