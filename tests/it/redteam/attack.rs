@@ -38,7 +38,8 @@ async fn outcome(session: &Session, sql: &str) -> Outcome {
     };
     let (seen, said, mut cell) = match result {
         Ok(Output::Answer(answer)) => {
-            let schema = answer.batches().first().map(|b| format!("{:?}", b.schema().fields()));
+            // The columns are the answer's: where noise leaves no row, there may be no batch to ask.
+            let columns = format!("{:?}", answer.schema().fields());
             let rows = answer.batches().iter().map(|b| b.num_rows()).sum();
             let mut said = format!("{answer}\n{answer:?}");
             let mut cell = None;
@@ -49,7 +50,7 @@ async fn outcome(session: &Session, sql: &str) -> Outcome {
                     cell = Some(text.unwrap());
                 }
             }
-            (Seen::Answer { columns: schema.unwrap_or_default(), rows }, said, cell)
+            (Seen::Answer { columns, rows }, said, cell)
         }
         Ok(Output::Explanation(e) | Output::ExplanationJson(e)) => {
             (Seen::Text(e.to_string()), format!("{e}{}", e.to_json()), None)
