@@ -10,16 +10,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::util::display::array_value_to_string;
-use datafusion::datasource::{MemTable, provider_as_source};
-use hushql::analysis::{Lookup, Lookups, analyze};
-use hushql::bind::bind;
-use hushql::catalog::{Column, Domain, Privacy, Source, Table, Unit};
-use hushql::dialect::{Statement, parse};
-use hushql::exec::{Draws, PlannedTables, PrivateTable, session_state};
-use hushql::ledger::Vault;
-use hushql::release::{Release, choose};
+use hushql::analysis::{Lookup, Lookups};
+use hushql::catalog::{Privacy, Unit};
+use hushql::exec::{Draws, session_state};
+use hushql::release::Release;
 use hushql::sampler::QueryRng;
 
+use crate::line;
 use crate::selection::pearson;
 
 const DRAWS: u32 = 20_000;
@@ -48,50 +45,16 @@ impl People {
         RecordBatch::try_from_iter_with_nullable(columns.map(|(name, a)| (name, a, true))).unwrap()
     }
 
-    fn table(&self) -> Table {
-        let listed = |values: &[&str]| {
-            Some(Domain::In(values.iter().map(|v| Some((*v).to_owned())).collect()))
-        };
-        let column = |name: &str, data_type: &str, domain| Column {
-            name: name.to_owned(),
-            data_type: data_type.to_owned(),
-            nullable: true,
-            domain,
-        };
-        Table {
-            name: "people".to_owned(),
-            source: Source::Registered,
-            privacy: Privacy::Private(self.unit.clone()),
-            columns: vec![
-                column("id", "Int64", None),
-                column("g", "Utf8", listed(&["x", "y"])),
-                column("k", "Utf8", listed(&["a", "b", "c", "d"])),
-                column("word", "Utf8", None),
-                column("bid", "Float64", None),
-                column(
-                    "n",
-                    "Int64",
-                    Some(Domain::Between { lo: "0".into(), hi: "9".into(), step: None }),
-                ),
-            ],
-        }
-    }
-
     fn release(&self, sql: &str, lookups: &Lookups) -> Release {
-        let Ok(Statement::Query(query)) = parse(sql) else { panic!("{sql}: {:?}", parse(sql)) };
-        let vault = Vault::in_memory().unwrap();
-        vault.create_table(&self.table()).unwrap();
-        let catalog = vault.catalog().unwrap();
-        let batch = self.batch();
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
-        let source = provider_as_source(Arc::new(PrivateTable::new("people", Arc::new(table))));
-        let sources = BTreeMap::from([("people".to_owned(), source)]);
-        let bound = bind(query, &sources).unwrap_or_else(|e| panic!("{sql}: {e}"));
-        let state = session_state();
-        let tables = PlannedTables { sources: &sources, catalog: &catalog, state: &state };
-        let analysis = analyze(&bound, &catalog, lookups, &tables);
-        let analysis = analysis.unwrap_or_else(|e| panic!("{sql}: {e}"));
-        choose(analysis, &catalog).unwrap_or_else(|e| panic!("{sql}: {e}"))
+        let domain = |column: &str| match column {
+            "g" => line::listed(&["x", "y"]),
+            "k" => line::listed(&["a", "b", "c", "d"]),
+            "n" => line::between("0", "9"),
+            _ => None,
+        };
+        let (privacy, rows) = (Privacy::Private(self.unit.clone()), self.batch());
+        let table = line::table("people", &rows.schema(), privacy, domain);
+        line::release(sql, &table, vec![rows], lookups)
     }
 
     /// How often each answer comes out: the released column's values, row by row.

@@ -10,19 +10,16 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use arrow::util::display::array_value_to_string;
-use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
-use hushql::analysis::{Lookups, analyze};
-use hushql::bind::bind;
-use hushql::catalog::{Column, Domain, Privacy, Source, Table, Unit};
-use hushql::dialect::{Statement, parse};
-use hushql::exec::{Draws, PlannedTables, PrivateTable, session_state};
-use hushql::ledger::Vault;
+use hushql::analysis::Lookups;
+use hushql::catalog::{Privacy, Unit};
+use hushql::exec::{Draws, session_state};
 use hushql::privacy::{Loss, Rational, parse_decimal};
-use hushql::release::{Mechanism, Release, choose};
+use hushql::release::{Mechanism, Release};
 use hushql::sampler::QueryRng;
 use hushql::{Engine, Output};
 
+use crate::line;
 use crate::selection::pearson;
 
 type Rows = Vec<(i64, Option<&'static str>, &'static str, i64)>;
@@ -41,42 +38,14 @@ fn unit(max_rows: Option<u64>) -> Unit {
     Unit::Column { column: "id".to_owned(), max_rows, unique: max_rows.is_none() }
 }
 
-fn table(unit: Unit) -> Table {
-    let column = |name: &str, data_type: &str, domain| Column {
-        name: name.to_owned(),
-        data_type: data_type.to_owned(),
-        nullable: true,
-        domain,
-    };
-    let letters = Domain::In(vec![Some("x".to_owned()), Some("y".to_owned())]);
-    let digits = Domain::Between { lo: "0".into(), hi: "9".into(), step: None };
-    Table {
-        name: "people".to_owned(),
-        source: Source::Registered,
-        privacy: Privacy::Private(unit),
-        columns: vec![
-            column("id", "Int64", None),
-            column("zip", "Utf8", None),
-            column("g", "Utf8", Some(letters)),
-            column("n", "Int64", Some(digits)),
-        ],
-    }
-}
-
 fn release_in(sql: &str, unit: Unit, batches: Vec<RecordBatch>) -> Release {
-    let Ok(Statement::Query(query)) = parse(sql) else { panic!("{sql}: {:?}", parse(sql)) };
-    let vault = Vault::in_memory().unwrap();
-    vault.create_table(&table(unit)).unwrap();
-    let catalog = vault.catalog().unwrap();
-    let table = MemTable::try_new(batches[0].schema(), vec![batches]).unwrap();
-    let source = provider_as_source(Arc::new(PrivateTable::new("people", Arc::new(table))));
-    let sources = BTreeMap::from([("people".to_owned(), source)]);
-    let bound = bind(query, &sources).unwrap_or_else(|e| panic!("{sql}: {e}"));
-    let state = session_state();
-    let tables = PlannedTables { sources: &sources, catalog: &catalog, state: &state };
-    let analysis = analyze(&bound, &catalog, &Lookups::default(), &tables);
-    let analysis = analysis.unwrap_or_else(|e| panic!("{sql}: {e}"));
-    choose(analysis, &catalog).unwrap_or_else(|e| panic!("{sql}: {e}"))
+    let domain = |column: &str| match column {
+        "g" => line::listed(&["x", "y"]),
+        "n" => line::between("0", "9"),
+        _ => None,
+    };
+    let table = line::table("people", &batches[0].schema(), Privacy::Private(unit), domain);
+    line::release(sql, &table, batches, &Lookups::default())
 }
 
 fn release(sql: &str, unit: Unit) -> Release {

@@ -27,6 +27,7 @@ mod faults;
 mod fuzz;
 mod grammar;
 mod imports;
+mod line;
 mod mutants;
 mod numbers;
 mod program;

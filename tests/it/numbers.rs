@@ -4,7 +4,6 @@
 //! A statement is parsed, bound, analyzed, calibrated and run once; then only the draw repeats, from a seeded
 //! generator. What it should be is computed by DataFusion from the same rows.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -13,16 +12,13 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
-use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::prelude::SessionContext;
-use hushql::analysis::{Lookups, analyze};
-use hushql::bind::bind;
-use hushql::catalog::{Column, Domain, Privacy, Source, Table, Unit};
-use hushql::dialect::{Statement, parse};
-use hushql::exec::{Draws, PlannedTables, PrivateTable, session_state};
-use hushql::ledger::Vault;
-use hushql::release::choose;
+use hushql::analysis::Lookups;
+use hushql::catalog::{Privacy, Unit};
+use hushql::exec::{Draws, session_state};
 use hushql::sampler::QueryRng;
+
+use crate::line;
 
 /// 240 rows of 60 people, four each, every value within its column's domain.
 fn rows() -> RecordBatch {
@@ -70,51 +66,17 @@ fn rows() -> RecordBatch {
         .unwrap()
 }
 
-fn table(unit: Unit) -> Table {
-    let between = |lo: &str, hi: &str| {
-        Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step: None })
-    };
-    let columns = rows()
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| Column {
-            name: field.name().clone(),
-            data_type: field.data_type().to_string(),
-            nullable: true,
-            domain: match field.name().as_str() {
-                "g" => Some(Domain::In(vec![Some("x".to_owned()), Some("y".to_owned())])),
-                "n" => between("0", "100"),
-                "x" => between("0", "10"),
-                "m" => between("-20", "20.01"),
-                _ => None,
-            },
-        })
-        .collect();
-    Table {
-        name: "t".to_owned(),
-        source: Source::Registered,
-        privacy: Privacy::Private(unit),
-        columns,
-    }
-}
-
 async fn draws(sql: &str, unit: &Unit) -> Draws {
-    let Ok(Statement::Query(query)) = parse(sql) else { panic!("{sql}: {:?}", parse(sql)) };
-    let vault = Vault::in_memory().unwrap();
-    vault.create_table(&table(unit.clone())).unwrap();
-    let catalog = vault.catalog().unwrap();
-    let batch = rows();
-    let provider = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
-    let source = provider_as_source(Arc::new(PrivateTable::new("t", Arc::new(provider))));
-    let sources = BTreeMap::from([("t".to_owned(), source)]);
-    let bound = bind(query, &sources).unwrap_or_else(|e| panic!("{sql}: {e}"));
-    let state = session_state();
-    let tables = PlannedTables { sources: &sources, catalog: &catalog, state: &state };
-    let analysis = analyze(&bound, &catalog, &Lookups::default(), &tables);
-    let analysis = analysis.unwrap_or_else(|e| panic!("{sql}: {e}"));
-    let release = choose(analysis, &catalog).unwrap_or_else(|e| panic!("{sql}: {e}"));
-    Draws::of(&release, 0, &state).await.unwrap()
+    let domain = |column: &str| match column {
+        "g" => line::listed(&["x", "y"]),
+        "n" => line::between("0", "100"),
+        "x" => line::between("0", "10"),
+        "m" => line::between("-20", "20.01"),
+        _ => None,
+    };
+    let table = line::table("t", &rows().schema(), Privacy::Private(unit.clone()), domain);
+    let release = line::release(sql, &table, vec![rows()], &Lookups::default());
+    Draws::of(&release, 0, &session_state()).await.unwrap()
 }
 
 /// The values of some columns as floats, NULL as NaN.

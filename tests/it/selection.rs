@@ -4,23 +4,18 @@
 //! seeded generator. The chi-square statistic's bound is the normal limit of the Wilson–Hilferty cube root at
 //! z = 5.2, a false-alarm rate below 10⁻⁶ per test; the seeds are fixed, so a test that passes passes again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch, StringArray};
-use datafusion::datasource::provider_as_source;
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use hushql::Engine;
-use hushql::analysis::{Lookups, analyze};
-use hushql::bind::bind;
-use hushql::catalog::{Catalog, Column, Domain, Privacy, Source, Table, Unit};
-use hushql::dialect::{Statement, parse};
-use hushql::exec::{Exact, ExactSums, PlannedTables, PrivateTable, session_state};
-use hushql::ledger::Vault;
-use hushql::release::{Mechanism, choose};
+use hushql::analysis::Lookups;
+use hushql::catalog::{Privacy, Unit};
+use hushql::exec::{Exact, ExactSums, session_state};
+use hushql::release::Mechanism;
 use hushql::sampler::QueryRng;
 
+use crate::line;
 use crate::program::shared;
-use crate::swap::Swap;
 
 /// The statuses of the census table, in the order of their counts.
 const COUNTS: [(&str, i128); 7] = [
@@ -35,46 +30,15 @@ const COUNTS: [(&str, i128); 7] = [
 
 const DRAWS: u32 = 40_000;
 
-/// A catalog of one table `adult` with a column `status` and its domain.
-fn catalog(column: &str) -> Arc<Catalog> {
-    let vault = Vault::in_memory().unwrap();
-    let domain = COUNTS.iter().map(|(name, _)| Some((*name).to_owned())).collect();
-    vault
-        .create_table(&Table {
-            name: "adult".to_owned(),
-            source: Source::Registered,
-            privacy: Privacy::Private(Unit::Row),
-            columns: vec![Column {
-                name: column.to_owned(),
-                data_type: "Utf8".to_owned(),
-                nullable: true,
-                domain: Some(Domain::In(domain)),
-            }],
-        })
-        .unwrap();
-    vault.catalog().unwrap()
-}
-
 /// Draws the winner of `SELECT {selection} status FROM adult GROUP BY status` many times.
 async fn winners(selection: &str, statuses: &StringArray, seed: u64) -> [u32; 7] {
     let sql = format!("SELECT {selection} status FROM adult GROUP BY status");
-    let Statement::Query(query) = parse(&sql).unwrap() else { panic!("{sql}") };
-    let catalog = catalog("status");
-    let batch = RecordBatch::try_from_iter_with_nullable([(
-        "status",
-        Arc::new(statuses.clone()) as Arc<dyn Array>,
-        true,
-    )])
-    .unwrap();
-    let swap = Swap::new(batch.schema());
-    swap.set(vec![batch]);
-    let source = provider_as_source(Arc::new(PrivateTable::new("adult", swap.table())));
-    let sources = BTreeMap::from([("adult".to_owned(), source)]);
+    let statuses: ArrayRef = Arc::new(statuses.clone());
+    let rows = RecordBatch::try_from_iter_with_nullable([("status", statuses, true)]).unwrap();
+    let domain = |_: &str| line::listed(&COUNTS.map(|(name, _)| name));
+    let table = line::table("adult", &rows.schema(), Privacy::Private(Unit::Row), domain);
+    let release = line::release(&sql, &table, vec![rows], &Lookups::default());
     let state = session_state();
-    let tables = PlannedTables { sources: &sources, catalog: &catalog, state: &state };
-    let bound = bind(query, &sources).unwrap();
-    let analysis = analyze(&bound, &catalog, &Lookups::default(), &tables).unwrap();
-    let release = choose(analysis, &catalog).unwrap();
     let part = &release.analysis().parts()[0];
     let exact = ExactSums::plan(part, &state, [0; 4]).await.unwrap().run(&state, 1).await.unwrap();
     let Exact::Vectors(scores) = &exact[0] else { panic!("{sql}") };

@@ -23,13 +23,14 @@ use hushql::analysis::{
     Analysis, Choice, LineScore, Part, Sharing, Source as Candidates, Use, analyze,
 };
 use hushql::bind::{Sources, bind};
-use hushql::catalog::{Catalog, Column, Domain, Privacy, Source, Table, Unit};
+use hushql::catalog::{Catalog, Domain, Privacy, Table, Unit};
 use hushql::dialect::{Statement, parse};
 use hushql::exec::{Exact, ExactSums, PlannedTables, PrivateTable, session_state};
 use hushql::ledger::Vault;
 use hushql::release::choose;
 
 use crate::coverage::{Constructs, Coverage, Gate, constructs};
+use crate::line::{self, between};
 use crate::relations::{Kind, Value, column, hostile};
 use crate::swap::{Swap, looked_up};
 
@@ -38,6 +39,7 @@ mod histogram;
 mod query;
 mod raw;
 
+pub(crate) use query::TYPES;
 use query::{clamped, number, predicate, query};
 
 /// SplitMix64: tests repeat exactly.
@@ -67,9 +69,6 @@ impl Dice {
 
 /// The columns of the one table: of every type, with and without domains.
 pub(crate) fn columns() -> Vec<(&'static str, Kind, DataType, Option<Domain>)> {
-    let between = |lo: &str, hi: &str| {
-        Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step: None })
-    };
     let stepped = |lo: &str, hi: &str, step: &str| {
         let step = Some(step.to_owned());
         Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step })
@@ -120,18 +119,10 @@ fn schema() -> SchemaRef {
 }
 
 fn table(unit: Unit) -> Table {
-    let columns = columns().into_iter().map(|(name, _, data_type, domain)| Column {
-        name: name.to_owned(),
-        data_type: data_type.to_string(),
-        nullable: true,
-        domain,
-    });
-    Table {
-        name: "t".to_owned(),
-        source: Source::Registered,
-        privacy: Privacy::Private(unit),
-        columns: columns.collect(),
-    }
+    let domain = |name: &str| {
+        columns().into_iter().find(|(known, ..)| *known == name).and_then(|(.., domain)| domain)
+    };
+    line::table("t", &schema(), Privacy::Private(unit), domain)
 }
 
 fn rows(dice: &mut Dice, n: usize) -> RecordBatch {
@@ -201,30 +192,12 @@ fn shares() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-fn shares_table() -> Table {
-    let columns = shares()
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| Column {
-            name: field.name().clone(),
-            data_type: field.data_type().to_string(),
-            nullable: field.is_nullable(),
-            domain: None,
-        })
-        .collect();
-    Table {
-        name: "shares".to_owned(),
-        source: Source::Registered,
-        privacy: Privacy::Public,
-        columns,
-    }
-}
-
 fn world(unit: Unit) -> World {
     let vault = Vault::in_memory().unwrap();
     vault.create_table(&table(unit.clone())).unwrap();
-    vault.create_table(&shares_table()).unwrap();
+    let no_domain = |_: &str| None;
+    let public = line::table("shares", &shares().schema(), Privacy::Public, no_domain);
+    vault.create_table(&public).unwrap();
     let swap = Swap::new(schema());
     let provider = Arc::new(PrivateTable::new("t", swap.table()));
     let public = MemTable::try_new(shares().schema(), vec![vec![shares()]]).unwrap();

@@ -3,24 +3,20 @@
 //! In: rows of everybody, rows of one person, a statement. Out: draws of the released table from one run of the
 //! plan, or answers of whole statements, as numbers and names that events are about.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::array_value_to_string;
-use datafusion::datasource::{MemTable, provider_as_source};
 use hushql::Engine;
-use hushql::analysis::{Lookups, analyze};
-use hushql::bind::bind;
-use hushql::catalog::{Column, Domain, Privacy, Source, Table, Unit};
-use hushql::dialect::{Statement, parse};
-use hushql::exec::{Draws, PlannedTables, PrivateTable, session_state};
-use hushql::ledger::Vault;
-use hushql::release::{Release, choose};
+use hushql::analysis::Lookups;
+use hushql::catalog::{Privacy, Table, Unit};
+use hushql::exec::{Draws, session_state};
+use hushql::release::Release;
 
 use super::sample::Seen;
+use crate::line;
 
 /// One row: a person, two keys with domains, a word without one, numbers with ranges, a bid without.
 #[derive(Debug, Clone, Copy)]
@@ -73,35 +69,15 @@ fn batch(rows: &[Row]) -> RecordBatch {
 }
 
 fn table(unit: &Unit) -> Table {
-    let listed =
-        |values: &[&str]| Some(Domain::In(values.iter().map(|v| Some((*v).to_owned())).collect()));
-    let between = |lo: &str, hi: &str| {
-        Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step: None })
+    let domain = |column: &str| match column {
+        "g" => line::listed(&["x", "y"]),
+        "k" => line::listed(&["a", "b", "c", "d"]),
+        "n" => line::between("0", "9"),
+        "x" => line::between("-5", "2.5"),
+        "v" => line::between("0", "99"),
+        _ => None,
     };
-    let columns = batch(&[])
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| Column {
-            name: field.name().clone(),
-            data_type: field.data_type().to_string(),
-            nullable: true,
-            domain: match field.name().as_str() {
-                "g" => listed(&["x", "y"]),
-                "k" => listed(&["a", "b", "c", "d"]),
-                "n" => between("0", "9"),
-                "x" => between("-5", "2.5"),
-                "v" => between("0", "99"),
-                _ => None,
-            },
-        })
-        .collect();
-    Table {
-        name: "people".to_owned(),
-        source: Source::Registered,
-        privacy: Privacy::Private(unit.clone()),
-        columns,
-    }
+    line::table("people", &batch(&[]).schema(), Privacy::Private(unit.clone()), domain)
 }
 
 /// A statement, and two databases that differ in one person.
@@ -136,21 +112,8 @@ impl Case {
     }
 
     fn release(&self, whole: bool) -> Release {
-        let sql = &self.sql;
-        let Ok(Statement::Query(query)) = parse(sql) else { panic!("{sql}: {:?}", parse(sql)) };
-        let vault = Vault::in_memory().unwrap();
-        vault.create_table(&table(&self.unit)).unwrap();
-        let catalog = vault.catalog().unwrap();
-        let batch = batch(&self.rows(whole));
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
-        let source = provider_as_source(Arc::new(PrivateTable::new("people", Arc::new(table))));
-        let sources = BTreeMap::from([("people".to_owned(), source)]);
-        let bound = bind(query, &sources).unwrap_or_else(|e| panic!("{sql}: {e}"));
-        let state = session_state();
-        let tables = PlannedTables { sources: &sources, catalog: &catalog, state: &state };
-        let analysis = analyze(&bound, &catalog, &Lookups::default(), &tables);
-        let analysis = analysis.unwrap_or_else(|e| panic!("{sql}: {e}"));
-        choose(analysis, &catalog).unwrap_or_else(|e| panic!("{sql}: {e}"))
+        let rows = vec![batch(&self.rows(whole))];
+        line::release(&self.sql, &table(&self.unit), rows, &Lookups::default())
     }
 
     /// The plan of this database, run once.

@@ -7,7 +7,8 @@ use hushql::catalog::Unit;
 const NUMBERS: [&str; 13] =
     ["i1", "i2", "i4", "u1", "u2", "u4", "u8", "h", "g", "n", "f2", "w", "CLAMP(u8, 2, 9)"];
 
-const TYPES: [&str; 18] = [
+/// Types that a cast may lead to.
+pub(crate) const TYPES: [&str; 18] = [
     "BOOLEAN",
     "TINYINT",
     "SMALLINT",
