@@ -33,7 +33,7 @@ use crate::ledger::{
 use crate::privacy::{Cost, Notion};
 use crate::range::Proposal;
 use crate::refusal::{Reason, Refusal};
-use crate::release::{Release, choose};
+use crate::release::{Drawn, Release, choose};
 use crate::resources::Resources;
 use crate::{declare, guard, show, views};
 
@@ -426,28 +426,21 @@ impl Session {
     fn request(&self, release: &Release) -> Result<Option<(ChargeRequest, Cost)>, Error> {
         let catalog = self.engine.inner.vault.catalog()?;
         let mut entries = Vec::new();
-        let mut spaces: Vec<String> = Vec::new();
         let mut cost = Cost::zero();
-        for (i, part) in release.analysis().parts().iter().enumerate() {
-            let space = part.subject().space().to_owned();
-            if !spaces.contains(&space) {
-                spaces.push(space);
-            }
-            let measures = part.measures().iter().zip(release.mechanisms(i));
-            let paid = measures.map(|(m, one)| (ledger_texts(m, one), one.loss.clone()));
-            let hidden = release.hidden_groups(i);
-            let hiding = hidden.and_then(|h| Some((threshold_ledger_texts(h)?, h.loss().clone())));
-            for ((mechanism, parameters, sensitivity), loss) in paid.chain(hiding) {
-                cost = cost.plus(Cost::round_up(&loss)?)?;
-                entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
-            }
+        for drawn in release.draws() {
+            let (mechanism, parameters, sensitivity) = match drawn {
+                Drawn::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
+                Drawn::Hiding(hidden, loss) => threshold_ledger_texts(hidden, loss),
+            };
+            let loss = drawn.loss().clone();
+            cost = cost.plus(Cost::round_up(&loss)?)?;
+            entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
         }
         if entries.is_empty() {
             return Ok(None);
         }
-        let plan = release.analysis().remainder().display_indent().to_string();
-        let steps = release.analysis().steps().join("\n");
-        let plan_hash = plan_hash(&format!("{plan}\n{steps}"));
+        let spaces = release.spaces();
+        let plan_hash = plan_hash(&release.plan_text());
         let analyst = self.analyst.clone();
         let counts: Vec<Notion> = spaces
             .iter()

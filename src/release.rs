@@ -36,7 +36,6 @@ pub struct Release {
     analysis: Analysis,
     parts: Vec<Vec<Mechanized>>,
     hidden: Vec<Option<HiddenGroups>>,
-    loss: Loss,
 }
 
 impl Release {
@@ -55,12 +54,59 @@ impl Release {
         self.hidden.get(part)?.as_ref()
     }
 
+    /// What is drawn, part by part, each with its loss: nothing else costs anything.
+    pub fn draws(&self) -> impl Iterator<Item = Drawn<'_>> {
+        let parts = self.analysis.parts().iter().zip(&self.parts).zip(&self.hidden);
+        parts.flat_map(|((part, mechanisms), hidden)| {
+            let measures = part.measures().iter().zip(mechanisms);
+            let hiding = hidden.iter().filter_map(|h| Some(Drawn::Hiding(h, h.loss()?)));
+            measures.map(|(measure, one)| Drawn::Measure(measure, one)).chain(hiding)
+        })
+    }
+
     /// The exact cost of the whole query.
     ///
     /// # Guarantee
-    /// The sum of the releases' losses, in each notion by basic composition.
+    /// The sum of the losses of all draws, in each notion by basic composition.
+    pub fn loss(&self) -> Loss {
+        self.draws().fold(Loss::zero(), |all, drawn| all.plus(drawn.loss()))
+    }
+
+    /// The unit spaces of all private tables that are read, each once.
+    pub fn spaces(&self) -> Vec<String> {
+        let mut spaces: Vec<String> = Vec::new();
+        for part in self.analysis.parts() {
+            let space = part.subject().space();
+            if !spaces.iter().any(|known| known == space) {
+                spaces.push(space.to_owned());
+            }
+        }
+        spaces
+    }
+
+    /// What is done, as a text that is hashed into the ledger.
+    pub fn plan_text(&self) -> String {
+        let steps = self.analysis.steps().join("\n");
+        format!("{}\n{steps}", self.analysis.remainder().display_indent())
+    }
+}
+
+/// Something that is drawn, and paid for.
+#[derive(Debug, Clone, Copy)]
+pub enum Drawn<'a> {
+    /// A measure, by its mechanism.
+    Measure(&'a Measure, &'a Mechanized),
+    /// The numbers of units that hide small groups, where no measure has paid for them.
+    Hiding(&'a HiddenGroups, &'a Loss),
+}
+
+impl Drawn<'_> {
+    /// Its exact loss.
     pub fn loss(&self) -> &Loss {
-        &self.loss
+        match self {
+            Self::Measure(_, mechanized) => &mechanized.loss,
+            Self::Hiding(_, loss) => loss,
+        }
     }
 }
 
@@ -156,7 +202,6 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
     let steps = analysis.steps().to_vec();
     let accounts = Accounts::of(&analysis, catalog);
     let (mut parts, mut hidden) = (Vec::new(), Vec::new());
-    let mut loss = Loss::zero();
     for part in analysis.parts() {
         let default = default_of(&analysis, part.subject().space(), catalog);
         let calibrated = match part.data_groups() {
@@ -174,14 +219,10 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
         for (measure, one) in part.measures().iter().zip(&mechanized) {
             accounts.admit(measure, one).map_err(|refusal| refusal.after(&steps))?;
         }
-        let losses = mechanized.iter().map(|one| &one.loss);
-        for one in losses.chain(hidden_groups.as_ref().map(HiddenGroups::loss)) {
-            loss = loss.plus(one);
-        }
         parts.push(mechanized);
         hidden.push(hidden_groups);
     }
-    Ok(Release { analysis, parts, hidden, loss })
+    Ok(Release { analysis, parts, hidden })
 }
 
 /// Whether a measure's cost is the budget's PER QUERY default.
@@ -474,14 +515,24 @@ fn among_unknown(
 pub(crate) fn parameters_text(parameters: &Parameters, loss: &Loss, limits: &Limits) -> String {
     let mut shown = Parameters { epsilon: None, rho: None, delta: None, ..parameters.clone() };
     shown.groups = limits.groups.filter(|_| parameters.groups.is_some());
-    let mut parts = vec![match loss.epsilon().filter(|_| parameters.rho.is_none()) {
+    let mut text = loss_text(loss, parameters.rho.is_some());
+    let rest = shown.to_string();
+    if !rest.is_empty() {
+        text += ", ";
+        text += &rest;
+    }
+    text
+}
+
+/// A loss as parameters: ε and δ, or ρ where it was asked for or no ε was named.
+pub(crate) fn loss_text(loss: &Loss, in_rho: bool) -> String {
+    let mut text = match loss.epsilon().filter(|_| !in_rho) {
         Some(epsilon) => format!("eps={}", decimal_text(epsilon, 12)),
         None => format!("rho={}", decimal_text(loss.rho(), 12)),
-    }];
+    };
     let delta = loss.delta().unwrap_or(loss.rho_delta());
     if let Ok(delta) = Delta::new(delta.clone()) {
-        parts.push(format!("delta={delta}"));
+        text += &format!(", delta={delta}");
     }
-    parts.extend(Some(shown.to_string()).filter(|rest| !rest.is_empty()));
-    parts.join(", ")
+    text
 }

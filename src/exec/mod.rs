@@ -65,13 +65,14 @@ use physical::{Permit, PrivatizeExec, Specification};
 use verify::{Expected, verify};
 
 use crate::analysis::{Gathering, Measure, Part, Value, released_part};
-use crate::ledger::Charge;
+use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
 
 /// A query that is planned and verified, and waits to be paid for.
 #[derive(Debug)]
 pub struct Prepared {
+    due: Due,
     parts: Vec<PreparedPart>,
     values: Vec<Value>,
     remainder: LogicalPlan,
@@ -148,7 +149,16 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         let plan = remainder_plan(value.plan().clone(), &empty, state).await?;
         verify::verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
     }
-    Ok(Prepared { parts, values, remainder })
+    Ok(Prepared { due: due(release), parts, values, remainder })
+}
+
+/// What has to be paid before this release runs.
+fn due(release: &Release) -> Due {
+    Due {
+        plan_hash: plan_hash(&release.plan_text()),
+        losses: release.draws().map(|drawn| drawn.loss().clone()).collect(),
+        spaces: release.spaces(),
+    }
 }
 
 /// All rows of a plan in one partition.
@@ -244,7 +254,7 @@ fn with_mean_rows(released: &SchemaRef, recipes: &[Recipe]) -> SchemaRef {
 /// Runs a paid query.
 ///
 /// # Guarantee
-/// The charge is consumed, and durable, before the first random draw. Every part draws once; the remainder
+/// The charge is for this release, consumed, and durable, before the first random draw. Every part draws once; the remainder
 /// sees released and public tables only.
 ///
 /// # Errors
@@ -256,9 +266,13 @@ pub async fn run(
     state: &SessionState,
     most_rows: usize,
 ) -> Result<(Rows, Option<Charge>)> {
-    let Prepared { parts, values, remainder } = prepared;
-    if charge.is_none() && !parts.is_empty() {
-        return internal_err!("a private part runs after a charge");
+    let Prepared { due, parts, values, remainder } = prepared;
+    match &charge {
+        Some(charge) if !charge.settles(&due) => {
+            return internal_err!("a charge pays for its own release");
+        }
+        None if !parts.is_empty() => return internal_err!("a private part runs after a charge"),
+        Some(_) | None => {}
     }
     let mut released = Vec::new();
     let mut mean_rows = Vec::new();

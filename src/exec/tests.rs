@@ -28,28 +28,31 @@ use super::verify::verify_public;
 use super::*;
 use crate::analysis::{Lookups, analyze};
 use crate::bind::bind;
-use crate::catalog::{Column as CatalogColumn, Privacy, Source, Table, Unit};
+use crate::catalog::{Budget, Column as CatalogColumn, PerQuery, Privacy, Source, Table, Unit};
 use crate::dialect::{Statement, parse};
-use crate::ledger::Vault;
+use crate::ledger::{ChargeEntry, ChargeRequest, Vault};
+use crate::privacy::{Loss, Spend};
 use crate::release::choose;
 
-/// A release over a table `t` of three rows.
-fn release(sql: &str, unit: Unit) -> Release {
-    let vault = Vault::in_memory().unwrap();
+fn table(unit: Unit) -> Table {
     let columns = ["id", "x"].map(|name| CatalogColumn {
         name: name.to_owned(),
         data_type: "Int64".to_owned(),
         nullable: true,
         domain: None,
     });
-    vault
-        .create_table(&Table {
-            name: "t".to_owned(),
-            source: Source::Registered,
-            privacy: Privacy::Private(unit),
-            columns: columns.to_vec(),
-        })
-        .unwrap();
+    Table {
+        name: "t".to_owned(),
+        source: Source::Registered,
+        privacy: Privacy::Private(unit),
+        columns: columns.to_vec(),
+    }
+}
+
+/// A release over a table `t` of three rows.
+fn release(sql: &str, unit: Unit) -> Release {
+    let vault = Vault::in_memory().unwrap();
+    vault.create_table(&table(unit)).unwrap();
     let catalog = vault.catalog().unwrap();
     let values = || Arc::new(Int64Array::from(vec![1, 2, 3])) as _;
     let batch =
@@ -121,6 +124,52 @@ async fn nothing_private_runs_without_a_charge() {
             run(prepared(unit).await, None, &session_state(), 10).await.map(drop).unwrap_err();
         assert!(error.to_string().contains("after a charge"), "{error}");
     }
+}
+
+/// That something was paid once was proof enough, whatever was run for it.
+#[tokio::test]
+async fn nobody_pays_for_one_release_and_runs_another() {
+    let state = session_state();
+    let asked = release(COUNT, Unit::Row);
+    let others = [
+        COUNT.replace("eps=1", "eps=2"),
+        COUNT.replace("x > 1", "x > 2"),
+        COUNT.replace("COUNT(*)", "COUNT(*), LAPLACE(eps=1) COUNT(x)"),
+    ];
+    for (sql, settled) in others.iter().map(|sql| (sql.as_str(), false)).chain([(COUNT, true)]) {
+        let charge = paid(&due(&asked));
+        let other = prepare(&release(sql, Unit::Row), &state).await.unwrap();
+        let ran = run(other, Some(charge), &state, 10).await.map(drop);
+        assert_eq!(ran.is_ok(), settled, "{sql}: {ran:?}");
+    }
+}
+
+/// Pays what is owed, from a vault of its own.
+fn paid(due: &Due) -> Charge {
+    let vault = Vault::in_memory().unwrap();
+    vault.create_table(&table(Unit::Row)).unwrap();
+    let budget = Budget {
+        name: "all".to_owned(),
+        table: "t".to_owned(),
+        limit: Spend::of_epsilon(10_000_000_000, 0),
+        promise: None,
+        per_query: PerQuery::default(),
+    };
+    vault.create_budget(&budget).unwrap();
+    let entry = |loss: &Loss| ChargeEntry {
+        mechanism: "LAPLACE".to_owned(),
+        parameters: "eps=1".to_owned(),
+        sensitivity: "l1 1".to_owned(),
+        loss: loss.clone(),
+    };
+    let request = ChargeRequest {
+        analyst: "lab".to_owned(),
+        plan_hash: due.plan_hash,
+        entries: due.losses.iter().map(entry).collect(),
+        spaces: due.spaces.clone(),
+    };
+    vault.ensure_analyst("lab").unwrap();
+    vault.charge(&request).unwrap()
 }
 
 /// Noise is drawn once for the whole sum, never once per partition of the input.

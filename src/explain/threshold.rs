@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{exact, number};
 use crate::analysis::{Part, Payer};
-use crate::privacy::{Delta, decimal_text};
-use crate::release::{HiddenGroups, Mechanism};
+use crate::privacy::{Loss, decimal_text};
+use crate::release::{HiddenGroups, Mechanism, loss_text};
 
 /// The line about the keys of a part whose groups are those of the data.
 pub(super) fn keys_text(part: &Part) -> String {
@@ -93,13 +93,11 @@ pub(super) fn threshold_json(hidden: &HiddenGroups) -> Value {
     })
 }
 
-/// How a threshold that has a cost of its own stands in the ledger; `None` where a release has paid for it.
-pub(crate) fn threshold_ledger_texts(hidden: &HiddenGroups) -> Option<(String, String, String)> {
-    let delta = Delta::new(hidden.loss().delta()?.clone()).ok()?;
-    let epsilon = decimal_text(hidden.loss().epsilon()?, 12);
-    Some((
-        "LAPLACE_THRESHOLD".to_owned(),
-        format!("eps={epsilon}, delta={delta}"),
-        format!("l1 {}", hidden.groups()),
-    ))
+/// How a threshold that has a cost of its own stands in the ledger.
+pub(crate) fn threshold_ledger_texts(
+    hidden: &HiddenGroups,
+    loss: &Loss,
+) -> (String, String, String) {
+    let sensitivity = format!("l1 {}", hidden.groups());
+    ("LAPLACE_THRESHOLD".to_owned(), loss_text(loss, false), sensitivity)
 }

@@ -38,6 +38,25 @@ pub struct ChargeRequest {
     pub spaces: Vec<String>,
 }
 
+impl ChargeRequest {
+    /// What is owed.
+    fn due(&self) -> Due {
+        let losses = self.entries.iter().map(|entry| entry.loss.clone()).collect();
+        Due { plan_hash: self.plan_hash, losses, spaces: self.spaces.clone() }
+    }
+}
+
+/// What a statement owes. A payment is for what owes the same, so that nobody pays for one release and runs another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// The hash of the plan.
+    pub plan_hash: [u8; 32],
+    /// The exact loss of every release, in their order.
+    pub losses: Vec<Loss>,
+    /// The unit spaces of all private tables that are read.
+    pub spaces: Vec<String>,
+}
+
 /// One release of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChargeEntry {
@@ -65,11 +84,20 @@ pub struct ChargeEntry {
 #[must_use = "a charge that is not executed is paid for nothing"]
 pub struct Charge {
     sequence: i64,
+    due: Due,
     spend: Cost,
     left: Vec<(String, Spend)>,
 }
 
 impl Charge {
+    /// Whether this is what was paid for.
+    ///
+    /// # Guarantee
+    /// True only for the same plan with the same exact losses over the same unit spaces.
+    pub fn settles(&self, due: &Due) -> bool {
+        self.due == *due
+    }
+
     /// What was charged to each budget, in the notions that the budgets count in.
     ///
     /// # Guarantee
@@ -230,5 +258,5 @@ pub(super) fn pay(
         let left = quote.limit.minus(quote.after);
         (quote.budget, left)
     });
-    Ok(Charge { sequence, spend: asked, left: left.collect() })
+    Ok(Charge { sequence, due: request.due(), spend: asked, left: left.collect() })
 }

@@ -57,6 +57,6 @@ mod tests;
 mod vault;
 
 pub use chain::{LedgerEntry, plan_hash};
-pub use charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest};
+pub use charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
 pub use error::VaultError;
 pub use vault::{BudgetState, OWNER, Vault};

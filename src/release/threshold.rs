@@ -32,7 +32,7 @@ pub struct HiddenGroups {
     delta: Delta,
     counter: Option<usize>,
     noise: Option<Mechanism>,
-    loss: Loss,
+    loss: Option<Loss>,
 }
 
 impl HiddenGroups {
@@ -77,9 +77,9 @@ impl HiddenGroups {
         self.noise.as_ref()
     }
 
-    /// What the threshold costs where no release names its cost.
-    pub fn loss(&self) -> &Loss {
-        &self.loss
+    /// What the threshold costs where no release has paid for it.
+    pub fn loss(&self) -> Option<&Loss> {
+        self.loss.as_ref()
     }
 }
 
@@ -204,7 +204,7 @@ impl Costs<'_> {
                 mechanize(other, &self.default, self.accounts)?
             });
         }
-        let hidden = self.hidden(&all, noise, counting, &threshold_delta, Loss::zero())?;
+        let hidden = self.hidden(&all, noise, counting, &threshold_delta, None)?;
         Ok((all, hidden))
     }
 
@@ -258,7 +258,7 @@ impl Costs<'_> {
             all.push(mechanize(&one, &self.default, self.accounts)?);
         }
         if !alone {
-            let hidden = self.hidden(&all, None, None, delta, Loss::zero())?;
+            let hidden = self.hidden(&all, None, None, delta, None)?;
             if let Some(counter) = self.groups.counter.and_then(|i| all.get_mut(i)) {
                 counter.loss = counter.loss.plus(&Loss::of_delta(delta));
             }
@@ -274,7 +274,7 @@ impl Costs<'_> {
         };
         let noise = self.laplace(&share, TEXT)?;
         let loss = Loss::approximate(&share, delta);
-        let hidden = self.hidden(&all, Some(noise), Some(share), delta, loss)?;
+        let hidden = self.hidden(&all, Some(noise), Some(share), delta, Some(loss))?;
         Ok((all, hidden))
     }
 
@@ -289,7 +289,7 @@ impl Costs<'_> {
         noise: Option<Mechanism>,
         epsilon: Option<Epsilon>,
         delta: &Delta,
-        loss: Loss,
+        loss: Option<Loss>,
     ) -> Result<HiddenGroups, Refusal> {
         let DataGroups { groups, counter, least, .. } = *self.groups;
         let compared =
