@@ -378,40 +378,50 @@ pub(crate) fn check(table: &Table) -> Result<(), Error> {
         return Ok(());
     };
     let name = &table.name;
-    let changed = |what: &str| -> Error {
-        Refusal::new(
-            Reason::ChangedFile,
-            name,
-            format!("the file of {name} {what}"),
-            format!("the owner declares {name} again: DROP TABLE and CREATE EXTERNAL TABLE, or SET PRIVACY UNIT once more"),
-        )
-        .into()
+    let changed = |what: &str, write: String| -> Error {
+        let message = format!("the file of {name} {what}");
+        Refusal::new(Reason::ChangedFile, name, message, write).into()
     };
-    let metadata = fs::metadata(location).map_err(|_| changed("cannot be read"))?;
+    let unread = |what| changed(what, "the owner puts the file back where it was".to_owned());
+    let remade = |what| {
+        changed(
+            what,
+            format!(
+                "the owner puts a file with the columns of {name} in its place, or declares it under a new name"
+            ),
+        )
+    };
+    let metadata = fs::metadata(location).map_err(|_| unread("cannot be read"))?;
     if !metadata.is_file() {
-        return Err(changed("is no file"));
+        return Err(unread("is no file"));
     }
     if let Some(verified) = verified {
         let same = verified.size == metadata.len()
             && verified.modified_nanos == modified(&metadata)
             && verified.inode == metadata.ino();
         if !same {
-            let now = fingerprint(location).map_err(|_| changed("cannot be read"))?;
+            let now = fingerprint(location).map_err(|_| unread("cannot be read"))?;
             if now.sha256 != verified.sha256 {
-                return Err(changed("was changed since MAX ROWS or UNIQUE was verified on it"));
+                let write = format!(
+                    "the owner verifies it again: ALTER TABLE {name} SET PRIVACY UNIT, as it was declared"
+                );
+                return Err(changed(
+                    "was changed since MAX ROWS or UNIQUE was verified on it",
+                    write,
+                ));
             }
         }
     }
     let named = match (format, shape(*format, options)?) {
         (FileFormat::Csv, Shape::Csv { header: true, delimiter }) => {
-            let header = header_of(location, delimiter).map_err(|_| changed("cannot be read"))?;
+            let header = header_of(location, delimiter).map_err(|_| unread("cannot be read"))?;
             header.iter().eq(table.columns.iter().map(|column| column.name.as_bytes()))
         }
         // Any line may be somebody's: nothing but the declaration says what is in these files.
         (FileFormat::Csv | FileFormat::Json, _) => true,
         (FileFormat::Parquet | FileFormat::Arrow, shape) => {
             let now = schema_of(Path::new(location), *format, &shape)
-                .map_err(|_| changed("is no longer of its format"))?;
+                .map_err(|_| remade("is no longer of its format"))?;
             same_names(&now, table)
                 && now
                     .fields()
@@ -420,7 +430,7 @@ pub(crate) fn check(table: &Table) -> Result<(), Error> {
                     .all(|(field, column)| field.data_type().to_string() == column.data_type)
         }
     };
-    if named { Ok(()) } else { Err(changed("has other columns than were declared")) }
+    if named { Ok(()) } else { Err(remade("has other columns than were declared")) }
 }
 
 /// The first line of a CSV file, taken apart.
