@@ -112,7 +112,10 @@ pub(super) fn help() -> String {
     let width = COMMANDS.iter().map(|command| head(command).len()).max().unwrap_or(0);
     let line = |command: &Command| format!("{:<width$}  {}", head(command), command.help);
     let lines: Vec<_> = COMMANDS.iter().map(line).collect();
-    format!("{}\nEverything else is SQL and ends with a semicolon.", lines.join("\n"))
+    format!(
+        "{}\nEverything else is SQL and ends with a semicolon. The prompt shows the least that a budget has left.",
+        lines.join("\n")
+    )
 }
 
 #[cfg(test)]
