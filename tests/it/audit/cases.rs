@@ -130,6 +130,13 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
     };
     let of_b = |people: usize| crowd(people, Row { id: 2, ..EXTREME });
     let at = |v: i64, id: i64, people: usize| crowd(people, Row { id, v, ..EXTREME });
+    // People at two of the hundred values. The person makes most values, which were exactly right, worse and those behind
+    // the second place better: the probability of these grows by nearly all of e^ε.
+    let halves = |v: i64, people: usize, w: i64, others: usize| {
+        [at(v, 2, people), at(w, 3, others)].concat()
+    };
+    // MIN and MAX look for the value of this rank.
+    let ranked = (2.0 / eps.parse::<f64>().unwrap() * 2_000_f64.ln()).ceil() as usize;
     // The person's k is b, n is 9, v is 99, bid is 3.
     let mut cases = vec![
         case("ARGMAX @() k IN ('a', 'b') FROM people GROUP BY k", of_b(margin), EXTREME),
@@ -153,10 +160,10 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
             at(10, 2, 2 * margin),
             Row { v: 10, ..EXTREME },
         ),
-        case("@() MEDIAN(v) FROM people", at(10, 2, 2), EXTREME),
-        case("@() QUANTILE(v, 0.9) FROM people", at(80, 2, 10), EXTREME),
-        case("@() MIN(v) FROM people", at(30, 2, 1), Row { v: 30, ..EXTREME }),
-        case("@() MAX(v) FROM people", at(70, 2, 1), Row { v: 70, ..EXTREME }),
+        case("@() MEDIAN(v) FROM people", halves(0, 1, 75, 1), EXTREME),
+        case("@() QUANTILE(v, 0.9) FROM people", halves(0, 9, 75, 1), EXTREME),
+        case("@() MIN(v) FROM people", halves(0, ranked - 2, 25, 2), Row { v: 0, ..EXTREME }),
+        case("@() MAX(v) FROM people", halves(99, ranked - 2, 74, 2), EXTREME),
     ];
     // People with several rows: the best of two candidates by two rows each, and a median of two.
     let twice = |selection: &str, base: Vec<Row>| Case {
@@ -166,7 +173,7 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
     };
     let both = "ARGMAX @(rows=2, groups=1) k IN ('a', 'b') FROM people GROUP BY k";
     cases.push(twice(both, of_b(margin)));
-    cases.push(twice("@(rows=2) MEDIAN(v) FROM people", at(10, 2, 4)));
+    cases.push(twice("@(rows=2) MEDIAN(v) FROM people", halves(0, 2, 75, 2)));
     cases
 }
 
