@@ -22,6 +22,7 @@ use super::bounds::Interval;
 use super::deeper;
 use super::enforce::within_calendar;
 use super::facts::{Facts, KeySource, Scope, constant, decimal_unit, rational, type_range};
+use super::types;
 use crate::functions::{in_values_words, ticks_a_day};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -41,9 +42,26 @@ pub(crate) struct Total {
 ///
 /// # Errors
 /// A refusal for every expression and function that is not on the allow-list, and where a failure or an
-/// overflow cannot be ruled out.
+/// overflow cannot be ruled out; also for types of values that were not looked at, see [`types`].
 pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
-    deeper(|| made_total(expr, scope))
+    let total = deeper(|| made_total(expr, scope))?;
+    types::check(expr, &scope.schema)?;
+    Ok(total)
+}
+
+/// The same for what is only handed on: a column of whatever type.
+///
+/// # Guarantee
+/// As [`total`].
+///
+/// # Errors
+/// As [`total`], but for the types of columns.
+pub(super) fn carried(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    match expr {
+        Expr::Alias(alias) => carried(&alias.expr, scope),
+        Expr::Column(_) => made_total(expr, scope),
+        computed => total(computed, scope),
+    }
 }
 
 fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
@@ -460,7 +478,7 @@ fn recast(keys: Option<KeySource>, to: &DataType) -> Option<KeySource> {
     }
 }
 
-fn is_string(data_type: &DataType) -> bool {
+pub(super) fn is_string(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use super::enforce::Change;
-use super::expression::{readable, total};
+use super::expression::{carried, readable, total};
 use super::facts::{Scope, constant};
 use super::subject::Subject;
 use crate::catalog::{Catalog, Link, RESERVED, Table};
@@ -239,7 +239,7 @@ impl Flow {
         for (expression, (qualifier, field)) in expressions.iter().zip(schema.iter()) {
             let size = self.size(expression)?;
             traces.push(Trace { size, ..self.trace(expression).cloned().unwrap_or_default() });
-            let total = total(expression, &self.scope)?;
+            let total = carried(expression, &self.scope)?;
             rewritten.push(named(total.expr, qualifier, field.name()));
             facts.push(total.facts);
         }

@@ -49,6 +49,7 @@ mod space;
 mod subject;
 mod subquery;
 mod threshold;
+mod types;
 mod union;
 mod values;
 mod window;

@@ -32,6 +32,7 @@ use super::flow::{Flow, Owner, Trace, internal, lost, named};
 use super::measure::binary_places;
 use super::part::CallOf;
 use super::rows::{Walk, operator};
+use super::types;
 use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -194,6 +195,7 @@ impl Walk<'_> {
         let mut results = Vec::new();
         for (qualifier, field) in flow.scope.schema.iter() {
             let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            types::check(&column, &flow.scope.schema)?;
             let name = self.fresh("key");
             groups.push(without_nan(column, field.data_type()).alias(name.clone()));
             results.push(named(Expr::Column(Column::from_name(name)), qualifier, field.name()));

@@ -12,14 +12,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinConstraint, NullEquality, TableReference};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 
 use super::enforce::{Change, enforced, is_someone};
+use super::expression::{readable, type_of};
 use super::facts::Scope;
 use super::flow::{Flow, Origin, Owner, Pending, Raw, Trace, internal, lost, scanned, undeclared};
 use super::rows::{Walk, not_private};
 use super::subject::Subject;
+use super::types;
 use crate::catalog::{Link, Privacy, Table, Unit};
 use crate::refusal::{Reason, Refusal};
 
@@ -80,6 +83,7 @@ impl Walk<'_> {
         let mut carry = Vec::new();
         for column in unit.as_ref().map_or(&[][..], Unit::columns) {
             let column = own.column(column);
+            types::check(&column, plan.schema())?;
             builder = builder.filter(is_someone(column.clone())).map_err(|e| internal(&e))?;
             let name = self.fresh("unit");
             expressions.push(column.alias_qualified(Some(scan.table_name.clone()), &name));
@@ -253,6 +257,14 @@ pub(super) fn equal(
     filter: Option<Expr>,
     kind: JoinType,
 ) -> Result<LogicalPlan, Refusal> {
+    for (one, other) in &on {
+        types::check(one, left.schema())?;
+        types::check(other, right.schema())?;
+        let (of, is) = (type_of(one, left.schema())?, type_of(other, right.schema())?);
+        if of != is {
+            return Err(unlike(other, &of, &is));
+        }
+    }
     Join::try_new(
         Arc::new(left),
         Arc::new(right),
@@ -265,6 +277,17 @@ pub(super) fn equal(
     )
     .map(LogicalPlan::Join)
     .map_err(|e| internal(&e))
+}
+
+fn unlike(key: &Expr, of: &DataType, is: &DataType) -> Refusal {
+    Refusal::new(
+        Reason::Join,
+        readable(key),
+        format!(
+            "rows are joined on values of one type, and here one side has {of} and the other {is}"
+        ),
+        "files of one format for tables that lead to one another, or registered tables with columns of one type",
+    )
 }
 
 /// The columns of a table where it is scanned.

@@ -12,17 +12,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::common::Column;
+use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrameUnits,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame, WindowFrameBound,
+    WindowFrameUnits,
 };
+use num_traits::ToPrimitive;
 
 use super::bounds::Interval;
 use super::expression::total;
-use super::facts::{Facts, Scope};
+use super::facts::{Facts, Scope, rational};
 use super::flow::{Flow, Trace, internal, lost, named};
 use super::rows::{Walk, operator};
+use super::types;
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
@@ -91,6 +94,41 @@ enum Order {
     Peers,
 }
 
+/// The most rows that a frame reaches to either side: what is far larger overflows, where there is a row.
+const MOST_AWAY: i64 = 1 << 31;
+
+/// What is wrong with the frame of a window.
+fn frame_error(frame: &WindowFrame) -> Option<&'static str> {
+    let end = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Some(0),
+        WindowFrameBound::Preceding(value) if value.is_null() => Some(i64::MIN),
+        WindowFrameBound::Following(value) if value.is_null() => Some(i64::MAX),
+        // A range of values around the row's own, by arithmetic on the key: it can overflow.
+        WindowFrameBound::Preceding(_) | WindowFrameBound::Following(_)
+            if frame.units != WindowFrameUnits::Rows =>
+        {
+            None
+        }
+        WindowFrameBound::Preceding(value) => away(value).map(|rows| -rows),
+        WindowFrameBound::Following(value) => away(value),
+    };
+    if frame.units == WindowFrameUnits::Groups {
+        return Some("the frame of a window is ROWS, or RANGE up to the current row");
+    }
+    match (end(&frame.start_bound), end(&frame.end_bound)) {
+        (Some(first), Some(last)) if first <= last => None,
+        (Some(_), Some(_)) => Some("the frame of a window ends before it begins"),
+        _ => Some(
+            "the frame of a window is ROWS, at most 2147483648 to either side, or RANGE up to the current row",
+        ),
+    }
+}
+
+fn away(rows: &ScalarValue) -> Option<i64> {
+    let rows = rational(rows)?.to_integer().to_i64()?;
+    Some(rows).filter(|rows| (0..=MOST_AWAY).contains(rows))
+}
+
 /// A window function over one unit's rows.
 fn over_unit(
     expr: &Expr,
@@ -134,8 +172,11 @@ fn over_unit(
     }
     let whole = |e: &Expr| e.get_type(flow.plan.schema()).is_ok_and(|t| !t.is_floating());
     let name = function.fun.name().to_lowercase();
-    let units = params.window_frame.units;
-    let framed = if units == WindowFrameUnits::Rows { Order::Total } else { Order::Peers };
+    let framed = if params.window_frame.units == WindowFrameUnits::Rows {
+        Order::Total
+    } else {
+        Order::Peers
+    };
     let result_type = inner.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
     let most = rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(i64::MAX);
     let count = |lo: i64| Facts::ranged(Interval::integer_range(lo, most), true);
@@ -156,22 +197,8 @@ fn over_unit(
             )));
         }
     };
-    // A range of values around the row's own, by arithmetic on the key: it can overflow.
-    let simple = |bound: &datafusion::logical_expr::WindowFrameBound| {
-        use datafusion::logical_expr::WindowFrameBound as B;
-        match bound {
-            B::CurrentRow => true,
-            B::Preceding(value) | B::Following(value) => {
-                value.is_null() || units == WindowFrameUnits::Rows
-            }
-        }
-    };
-    let frame = &params.window_frame;
-    if !simple(&frame.start_bound) || !simple(&frame.end_bound) || units == WindowFrameUnits::Groups
-    {
-        return Err(refused(
-            "the frame of a window is ROWS, or RANGE up to the current row".to_owned(),
-        ));
+    if let Some(message) = frame_error(&params.window_frame) {
+        return Err(refused(message.to_owned()));
     }
     let sort = |e: Expr| Sort::new(e, true, false);
     let mut order_by = Vec::new();
@@ -179,6 +206,9 @@ fn over_unit(
         order_by.push(Sort { expr: total(&key.expr, &flow.scope)?.expr, ..key.clone() });
     }
     if order == Order::Total {
+        for column in flow.scope.schema.columns() {
+            types::check(&Expr::Column(column), &flow.scope.schema)?;
+        }
         let all = flow.scope.schema.columns().into_iter().map(|c| sort(Expr::Column(c)));
         order_by.extend(all);
     }
