@@ -52,6 +52,16 @@ pub(super) fn function(
         }),
         _ => false,
     };
+    // Kernels are asked for a type that they have no values of.
+    if let [x] = call.args.as_slice()
+        && type_of(x, &scope.schema)? == DataType::Null
+    {
+        return Err(partial(
+            whole,
+            format!("{} of a NULL that has no type", call.func.name()),
+            "CAST(NULL AS DOUBLE), or NULL in place of it",
+        ));
+    }
     let literal_text = |i: usize| matches!(args.get(i).map(|a| &a.expr), Some(Expr::Literal(v, _)) if v.try_as_str().flatten().is_some());
     let facts = match (call.func.name(), args.as_slice()) {
         ("clamp", [x, lo, hi]) if is_clamp(&call.func) => clamped(&x.facts, lo, hi, whole)?,

@@ -27,6 +27,7 @@ mod table;
 mod view;
 
 use std::io::IsTerminal;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -52,12 +53,17 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     if std::io::stdout().is_terminal() {
         printer.width = repl::terminal_width();
     }
-    let result = runtime().and_then(|runtime| {
+    let work = || {
+        let runtime = runtime()?;
         let result = runtime.block_on(perform(task, style, allowed.resources(), printer));
         // A cancelled query may still be leaving its last batch; nobody waits for it.
         runtime.shutdown_background();
         result
-    });
+    };
+    let Ok(result) = std::panic::catch_unwind(AssertUnwindSafe(work)) else {
+        print::panicked();
+        return ExitCode::FAILURE;
+    };
     match result {
         Ok(status) => ExitCode::from(status),
         // Whoever read the output has gone: there is nobody left to tell.

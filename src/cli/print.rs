@@ -18,11 +18,15 @@ use super::failure::Failure;
 use super::view::View;
 use super::{json, table};
 
-/// Keeps what a panic would print to itself: its message may quote a cell.
+/// Keeps what a panic would print to itself: its message may quote a cell, and how often something is printed may
+/// depend on the rows. The session says what it says of every failure.
 pub(super) fn silence_panics() {
-    std::panic::set_hook(Box::new(|_| {
-        let _ = writeln!(io::stderr(), "error: one of the program's own checks failed");
-    }));
+    std::panic::set_hook(Box::new(|_| ()));
+}
+
+/// What is said of a panic that no session caught.
+pub(super) fn panicked() {
+    let _ = writeln!(io::stderr(), "error: one of the program's own checks failed");
 }
 
 /// How answers are written.

@@ -208,9 +208,11 @@ fn sample(file: File, shape: &Shape) -> io::Result<Vec<u8>> {
     Ok(sample)
 }
 
-/// A column of a type that the engine computes with; cells are read as that type or as NULL.
+/// A column of the type that its cells are read as.
 fn plain(field: &Field, format: FileFormat) -> Field {
     let data_type = match field.data_type() {
+        // These are read as they are.
+        own if format == FileFormat::Arrow => own.clone(),
         // Lists and objects in a text file are read as their text: a cell must fit its column's type.
         nested if nested.is_nested() && format == FileFormat::Json => DataType::Utf8,
         DataType::Null => DataType::Utf8,
@@ -270,7 +272,7 @@ fn arrow_type(data_type: &sql::DataType) -> Result<DataType, Error> {
         S::Decimal(sql::ExactNumberInfo::PrecisionAndScale(precision, scale))
         | S::Numeric(sql::ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
             let precision = u8::try_from(*precision).ok().filter(|p| (1..=38).contains(p));
-            let scale = i8::try_from(*scale).ok();
+            let scale = i8::try_from(*scale).ok().filter(|scale| *scale >= 0);
             match precision.zip(scale) {
                 Some((precision, scale)) => DataType::Decimal128(precision, scale),
                 None => return Err(Error::catalog(format!("there is no type {data_type}"))),

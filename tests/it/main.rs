@@ -24,6 +24,7 @@ mod draws;
 mod examples;
 #[cfg(target_os = "linux")]
 mod faults;
+mod files;
 mod fuzz;
 mod grammar;
 mod imports;
@@ -31,6 +32,7 @@ mod line;
 mod mutants;
 mod numbers;
 mod program;
+mod rare;
 mod readme;
 mod redteam;
 mod relations;
