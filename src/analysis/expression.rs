@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::functions::core::expr_fn::nullif;
 use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, TryCast};
@@ -122,11 +123,27 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
 pub(super) fn readable(expr: &Expr) -> String {
     // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside of one.
     let dialect = CustomDialectBuilder::new().build();
+    let expr = &without_casts_of_text(expr);
     let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
         Ok(sql) => sql.to_string(),
         Err(_) => expr.human_display().to_string(),
     };
     in_values_words(&text)
+}
+
+/// The same without casts of literal texts from one type of texts to another, which nobody wrote.
+fn without_casts_of_text(expr: &Expr) -> Expr {
+    let written = expr.clone().transform_up(|e| {
+        if let Expr::Cast(cast) = &e
+            && is_string(cast.field.data_type())
+            && let Expr::Literal(value, _) = cast.expr.as_ref()
+            && is_string(&value.data_type())
+        {
+            return Ok(Transformed::yes(cast.expr.as_ref().clone()));
+        }
+        Ok(Transformed::no(e))
+    });
+    written.map_or_else(|_| expr.clone(), |written| written.data)
 }
 
 pub(super) fn not_allowed(expr: &Expr, message: &str) -> Refusal {

@@ -72,10 +72,15 @@ pub(super) fn check(expr: &Expr, schema: &DFSchema) -> Result<(), Refusal> {
     if is_known(&data_type) {
         return Ok(());
     }
-    Err(Refusal::new(
-        Reason::Function,
-        readable(expr),
-        format!("nothing is computed below a release with values of the type {data_type}"),
-        "columns of numbers, texts, dates and times; COUNT(*) in place of COUNT of this column",
-    ))
+    let hint = match data_type {
+        DataType::Interval(_) | DataType::Duration(_) => {
+            "an INTERVAL only beside a literal date or timestamp"
+        }
+        _ => {
+            "columns of numbers, texts, dates and times; COUNT(*) in place of COUNT of this column"
+        }
+    };
+    let message =
+        format!("nothing is computed below a release with values of the type {data_type}");
+    Err(Refusal::new(Reason::Function, readable(expr), message, hint))
 }

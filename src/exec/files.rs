@@ -296,7 +296,8 @@ fn schema(table: &Table) -> Result<SchemaRef, Error> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The same columns with texts as views, which Parquet is read into without copying each.
+/// The same columns with texts as views, which Parquet is read into without copying each. Texts of other formats are of the
+/// same type, so that tables of either lead to one another.
 fn viewed(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => {
@@ -329,6 +330,7 @@ pub(crate) fn provider(table: &Table) -> Result<Arc<dyn TableProvider>, Error> {
         FileFormat::Parquet => listing(Arc::new(ParquetFormat::default()), viewed(&schema)),
         FileFormat::Arrow => listing(Arc::new(ArrowFormat), schema),
         FileFormat::Csv | FileFormat::Json => {
+            let schema = viewed(&schema);
             let file = LenientFile::new(location, shape(*format, options)?, Arc::clone(&schema));
             let table = StreamingTable::try_new(schema, vec![Arc::new(file)]).map_err(failed)?;
             Ok(Arc::new(table))

@@ -108,7 +108,7 @@ fn columns() -> Vec<ArrayRef> {
 }
 
 /// Values of rows, of `q`.
-const VALUES: [&str; 53] = [
+const VALUES: [&str; 55] = [
     "q",
     "abs(q)",
     "floor(q)",
@@ -162,6 +162,8 @@ const VALUES: [&str; 53] = [
     "RANK() OVER (PARTITION BY id ORDER BY q)",
     "LAG(q) OVER (PARTITION BY id ORDER BY k)",
     "ROW_NUMBER() OVER (PARTITION BY id ORDER BY q)",
+    "COUNT(*) OVER (PARTITION BY id ORDER BY k ROWS BETWEEN CURRENT ROW AND 18446744073709551614 FOLLOWING)",
+    "COUNT(*) OVER (PARTITION BY id ORDER BY k ROWS BETWEEN CURRENT ROW AND 18446744073709551615 FOLLOWING)",
 ];
 
 /// Whole statements, of `q`.
