@@ -15,8 +15,9 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
 use hushql::{Engine, Error, Session};
 
-async fn declared(engine: &Engine, statements: &[&str]) -> Session {
-    for statement in statements {
+/// Runs the owner's statements; then a session of an analyst.
+pub async fn declared(engine: &Engine, statements: &[impl AsRef<str>]) -> Session {
+    for statement in statements.iter().map(AsRef::as_ref) {
         engine.owner().execute(statement).await.unwrap_or_else(|e| panic!("{statement}: {e}"));
     }
     engine.analyst("lab").unwrap()

@@ -14,6 +14,8 @@ use arrow::ipc::writer::FileWriter;
 use datafusion::parquet::arrow::ArrowWriter;
 use hushql::{Engine, Error};
 
+use crate::draws::declared;
+
 fn rows(n: usize) -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n as i64));
     let words: ArrayRef = Arc::new(StringArray::from_iter_values((0..n).map(|_| "x")));
@@ -45,16 +47,16 @@ async fn arrow_files_are_read_as_they_are() {
         let path = folder.path().join(format!("{n}.arrow"));
         write(&path, &rows(n));
         let engine = Engine::in_memory().unwrap();
-        for statement in [
-            format!("CREATE EXTERNAL TABLE t STORED AS ARROW LOCATION '{}'", path.display()),
-            "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE".to_owned(),
-            "ALTER TABLE t ALTER COLUMN word SET PRIVACY DOMAIN IN ('x', 'y')".to_owned(),
-            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=100)".to_owned(),
-        ] {
-            let declared = engine.owner().execute(&statement).await;
-            declared.unwrap_or_else(|e| panic!("{statement}: {e}"));
-        }
-        let lab = engine.analyst("lab").unwrap();
+        let lab = declared(
+            &engine,
+            &[
+                format!("CREATE EXTERNAL TABLE t STORED AS ARROW LOCATION '{}'", path.display()),
+                "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE".to_owned(),
+                "ALTER TABLE t ALTER COLUMN word SET PRIVACY DOMAIN IN ('x', 'y')".to_owned(),
+                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=100)".to_owned(),
+            ],
+        )
+        .await;
         for sql in [
             "SELECT LAPLACE(eps=1) COUNT(*) FROM t",
             "SELECT LAPLACE(eps=1) COUNT(word), LAPLACE(eps=1) COUNT(at) FROM t",
@@ -86,20 +88,24 @@ async fn text_leads_from_one_format_to_another() {
     std::fs::write(&visits, "no,who\nv1,p1\nv2,p1\nv3,p2\nv4,nobody\n").unwrap();
     std::fs::write(&notes, "{\"visit\": \"v1\"}\n{\"visit\": \"v3\"}\n").unwrap();
     let engine = Engine::in_memory().unwrap();
-    for statement in [
-        format!("CREATE EXTERNAL TABLE people STORED AS PARQUET LOCATION '{}'", people.display()),
-        format!("CREATE EXTERNAL TABLE visits STORED AS CSV LOCATION '{}'", visits.display()),
-        format!("CREATE EXTERNAL TABLE notes STORED AS JSON LOCATION '{}'", notes.display()),
-        "ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE".to_owned(),
-        "ALTER TABLE visits SET PRIVACY UNIT VIA (who) REFERENCES people(id) MAX ROWS 5".to_owned(),
-        "ALTER TABLE notes SET PRIVACY UNIT VIA (visit) REFERENCES visits(no) MAX ROWS 5"
-            .to_owned(),
-        "CREATE PRIVACY BUDGET people FOR people LIMIT (epsilon=1000000)".to_owned(),
-    ] {
-        let declared = engine.owner().execute(&statement).await;
-        declared.unwrap_or_else(|e| panic!("{statement}: {e}"));
-    }
-    let lab = engine.analyst("lab").unwrap();
+    let lab = declared(
+        &engine,
+        &[
+            format!(
+                "CREATE EXTERNAL TABLE people STORED AS PARQUET LOCATION '{}'",
+                people.display()
+            ),
+            format!("CREATE EXTERNAL TABLE visits STORED AS CSV LOCATION '{}'", visits.display()),
+            format!("CREATE EXTERNAL TABLE notes STORED AS JSON LOCATION '{}'", notes.display()),
+            "ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE".to_owned(),
+            "ALTER TABLE visits SET PRIVACY UNIT VIA (who) REFERENCES people(id) MAX ROWS 5"
+                .to_owned(),
+            "ALTER TABLE notes SET PRIVACY UNIT VIA (visit) REFERENCES visits(no) MAX ROWS 5"
+                .to_owned(),
+            "CREATE PRIVACY BUDGET people FOR people LIMIT (epsilon=1000000)".to_owned(),
+        ],
+    )
+    .await;
     // At this ε another number than the right one has a probability of e⁻²⁰⁰ or less.
     for (sql, expected) in [
         ("SELECT LAPLACE(eps=1000) COUNT(*) AS n FROM visits", 3),
