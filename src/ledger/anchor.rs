@@ -62,10 +62,11 @@ impl Anchor {
     /// A new anchor at this place in the chain; durable once the vault has moved it.
     ///
     /// # Errors
-    /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] in the vault's own folder.
+    /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] in the vault's own folder,
+    /// [`VaultError::AnchorUnmade`] where no file can be made.
     pub(super) fn create(path: &Path, vault: &Path, mark: Mark) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
-        let failed = |source| VaultError::Anchor { anchor: shown.clone(), source };
+        let failed = |source| VaultError::AnchorUnmade { anchor: shown.clone(), source };
         let folder = |path: &Path| {
             let path = std::path::absolute(path)?;
             fs::canonicalize(path.parent().unwrap_or(&path))

@@ -5,17 +5,21 @@
 //! another process appended is verified before it is believed, and a file that was exchanged for an
 //! older one while it was open is noticed. The chain detects damage, not forgery: it has no key.
 //!
+//! Every entry has a nonce. One question, asked of two copies of a vault, would else be one entry, and the copy that
+//! answered the second time would have the hashes of the one that it was put in the place of.
+//!
 //! ```text
-//! chain(n) = SHA-256(chain(n − 1), n, charge, analyst, spaces, budgets, mechanism, …, plan hash)
+//! chain(n) = SHA-256(chain(n − 1), n, charge, analyst, spaces, budgets, mechanism, …, plan hash, nonce)
 //! ```
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::error::Fault;
+use super::error::{Fault, VaultError};
 use crate::catalog::store::{self, Fields, Kind};
 use crate::privacy::{Cost, Notion, ParameterError};
+use crate::sampler::QueryRng;
 
 /// One release that was paid for. None of it depends on data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub struct LedgerEntry {
     pub cost: Cost,
     /// The hash of the plan.
     pub plan_hash: [u8; 32],
+    /// Random bytes: no two entries are the same, in whatever copies of a vault.
+    pub nonce: [u8; 16],
     /// The hash of this entry and, through the entry before it, of all earlier ones.
     pub chain: [u8; 32],
 }
@@ -115,7 +121,7 @@ impl Witness {
     }
 
     /// Appends entries, linked to the end of the chain; the caller holds a transaction and rolls it back
-    /// on an error. `entry.sequence`, `entry.charge` and `entry.chain` are written here.
+    /// on an error. `entry.sequence`, `entry.charge`, `entry.nonce` and `entry.chain` are written here.
     pub(super) fn append(
         &mut self,
         connection: &Connection,
@@ -125,6 +131,7 @@ impl Witness {
         for mut entry in entries {
             entry.sequence = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
             entry.charge = first;
+            entry.nonce = QueryRng::nonce().map_err(VaultError::Entropy)?;
             entry.chain = link(&self.chain, &entry);
             write(connection, &entry)?;
             self.add(&entry)?;
@@ -185,9 +192,10 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
         sensitivity,
         cost,
         plan_hash,
+        nonce,
         chain: _,
     } = entry;
-    let mut fields = Fields::new("hushql ledger 2");
+    let mut fields = Fields::new("hushql ledger 3");
     fields.bytes(before);
     fields.integer(*sequence);
     fields.integer(*charge);
@@ -199,6 +207,7 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
     fields.text(sensitivity);
     amounts(cost).into_iter().for_each(|amount| fields.optional(amount));
     fields.bytes(plan_hash);
+    fields.bytes(nonce);
     fields.digest()
 }
 
@@ -212,8 +221,8 @@ fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
     connection
         .prepare_cached(
             "INSERT INTO ledger (sequence, charge, analyst, spaces, budgets, mechanism, parameters,
-                 sensitivity, epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, chain)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 sensitivity, epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, nonce, chain)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute(params![
             entry.sequence,
@@ -229,6 +238,7 @@ fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
             rho,
             rho_delta,
             entry.plan_hash,
+            entry.nonce,
             entry.chain,
         ])?;
     Ok(())
@@ -258,6 +268,7 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
         sensitivity: row.get("sensitivity")?,
         cost,
         plan_hash: row.get("plan_hash")?,
+        nonce: row.get("nonce")?,
         chain: row.get("chain")?,
     })
 }

@@ -234,6 +234,7 @@ fn price(
         sensitivity: entry.sensitivity.clone(),
         cost,
         plan_hash: request.plan_hash,
+        nonce: [0; 16],
         chain: [0; 32],
     });
     Ok(Price { entries: entries.collect(), asked: asked.counted_in(&notions), budgets })

@@ -20,6 +20,7 @@ use thiserror::Error;
 
 use crate::catalog::CatalogError;
 use crate::privacy::{ParameterError, Spend};
+use crate::sampler::SamplerError;
 
 /// Why a vault refuses.
 #[derive(Debug, Error)]
@@ -200,6 +201,16 @@ pub enum VaultError {
         /// What the system said.
         source: io::Error,
     },
+    /// The anchor cannot be made.
+    #[error(
+        "the anchor `{anchor}` cannot be made; check that its folder is there and that you may write to it"
+    )]
+    AnchorUnmade {
+        /// The anchor.
+        anchor: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Another program held the vault when its anchor should have been moved.
     #[error(
         "the vault `{path}` was in use by another program before its anchor could be moved: what was charged stays charged and is not answered"
@@ -221,7 +232,8 @@ pub enum VaultError {
     },
     /// The budget does not hold what the query costs.
     #[error(
-        "the privacy budget `{budget}` does not suffice: this query costs {asked}, and left is {left}"
+        "the privacy budget `{budget}` does not suffice: this query costs {asked}, and left is {left}{}",
+        without_delta(budget, asked, left)
     )]
     Exhausted {
         /// The budget.
@@ -252,6 +264,9 @@ pub enum VaultError {
     /// A loss or a sum of losses does not fit the ledger's integers.
     #[error("the cost of this query cannot be written down")]
     Amount(#[from] ParameterError),
+    /// A charge must differ from every other one, and that takes random bytes.
+    #[error("the operating system gave no random bytes: nothing was charged")]
+    Entropy(#[source] SamplerError),
     /// A charge without releases, without loss or without tables: it would be a proof of no payment.
     #[error("a charge needs a release, a loss greater than 0 and a private table")]
     EmptyCharge,
@@ -263,7 +278,18 @@ pub enum VaultError {
     },
 }
 
-/// What to do about a vault of an older program. Its entries have no ρ, and adding one would break their chain.
+/// What to do where only δ is lacking, and there is none at all.
+fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String {
+    if asked.nano <= left.nano && asked.atto_delta > 0 && left.atto_delta == 0 {
+        format!(
+            "; it has no delta, and its owner gives it some with ALTER PRIVACY BUDGET {budget} SET LIMIT (…, delta=…)"
+        )
+    } else {
+        String::new()
+    }
+}
+
+/// What to do about a vault of an older program. Its entries lack a field, and adding one would break their chain.
 fn older(found: i64, known: i64) -> &'static str {
     if found < known {
         ": an older HushQL made it; make a new vault, and declare there what is left of its budgets"

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! ledger(sequence, charge, analyst, spaces, budgets, mechanism, parameters, sensitivity,
-//!        epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, chain)
+//!        epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, nonce, chain)
 //!                                                          one row per release, append-only
 //! analyst(name)     seal, declared_table, budget           see the catalog's store
 //! ```
@@ -22,9 +22,7 @@ use crate::catalog::store;
 /// "Hush" in ASCII: what makes a SQLite file a vault.
 const APPLICATION_ID: i64 = 0x4875_7368;
 /// The format of the tables below.
-const VERSION: i64 = 2;
-/// The same tables with views among the declared ones: a program that knows none says so, and not that the file is damaged.
-const VERSION_WITH_VIEWS: i64 = 3;
+const VERSION: i64 = 4;
 
 /// The ledger's own tables.
 ///
@@ -50,6 +48,7 @@ CREATE TABLE ledger (
     rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
     rho_delta_atto INTEGER NOT NULL CHECK (rho_delta_atto >= 0),
     plan_hash BLOB NOT NULL CHECK (length(plan_hash) = 32),
+    nonce BLOB NOT NULL CHECK (length(nonce) = 16),
     chain BLOB NOT NULL CHECK (length(chain) = 32),
     CONSTRAINT pair CHECK ((epsilon_nano IS NULL) = (delta_atto IS NULL))
 ) STRICT;
@@ -103,20 +102,15 @@ pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Notes that a vault holds views, or once held some; the caller holds the transaction.
-pub(super) fn with_views(connection: &Connection) -> Result<(), Fault> {
-    Ok(connection.execute_batch(&format!("PRAGMA user_version = {VERSION_WITH_VIEWS};"))?)
-}
-
 /// Checks that a file is a vault, of this format, with exactly our tables, and sound.
 pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     if number(connection, "PRAGMA application_id")? != APPLICATION_ID {
         return Err(VaultError::NotAVault { path: path.to_owned() }.into());
     }
     let found = number(connection, "PRAGMA user_version")?;
-    if !(VERSION..=VERSION_WITH_VIEWS).contains(&found) {
-        let known = VERSION_WITH_VIEWS;
-        return Err(VaultError::Version { path: path.to_owned(), found, known }.into());
+    if found != VERSION {
+        let path = path.to_owned();
+        return Err(VaultError::Version { path, found, known: VERSION }.into());
     }
     // A trigger that is gone, or one too many, would change what a write does.
     let expected = Connection::open_in_memory()?;

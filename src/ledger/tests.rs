@@ -297,7 +297,7 @@ fn the_file_itself_forbids_refunds() {
         assert!(error.to_string().contains(why), "{sql}: {error}");
     };
     let copy = "SELECT sequence, charge, analyst, spaces, budgets, mechanism, parameters, \
-                sensitivity, 0, 0, 0, 0, plan_hash, chain FROM ledger";
+                sensitivity, 0, 0, 0, 0, plan_hash, nonce, chain FROM ledger";
     fails("UPDATE ledger SET epsilon_nano = 0", "never changed");
     fails("DELETE FROM ledger", "never deleted");
     fails(&format!("INSERT OR REPLACE INTO ledger {copy}"), "at its end only");

@@ -284,10 +284,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] when the name is a table's, or a view's that is not to be replaced.
     pub fn create_view(&self, view: &View, replace: bool) -> Result<(), VaultError> {
-        self.write(|connection, _| {
-            store::insert_view(connection, view, replace)?;
-            schema::with_views(connection)
-        })
+        self.write(|connection, _| Ok(store::insert_view(connection, view, replace)?))
     }
 
     /// Forgets a view. What was spent by way of it was charged to the tables that it read.

@@ -79,6 +79,19 @@ impl QueryRng {
         Ok(Self::keyed(key))
     }
 
+    /// Bytes by which two things that are otherwise the same can be told apart, such as two charges.
+    ///
+    /// # Guarantee
+    /// 128 uniform bits of the operating system: they are the same for two calls with a chance of 2⁻¹²⁸, in whatever programs.
+    ///
+    /// # Errors
+    /// [`SamplerError::Entropy`] when the operating system gives none.
+    pub fn nonce() -> Result<[u8; 16], SamplerError> {
+        let mut nonce = [0_u8; 16];
+        getrandom::fill(&mut nonce).map_err(SamplerError::Entropy)?;
+        Ok(nonce)
+    }
+
     /// A reproducible generator, **for tests only**: whoever knows the seed can subtract the noise.
     #[doc(hidden)]
     pub fn seeded_for_tests(seed: u64) -> Self {

@@ -275,13 +275,13 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 1 and this program reads format 3: an older HushQL made it; make a new vault, and declare there what is left of its budgets"
+            "the vault `{shown}` has format 1 and this program reads format 4: an older HushQL made it; make a new vault, and declare there what is left of its budgets"
         )
     );
     Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
     assert_eq!(
         says(None),
-        format!("the vault `{shown}` has format 7 and this program reads format 3")
+        format!("the vault `{shown}` has format 7 and this program reads format 4")
     );
 
     let folder = folder.path();

@@ -1,7 +1,5 @@
 //! Views in a vault: one name for one thing, durable, sealed like tables, and told by the format.
 
-use std::time::Duration;
-
 use rusqlite::Connection;
 
 use super::{NANO, budget, file, spend, table};
@@ -66,27 +64,6 @@ fn a_name_is_a_tables_or_a_views() {
     let bad = View { columns: vec!["a".to_owned(), "a".to_owned()], ..view("w") };
     assert!(matches!(why(vault.create_view(&bad, false)), CatalogError::View { .. }));
     assert_eq!(before, vault.catalog().unwrap(), "a refused change changes nothing");
-}
-
-/// A vault without views stays one of the format that it was, and one with views is no damaged one to who knows none.
-#[test]
-fn the_format_tells_of_views() {
-    let (_folder, path) = file(spend(NANO, 0));
-    let format = || {
-        let connection = Connection::open(&path).unwrap();
-        connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap()
-    };
-    let vault = Vault::open(&path).unwrap();
-    assert_eq!(format(), 2);
-    assert!(vault.create_view(&view("adult"), false).is_err());
-    assert_eq!(format(), 2, "a view that was refused leaves nothing");
-    vault.create_view(&view("grown"), false).unwrap();
-    assert_eq!(format(), 3);
-    vault.drop_view("grown").unwrap();
-    vault.create_table(&table("states")).unwrap();
-    drop(vault);
-    let again = Vault::open_with(&path, Duration::ZERO).unwrap();
-    assert!(again.catalog().unwrap().table("states").is_some());
 }
 
 /// The text of a view is under the seal of the tables.
