@@ -1,4 +1,5 @@
-//! The scalar functions of the engine: `CLAMP`, the tick of a stepped domain, the members of a listed one.
+//! The scalar functions of the engine: `CLAMP`, the tick of a stepped domain, the members of a listed one, and what
+//! leaves out values that kernels fail on.
 //!
 //! In: a column and literal bounds, or a list. Out: a column of the same type in which every value lies
 //! between the bounds, or is listed. All of them are total: there is no input on which they fail, and they are row-local, so what
@@ -9,6 +10,7 @@
 mod line;
 mod magnitude;
 mod released;
+mod sound;
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -31,10 +33,11 @@ use datafusion::logical_expr::{
 pub(crate) use line::{Place, is_countable, place, snap};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};
 pub(crate) use released::{LateValue, in_values_words, is_late_value};
+pub(crate) use sound::{
+    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, is_sound, sound, temporal_limits, ticks_a_day,
+};
 
 static CLAMP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Clamp::new())));
-static CALENDAR: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(Calendar::new())));
 
 /// `CLAMP(x, lo, hi)`, for the planner.
 pub(crate) fn clamp_function() -> Arc<ScalarUDF> {
@@ -65,32 +68,6 @@ pub(crate) fn without_nan(x: Expr, data_type: &DataType) -> Expr {
             ScalarValue::Float32(Some(f32::INFINITY)),
         ),
         _ => x,
-    }
-}
-
-/// A date or timestamp in the years that date functions take; NULL outside of them.
-pub(crate) fn calendar(x: Expr) -> Expr {
-    CALENDAR.call(vec![x])
-}
-
-/// The first and last value that date functions take without failing: the years 1678 to 2261, which
-/// nanoseconds can hold. `date_trunc` goes through nanoseconds whatever the type, and fails beyond them.
-pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
-    /// Days from 1970 to the first day of 1678, and to the last of 2261, rounded inward.
-    const DAYS: i64 = 106_600;
-    let ticks = ticks_a_day(data_type)?;
-    Some((-DAYS * ticks, DAYS * ticks))
-}
-
-/// How many units of a temporal type's range a day has.
-pub(crate) fn ticks_a_day(data_type: &DataType) -> Option<i64> {
-    match data_type {
-        DataType::Date32 => Some(1),
-        DataType::Timestamp(TimeUnit::Second, _) => Some(86_400),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => Some(86_400_000),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => Some(86_400_000_000),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => Some(86_400_000_000_000),
-        _ => None,
     }
 }
 
@@ -212,74 +189,6 @@ where
     let (lo, hi) = (bound::<T>(lo)?, bound::<T>(hi)?);
     let clamped: PrimitiveArray<T> = array.as_primitive::<T>().unary(|v| v.max(lo).min(hi));
     Ok(Arc::new(clamped.with_data_type(array.data_type().clone())))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Calendar {
-    signature: Signature,
-}
-
-impl Calendar {
-    fn new() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for Calendar {
-    fn name(&self) -> &'static str {
-        "calendar"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        match arg_types {
-            [x @ (DataType::Date32 | DataType::Timestamp(..))] => Ok(x.clone()),
-            _ => plan_err!("the calendar is of dates and timestamps"),
-        }
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [x] = args.args.as_slice() else { return exec_err!("the calendar is of one column") };
-        let array = match x {
-            ColumnarValue::Array(array) => Arc::clone(array),
-            ColumnarValue::Scalar(value) => value.to_array()?,
-        };
-        let kept: ArrayRef = match array.data_type() {
-            DataType::Date32 => within::<Date32Type>(&array),
-            DataType::Timestamp(TimeUnit::Second, _) => within::<TimestampSecondType>(&array),
-            DataType::Timestamp(TimeUnit::Millisecond, _) => {
-                within::<TimestampMillisecondType>(&array)
-            }
-            DataType::Timestamp(TimeUnit::Microsecond, _) => {
-                within::<TimestampMicrosecondType>(&array)
-            }
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-                within::<TimestampNanosecondType>(&array)
-            }
-            _ => return exec_err!("the calendar is of dates and timestamps"),
-        };
-        match x {
-            ColumnarValue::Array(_) => Ok(ColumnarValue::Array(kept)),
-            ColumnarValue::Scalar(_) => {
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&kept, 0)?))
-            }
-        }
-    }
-}
-
-/// The values of a column that lie in the calendar; NULL for the others.
-fn within<T>(array: &ArrayRef) -> ArrayRef
-where
-    T: ArrowPrimitiveType,
-    T::Native: Into<i64>,
-{
-    let (first, last) = temporal_limits(array.data_type()).unwrap_or((0, 0));
-    let kept: PrimitiveArray<T> =
-        array.as_primitive::<T>().unary_opt(|v| (first..=last).contains(&v.into()).then_some(v));
-    Arc::new(kept.with_data_type(array.data_type().clone()))
 }
 
 /// The column where its value is one of `members`, NULL elsewhere; `None` for types without such a list.

@@ -2,8 +2,9 @@
 //!
 //! In: a table's declaration. Out: for each column an expression whose values lie in the declared domain
 //! whatever the file holds, and the facts that follow. Numbers out of their range are clamped, categories
-//! that are not listed become NULL, NaN becomes NULL, −0.0 becomes 0.0, dates beyond the years that date
-//! functions can handle become NULL. WHERE and every other expression see these values only.
+//! that are not listed become NULL, NaN becomes NULL, −0.0 becomes 0.0, and what kernels fail on becomes NULL:
+//! dates beyond the years that date functions can handle, decimals with too many digits, texts of more than 64 KiB.
+//! WHERE and every other expression see these values only.
 
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ use datafusion::logical_expr::{Expr, Operator};
 use super::bounds::Interval;
 use super::facts::{Facts, KeySource, is_discrete, rational};
 use crate::catalog::Domain;
-use crate::functions::{calendar, clamp, only_listed, snap, temporal_limits, without_nan};
+use crate::functions::{
+    MOST_OF_A_CELL, clamp, is_sound, only_listed, snap, sound, temporal_limits, without_nan,
+};
 use crate::ticks::Ticks;
 
 /// Why a declared domain does not fit its column.
@@ -36,7 +39,12 @@ pub(crate) fn enforced(
     data_type: &DataType,
     domain: Option<&Domain>,
 ) -> Result<(Expr, Facts), DomainError> {
-    let column = within_calendar(without_nan(column, data_type), data_type);
+    let column = without_nan(column, data_type);
+    // What is clamped or listed is sound, but for dates: those that are none become NULL, not an end.
+    let column = match domain {
+        Some(_) if temporal_limits(data_type).is_none() => column,
+        Some(_) | None => sound(column, data_type),
+    };
     match domain {
         None => Ok((column, Facts::of_type(data_type))),
         Some(Domain::In(values)) => listed(column, data_type, values),
@@ -44,14 +52,6 @@ pub(crate) fn enforced(
         Some(Domain::Between { lo, hi, step: Some(step) }) => {
             stepped(column, data_type, lo, hi, step)
         }
-    }
-}
-
-/// Dates and timestamps outside of the years that date functions take become NULL; other types pass.
-pub(super) fn within_calendar(column: Expr, data_type: &DataType) -> Expr {
-    match temporal_limits(data_type) {
-        Some(_) => calendar(column),
-        None => column,
     }
 }
 
@@ -107,6 +107,9 @@ fn listed(
     }
     let members: Vec<ScalarValue> = keys.iter().filter(|k| !k.is_null()).cloned().collect();
     let mut facts = Facts::of_type(data_type);
+    if members.iter().filter_map(|k| k.try_as_str().flatten()).any(|t| t.len() > MOST_OF_A_CELL) {
+        return Err(DomainError(format!("a listed text has at most {MOST_OF_A_CELL} bytes")));
+    }
     if members.is_empty() {
         return Err(DomainError("the domain holds no value but NULL".to_owned()));
     }
@@ -222,7 +225,7 @@ impl Change {
     /// What [`enforced`] does to a column; `None` where that is not one of these.
     pub(super) fn of(data_type: &DataType, domain: Option<&Domain>, keys: &Facts) -> Option<Self> {
         match domain {
-            None => temporal_limits(data_type).map(|_| Self::Nulls(None)),
+            None => (!is_sound(data_type)).then_some(Self::Nulls(None)),
             Some(Domain::In(_)) => match &keys.keys {
                 Some(KeySource::Values(values))
                     if data_type.is_integer() || data_type.is_string() =>

@@ -21,10 +21,9 @@ use num_traits::Zero;
 
 use super::bounds::Interval;
 use super::deeper;
-use super::enforce::within_calendar;
 use super::facts::{Facts, KeySource, Scope, constant, decimal_unit, rational, type_range};
 use super::types;
-use crate::functions::{in_values_words, ticks_a_day};
+use crate::functions::{MOST_OF_A_CONSTANT, in_values_words, sound, ticks_a_day};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -72,9 +71,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
             Some(facts) => Ok(Total { expr: expr.clone(), facts: facts.clone() }),
             None => Err(not_allowed(expr, "this column is out of reach")),
         },
-        Expr::Literal(value, _) => {
-            Ok(Total { expr: expr.clone(), facts: Facts::of_literal(value) })
-        }
+        Expr::Literal(value, _) => literal(value.clone()),
         Expr::BinaryExpr(binary) => self::binary(binary, expr, scope),
         Expr::Like(like) => self::like(like, expr, scope),
         Expr::Not(inner) => boolean(inner, scope, |e| Expr::Not(Box::new(e))),
@@ -316,7 +313,7 @@ fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal>
     let data_type = type_of(&inner.expr, &scope.schema)?;
     let range = inner.facts.range.neg();
     let mut always = inner.facts.always.neg();
-    if !data_type.is_numeric() {
+    if !data_type.is_numeric() || !castable(&data_type) {
         return Err(not_allowed(whole, "only numbers have a negative"));
     }
     if let Some(fits) = type_range(&data_type) {
@@ -425,8 +422,14 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     }
     // Constants are folded, so that bounds stay literals.
     if let Expr::Literal(value, _) = &inner.expr {
-        let null = || ScalarValue::try_new_null(to);
-        let folded = value.cast_to(to).map_or_else(|_| null(), Ok);
+        let folded = value.cast_to(to).ok().filter(|folded| !folded.is_null());
+        if !matches!(whole, Expr::TryCast(_))
+            && let Some(text) = value.try_as_str().flatten()
+            && !folded.as_ref().is_some_and(in_range)
+        {
+            return Err(no_value(text, to, whole));
+        }
+        let folded = folded.map_or_else(|| ScalarValue::try_new_null(to), Ok);
         return literal(folded.map_err(|_| not_allowed(whole, "this type has no NULL"))?);
     }
     let mut facts = Facts::of_type(to);
@@ -460,12 +463,45 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     }
     // A cast can make a date that no column has: the limits hold for it too.
     let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
-    Ok(Total { expr: within_calendar(expr, to), facts })
+    Ok(Total { expr: if is_temporal(to) { sound(expr, to) } else { expr }, facts })
 }
 
-/// A constant; NULL where it is a date that date functions do not take.
+/// A written constant that would be NULL on every row: nobody means that, and it would be paid for.
+fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
+    let (message, hint) = if is_temporal(to) {
+        (
+            format!("'{text}' is no date or moment in the years 1678 to 2261"),
+            "one that there is, such as '2025-12-31'; or the condition without it",
+        )
+    } else {
+        (
+            format!("'{text}' is no value of type {to}"),
+            "a value of the type of what it stands beside",
+        )
+    };
+    Refusal::new(Reason::BadValue, readable(whole), message, hint)
+}
+
+/// A constant; NULL where it is a date that date functions do not take, or a decimal with too many digits.
 fn literal(value: ScalarValue) -> Result<Total, Refusal> {
-    let value = if in_calendar(&value) {
+    let bytes = match &value {
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes))
+        | ScalarValue::FixedSizeBinary(_, Some(bytes)) => bytes.len(),
+        other => other.try_as_str().flatten().map_or(0, str::len),
+    };
+    if bytes > MOST_OF_A_CONSTANT {
+        return Err(Refusal::new(
+            Reason::TooLarge,
+            "a constant",
+            format!(
+                "a constant below a release has at most {MOST_OF_A_CONSTANT} bytes, and this one has more"
+            ),
+            "a column in its place, or its first characters: left(x, 20) = '…'",
+        ));
+    }
+    let value = if in_range(&value) {
         value
     } else {
         let null = ScalarValue::try_new_null(&value.data_type());
@@ -475,10 +511,9 @@ fn literal(value: ScalarValue) -> Result<Total, Refusal> {
     Ok(Total { expr: Expr::Literal(value, None), facts })
 }
 
-/// Whether a constant lies in the years that date functions take; other types do.
-fn in_calendar(value: &ScalarValue) -> bool {
-    let limits = is_temporal(&value.data_type()).then(|| type_range(&value.data_type())).flatten();
-    match (limits, rational(value)) {
+/// Whether a constant lies in the range of its type; those of types without one do.
+fn in_range(value: &ScalarValue) -> bool {
+    match (type_range(&value.data_type()), rational(value)) {
         (Some(limits), Some(point)) => limits.contains(&point),
         _ => true,
     }
@@ -513,7 +548,7 @@ fn widens(from: &DataType, to: &DataType) -> bool {
 }
 
 /// The types whose casts were looked at.
-fn castable(data_type: &DataType) -> bool {
+pub(super) fn castable(data_type: &DataType) -> bool {
     is_string(data_type)
         || matches!(
             data_type,

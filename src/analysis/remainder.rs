@@ -1,18 +1,19 @@
 //! What is computed of releases: NULL in place of a failure.
 //!
 //! In: the public remainder of a query. Out: the same, in which a quotient of whole numbers or decimals is NULL where
-//! its divisor is zero, and a cast is where it cannot be made. A released count is zero now and then by its noise
-//! alone, and the query would fail after it was paid for.
+//! its divisor is zero, a cast is where it cannot be made, and a square root of what is negative. A released count is
+//! zero or less now and then by its noise alone, and the query would fail after it was paid for.
 //!
 //! ```text
 //! sum / n                sum / nullif(n, 0)
 //! CAST(n AS TINYINT)     TRY_CAST(n AS TINYINT)
+//! sqrt(variance)         sqrt(CASE WHEN variance >= 0 THEN variance END)
 //! ```
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::core::expr_fn::nullif;
-use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
@@ -20,7 +21,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Ope
 use super::flow::internal;
 use crate::refusal::Refusal;
 
-/// A plan in which no division and no cast of released values fails.
+/// A plan in which no division, cast or square root of released values fails.
 pub(super) fn total_remainder(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
     let replaced = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -39,8 +40,21 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Cast(Cast { expr, field }) => {
             Ok(Transformed::yes(Expr::TryCast(TryCast { expr, field })))
         }
+        Expr::ScalarFunction(call) if call.func.name() == "sqrt" && call.args.len() == 1 => {
+            Ok(Transformed::yes(rooted(call)))
+        }
         other => divided(other, schema),
     }
+}
+
+/// The same square root, of nothing that is negative.
+fn rooted(mut call: ScalarFunction) -> Expr {
+    for x in &mut call.args {
+        let whole = std::mem::take(x);
+        let is_root = whole.clone().gt_eq(Expr::Literal(ScalarValue::Float64(Some(0.0)), None));
+        *x = Expr::Case(Case::new(None, vec![(Box::new(is_root), Box::new(whole))], None));
+    }
+    Expr::ScalarFunction(call)
 }
 
 fn divided(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -15,7 +15,7 @@ use num_traits::ToPrimitive;
 
 use super::bounds::Interval;
 use super::expression::{
-    Total, is_temporal, not_allowed, partial, readable, total, type_of, union,
+    Total, castable, is_temporal, not_allowed, partial, readable, total, type_of, union,
 };
 use super::facts::{Facts, KeySource, Scope, rational, type_range};
 use super::magnitude::magnitude;
@@ -229,6 +229,9 @@ fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Ref
 
 fn absolute(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     let facts = mapped(&x.facts, Interval::abs);
+    if !castable(&type_of(&x.expr, &scope.schema)?) {
+        return Err(not_allowed(whole, "ABS of this type can fail on some row"));
+    }
     match type_range(&type_of(&x.expr, &scope.schema)?) {
         Some(fits) if !facts.always.is_within(&fits) => {
             Err(partial(whole, "ABS of the least integer overflows", "ABS(CLAMP(x, lo, hi))"))

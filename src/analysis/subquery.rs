@@ -60,6 +60,20 @@ impl Walk<'_> {
                 let matches = Matches::Conditions(conditions);
                 self.semi(flow, &rows, matches, *negated != flipped, condition)
             }
+            Expr::InSubquery(InSubquery { subquery, .. })
+                if !subquery.outer_ref_columns.is_empty() =>
+            {
+                let outer: Vec<String> = subquery.outer_ref_columns.iter().map(readable).collect();
+                Err(Refusal::new(
+                    Reason::Subquery,
+                    readable(condition),
+                    format!(
+                        "a subquery after IN names a column of the outer query: {}",
+                        outer.join(", ")
+                    ),
+                    "a column of the subquery's own tables, or EXISTS (SELECT 1 FROM t WHERE t.unit = outer.unit AND …)",
+                ))
+            }
             _ => Err(refused(condition)),
         }
     }
@@ -196,6 +210,6 @@ fn refused(expr: &Expr) -> Refusal {
         Reason::Subquery,
         readable(expr),
         "a subquery below a release stands alone in WHERE, as IN or EXISTS",
-        "x IN (SELECT …) or EXISTS (SELECT …) as a condition of its own, or a second statement with the first one's answer",
+        "x > (SELECT LAPLACE(eps=1) AVG(x) FROM t), which releases the value; x IN (SELECT …) or EXISTS (SELECT …) as a condition of its own",
     )
 }

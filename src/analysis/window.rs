@@ -26,6 +26,7 @@ use super::facts::{Facts, Scope, rational};
 use super::flow::{Flow, Trace, internal, lost, named};
 use super::rows::{Walk, operator};
 use super::types;
+use crate::functions::sound;
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
@@ -65,7 +66,9 @@ impl Walk<'_> {
             });
         let new = window.schema.iter().skip(flow.scope.facts.len()).zip(&names);
         let new = new.map(|((qualifier, field), name)| {
-            named(Expr::Column(Column::from_name(name)), qualifier, field.name())
+            // Sums of decimals wrap.
+            let value = sound(Expr::Column(Column::from_name(name)), field.data_type());
+            named(value, qualifier, field.name())
         });
         let carried = flow.carried();
         let carried = carried.iter().map(|name| {

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::sound::{MOST_OF_A_CONSTANT, sound_array};
 use crate::catalog::RESERVED;
 
 /// A value that comes later: a copy for each place it stands in.
@@ -44,12 +45,13 @@ impl LateValue {
         &self.data_type
     }
 
-    /// Gives it its value, once.
+    /// Gives it its value, once; NULL for one that kernels fail on.
     ///
     /// # Errors
     /// When it has one already.
     pub(crate) fn set(&self, value: ScalarValue) -> Result<()> {
-        match self.value.set(value) {
+        let kept = sound_array(&value.to_array()?, MOST_OF_A_CONSTANT)?;
+        match self.value.set(ScalarValue::try_from_array(&kept, 0)?) {
             Ok(()) => Ok(()),
             Err(_) => internal_err!("a released value is drawn once"),
         }

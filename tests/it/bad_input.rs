@@ -305,7 +305,8 @@ fn malformed_lines_are_rows_of_nulls() {
         (b"\0,\0,\0", [0, 0, 1]),
     ];
     let long = [b"3,52,".as_slice(), &vec![b'x'; 1 << 20]].concat();
-    lines.push((&long, [1, 1, 1]));
+    // Of texts, 64 KiB are read at most.
+    lines.push((&long, [1, 1, 0]));
     for (line, counted) in lines {
         let shown = String::from_utf8_lossy(&line[..line.len().min(40)]);
         for file in [

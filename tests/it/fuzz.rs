@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use arrow::array::Array;
@@ -27,6 +27,7 @@ use futures::FutureExt;
 use hushql::{Engine, Output, Session};
 
 use crate::sensitivity::Dice;
+use crate::watch::Watch;
 
 mod grammar;
 mod mutate;
@@ -135,41 +136,6 @@ async fn look(session: &Session, sql: &str) -> Look {
     Look { got, said, took }
 }
 
-/// A thread that ends the tests when a statement does not.
-struct Watch {
-    running: &'static Mutex<Option<(String, Instant)>>,
-}
-
-impl Watch {
-    fn new() -> Self {
-        let running: &'static Mutex<Option<(String, Instant)>> = Box::leak(Box::default());
-        std::thread::spawn(move || {
-            loop {
-                std::thread::sleep(Duration::from_secs(5));
-                let held = running.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some((sql, since)) =
-                    held.as_ref().filter(|(_, since)| since.elapsed() > 18 * PATIENCE)
-                {
-                    eprintln!("no end after {:?}: {sql}", since.elapsed());
-                    std::process::abort();
-                }
-            }
-        });
-        Self { running }
-    }
-
-    fn start(&self, sql: &str) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((sql.to_owned(), Instant::now()));
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
 /// Two engines, and what happened to the statements that they were given.
 struct Fuzz {
     engines: [Engine; 2],
@@ -184,7 +150,7 @@ impl Fuzz {
     async fn new() -> Self {
         let engines = [engine(true).await, engine(false).await];
         let sessions = engines.each_ref().map(|engine| engine.analyst("lab").unwrap());
-        let (watch, verifier) = (Watch::new(), Verifier::new().await);
+        let (watch, verifier) = (Watch::new(18 * PATIENCE), Verifier::new().await);
         Self { engines, sessions, watch, verifier, wrong: Vec::new(), kinds: BTreeMap::new() }
     }
 
@@ -389,7 +355,7 @@ fn declarations_with_pieces_out_of_place() {
         let mut written = corpus();
         written.retain(|sql| words.iter().any(|word| sql.starts_with(word)));
         let mut dice = Dice(0xf024);
-        let watch = Watch::new();
+        let watch = Watch::new(18 * PATIENCE);
         for _ in 0..3 {
             let engine = engine(true).await;
             let owner = engine.owner();

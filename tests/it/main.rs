@@ -40,6 +40,8 @@ mod selection;
 mod sensitivity;
 mod silence;
 mod slt;
+mod sources;
 mod swap;
 mod tpch;
 mod views;
+mod watch;

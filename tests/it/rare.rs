@@ -188,7 +188,7 @@ const STATEMENTS: [&str; 17] = [
 ];
 
 /// Asks; whether it was answered. What is neither answered nor refused is an error.
-async fn answered(lab: &Session, sql: &str) -> Result<bool, String> {
+pub async fn answered(lab: &Session, sql: &str) -> Result<bool, String> {
     match lab.query(sql).await {
         Ok(_) => Ok(true),
         Err(Error::Execution) => Err("it failed while it ran".to_owned()),

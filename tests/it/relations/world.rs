@@ -137,6 +137,14 @@ impl Relation {
         matches!(self.role, Role::Public)
     }
 
+    /// How it is kept where private tables are kept so: texts are of one type where they are compared.
+    fn kept(&self, stored: Stored) -> Stored {
+        match stored {
+            Stored::Dictionary if self.is_public() => Stored::Batches,
+            stored => stored,
+        }
+    }
+
     pub fn is_row(&self) -> bool {
         matches!(self.role, Role::Row)
     }
@@ -364,15 +372,14 @@ impl Plan {
         let (mut swaps, mut schemas) = (Vec::new(), Vec::new());
         let files = matches!(stored, Stored::Parquet { .. }).then(|| tempfile::tempdir().unwrap());
         for (i, relation) in self.relations.iter().enumerate() {
-            let stored = if relation.is_public() { Stored::Batches } else { stored };
-            let schema = relation.schema_as(stored);
+            let schema = relation.schema_as(relation.kept(stored));
             let own: Vec<Swap> = (0..partitions).map(|_| Swap::new(Arc::clone(&schema))).collect();
             let private = |table: Arc<dyn TableProvider>| {
                 provider_as_source(Arc::new(PrivateTable::new(relation.name.as_str(), table)))
             };
             let source = match (self.public.get(&i), stored, &files) {
                 (Some(rows), _, _) => {
-                    let batch = relation.batch(rows);
+                    let batch = relation.batch_as(rows, &schema);
                     let table = MemTable::try_new(Arc::clone(&schema), vec![vec![batch]]);
                     provider_as_source(Arc::new(table.unwrap()))
                 }
@@ -393,9 +400,7 @@ impl Plan {
             swaps.push(own);
             schemas.push(schema);
         }
-        let tables = self.relations.iter().map(|relation| {
-            relation.table(if relation.is_public() { Stored::Batches } else { stored })
-        });
+        let tables = self.relations.iter().map(|relation| relation.table(relation.kept(stored)));
         let catalog = Arc::new(Catalog::new(tables, []));
         World { plan: self.clone(), catalog, sources, swaps, schemas, _files: files }
     }

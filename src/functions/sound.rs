@@ -1,0 +1,264 @@
+//! Values on which kernels fail, although a column can hold them.
+//!
+//! In: a column. Out: the same, with NULL in the place of decimals that have more digits than their type, of dates beyond the
+//! years that date functions take, and of texts so long that a batch of them does not fit into one array. A declared
+//! type rules none of these out: sums of decimals wrap, files hold what they like, and texts are as long as people write.
+//! Every value that enters below a release comes through here: from a scan, from public rows, as a constant, as a
+//! released value, and out of a window.
+//!
+//! The attack prevented: `CASE WHEN id = 5 THEN v ELSE 0 END * -1`, which fails where person 5 is and answers where not.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, OffsetSizeTrait, PrimitiveArray,
+};
+use arrow::buffer::{BooleanBuffer, OffsetBuffer};
+use arrow::compute::nullif;
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// The most bytes of a text, or of other bytes, in a row: a batch of 8,192 rows has 2²⁹ then, and three times as many
+/// after the longest change of case. An array of them counts to 2³¹.
+pub(crate) const MOST_OF_A_CELL: usize = 1 << 16;
+
+/// The most bytes of a text that is the same for every row. Rows that windows hand on come in larger batches.
+pub(crate) const MOST_OF_A_CONSTANT: usize = 1_000;
+
+static SOUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Sound::new())));
+
+/// A column without values on which kernels fail; see the module.
+///
+/// # Guarantee
+/// Every value that is left lies in its type's range, and none is longer than 65,536 bytes.
+pub(crate) fn sound(x: Expr, data_type: &DataType) -> Expr {
+    if is_sound(data_type) { x } else { SOUND.call(vec![x]) }
+}
+
+/// Whether all values that a type can hold are sound.
+pub(crate) fn is_sound(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, value) => is_sound(value),
+        DataType::Decimal128(..)
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView => false,
+        other => temporal_limits(other).is_none(),
+    }
+}
+
+/// The first and last value that date functions take without failing: the years 1678 to 2261, which
+/// nanoseconds can hold. `date_trunc` goes through nanoseconds whatever the type, and fails beyond them.
+pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
+    /// Days from 1970 to the first day of 1678, and to the last of 2261, rounded inward.
+    const DAYS: i64 = 106_600;
+    let ticks = ticks_a_day(data_type)?;
+    Some((-DAYS * ticks, DAYS * ticks))
+}
+
+/// How many units of a temporal type's range a day has.
+pub(crate) fn ticks_a_day(data_type: &DataType) -> Option<i64> {
+    match data_type {
+        DataType::Date32 => Some(1),
+        DataType::Timestamp(TimeUnit::Second, _) => Some(86_400),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => Some(86_400_000),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => Some(86_400_000_000),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => Some(86_400_000_000_000),
+        _ => None,
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Sound {
+    signature: Signature,
+}
+
+impl Sound {
+    fn new() -> Self {
+        Self { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Sound {
+    fn name(&self) -> &'static str {
+        "sound"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        match arg_types {
+            [x] => Ok(x.clone()),
+            _ => plan_err!("one column is sound"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.as_slice() {
+            [ColumnarValue::Array(array)] => {
+                Ok(ColumnarValue::Array(sound_array(array, MOST_OF_A_CELL)?))
+            }
+            [ColumnarValue::Scalar(value)] => {
+                let kept = sound_array(&value.to_array()?, MOST_OF_A_CELL)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&kept, 0)?))
+            }
+            _ => exec_err!("one column is sound"),
+        }
+    }
+}
+
+/// The values of a column that are sound and have at most so many bytes; NULL for the others.
+///
+/// # Errors
+/// None for types that [`sound`] is asked for.
+pub(crate) fn sound_array(array: &ArrayRef, most: usize) -> Result<ArrayRef> {
+    Ok(match array.data_type() {
+        DataType::Decimal128(precision, _) => {
+            let end = 10_i128.checked_pow(u32::from(*precision)).unwrap_or(i128::MAX);
+            within::<Decimal128Type>(array, 1 - end, end - 1)
+        }
+        DataType::Date32 => in_calendar::<Date32Type>(array),
+        DataType::Timestamp(TimeUnit::Second, _) => in_calendar::<TimestampSecondType>(array),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            in_calendar::<TimestampMillisecondType>(array)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            in_calendar::<TimestampMicrosecondType>(array)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            in_calendar::<TimestampNanosecondType>(array)
+        }
+        _ => match longer(array, most) {
+            Some(longer) if longer.count_set_bits() > 0 => {
+                nullif(array, &BooleanArray::new(longer, None))?
+            }
+            Some(_) | None => Arc::clone(array),
+        },
+    })
+}
+
+/// Which rows hold more than so many bytes; what it says of NULLs does not matter. `None` for what has no bytes.
+fn longer(array: &ArrayRef, most: usize) -> Option<BooleanBuffer> {
+    fn by_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, most: usize) -> BooleanBuffer {
+        offsets.lengths().map(|length| length > most).collect()
+    }
+    // The low half of a view is the length of its text.
+    let by_views = |views: &[u128]| -> BooleanBuffer {
+        views.iter().map(|view| (view & u128::from(u32::MAX)) > most as u128).collect()
+    };
+    match array.data_type() {
+        DataType::Utf8 => Some(by_offsets(array.as_string::<i32>().offsets(), most)),
+        DataType::LargeUtf8 => Some(by_offsets(array.as_string::<i64>().offsets(), most)),
+        DataType::Binary => Some(by_offsets(array.as_binary::<i32>().offsets(), most)),
+        DataType::LargeBinary => Some(by_offsets(array.as_binary::<i64>().offsets(), most)),
+        DataType::Utf8View => Some(by_views(array.as_string_view().views())),
+        DataType::BinaryView => Some(by_views(array.as_binary_view().views())),
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = longer(dictionary.values(), most)?;
+            if values.count_set_bits() == 0 {
+                return Some(BooleanBuffer::new_unset(array.len()));
+            }
+            let is_longer = |key: usize| key < values.len() && values.value(key);
+            Some(dictionary.normalized_keys().into_iter().map(is_longer).collect())
+        }
+        _ => None,
+    }
+}
+
+fn in_calendar<T>(array: &ArrayRef) -> ArrayRef
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<i128>,
+{
+    let (first, last) = temporal_limits(array.data_type()).unwrap_or((0, 0));
+    within::<T>(array, first.into(), last.into())
+}
+
+/// The values of a column from one to another; NULL for the others.
+fn within<T>(array: &ArrayRef, first: i128, last: i128) -> ArrayRef
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<i128>,
+{
+    let is_within = |v: T::Native| (first..=last).contains(&v.into());
+    let values = array.as_primitive::<T>();
+    if values.values().iter().all(|v| is_within(*v)) {
+        return Arc::clone(array);
+    }
+    let kept: PrimitiveArray<T> = values.unary_opt(|v| is_within(v).then_some(v));
+    Arc::new(kept.with_data_type(array.data_type().clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{
+        BinaryArray, Decimal128Array, DictionaryArray, LargeStringArray, StringArray,
+        StringViewArray, TimestampSecondArray,
+    };
+    use arrow::datatypes::Int8Type;
+
+    use super::*;
+
+    fn nulls(array: impl Array + 'static) -> Vec<bool> {
+        let array: ArrayRef = Arc::new(array);
+        let kept = sound_array(&array, 4).unwrap();
+        assert_eq!(kept.data_type(), array.data_type());
+        (0..kept.len()).map(|i| kept.is_null(i)).collect()
+    }
+
+    #[test]
+    fn decimals_have_their_digits() {
+        let decimals = |values: Vec<Option<i128>>, precision| {
+            nulls(Decimal128Array::from(values).with_precision_and_scale(precision, 2).unwrap())
+        };
+        let values = [99_999, -99_999, 100_000, -100_000, i128::MIN, i128::MAX].map(Some);
+        assert_eq!(decimals(values.to_vec(), 5), [false, false, true, true, true, true]);
+        let end = 10_i128.pow(38);
+        let values = [end - 1, 1 - end, end, -end, i128::MIN, i128::MAX].map(Some);
+        assert_eq!(decimals(values.to_vec(), 38), [false, false, true, true, true, true]);
+        assert_eq!(decimals(vec![None, Some(0)], 38), [true, false]);
+    }
+
+    #[test]
+    fn moments_are_in_the_calendar() {
+        let (first, last) = temporal_limits(&DataType::Timestamp(TimeUnit::Second, None)).unwrap();
+        let moments = vec![first - 1, first, last, last + 1, i64::MIN];
+        assert_eq!(nulls(TimestampSecondArray::from(moments)), [true, false, false, true, true]);
+    }
+
+    #[test]
+    fn texts_of_every_type_are_short() {
+        let texts =
+            vec![Some("four"), None, Some("fives"), Some(""), Some("far longer than a view")];
+        let long = [false, true, true, false, true];
+        assert_eq!(nulls(StringArray::from(texts.clone())), long);
+        assert_eq!(nulls(LargeStringArray::from(texts.clone())), long);
+        assert_eq!(nulls(StringViewArray::from(texts.clone())), long);
+        let bytes = texts.iter().map(|text| text.map(str::as_bytes)).collect();
+        assert_eq!(nulls(BinaryArray::from_opt_vec(bytes)), long);
+        let dictionary: DictionaryArray<Int8Type> = texts.into_iter().collect();
+        assert_eq!(nulls(dictionary), long);
+        let empty: DictionaryArray<Int8Type> = [None::<&str>, None].into_iter().collect();
+        assert_eq!(nulls(empty), [true, true]);
+        assert!(nulls(StringArray::from(Vec::<&str>::new())).is_empty());
+    }
+
+    #[test]
+    fn a_sliced_column_is_its_slice() {
+        let array: ArrayRef = Arc::new(StringArray::from(vec!["fives", "two", "other"]));
+        let kept = sound_array(&array.slice(1, 2), 4).unwrap();
+        assert_eq!(kept.as_string::<i32>(), &StringArray::from(vec![Some("two"), None]));
+    }
+}
