@@ -9,14 +9,13 @@
 //! analyzer's type coercion runs here, before the analysis, because it inserts casts that can fail
 //! (`status = 5` is `CAST(status AS BIGINT) = 5` only afterwards). No optimizer rule runs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{
-    DataFusionError, Result as DataFusionResult, SchemaError, TableReference, not_impl_err,
-    plan_err,
+    DataFusionError, Result as DataFusionResult, TableReference, not_impl_err, plan_err,
 };
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
@@ -35,12 +34,15 @@ use sqlparser::ast as sql;
 use crate::catalog::RESERVED;
 use crate::dialect::{
     CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause, candidate_marker,
-    in_releases_words, magnitude_name, marker,
+    magnitude_name, marker,
 };
 use crate::functions::{clamp_function, magnitude_function};
 
+mod error;
 mod marker;
 
+pub use error::BindError;
+use error::{UNKNOWN_TABLE, explain_error};
 use marker::Marker;
 pub(crate) use marker::marker_function;
 
@@ -79,71 +81,6 @@ impl Bound {
     }
 }
 
-/// Why a query does not bind.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BindError {
-    /// A table that nobody registered.
-    #[error("there is no table `{name}`{}", Suggestion(.suggestion))]
-    UnknownTable {
-        /// The name as written.
-        name: String,
-        /// The nearest name there is.
-        suggestion: Option<String>,
-    },
-    /// A column that its tables do not have.
-    #[error("there is no column `{name}`{}", Suggestion(.suggestion))]
-    UnknownColumn {
-        /// The name as written.
-        name: String,
-        /// The nearest name there is.
-        suggestion: Option<String>,
-    },
-    /// A column beside an aggregate that is no group key.
-    #[error("`{name}` stands beside an aggregate: add GROUP BY {name}, or leave it out")]
-    Ungrouped {
-        /// The column.
-        name: String,
-    },
-    /// A selector that no mechanism follows, and so was read as a column.
-    #[error(
-        "`{name}` chooses by a mechanism, as in {name} EXPONENTIAL(eps=1) column … GROUP BY column"
-    )]
-    BareSelector {
-        /// The selector.
-        name: String,
-    },
-    /// The query of a view does not bind any more: what it names was dropped, or is another table now.
-    #[error("in the view `{view}`: {source}")]
-    View {
-        /// The view.
-        view: String,
-        /// What is wrong in it.
-        #[source]
-        source: Box<BindError>,
-    },
-    /// Anything else that the planner says of the query; it has seen no data.
-    #[error("{message}")]
-    Plan {
-        /// The planner's sentence, with the releases as they were written.
-        message: String,
-        /// The planner's error.
-        #[source]
-        source: Box<DataFusionError>,
-    },
-}
-
-struct Suggestion<'a>(&'a Option<String>);
-
-impl std::fmt::Display for Suggestion<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(name) => write!(f, "; did you mean `{name}`?"),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Resolves a query against tables.
 ///
 /// # Errors
@@ -155,7 +92,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| coerce(plan, &context.options))
         .and_then(with_keys_once)
-        .map_err(|error| explain_error(error, sources, &releases))?;
+        .map_err(|error| explain_error(error, sources, context.functions(), &releases))?;
     Ok(Bound { plan, releases })
 }
 
@@ -184,9 +121,10 @@ fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
 /// # Errors
 /// [`BindError`], as for [`bind`].
 pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<LogicalPlan, BindError> {
-    SqlToRel::new(&Context::new(sources, &[]))
+    let context = Context::new(sources, &[]);
+    SqlToRel::new(&context)
         .sql_statement_to_plan(sql::Statement::Query(tree))
-        .map_err(|error| explain_error(error, sources, &[]))
+        .map_err(|error| explain_error(error, sources, context.functions(), &[]))
 }
 
 /// Runs type coercion, the only rewrite between the planner and the analysis.
@@ -197,89 +135,6 @@ pub(crate) fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionRe
         |_, _| {},
     )
 }
-
-fn explain_error(
-    error: DataFusionError,
-    sources: &Sources,
-    releases: &[ReleaseClause],
-) -> BindError {
-    let said = |error: DataFusionError| BindError::Plan {
-        message: match error.find_root() {
-            // Its own sentence asks for a bug report.
-            DataFusionError::Internal(_) => "the types in this query do not go together".to_owned(),
-            _ => in_users_words(&error, releases),
-        },
-        source: Box::new(error),
-    };
-    match error.find_root() {
-        DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
-            SchemaError::FieldNotFound { field, .. }
-                if field.relation.is_none() && is_selector(&field.name) =>
-            {
-                BindError::BareSelector { name: field.name.to_uppercase() }
-            }
-            SchemaError::FieldNotFound { field, valid_fields } => {
-                let names: Vec<String> = valid_fields.iter().map(|c| c.name.clone()).collect();
-                BindError::UnknownColumn {
-                    name: field.flat_name(),
-                    suggestion: nearest(&field.name, names.iter().map(String::as_str)),
-                }
-            }
-            // An alias in GROUP BY that means an aggregate ends here too.
-            SchemaError::DuplicateUnqualifiedField { name } => BindError::Plan {
-                message: format!(
-                    "two columns are named {}: give each its own alias with AS, and name columns in GROUP BY",
-                    in_releases_words(name, releases)
-                ),
-                source: Box::new(error),
-            },
-            SchemaError::AmbiguousReference { .. }
-            | SchemaError::DuplicateQualifiedField { .. } => said(error),
-        },
-        DataFusionError::Plan(message) if message.starts_with(UNKNOWN_TABLE) => {
-            let name = message.trim_start_matches(UNKNOWN_TABLE).to_owned();
-            let suggestion = nearest(&name, sources.keys().map(String::as_str));
-            BindError::UnknownTable { name, suggestion }
-        }
-        DataFusionError::Plan(message) if message.contains(UNGROUPED) => {
-            match message.split('"').nth(1) {
-                Some(name) => BindError::Ungrouped { name: name.to_owned() },
-                None => said(error),
-            }
-        }
-        _ => said(error),
-    }
-}
-
-/// The planner's sentence without its class, and with every marker as the release that was written.
-fn in_users_words(error: &DataFusionError, releases: &[ReleaseClause]) -> String {
-    let sentence = error.find_root().strip_backtrace();
-    let sentence = sentence
-        .strip_prefix("Error during planning: ")
-        .or_else(|| sentence.strip_prefix("Schema error: "))
-        .unwrap_or(&sentence);
-    in_releases_words(sentence, releases)
-}
-
-fn is_selector(name: &str) -> bool {
-    ["argmax", "argmin"].iter().any(|selector| name.eq_ignore_ascii_case(selector))
-}
-
-/// The nearest of some names, if any is near.
-pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    names
-        .filter(|candidate| *candidate != name)
-        .map(|candidate| (strsim::jaro_winkler(&name.to_lowercase(), candidate), candidate))
-        .filter(|(similarity, _)| *similarity > 0.8)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, candidate)| candidate.to_owned())
-}
-
-/// How [`Context`] says that a table is unknown; the planner passes the sentence through.
-const UNKNOWN_TABLE: &str = "unknown table ";
-
-/// What the planner says of a column that is neither grouped nor aggregated, before its name in quotes.
-const UNGROUPED: &str = "must be in GROUP BY or an aggregate function";
 
 /// What the planner may see: tables, allowed functions, and the markers of this query.
 struct Context<'a> {
@@ -292,6 +147,13 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
+    /// The names of the functions that a query may call, in order.
+    fn functions(&self) -> impl Iterator<Item = &str> {
+        let all = self.scalars.keys().chain(self.aggregates.keys()).chain(self.windows.keys());
+        let names: BTreeSet<&str> = all.map(String::as_str).collect();
+        names.into_iter().filter(|name| !name.starts_with(RESERVED))
+    }
+
     fn new(sources: &'a Sources, releases: &[ReleaseClause]) -> Self {
         let mut scalars = HashMap::new();
         for function in SessionStateDefaults::default_scalar_functions() {

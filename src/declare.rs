@@ -17,7 +17,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use crate::analysis::{MOST_KEYS, enforced, typed};
-use crate::bind::{BindError, nearest};
+use crate::bind::BindError;
 use crate::catalog::{
     Budget, Catalog, CatalogError, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit,
     zcdp_limit,
@@ -27,6 +27,7 @@ use crate::engine::Inner;
 use crate::error::Error;
 use crate::exec::{columns_of_public, files};
 use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
+use crate::refusal::nearest;
 use crate::show::known;
 
 /// Carries out a declaration.
@@ -109,19 +110,29 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let budget =
                 Budget { name: name.clone(), table: table.clone(), limit, promise, per_query };
             let state = inner.vault.create_budget(&budget)?;
-            Ok(format!("budget {name} for {table}: {} left", state.left))
+            Ok(format!("budget {name} for {table}: {}", left_text(state.left)))
         }
         Declaration::AlterBudget { name, limit } => {
             // How it counts was fixed when it was created; the vault checks that once more, in one transaction.
             let zcdp = inner.vault.budget(name)?.budget.promise.is_some();
             let (limit, promise) = limit_of(limit, zcdp)?;
             inner.vault.set_budget_limit(name, limit, promise)?;
-            Ok(format!("budget {name}: {} left", inner.vault.budget(name)?.left))
+            Ok(format!("budget {name}: {}", left_text(inner.vault.budget(name)?.left)))
         }
         Declaration::DropBudget { name } => {
             inner.vault.drop_budget(name)?;
             Ok(format!("budget {name} is dropped; what was spent stays spent"))
         }
+    }
+}
+
+/// What a budget has left, for its owner.
+fn left_text(left: Spend) -> String {
+    match left.nano {
+        0 => format!(
+            "{left} left: so much was spent already, and nothing more is answered until it is raised or dropped"
+        ),
+        _ => format!("{left} left"),
     }
 }
 

@@ -11,6 +11,17 @@
 
 use std::fmt;
 
+/// The nearest of some names, whatever their case, if any is near and none is the same.
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let written = name.to_lowercase();
+    names
+        .filter(|candidate| *candidate != name)
+        .map(|candidate| (strsim::jaro_winkler(&written, &candidate.to_lowercase()), candidate))
+        .filter(|(similarity, _)| *similarity > 0.8)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
 /// The reasons, by stable code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

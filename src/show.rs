@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use sqlparser::ast as sql;
 
 use crate::answer::Answer;
-use crate::bind::{BindError, LEDGER, nearest};
+use crate::bind::{BindError, LEDGER};
 use crate::catalog::store::no_table;
 use crate::catalog::{
     Budget, Catalog, CatalogError, Column, Domain, PerQuery, Privacy, Table, Unit, View,
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::ledger::{BudgetState, Vault};
 use crate::mechanism::epsilon_of_rho;
 use crate::privacy::{Delta, Notion, Rational, Spend, decimal_text};
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Reason, Refusal, nearest};
 use crate::views;
 
 /// Answers a SHOW or DESCRIBE, for an owner's session or an analyst's.

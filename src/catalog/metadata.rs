@@ -151,6 +151,30 @@ pub struct Link {
 }
 
 impl Unit {
+    /// What stands behind SET PRIVACY UNIT to declare it.
+    pub fn declaration(&self) -> String {
+        let rows = |most: Option<u64>| most.map_or(String::new(), |n| format!(" MAX ROWS {n}"));
+        match self {
+            Self::Row => "ROW".to_owned(),
+            Self::Column { column, unique: true, .. } => format!("({}) UNIQUE", quoted(column)),
+            Self::Column { column, max_rows, unique: false } => {
+                format!("({}){}", quoted(column), rows(*max_rows))
+            }
+            Self::Via(link) => {
+                let names = |names: &[String]| {
+                    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+                };
+                format!(
+                    "VIA ({}) REFERENCES {}({}){}",
+                    names(&link.columns),
+                    quoted(&link.table),
+                    names(&link.references),
+                    rows(link.max_rows)
+                )
+            }
+        }
+    }
+
     /// The most rows that one unit has, where the declaration says so.
     ///
     /// # Guarantee
@@ -220,6 +244,13 @@ pub enum Domain {
         /// The distance of neighbouring values, when declared.
         step: Option<String>,
     },
+}
+
+/// A name as it is written in a statement.
+fn quoted(name: &str) -> String {
+    let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 impl Table {

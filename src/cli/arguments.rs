@@ -114,10 +114,10 @@ pub(super) struct Allowed {
     #[arg(long, global = true, value_name = "FOLDER", requires = "memory")]
     spill: Option<PathBuf>,
     /// At most so many seconds for running it
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<u64>,
     /// At most so many rows in an answer
-    #[arg(long, global = true, value_name = "ROWS")]
+    #[arg(long, global = true, value_name = "ROWS", value_parser = rows)]
     max_rows: Option<usize>,
 }
 
@@ -135,7 +135,19 @@ impl Allowed {
     }
 }
 
-/// Reads a size: a whole number of bytes, KB, MB, GB or TB.
+/// Reads a number of seconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    let seconds = text.parse::<u64>().ok().filter(|n| *n > 0);
+    seconds.ok_or_else(|| "a time is a whole number of seconds, such as 60".to_owned())
+}
+
+/// Reads a number of rows. With none at all, every statement would be paid for and fail.
+fn rows(text: &str) -> Result<usize, String> {
+    let rows = text.parse::<usize>().ok().filter(|n| *n > 0);
+    rows.ok_or_else(|| "a number of rows is a whole number, at least 1".to_owned())
+}
+
+/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte nothing runs that is paid for.
 fn size(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -149,9 +161,9 @@ fn size(text: &str) -> Result<usize, String> {
     };
     let bytes =
         number.parse::<usize>().ok().and_then(|n| n.checked_mul(1000_usize.checked_pow(power)?));
-    bytes
-        .filter(|n| *n > 0)
-        .ok_or_else(|| "this size is no number of bytes that there can be".to_owned())
+    bytes.filter(|n| *n >= 1_000_000).ok_or_else(|| {
+        "a size is at least 1MB, and as many bytes as there can be at most".to_owned()
+    })
 }
 
 /// What a run of the program does.
@@ -356,6 +368,9 @@ mod tests {
             "hushql demo --format xml",
             "hushql demo --memory 2XB",
             "hushql demo --memory 0",
+            "hushql demo --memory 999KB",
+            "hushql demo --max-rows 0",
+            "hushql demo --timeout 1m",
             "hushql demo --memory 99999999999TB",
             "hushql demo --spill /tmp",
             "hushql demo --timeout 0",

@@ -10,7 +10,7 @@
 use sqlparser::ast::{self as sql, Expr, Ident, ObjectName};
 use sqlparser::parser::{Parser, ParserError};
 
-use super::ast::{AggregateCall, AggregateName, Literal};
+use super::ast::{AggregateCall, AggregateName, Literal, marked};
 use super::literal::literal_of;
 use super::parser::number;
 
@@ -29,12 +29,12 @@ pub(super) fn column_name(function: &sql::Function) -> String {
     named.to_string()
 }
 
-/// Exactly one aggregate call, with its FILTER and its name.
-pub(super) fn aggregate(parser: &mut Parser, after: &str) -> Result<NamedParts, ParserError> {
+/// Exactly one aggregate call, with its FILTER and its name; `expected` says what it is, and where.
+pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedParts, ParserError> {
     let at = parser.peek_token();
     let expr = parser.parse_prefix()?;
     let Expr::Function(function) = expr else {
-        return parser.expected(&format!("an aggregate after {after}, such as COUNT(*)"), at);
+        return parser.expected(expected, at);
     };
     let text = column_name(&function);
     match aggregate_call(function) {
@@ -56,6 +56,9 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         within_group,
     } = function;
     let written = name.to_string();
+    if marked(&written).is_some() {
+        return Err("a release cannot stand inside another release: one mechanism stands in front of an aggregate".to_owned());
+    }
     let Some(function) = AggregateName::parse(&written) else {
         return Err(format!(
             "{written} is no aggregate that can be released; COUNT, SUM, AVG and STDDEV are"

@@ -13,6 +13,7 @@
 //! # Ok::<(), hushql::dialect::DialectError>(())
 //! ```
 
+mod advice;
 mod aggregate;
 mod allow;
 mod ast;
@@ -132,6 +133,7 @@ pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> 
     size.check_tokens(&tokens)?;
     // The parser of a debug build takes 40 KiB for a level of brackets.
     stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens))
+        .map_err(|error| advice::advised(text, error))
 }
 
 /// Splits a script at the `;` between statements; comments and quoted text are respected.

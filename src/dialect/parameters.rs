@@ -12,6 +12,7 @@ use super::ast::{GroupStrategy, Literal, MechanismName, Parameters};
 use super::literal::named_literals;
 use super::parser::{Options, error};
 use crate::privacy::{Delta, Epsilon, Rho};
+use crate::refusal::nearest;
 
 /// The parameters behind a mechanism's name.
 pub(super) fn mechanism_parameters(
@@ -26,7 +27,7 @@ pub(super) fn mechanism_parameters(
                 _ => Some("is TRUE or FALSE".to_owned()),
             },
             _ => shared_parameter(&mut parameters, &name, &value)
-                .unwrap_or_else(|| Some("is no parameter of a mechanism".to_owned())),
+                .unwrap_or_else(|| Some(no_parameter(&name))),
         };
         if let Some(problem) = problem {
             return error(parser, &format!("{name} {problem}"));
@@ -34,6 +35,15 @@ pub(super) fn mechanism_parameters(
     }
     one_cost(parser, &parameters)?;
     Ok(parameters)
+}
+
+/// What is wrong with the name of a parameter.
+fn no_parameter(name: &str) -> String {
+    const KNOWN: [&str; 6] = ["eps", "rho", "delta", "rows", "groups", "monotonic"];
+    match nearest(name, KNOWN.into_iter()) {
+        Some(known) => format!("is no parameter of a mechanism; did you mean {known}?"),
+        None => format!("is no parameter of a mechanism; there are {}", KNOWN.join(", ")),
+    }
 }
 
 /// The options behind OPTIONS.

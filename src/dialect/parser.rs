@@ -277,8 +277,22 @@ impl HushDialect {
             }
             None => {
                 let at = parser.peek_token().span.start;
-                let (call, argument, filter, text) =
-                    aggregate(parser, &head.mechanism.to_string())?;
+                let mechanism = head.mechanism;
+                let expected = match mechanism {
+                    MechanismName::Exponential
+                    | MechanismName::PermuteAndFlip
+                    | MechanismName::NoisyMax => format!(
+                        "ARGMAX in front of {mechanism}, or a choice after it, such as MEDIAN(x)"
+                    ),
+                    MechanismName::Laplace
+                    | MechanismName::Gaussian
+                    | MechanismName::Auto
+                    | MechanismName::RandomizedResponse
+                    | MechanismName::Default => {
+                        format!("an aggregate after {mechanism}, such as COUNT(*)")
+                    }
+                };
+                let (call, argument, filter, text) = aggregate(parser, &expected)?;
                 if call.function == AggregateName::Revenue {
                     let how = "REVENUE scores a price: ARGMAX EXPONENTIAL(eps=1) price IN (1, 2) BY REVENUE(bid, price)";
                     return Err(ParserError::ParserError(format!("{how}{at}")));
@@ -393,7 +407,8 @@ fn selection(
     let text = name_of(&target);
     let mut arguments = vec![target];
     let (score, filter, by) = if parser.parse_keyword(Keyword::BY) {
-        let (score, argument, filter, by) = aggregate(parser, "BY")?;
+        let (score, argument, filter, by) =
+            aggregate(parser, "an aggregate after BY, such as COUNT(*)")?;
         arguments.extend(argument);
         let arguments = by.find('(').map_or("", |at| &by[at..]);
         (score.clone(), filter, format!("{}{arguments}", score.function))

@@ -28,7 +28,7 @@ use sqlparser::ast as sql;
 
 use lenient::{LenientFile, Lines, Shape, read_cells, read_object};
 
-use crate::catalog::{Column, FileFormat, Fingerprint, Privacy, RESERVED, Source, Table};
+use crate::catalog::{Column, FileFormat, Fingerprint, Privacy, RESERVED, Source, Table, Unit};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
 
@@ -406,8 +406,9 @@ pub(crate) fn check(table: &Table) -> Result<(), Error> {
         if !same {
             let now = fingerprint(location).map_err(|_| unread("cannot be read"))?;
             if now.sha256 != verified.sha256 {
+                let unit = table.unit().map_or(String::new(), Unit::declaration);
                 let write = format!(
-                    "the owner verifies it again: ALTER TABLE {name} SET PRIVACY UNIT, as it was declared"
+                    "the owner verifies it again: ALTER TABLE {name} SET PRIVACY UNIT {unit}"
                 );
                 return Err(changed(
                     "was changed since MAX ROWS or UNIQUE was verified on it",

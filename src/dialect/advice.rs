@@ -1,0 +1,227 @@
+//! What was meant, where a text does not parse: the mistakes that are made again and again.
+//!
+//! In: a text, and what the parser says of it. Out: what to write instead, at the place of the mistake; what the parser
+//! says, where nothing is known. Only texts that were found wrong come here.
+//!
+//! ```text
+//! SELECT LAPLACE COUNT(*) FROM t     the end of the statement expected, found (   →   LAPLACE needs its cost: LAPLACE(eps=1)
+//! ```
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use super::ast::{AggregateName, MechanismName};
+use super::{DialectError, significant, tokens};
+use crate::refusal::nearest;
+
+/// How many tokens before the place of an error are looked at.
+const REACH: usize = 12;
+
+const SELECTORS: [&str; 4] = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"];
+
+/// Clauses that a misspelt word before the place of an error may be.
+const CLAUSES: [&str; 7] = ["FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "KEYS"];
+
+/// An error of the parser, or the advice in its place.
+pub(super) fn advised(text: &str, error: DialectError) -> DialectError {
+    let DialectError::Syntax { message, position } = &error else { return error };
+    if !message.starts_with("Expected: ") {
+        return error;
+    }
+    let Ok(tokens) = tokens(text).and_then(significant) else { return error };
+    let tokens = Tokens(tokens);
+    let advice = match position {
+        Some(place) => tokens.at(*place).and_then(|here| tokens.meant(here)),
+        None => tokens.after_all(message),
+    };
+    advice.unwrap_or(error)
+}
+
+/// A text in tokens, without white space.
+struct Tokens(Vec<TokenWithSpan>);
+
+impl Tokens {
+    fn at(&self, place: (u64, u64)) -> Option<usize> {
+        self.0.iter().position(|token| (token.span.start.line, token.span.start.column) == place)
+    }
+
+    fn word(&self, i: usize) -> Option<&Word> {
+        match &self.0.get(i)?.token {
+            Token::Word(word) if word.quote_style.is_none() => Some(word),
+            _ => None,
+        }
+    }
+
+    /// A word that SQL does not know.
+    fn name(&self, i: usize) -> Option<&str> {
+        let word = self.word(i).filter(|word| word.keyword == Keyword::NoKeyword)?;
+        Some(&word.value)
+    }
+
+    fn is(&self, i: usize, token: &Token) -> bool {
+        self.0.get(i).is_some_and(|found| found.token == *token)
+    }
+
+    fn said(&self, i: usize, message: String) -> Option<DialectError> {
+        let start = self.0.get(i)?.span.start;
+        Some(DialectError::syntax(message, Some((start.line, start.column))))
+    }
+
+    /// The end of the text where more was expected: its place is known.
+    fn after_all(&self, message: &str) -> Option<DialectError> {
+        let expected = message.strip_suffix("found: EOF")?;
+        let last = self.0.iter().rev().find(|token| token.token != Token::EOF)?;
+        let end = (last.span.end.line, last.span.end.column);
+        Some(DialectError::syntax(format!("{expected}found: the end of the statement"), Some(end)))
+    }
+
+    /// What was meant before the token at which the parser gave up.
+    fn meant(&self, here: usize) -> Option<DialectError> {
+        let nearby = (here.saturating_sub(REACH)..=here).rev();
+        let of_mechanism = nearby.filter_map(|i| Some((i, self.word(i)?)));
+        of_mechanism
+            .map(|(i, word)| match MechanismName::parse(&word.value) {
+                Some(_) => self.misplaced(i, here),
+                None => self.misspelt(i),
+            })
+            .find_map(|advice| advice)
+            .or_else(|| self.clause(here))
+    }
+
+    /// A mechanism without its cost, or behind what it releases.
+    fn misplaced(&self, i: usize, here: usize) -> Option<DialectError> {
+        let name = self.word(i)?.value.to_uppercase();
+        let before = i.checked_sub(1).and_then(|i| self.word(i)).map(|word| word.value.as_str());
+        let after_selector = before.is_some_and(|word| is_one_of(word, &SELECTORS));
+        if !self.is(i + 1, &Token::LParen) {
+            let operand = self.word(i + 1).is_some_and(|word| {
+                after_selector
+                    || (AggregateName::parse(&word.value).is_some()
+                        && self.is(i + 2, &Token::LParen))
+            });
+            let message =
+                format!("{name} needs what it may cost, in parentheses behind it: {name}(eps=1)");
+            return operand.then(|| self.said(i, message)).flatten();
+        }
+        if i + 1 != here {
+            return None;
+        }
+        match before.and_then(|word| nearest(word, SELECTORS.into_iter())) {
+            Some(selector) if !after_selector => {
+                self.said(i - 1, format!("did you mean {selector}?"))
+            }
+            _ => self.said(
+                i,
+                format!("{name} stands in front of what it releases: {name}(eps=1) COUNT(*)"),
+            ),
+        }
+    }
+
+    /// A word that is followed by the parameters of a mechanism, and is none.
+    fn misspelt(&self, i: usize) -> Option<DialectError> {
+        let parameter = self.word(i + 2)?;
+        let is_mechanism = self.is(i + 1, &Token::LParen)
+            && is_one_of(&parameter.value, &["eps", "epsilon", "rho", "delta"])
+            && (self.is(i + 3, &Token::Eq) || self.is(i + 3, &Token::RArrow));
+        if !is_mechanism {
+            return None;
+        }
+        let word = self.name(i)?;
+        let names = || MechanismName::ALL.iter().map(|(name, _)| *name);
+        let message = match nearest(word, names()) {
+            Some(name) => format!("there is no mechanism {word}; did you mean {name}?"),
+            None => {
+                let all: Vec<&str> = names().collect();
+                format!("there is no mechanism {word}; there are {}", all.join(", "))
+            }
+        };
+        self.said(i, message)
+    }
+
+    /// A clause that is misspelt, and so was read as a name; and KEYS without keys.
+    fn clause(&self, here: usize) -> Option<DialectError> {
+        if self.word(here).is_some_and(|word| word.value.eq_ignore_ascii_case("keys")) {
+            let message =
+                "KEYS is followed by the keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN";
+            return self.said(here, message.to_owned());
+        }
+        let before = here.checked_sub(1)?;
+        let word = self.name(before)?;
+        let clause = nearest(word, CLAUSES.into_iter())?;
+        self.said(before, format!("did you mean {clause} where {word} stands?"))
+    }
+}
+
+fn is_one_of(word: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialect::parse;
+
+    #[test]
+    fn common_mistakes_are_told_what_to_write() {
+        for (text, says) in [
+            (
+                "SELECT LAPLACE COUNT(*) FROM t",
+                "line 1, column 8: LAPLACE needs what it may cost, in parentheses behind it: LAPLACE(eps=1)",
+            ),
+            (
+                "SELECT ARGMAX EXPONENTIAL status FROM t GROUP BY status",
+                "line 1, column 15: EXPONENTIAL needs what it may cost, in parentheses behind it: EXPONENTIAL(eps=1)",
+            ),
+            (
+                "SELECT LAPLAC(eps=0.5) COUNT(*) FROM t",
+                "line 1, column 8: there is no mechanism LAPLAC; did you mean LAPLACE?",
+            ),
+            (
+                "SELECT ARGMAX EXPONENTAL(eps=1) status FROM t GROUP BY status",
+                "line 1, column 15: there is no mechanism EXPONENTAL; did you mean EXPONENTIAL?",
+            ),
+            (
+                "SELECT hide(rho=1) COUNT(*) FROM t",
+                "line 1, column 8: there is no mechanism hide; there are EXPONENTIAL, PERMUTE_AND_FLIP, NOISY_MAX, LAPLACE, GAUSSIAN, AUTO, RANDOMIZED_RESPONSE",
+            ),
+            (
+                "SELECT ARGMX EXPONENTIAL(eps=1) status FROM t GROUP BY status",
+                "line 1, column 8: did you mean ARGMAX?",
+            ),
+            (
+                "SELECT COUNT(*) LAPLACE(eps=1) FROM t",
+                "line 1, column 17: LAPLACE stands in front of what it releases: LAPLACE(eps=1) COUNT(*)",
+            ),
+            (
+                "SELECT LAPLACE(eps=1) COUNT(*) FORM t",
+                "line 1, column 32: did you mean FROM where FORM stands?",
+            ),
+            (
+                "SELECT a, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY a KEYS",
+                "line 1, column 53: KEYS is followed by the keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN",
+            ),
+            (
+                "SELECT LAPLACE(eps=1) COUNT(*)\nFROM t WHERE",
+                "line 2, column 13: Expected: an expression, found: the end of the statement",
+            ),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert_eq!(error, format!("syntax error at {says}"), "{text}");
+        }
+    }
+
+    /// What only looks like one of them is told what the parser says.
+    #[test]
+    fn other_mistakes_are_told_as_they_are() {
+        for (text, says) in [
+            ("SELECT laplace x FROM t )", "Expected: the end of the statement, found: )"),
+            ("SELECT f(a = 1) b c FROM t", "Expected: the end of the statement, found: c"),
+            (
+                "SELECT LAPLACE(eps=1) COUNT(*) FROM t t2 t3",
+                "Expected: the end of the statement, found: t3",
+            ),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.ends_with(says), "{text}: {error}");
+        }
+    }
+}
