@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{
-    DataFusionError, Result as DataFusionResult, TableReference, not_impl_err, plan_err,
+    Column, DataFusionError, Result as DataFusionResult, TableReference, not_impl_err, plan_err,
 };
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
@@ -93,7 +93,31 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
         .and_then(|plan| coerce(plan, &context.options))
         .and_then(with_keys_once)
         .map_err(|error| explain_error(error, sources, context.functions(), &releases))?;
-    Ok(Bound { plan, releases })
+    match unknown_column(&plan) {
+        Some(column) => {
+            Err(BindError::UnknownColumn { name: column.flat_name(), suggestion: None })
+        }
+        None => Ok(Bound { plan, releases }),
+    }
+}
+
+/// A column that no input has: the planner lets one pass in ORDER BY, under the name of a table that there is not.
+fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
+    let mut unknown = None;
+    let walked = plan.apply_with_subqueries(|node| {
+        let inputs = node.inputs();
+        if inputs.is_empty() {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        node.apply_expressions(|expr| {
+            let columns = expr.column_refs().into_iter().cloned();
+            let missing = |c: &Column| !inputs.iter().any(|input| input.schema().has_column(c));
+            unknown = unknown.take().or_else(|| columns.filter(missing).min());
+            Ok(TreeNodeRecursion::Continue)
+        })
+    });
+    walked.ok()?;
+    unknown
 }
 
 /// A key that is written twice has one column, so that it would hide the last aggregate behind it.

@@ -56,7 +56,7 @@ impl Value {
             }
             _ => return internal_err!("a released value is one row"),
         };
-        self.late.set(one)
+        self.late.set(&one)
     }
 }
 

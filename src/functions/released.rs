@@ -49,7 +49,7 @@ impl LateValue {
     ///
     /// # Errors
     /// When it has one already.
-    pub(crate) fn set(&self, value: ScalarValue) -> Result<()> {
+    pub(crate) fn set(&self, value: &ScalarValue) -> Result<()> {
         let kept = sound_array(&value.to_array()?, MOST_OF_A_CONSTANT)?;
         match self.value.set(ScalarValue::try_from_array(&kept, 0)?) {
             Ok(()) => Ok(()),
