@@ -22,7 +22,7 @@ use num_traits::ToPrimitive;
 
 use super::bounds::Interval;
 use super::expression::total;
-use super::facts::{Facts, Scope, rational};
+use super::facts::{Facts, KeySource, Scope, rational};
 use super::flow::{Flow, Trace, internal, lost, named};
 use super::rows::{Walk, operator};
 use super::types;
@@ -182,7 +182,12 @@ fn over_unit(
     };
     let result_type = inner.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
     let most = rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(i64::MAX);
-    let count = |lo: i64| Facts::ranged(Interval::integer_range(lo, most), true);
+    // How many rows there are is declared, and bounded further up: nothing may fail where a person has more.
+    let count = |lo: i64| Facts {
+        always: Interval::integer_range(lo, i64::MAX),
+        keys: rows.map(|_| KeySource::Integers(lo, most)),
+        ..Facts::ranged(Interval::integer_range(lo, most), true)
+    };
     let (order, facts) = match (name.as_str(), args.as_slice()) {
         ("row_number", []) => (Order::Total, count(1)),
         ("rank" | "dense_rank", []) => (Order::Peers, count(1)),

@@ -203,6 +203,51 @@ async fn no_strange_value_fails_where_a_person_is() {
     assert!(wrong.is_empty(), "{} statements:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// MAX ROWS is declared of a registered table, and verified nowhere: a person with more rows is bounded, and is not told by
+/// what is computed of their number.
+#[tokio::test]
+async fn more_rows_than_declared_fail_nothing() {
+    let huge = "CAST('20000000000000000000000000000000000000' AS DECIMAL(38, 0))";
+    let numbers = [
+        "(SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY q) AS n FROM t)",
+        "(SELECT id, RANK() OVER (PARTITION BY id ORDER BY q) AS n FROM t)",
+        "(SELECT id, DENSE_RANK() OVER (PARTITION BY id ORDER BY q) AS n FROM t)",
+        "(SELECT id, COUNT(*) OVER (PARTITION BY id) AS n FROM t)",
+        "(SELECT id, SUM(1) OVER (PARTITION BY id) AS n FROM t)",
+        "(SELECT id, COUNT(*) AS n FROM t GROUP BY id)",
+        "(SELECT id, COUNT(DISTINCT q) AS n FROM t GROUP BY id)",
+        "(SELECT id, SUM(1) AS n FROM t GROUP BY id)",
+        "(SELECT a.id, COUNT(*) AS n FROM t a JOIN t b ON a.id = b.id GROUP BY a.id)",
+    ];
+    let q: ArrayRef = Arc::new(Int64Array::from_iter_values(0..22));
+    let ids: ArrayRef =
+        Arc::new(Int64Array::from_iter_values((0..22).map(|i| if i < 2 { i } else { 5 })));
+    let rows = RecordBatch::try_from_iter([("id", ids), ("q", q)]).unwrap();
+    let mut answers = 0;
+    for from in numbers {
+        for of in ["CAST(n AS DECIMAL(38, 0))", "CAST(n AS DECIMAL(38, 0)) + 1", "n"] {
+            let sql = format!(
+                "SELECT LAPLACE(eps=0.001, rows=1) COUNT(*) FROM {from} x WHERE {of} * {huge} > 0"
+            );
+            let mut told = Vec::new();
+            for n in [22, 2] {
+                let engine = Engine::in_memory().unwrap();
+                engine.register_batch("t", rows.slice(0, n)).unwrap();
+                for statement in [
+                    "ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS 2",
+                    "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=100000, delta=0.5)",
+                ] {
+                    engine.owner().execute(statement).await.unwrap();
+                }
+                told.push(answered(&engine.analyst("lab").unwrap(), &sql).await);
+            }
+            assert!(told[0].is_ok() && told[0] == told[1], "{sql}: {told:?}");
+            answers += usize::from(told[0] == Ok(true));
+        }
+    }
+    assert!(answers > 3, "{answers} were answered");
+}
+
 /// A constant that only some rows have is as long as the statement is, and 2,065 people with a megabyte are more than an
 /// array holds: their number was told exactly.
 #[tokio::test]
