@@ -18,14 +18,16 @@ fn patches() -> Vec<(String, String)> {
     let entries = fs::read_dir(root().join("tests/mutants")).unwrap();
     let mut patches: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     patches.retain(|path| path.extension().is_some_and(|e| e == "patch"));
-    patches.sort();
-    patches
+    let mut patches: Vec<(String, String)> = patches
         .into_iter()
         .map(|path| {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             (name, fs::read_to_string(path).unwrap())
         })
-        .collect()
+        .collect();
+    let number = |name: &str| name.split('-').next().unwrap().parse::<usize>().unwrap();
+    patches.sort_by_key(|(name, _)| number(name));
+    patches
 }
 
 /// The paths of all tests below a folder of sources, as the test program names them.
