@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
+use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use num_traits::ToPrimitive;
 
@@ -79,7 +80,8 @@ pub(super) fn draw(
                 if recipe.measure.is_mean() {
                     let second = sums.get(recipe.first + 1).ok_or_else(failed)?;
                     let (means, rows) = mean(recipe, first, second, rng)?;
-                    columns.push(means);
+                    // In plain SQL a mean of decimals is a decimal.
+                    columns.push(cast(&means, &recipe.measure.data_type)?);
                     mean_rows.push(rows);
                 } else if let Some(moments) = recipe.measure.moments() {
                     let three = [0, 1, 2].map(|i| sums.get(recipe.first + i));
@@ -216,6 +218,13 @@ fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, 
                 .iter()
                 .map(|v| i64::try_from(*v).unwrap_or(if *v < 0 { i64::MIN } else { i64::MAX }));
             Arc::new(Int64Array::from_iter_values(saturated))
+        }
+        // In plain SQL a sum of what has no sign has none.
+        (DataType::UInt64, Grid::Integer) => {
+            let saturated = noisy
+                .iter()
+                .map(|v| u64::try_from(*v).unwrap_or(if *v < 0 { 0 } else { u64::MAX }));
+            Arc::new(UInt64Array::from_iter_values(saturated))
         }
         (DataType::Decimal128(precision, scale), Grid::Decimal { .. }) => {
             let saturated = noisy.iter().map(|v| (*v).clamp(-MOST_DIGITS, MOST_DIGITS));
