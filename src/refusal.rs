@@ -13,6 +13,11 @@ use std::fmt;
 
 /// The nearest of some names, whatever their case, if any is near and none is the same.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    /// Longer names are near to none, and comparing a megabyte with hundreds of functions takes long.
+    const LONGEST: usize = 200;
+    if name.len() > LONGEST {
+        return None;
+    }
     let written = name.to_lowercase();
     names
         .filter(|candidate| *candidate != name)
