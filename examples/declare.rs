@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::init(&vault)?;
     let owner = engine.owner();
     for statement in split_statements(&declarations(&people))? {
-        if let Output::Done(sentence) = owner.execute(&statement).await? {
+        if let Output::Done(sentence) = owner.execute(statement.text()).await? {
             println!("owner: {sentence}");
         }
     }

@@ -23,7 +23,9 @@ use crate::analysis::{Analysis, Lookups, analyze};
 use crate::answer::{Answer, Receipt};
 use crate::bind::{Bound, bind};
 use crate::catalog::{Catalog, Privacy, Source, Table};
-use crate::dialect::{ColumnName, ExplainFormat, QueryStatement, Statement, parse_within, split};
+use crate::dialect::{
+    ColumnName, ExplainFormat, QueryStatement, ScriptStatement, Statement, parse_within, split,
+};
 use crate::error::Error;
 use crate::exec::{self, PlannedTables, files};
 use crate::explain::{Explanation, ledger_texts, threshold_ledger_texts};
@@ -124,7 +126,7 @@ impl Engine {
             engine.register_batch(name, batch)?;
         }
         for statement in split(crate::demo::DECLARATIONS)? {
-            let Statement::Declare(declaration) = crate::dialect::parse(&statement)? else {
+            let Statement::Declare(declaration) = crate::dialect::parse(statement.text())? else {
                 return Err(Error::Internal);
             };
             // Registered tables are enforced, not verified, so nothing is read here.
@@ -532,11 +534,11 @@ fn public_tables<'a>(
     names.into_iter().filter_map(|name| catalog.table(&name))
 }
 
-/// Splits a script into its statements; positions in their errors are those of the script.
+/// Splits a script into its statements.
 ///
 /// # Errors
 /// [`Error::Syntax`] when a quotation or comment never ends.
-pub fn split_statements(script: &str) -> Result<Vec<String>, Error> {
+pub fn split_statements(script: &str) -> Result<Vec<ScriptStatement>, Error> {
     Ok(split(script)?)
 }
 

@@ -6,7 +6,7 @@
 use crate::analysis::DomainError;
 use crate::bind::BindError;
 use crate::catalog::CatalogError;
-use crate::dialect::DialectError;
+use crate::dialect::{DialectError, ScriptStatement};
 use crate::ledger::VaultError;
 use crate::privacy::ParameterError;
 use crate::refusal::Refusal;
@@ -66,6 +66,14 @@ impl Error {
         source: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
         Self::Catalog { message: message.into(), source: Some(Box::new(source)) }
+    }
+
+    /// The same error of a statement in a script: its position is one of the script.
+    pub fn in_script(mut self, statement: &ScriptStatement) -> Self {
+        if let Self::Syntax { position, .. } = &mut self {
+            *position = position.map(|place| statement.in_script(place));
+        }
+        self
     }
 
     /// The kind of error in one word: `syntax`, `bind`, `refused`, `budget`, `catalog`, `ledger`,

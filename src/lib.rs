@@ -78,6 +78,7 @@ mod show;
 mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
+pub use dialect::ScriptStatement;
 pub use engine::{Engine, Output, Session, split_statements};
 pub use error::Error;
 pub use explain::Explanation;

@@ -58,7 +58,7 @@ pub(super) fn queries(table: &mut Table, directory: &Path, runtime: &Runtime) {
         runtime.block_on(plain.register_parquet(name, path, options)).unwrap();
     }
     for statement in split_statements(DECLARATIONS).unwrap() {
-        runtime.block_on(engine.owner().execute(&statement)).unwrap();
+        runtime.block_on(engine.owner().execute(statement.text())).unwrap();
     }
     let raised = "ALTER PRIVACY BUDGET shop SET LIMIT (epsilon=1000000, delta=1e-5)";
     runtime.block_on(engine.owner().execute(raised)).unwrap();

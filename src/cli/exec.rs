@@ -38,17 +38,21 @@ pub(super) async fn script(
         }
     };
     let (mut status, mut interrupt) = (0, Interrupt::that_ends_the_process());
+    let alone = statements.len() == 1;
     for statement in statements {
-        let result = match execute(session, &statement, &mut interrupt).await {
+        let result = match execute(session, statement.text(), &mut interrupt).await {
             Ok(Some(output)) => printer.output(&output),
             Ok(None) => Ok(()),
-            Err(failure) => Err(failure),
+            Err(failure) => Err(failure.in_script(&statement)),
         };
         let Err(failure) = result else { continue };
         if failure.is_final() {
             return Err(failure);
         }
-        printer.failure(&failure)?;
+        match alone {
+            true => printer.failure(&failure)?,
+            false => printer.failure_at(&failure, statement.place().0)?,
+        }
         if status == 0 {
             status = failure.exit_status();
         }

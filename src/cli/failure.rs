@@ -10,6 +10,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use hushql::ScriptStatement;
 use thiserror::Error;
 
 /// Why a statement or a run failed.
@@ -80,6 +81,19 @@ impl Failure {
             Self::Engine(error) => error.hint(),
             _ => None,
         }
+    }
+
+    /// The failure of a statement, placed in its script.
+    pub(super) fn in_script(self, statement: &ScriptStatement) -> Self {
+        match self {
+            Self::Engine(error) => Self::Engine(error.in_script(statement)),
+            other => other,
+        }
+    }
+
+    /// Whether its sentence says where in the text it is.
+    pub(super) fn has_position(&self) -> bool {
+        matches!(self, Self::Engine(hushql::Error::Syntax { position: Some(_), .. }))
     }
 
     /// The status that a run ends with when this is its first failure.

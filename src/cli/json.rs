@@ -58,6 +58,8 @@ struct ErrorItem<'a> {
     code: Option<&'a str>,
     message: &'a str,
     hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,11 +97,11 @@ fn line<'a>(
     })
 }
 
-/// A failure.
-pub(super) fn failure(failure: &Failure) -> serde_json::Result<String> {
+/// A failure, and the line of a script at which its statement begins.
+pub(super) fn failure(failure: &Failure, line: Option<u64>) -> serde_json::Result<String> {
     let (message, hint) = (failure.message(), failure.hint());
     let (kind, code) = (failure.kind(), failure.code());
-    let error = ErrorItem { kind, code, message: &message, hint: hint.as_deref() };
+    let error = ErrorItem { kind, code, message: &message, hint: hint.as_deref(), line };
     serde_json::to_string(&ErrorLine { error })
 }
 
@@ -193,10 +195,12 @@ mod tests {
     #[test]
     fn a_failure_has_the_promised_shape() {
         assert_eq!(
-            failure(&Failure::NoBars).unwrap(),
+            failure(&Failure::NoBars, None).unwrap(),
             "{\"error\":{\"kind\":\"usage\",\"code\":null,\"message\":\"there is nothing to plot: the \
              answer needs a numeric column and at least one row\",\"hint\":null}}"
         );
+        let of_a_script = failure(&Failure::NoBars, Some(12)).unwrap();
+        assert!(of_a_script.ends_with("\"hint\":null,\"line\":12}}"), "{of_a_script}");
     }
 
     #[test]

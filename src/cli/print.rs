@@ -114,12 +114,24 @@ impl Printer {
 
     /// Prints a failure.
     pub(super) fn failure(self, failure: &Failure) -> Result<(), Failure> {
+        self.failure_of(failure, None)
+    }
+
+    /// Prints the failure of a statement that begins at this line of a script.
+    pub(super) fn failure_at(self, failure: &Failure, line: u64) -> Result<(), Failure> {
+        self.failure_of(failure, Some(line))
+    }
+
+    fn failure_of(self, failure: &Failure, line: Option<u64>) -> Result<(), Failure> {
         match self.format {
             Format::Table | Format::Csv => {
                 self.warn(&failure.text());
+                if let Some(line) = line.filter(|_| !failure.has_position()) {
+                    self.warn(&format!("  line:  {line} of the script"));
+                }
                 Ok(())
             }
-            Format::Json => self.result(&json::failure(failure).map_err(io::Error::from)?),
+            Format::Json => self.result(&json::failure(failure, line).map_err(io::Error::from)?),
         }
     }
 

@@ -170,7 +170,10 @@ impl Shell {
     async fn script(&mut self, text: &str) -> Result<(), Failure> {
         let mut interrupt = Interrupt::that_cancels();
         for statement in split_statements(text)? {
-            let Some(output) = self.ask(&statement, &mut interrupt).await? else { break };
+            let asked = self.ask(statement.text(), &mut interrupt).await;
+            let Some(output) = asked.map_err(|failure| failure.in_script(&statement))? else {
+                break;
+            };
             self.printer.output(&output)?;
         }
         Ok(())

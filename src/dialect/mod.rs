@@ -24,6 +24,7 @@ mod literal;
 mod lower;
 mod parameters;
 mod parser;
+mod script;
 mod size;
 mod statement;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use ast::{
     QueryStatement, ReleaseClause, SelectionClause, Selector, Spread, Statement, candidate_marker,
     candidate_of, marked, marker,
 };
+pub use script::{ScriptStatement, split};
 pub use size::Size;
 pub(crate) use size::tables;
 
@@ -134,73 +136,6 @@ pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> 
     // The parser of a debug build takes 40 KiB for a level of brackets.
     stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens))
         .map_err(|error| advice::advised(text, error))
-}
-
-/// Splits a script at the `;` between statements; comments and quoted text are respected.
-///
-/// Each piece is the script's own text, and starts with as many line breaks as stand before it in the script,
-/// so that the positions in its errors are those of the script.
-///
-/// # Errors
-/// [`DialectError::Syntax`] when a quotation or comment never ends.
-pub fn split(script: &str) -> Result<Vec<String>, DialectError> {
-    let mut places = Places::of(script);
-    let mut pieces = Vec::new();
-    // Where the statement that is being read begins: its place, and what indents it as in the script.
-    let mut begun: Option<(usize, String)> = None;
-    for TokenWithSpan { token, span } in tokens(script)? {
-        match token {
-            Token::SemiColon => {
-                if let Some((start, mut piece)) = begun.take() {
-                    piece
-                        .push_str(script.get(start..places.offset(span.start)).unwrap_or_default());
-                    pieces.push(piece);
-                }
-            }
-            Token::EOF => {}
-            Token::Whitespace(_) => {}
-            _ if begun.is_some() => {}
-            _ => {
-                let Location { line, column } = span.start;
-                let lines = (1..line).map(|_| '\n');
-                let indent = lines.chain((1..column).map(|_| ' ')).collect();
-                begun = Some((places.offset(span.start), indent));
-            }
-        }
-    }
-    if let Some((start, mut piece)) = begun {
-        piece.push_str(script.get(start..).unwrap_or_default());
-        pieces.push(piece);
-    }
-    Ok(pieces)
-}
-
-/// Where lines and columns, as the tokenizer counts them, are in a text. They are asked for in order.
-struct Places<'a> {
-    text: &'a str,
-    offset: usize,
-    at: Location,
-}
-
-impl<'a> Places<'a> {
-    fn of(text: &'a str) -> Self {
-        Self { text, offset: 0, at: Location { line: 1, column: 1 } }
-    }
-
-    /// The offset in bytes of a place that is not before the last one.
-    fn offset(&mut self, place: Location) -> usize {
-        for c in self.text.get(self.offset..).unwrap_or_default().chars() {
-            if self.at >= place {
-                break;
-            }
-            self.offset += c.len_utf8();
-            self.at = match c {
-                '\n' => Location { line: self.at.line + 1, column: 1 },
-                _ => Location { line: self.at.line, column: self.at.column + 1 },
-            };
-        }
-        self.offset
-    }
 }
 
 fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {

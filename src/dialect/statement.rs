@@ -5,6 +5,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::DialectError;
 use super::ast::{ExplainFormat, QueryStatement, Statement};
 use super::declaration::{
     Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
@@ -13,10 +14,10 @@ use super::domain_query::{asks_for_domain, domain_query};
 use super::literal::{literal, literal_list, named_literals};
 use super::lower::lower;
 use super::parser::{Clauses, HushDialect, error, expect_word, numbered, take_word};
+use super::script::Places;
 use super::size::too_deep;
 use super::view::create_view;
 use super::words::hiding_markers;
-use super::{DialectError, Places};
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::{Reason, Refusal};
 

@@ -148,25 +148,6 @@ fn mistakes_deep_inside_are_found_soon() {
 }
 
 #[test]
-fn scripts_are_split_at_semicolons_outside_of_quotes() {
-    let pieces = split("SELECT ';' -- ;\n;\n\n  SELECT 2;;").unwrap();
-    assert_eq!(pieces.len(), 2);
-    assert!(pieces[1].starts_with("\n\n\n  SELECT 2"), "{:?}", pieces[1]);
-}
-
-/// Pieces once were the tokens written out again: a quote in a text, written twice, came out once.
-#[test]
-fn the_pieces_of_a_script_are_its_own_text() {
-    let statements =
-        ["SELECT 'it''s' AS \"a\"\"b\"", "SELECT 'ü;' /* ; */ || U&'\\0041'", "SELECT 2 -- ;"];
-    let script = statements.join(";\n");
-    let pieces = split(&script).unwrap();
-    let trimmed: Vec<_> = pieces.iter().map(|piece| piece.trim_start()).collect();
-    assert_eq!(trimmed, statements);
-    assert_eq!(pieces[2].len(), "\n\n".len() + statements[2].len());
-}
-
-#[test]
 fn declarations_parse() {
     for text in [
         "CREATE EXTERNAL TABLE adult STORED AS CSV LOCATION 'adult.csv' OPTIONS ('has_header' 'true')",

@@ -15,9 +15,10 @@ use sqlparser::tokenizer::Token;
 
 use super::declaration::Declaration;
 use super::parser::{Clauses, HushDialect};
+use super::script::Places;
 use super::size::operators;
 use super::statement::{RECURSION_LIMIT, ended, lowered, name, names};
-use super::{DialectError, Places, significant, tokens};
+use super::{DialectError, significant, tokens};
 use crate::refusal::{Reason, Refusal};
 
 /// `name [(columns)] AS query`, from behind VIEW.

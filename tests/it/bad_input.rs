@@ -126,6 +126,28 @@ fn refusals_leave_with_3_and_say_what_to_write() {
     );
 }
 
+/// A script of many statements said what was wrong, and not in which of them. One that began behind a million bytes was
+/// refused as too large.
+#[test]
+fn what_fails_in_a_script_says_at_which_line() {
+    let study = Study::with_people();
+    let script = "SELECT 1;\n\n  SELECT LAPLACE(eps=1) COUNT(agee)\n  FROM people;";
+    let run = study.lab(script);
+    run.says(1, &["there is no column `agee`"]);
+    assert!(run.err.contains("  line:  3 of the script"), "{run:?}");
+    let one = study.lab("SELECT agee FROM people");
+    one.says(1, &["agee"]);
+    assert!(!one.err.contains("line:"), "{one:?}");
+    // A position says it already, in terms of the script.
+    let run = study.lab("SELECT 1; SELECT\n  1 +;");
+    run.says(1, &["at line 2"]);
+    assert!(!run.err.contains("line:"), "{run:?}");
+    let failure = &study.answers("SELECT 1;\nSELECT agee FROM people")[1];
+    assert_eq!(failure["error"]["line"], 2, "{failure}");
+    study.write("long.sql", format!("{}SELECT 1", "-- nothing\n".repeat(200_000)));
+    study.run(&["study.db", "--analyst", "lab", "-f", "long.sql"]).says(0, &[]);
+}
+
 #[test]
 fn usage_errors_leave_with_2() {
     let study = Study::new();

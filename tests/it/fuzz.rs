@@ -337,7 +337,7 @@ fn statements_with_pieces_out_of_place() {
 fn millions_of_statements() {
     let number =
         |name: &str, or: u64| std::env::var(name).ok().map_or(or, |text| text.parse().unwrap());
-    let rounds = number("HUSHQL_FUZZ_STATEMENTS", 5_000_000) / 10_000;
+    let rounds = number("HUSHQL_FUZZ_STATEMENTS", 5_000_000).div_ceil(10_000);
     let seed = number("HUSHQL_FUZZ_SEED", 1);
     for round in 0..rounds {
         // Fresh engines for each: no budget runs out.

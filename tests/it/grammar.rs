@@ -37,17 +37,18 @@ async fn every_example_does_what_the_text_says() {
     let (mut answered, mut refused) = (0, 0);
     for (line, kind, block) in blocks(text) {
         for statement in split_statements(&block).unwrap() {
+            let written = statement.text();
             let session = if kind == "sql owner" { &owner } else { &analyst };
-            let result = session.execute(&statement).await;
+            let result = session.execute(written).await;
             match (kind.as_str(), result) {
                 ("sql" | "sql owner", Ok(_)) => answered += 1,
                 ("sql refused", Err(Error::Refused(refusal))) => {
                     // The text names the code behind the statement.
                     let code = refusal.code();
-                    assert!(block.contains(code), "line {line}: {statement} is refused by {code}");
+                    assert!(block.contains(code), "line {line}: {written} is refused by {code}");
                     refused += 1;
                 }
-                (kind, result) => panic!("line {line}, {kind}: {statement}: {result:?}"),
+                (kind, result) => panic!("line {line}, {kind}: {written}: {result:?}"),
             }
         }
     }

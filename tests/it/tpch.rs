@@ -93,7 +93,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         tables.push((name, table));
     }
     for statement in split_statements(&text("declare.sql")).unwrap() {
-        runtime.block_on(engine.owner().execute(&statement)).unwrap();
+        runtime.block_on(engine.owner().execute(statement.text())).unwrap();
     }
     let catalog = Vault::open(&path).unwrap().catalog().unwrap();
     let source = |(name, table): (&'static str, Arc<dyn TableProvider>)| {

@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
     assert_eq!(first, format!("{:?}", parse(text)), "one text, one meaning");
     if let Ok(statements) = hushql::split_statements(text) {
         for statement in statements {
-            let _ = parse(&statement);
+            let _ = parse(statement.text());
         }
     }
 });

@@ -42,7 +42,7 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     let public = RecordBatch::try_from_iter([("name", names)]).expect("one column");
     engine.register_batch("places", public).expect("a new table");
     for statement in split_statements(DECLARATIONS).expect("they end") {
-        runtime.block_on(engine.owner().execute(&statement)).expect("a declaration");
+        runtime.block_on(engine.owner().execute(statement.text())).expect("a declaration");
     }
     engine
 });

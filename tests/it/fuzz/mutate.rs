@@ -15,7 +15,7 @@ pub fn corpus() -> Vec<String> {
             fenced = !fenced && kind.starts_with("sql");
             if !fenced {
                 let all = hushql::split_statements(&block).unwrap_or_default();
-                statements.extend(all);
+                statements.extend(all.iter().map(|statement| statement.text().to_owned()));
                 block.clear();
             }
         } else if fenced {

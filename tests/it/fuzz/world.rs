@@ -253,7 +253,10 @@ pub async fn declare(engine: &Engine, whole: bool) {
     }
     let owner = engine.owner();
     for statement in split_statements(DECLARATIONS).unwrap() {
-        owner.execute(&statement).await.unwrap_or_else(|e| panic!("{statement}: {e}"));
+        owner
+            .execute(statement.text())
+            .await
+            .unwrap_or_else(|e| panic!("{}: {e}", statement.text()));
     }
 }
 

@@ -128,7 +128,10 @@ impl Database {
         }
         let owner = engine.owner();
         for statement in hushql::split_statements(&declarations.join("\n")).unwrap() {
-            owner.execute(&statement).await.unwrap_or_else(|e| panic!("{statement}: {e}"));
+            owner
+                .execute(statement.text())
+                .await
+                .unwrap_or_else(|e| panic!("{}: {e}", statement.text()));
         }
         Self { engine, reads }
     }
