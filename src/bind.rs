@@ -21,10 +21,11 @@ use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, HigherOrderUDF,
-    LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TableSource, Volatility,
-    WindowUDF,
+    Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ExprSchemable,
+    HigherOrderUDF, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    TableSource, Volatility, WindowUDF,
 };
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -92,6 +93,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| coerce(plan, &context.options))
         .and_then(with_keys_once)
+        .and_then(typed)
         .map_err(|error| explain_error(error, sources, context.functions(), &releases))?;
     match unknown_column(&plan) {
         Some(column) => {
@@ -118,6 +120,21 @@ fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
     });
     walked.ok()?;
     unknown
+}
+
+/// The plan, each of whose expressions has a type: nobody asks for those of ORDER BY before they are computed.
+fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expr| {
+            let known = expr.column_refs().iter().all(|column| schema.has_column(column));
+            if known {
+                expr.get_type(&schema)?;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(plan)
 }
 
 /// A key that is written twice has one column, so that it would hide the last aggregate behind it.

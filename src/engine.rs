@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
+use datafusion::common::DataFusionError;
 use datafusion::datasource::MemTable;
 
 use crate::analysis::{Analysis, Lookups, analyze};
@@ -349,7 +350,9 @@ impl Session {
             self.engine.inner.vault.quote(request)?;
         }
         self.check_files(&planned)?;
-        let prepared = exec::prepare(&planned.release, state).await.map_err(|_| Error::Internal)?;
+        let prepared = exec::prepare(&planned.release, state)
+            .await
+            .map_err(|error| unplanned(&planned.release, &error))?;
         let timer = resources.timer();
         let charge = match &request {
             Some((request, _)) => Some(self.engine.inner.vault.charge(request)?),
@@ -507,7 +510,8 @@ impl Session {
             .into());
         }
         let plan = planned.release.analysis().remainder();
-        let plan = self.engine.inner.state.optimize(plan).map_err(|_| Error::Internal)?;
+        let plan = self.engine.inner.state.optimize(plan);
+        let plan = plan.map_err(|error| unplanned(&planned.release, &error))?;
         show::lines("plan", plan.display_indent().to_string().lines())
     }
 }
@@ -517,6 +521,19 @@ struct Planned {
     /// Where a range is asked for.
     proposal: Option<Proposal>,
     catalog: Arc<Catalog>,
+}
+
+/// Why a query that was understood cannot be made ready: where nothing is private, because of a constant in it.
+fn unplanned(release: &Release, error: &DataFusionError) -> Error {
+    let told = error.find_root().strip_backtrace();
+    match (error.find_root(), release.analysis().parts()) {
+        (DataFusionError::ArrowError(..), []) => {
+            let why = told.rsplit(" error: ").next().unwrap_or_default();
+            let message = format!("a constant in this query cannot be computed: {why}");
+            Refusal::new(Reason::BadValue, "", message, "a value that fits its type").into()
+        }
+        _ => Error::Internal,
+    }
 }
 
 /// The public tables that the remainder reads.

@@ -119,6 +119,9 @@ const UNKNOWN_FUNCTION: &str = "Invalid function '";
 /// What the planner says of arguments that no signature of a function takes, before the call in quotes.
 const NO_SIGNATURE: &str = "No function matches the given name and argument types '";
 
+/// What the planner says of a name with a dot whose first part is a column of numbers or texts.
+const NO_FIELDS: &str = "Cannot access field";
+
 /// The planner's error in the words of who wrote the query.
 pub(super) fn explain_error<'a>(
     error: DataFusionError,
@@ -189,6 +192,9 @@ fn said(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
     let sentence = error.find_root().strip_backtrace();
     let sentence = match error.find_root() {
         _ if sentence.contains(NO_SIGNATURE) => of_signature(&sentence),
+        _ if sentence.contains(NO_FIELDS) => {
+            "what stands before a dot in this query is no table, and has no fields".to_owned()
+        }
         // Its own sentence asks for a bug report.
         DataFusionError::Internal(_) => "the types in this query do not go together".to_owned(),
         _ => {
