@@ -29,7 +29,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-use datafusion::sql::planner::SqlToRel;
+use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast as sql;
 
 use crate::catalog::RESERVED;
@@ -43,7 +43,7 @@ mod error;
 mod marker;
 
 pub use error::BindError;
-use error::{UNKNOWN_TABLE, explain_error};
+use error::{UNKNOWN_TABLE, explain_error, place, place_of};
 use marker::Marker;
 pub(crate) use marker::marker_function;
 
@@ -89,15 +89,20 @@ impl Bound {
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError> {
     let QueryStatement { tree, releases, range_of: _ } = query;
     let context = Context::new(sources, &releases);
-    let plan = SqlToRel::new(&context)
+    let options = ParserOptions::new().with_collect_spans(true);
+    let plan = SqlToRel::new_with_options(&context, options)
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| coerce(plan, &context.options))
         .and_then(with_keys_once)
         .and_then(typed)
-        .map_err(|error| explain_error(error, sources, context.functions(), &releases))?;
+        .map_err(|error| {
+            let place = place_of(&error);
+            explain_error(error, sources, context.functions(), &releases).placed(place)
+        })?;
     match unknown_column(&plan) {
         Some(column) => {
-            Err(BindError::UnknownColumn { name: column.flat_name(), suggestion: None })
+            let unknown = BindError::UnknownColumn { name: column.flat_name(), suggestion: None };
+            Err(unknown.placed(place(column.spans().first())))
         }
         None => Ok(Bound { plan, releases }),
     }

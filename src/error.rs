@@ -70,10 +70,23 @@ impl Error {
 
     /// The same error of a statement in a script: its position is one of the script.
     pub fn in_script(mut self, statement: &ScriptStatement) -> Self {
-        if let Self::Syntax { position, .. } = &mut self {
-            *position = position.map(|place| statement.in_script(place));
+        match &mut self {
+            Self::Syntax { position: Some(place), .. }
+            | Self::Bind(BindError::At { position: place, .. }) => {
+                *place = statement.in_script(*place);
+            }
+            _ => {}
         }
         self
+    }
+
+    /// Line and column of the text, from 1, where it is known.
+    pub fn position(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Syntax { position, .. } => *position,
+            Self::Bind(error) => error.position(),
+            _ => None,
+        }
     }
 
     /// The kind of error in one word: `syntax`, `bind`, `refused`, `budget`, `catalog`, `ledger`,

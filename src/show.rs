@@ -83,6 +83,7 @@ pub(crate) fn nearest_name(catalog: &Catalog, name: &str) -> Option<String> {
 /// An unknown table with the view that may have been meant: the planner sees the views only that a query reads.
 pub(crate) fn suggesting(error: BindError, catalog: &Catalog) -> BindError {
     match error {
+        BindError::At { position, source } => suggesting(*source, catalog).placed(Some(position)),
         BindError::UnknownTable { name, suggestion: None } => {
             let suggestion = nearest_name(catalog, &name);
             BindError::UnknownTable { name, suggestion }

@@ -3,7 +3,7 @@
 //! The planner's error goes in, with the tables and functions that there are; out comes a [`BindError`] that names what is
 //! wrong in the user's own words, and what is near to it. The planner has seen no data.
 
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::{DataFusionError, SchemaError, Span};
 
 use super::Sources;
 use crate::dialect::{MechanismName, ReleaseClause, in_releases_words};
@@ -57,6 +57,15 @@ pub enum BindError {
         /// The selector.
         name: String,
     },
+    /// What is wrong, and where.
+    #[error("at line {}, column {}: {source}", .position.0, .position.1)]
+    At {
+        /// Line and column of the statement, from 1.
+        position: (u64, u64),
+        /// What is wrong there.
+        #[source]
+        source: Box<BindError>,
+    },
     /// The query of a view does not bind any more: what it names was dropped, or is another table now.
     #[error("in the view `{view}`: {source}")]
     View {
@@ -75,6 +84,24 @@ pub enum BindError {
         #[source]
         source: Box<DataFusionError>,
     },
+}
+
+impl BindError {
+    /// The same error at a place of the statement, where one is known.
+    pub(crate) fn placed(self, position: Option<(u64, u64)>) -> Self {
+        match position {
+            Some(position) => Self::At { position, source: Box::new(self) },
+            None => self,
+        }
+    }
+
+    /// Line and column of the statement, from 1, where they are known.
+    pub fn position(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::At { position, .. } => Some(*position),
+            _ => None,
+        }
+    }
 }
 
 struct Suggestion<'a>(&'a Option<String>);
@@ -121,6 +148,16 @@ const NO_SIGNATURE: &str = "No function matches the given name and argument type
 
 /// What the planner says of a name with a dot whose first part is a column of numbers or texts.
 const NO_FIELDS: &str = "Cannot access field";
+
+/// Where in the statement the planner found an error.
+pub(super) fn place_of(error: &DataFusionError) -> Option<(u64, u64)> {
+    error.diagnostic().and_then(|diagnostic| place(diagnostic.span))
+}
+
+/// Line and column at which a span begins.
+pub(super) fn place(span: Option<Span>) -> Option<(u64, u64)> {
+    span.map(|span| (span.start.line, span.start.column)).filter(|(line, _)| *line > 0)
+}
 
 /// The planner's error in the words of who wrote the query.
 pub(super) fn explain_error<'a>(

@@ -93,7 +93,7 @@ impl Failure {
 
     /// Whether its sentence says where in the text it is.
     pub(super) fn has_position(&self) -> bool {
-        matches!(self, Self::Engine(hushql::Error::Syntax { position: Some(_), .. }))
+        matches!(self, Self::Engine(error) if error.position().is_some())
     }
 
     /// The status that a run ends with when this is its first failure.

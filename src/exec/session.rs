@@ -29,7 +29,8 @@ use crate::catalog::{Catalog, RESERVED};
 ///
 /// # Guarantee
 /// No rule answers an aggregate from a file's statistics, failing rules fail the query (they are never
-/// skipped), and no SQL statement can change either: the engine runs no SET.
+/// skipped), no filter is made of rows while a query runs, and no SQL statement can change any of it: the engine runs
+/// no SET.
 pub fn session_state() -> SessionState {
     in_runtime(Arc::default())
 }
@@ -67,6 +68,13 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_collect_statistics(false)
         .with_repartition_file_scans(true);
     config.options_mut().optimizer.skip_failed_rules = false;
+    // Filters out of the rows that one side of a join turned out to have: its partitions wait for each other to tell
+    // them, and where a join above has no rows in one of them, they wait forever.
+    let optimizer = &mut config.options_mut().optimizer;
+    optimizer.enable_dynamic_filter_pushdown = false;
+    optimizer.enable_join_dynamic_filter_pushdown = false;
+    optimizer.enable_topk_dynamic_filter_pushdown = false;
+    optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check that they
     // agree would refuse the query, and nothing here relies on either.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
@@ -177,6 +185,7 @@ mod tests {
     use arrow::array::{Int64Array, StringArray};
     use datafusion::functions_aggregate::expr_fn::count;
     use datafusion::logical_expr::col;
+    use datafusion::prelude::SessionContext;
 
     use super::*;
 
@@ -209,6 +218,36 @@ mod tests {
             answered += usize::from(rows.await.expect("it ends").is_ok());
         }
         assert!(answered > 0, "there is not enough memory, whatever is written");
+    }
+
+    /// Where nobody of a join's one side was in a partition, a join below it waited forever for what that partition had
+    /// to tell about its rows: a query that ended, or not, by whether one person was there.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn partitions_without_rows_are_waited_for_by_none() {
+        let mut state = session_state();
+        state.config_mut().options_mut().execution.target_partitions = 2;
+        let context = SessionContext::new_with_state(state);
+        let batch = |columns: [(&str, Vec<i64>); 2]| {
+            let arrays = columns.map(|(n, v)| (n, Arc::new(Int64Array::from(v)) as ArrayRef));
+            RecordBatch::try_from_iter(arrays).unwrap()
+        };
+        let visits = batch([("id", vec![3, 2, 5]), ("x", vec![1, 1, 1])]);
+        let known = batch([("k", vec![1, 2]), ("l", vec![1, 2])]);
+        context.register_batch("known", known).unwrap();
+        let visits = MemTable::try_new(visits.schema(), vec![vec![visits]]).unwrap();
+        let visits = Arc::new(crate::exec::PrivateTable::new("visits", Arc::new(visits)));
+        context.register_table("visits", visits).unwrap();
+        for id in 0..8 {
+            let query = format!(
+                "SELECT z.id, a.w FROM (SELECT id FROM visits WHERE id = {id}) z LEFT JOIN
+                    (SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY x) AS w FROM visits
+                     WHERE id IN (SELECT id FROM visits) AND x IN (SELECT k FROM known)) a
+                 ON a.id = z.id"
+            );
+            let rows = context.sql(&query).await.unwrap().collect();
+            let rows = tokio::time::timeout(Duration::from_secs(60), rows).await;
+            rows.expect("it ends").unwrap();
+        }
     }
 
     /// A COUNT(*) answered from a Parquet footer would be exact and free.

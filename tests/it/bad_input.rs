@@ -133,15 +133,18 @@ fn what_fails_in_a_script_says_at_which_line() {
     let study = Study::with_people();
     let script = "SELECT 1;\n\n  SELECT LAPLACE(eps=1) COUNT(agee)\n  FROM people;";
     let run = study.lab(script);
-    run.says(1, &["there is no column `agee`"]);
-    assert!(run.err.contains("  line:  3 of the script"), "{run:?}");
-    let one = study.lab("SELECT agee FROM people");
-    one.says(1, &["agee"]);
+    run.says(1, &["error: at line 3, column 32: there is no column `agee`; did you mean `age`?"]);
+    let run = study.lab("SELECT 1;\n\n SELECT AVG(age) FROM people");
+    run.says(3, &["  line:  3 of the script"]);
+    let one = study.lab("SELECT AVG(age) FROM people");
+    one.says(3, &["HQ"]);
     assert!(!one.err.contains("line:"), "{one:?}");
     // A position says it already, in terms of the script.
     let run = study.lab("SELECT 1; SELECT\n  1 +;");
     run.says(1, &["at line 2"]);
     assert!(!run.err.contains("line:"), "{run:?}");
+    let nowhere = study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM\n  poeple;");
+    nowhere.says(1, &["at line 2, column 3: there is no table `poeple`; did you mean `people`?"]);
     let failure = &study.answers("SELECT 1;\nSELECT agee FROM people")[1];
     assert_eq!(failure["error"]["line"], 2, "{failure}");
     study.write("long.sql", format!("{}SELECT 1", "-- nothing\n".repeat(200_000)));
