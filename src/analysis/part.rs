@@ -210,8 +210,10 @@ pub(super) fn cut(
         true => Some(DataGroups::of(&measures, &flow.subject)?),
         false => None,
     };
-    let only_adds =
-        flow.subject.is_row() && measures.iter().all(|m| m.gathering() == Gathering::Sums);
+    // Beside keys of the data, those that are known are compared with rows before anything is added up.
+    let only_adds = flow.subject.is_row()
+        && data_groups.is_none()
+        && measures.iter().all(|m| m.gathering() == Gathering::Sums);
     let late = groups.iter().map(|g| if only_adds { columns.clamp_late(g) } else { None });
     let late: Vec<Option<Clamped>> = late.collect();
     steps.push(format!(
