@@ -16,12 +16,13 @@ use std::sync::Arc;
 
 use datafusion::common::{Column, DFSchemaRef};
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Aggregate, Expr, Filter, Join, JoinType, LogicalPlan};
+use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
 
 use super::conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
 use super::expression::total;
 use super::facts::Scope;
 use super::flow::{Flow, Origin, Owner, Trace, internal, lost, told};
+use super::kept::kept_rows;
 use super::public::Multiplicity;
 use super::rows::{Walk, operator};
 use super::scan::equal;
@@ -371,53 +372,6 @@ impl Walk<'_> {
         })
     }
 
-    /// The rows of a GROUP BY. Directly below it, an outer join may keep public rows: their keys come out anyway.
-    pub(super) fn below(&mut self, aggregate: &Aggregate) -> Result<Flow, Refusal> {
-        let LogicalPlan::Join(join) = aggregate.input.as_ref() else {
-            return self.rows(&aggregate.input);
-        };
-        let (kept, other) = match join.join_type {
-            JoinType::Left => (&join.left, &join.right),
-            JoinType::Right => (&join.right, &join.left),
-            JoinType::Inner
-            | JoinType::Full
-            | JoinType::LeftSemi
-            | JoinType::RightSemi
-            | JoinType::LeftAnti
-            | JoinType::RightAnti
-            | JoinType::LeftMark
-            | JoinType::RightMark => return self.rows(&aggregate.input),
-        };
-        if !self.is_public(kept) || self.is_public(other) {
-            return self.rows(&aggregate.input);
-        }
-        let is_kept = |column: &Column| kept.schema().is_column_from_schema(column);
-        let only_kept = |e: &Expr| e.column_refs().iter().all(|column| is_kept(column));
-        let reads_kept = |e: &Expr| e.column_refs().iter().any(|column| is_kept(column));
-        let by_kept =
-            matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_kept(key));
-        if !by_kept || aggregate.aggr_expr.iter().any(reads_kept) {
-            return Err(kept_rows());
-        }
-        let conditions = conditions_of(join);
-        if conditions.iter().any(has_subquery) {
-            return Err(operator("a subquery in ON", "the condition in WHERE"));
-        }
-        if conditions.iter().any(only_kept) {
-            return Err(operator(
-                "a condition on the public rows alone, in ON",
-                "the condition in a subquery over the public rows",
-            ));
-        }
-        plain(join)?;
-        let mut pool = Pool { conditions };
-        let (kept, other) = (self.rows(kept)?, self.rows(other)?);
-        let flow = self.with_public(other, kept, &mut pool, JoinType::Inner)?;
-        let flow = in_order(flow, &join.schema)?;
-        self.step("Keys of the public rows come out without a match too, and count nothing");
-        Ok(flow)
-    }
-
     /// LEFT and RIGHT joins.
     pub(super) fn outer_join(&mut self, join: &Join) -> Result<Flow, Refusal> {
         plain(join)?;
@@ -459,13 +413,6 @@ impl Walk<'_> {
         };
         in_order(flow, &join.schema)
     }
-}
-
-fn kept_rows() -> Refusal {
-    operator(
-        "an outer join that keeps public rows",
-        "it directly below GROUP BY on one of the public columns, with aggregates of private ones; or JOIN in place of LEFT JOIN",
-    )
 }
 
 /// Joins two flows on total conditions; owner, subject and fans are the left one's and are set by the caller.

@@ -26,6 +26,7 @@ mod facts;
 mod flow;
 mod implicit;
 mod join;
+mod kept;
 mod keys;
 mod line;
 mod lookup;
