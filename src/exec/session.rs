@@ -222,6 +222,10 @@ mod tests {
 
     /// Where nobody of a join's one side was in a partition, a join below it waited forever for what that partition had
     /// to tell about its rows: a query that ended, or not, by whether one person was there.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "DataFusion's own plan of written SQL is looked at"
+    )]
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn partitions_without_rows_are_waited_for_by_none() {
         let mut state = session_state();

@@ -133,7 +133,7 @@ fn what_fails_in_a_script_says_at_which_line() {
     let study = Study::with_people();
     let script = "SELECT 1;\n\n  SELECT LAPLACE(eps=1) COUNT(agee)\n  FROM people;";
     let run = study.lab(script);
-    run.says(1, &["error: at line 3, column 32: there is no column `agee`; did you mean `age`?"]);
+    run.says(1, &["error: at line 3, column 31: there is no column `agee`; did you mean `age`?"]);
     let run = study.lab("SELECT 1;\n\n SELECT AVG(age) FROM people");
     run.says(3, &["  line:  3 of the script"]);
     let one = study.lab("SELECT AVG(age) FROM people");
