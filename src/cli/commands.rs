@@ -67,7 +67,12 @@ pub(super) const COMMANDS: [Command; 9] = [
     command("\\plot", "QUERY", "ask a grouped query and draw bars with error bars", Action::Plot),
     command("\\timing", "", "how long statements take, on or off", Action::Timing),
     command("\\format", "table|csv|json", "how answers are written", Action::Format),
-    command("\\i", "FILE", "run the statements of a file", Action::Include),
+    command(
+        "\\i",
+        "FILE",
+        "run the statements of a file (the owner's, and in the demo)",
+        Action::Include,
+    ),
 ];
 
 /// Reads a command line.

@@ -40,7 +40,8 @@ const HISTORY: usize = 10_000;
 pub(super) async fn run(session: Session, printer: Printer, demo: bool) -> Result<u8, Failure> {
     // From here on Ctrl-C between two prompts must not end the process: this takes its signal over.
     let _ = tokio::signal::ctrl_c().now_or_never();
-    let mut shell = Shell::new(session, printer)?;
+    let reads_files = demo || session.is_owner();
+    let mut shell = Shell::new(session, printer, reads_files)?;
     let version = env!("CARGO_PKG_VERSION");
     printer.note(&format!(
         "HushQL {version} · a statement ends with ; · \\? lists the commands, \\q leaves"
@@ -69,10 +70,12 @@ struct Shell {
     history: Option<PathBuf>,
     timing: bool,
     left: bool,
+    /// Whether `\i` may read files, with the rights of this program.
+    reads_files: bool,
 }
 
 impl Shell {
-    fn new(session: Session, printer: Printer) -> Result<Self, Failure> {
+    fn new(session: Session, printer: Printer, reads_files: bool) -> Result<Self, Failure> {
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::io::stdout().is_terminal();
         let config = Config::builder()
@@ -88,7 +91,7 @@ impl Shell {
             // A shell without a past is a shell; the same below, where it is written.
             let _ = editor.load_history(path);
         }
-        Ok(Self { session, printer, editor, history, timing: false, left: false })
+        Ok(Self { session, printer, editor, history, timing: false, left: false, reads_files })
     }
 
     /// The next input, or `None` when the user leaves.
@@ -157,6 +160,12 @@ impl Shell {
                     Ok(format) => self.printer.format = format,
                     Err(_) => self.printer.warn("the formats are table, csv and json"),
                 }
+                Ok(())
+            }
+            // Behind a service account an analyst has this shell and no files: what is wrong in one tells what is in it.
+            Action::Include if !self.reads_files => {
+                self.printer
+                    .warn("\\i is the owner's; start with -f FILE to run the statements of a file");
                 Ok(())
             }
             Action::Include => {
@@ -350,6 +359,26 @@ mod tests {
         assert_eq!(prompt(&epsilon(0)), "hushql ε 0.0> ");
         let both = [(1, 7), (2, 3)].map(|(a, b)| [Spend::of_epsilon(a, 0), Spend::of_rho(b, 0)]);
         assert_eq!(prompt(&both.concat()), "hushql ε 0.000000001 ρ 0.000000003> ");
+    }
+
+    /// An analyst who has no more than the shell of a service account read any file with it: a syntax error says what it
+    /// found, and where.
+    #[tokio::test]
+    async fn an_analysts_shell_reads_no_files() {
+        let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();
+        let mut shell = Shell {
+            session,
+            printer: Printer::new(Format::Table, true),
+            editor: Editor::with_config(Config::default()).unwrap(),
+            history: None,
+            timing: false,
+            left: false,
+            reads_files: false,
+        };
+        shell.answer("\\i no-such-file.sql").await.unwrap();
+        shell.reads_files = true;
+        let missing = shell.answer("\\i no-such-file.sql").await;
+        assert!(matches!(missing, Err(Failure::File { .. })), "{missing:?}");
     }
 
     #[test]
