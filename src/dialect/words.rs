@@ -20,8 +20,14 @@ pub(crate) fn in_releases_words(text: &str, releases: &[ReleaseClause]) -> Strin
         let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
         let number = marked(&name[..end]).or(candidate_of(&name[..end]));
         let release = number.and_then(|n| releases.get(n));
-        text.push_str(release.map_or("a release", |r| r.text.as_str()));
+        let subquery = name[RESERVED.len()..].starts_with("_inner_");
+        let other = if subquery { "a column of the subquery" } else { "a release" };
+        text.push_str(release.map_or(other, |r| r.text.as_str()));
         rest = &name[end..];
+        // A hidden table's column is hidden with it.
+        if let Some(column) = rest.strip_prefix('.').filter(|column| column.starts_with(RESERVED)) {
+            rest = column.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+        }
         if rest.starts_with('(') {
             rest = &rest[closing(rest)..];
         }
@@ -72,5 +78,8 @@ mod tests {
         assert_eq!(told("__hushql_release_7(x"), "a release");
         assert_eq!(told("nothing (of ours)"), "nothing (of ours)");
         assert_eq!(told("__hushql_release_0"), "p");
+        // It said that a row is compared with "a release.a release".
+        let compared = "t.id = __hushql_inner_3.__hushql_inner_3_0 AND t.x > 1";
+        assert_eq!(told(compared), "t.id = a column of the subquery AND t.x > 1");
     }
 }
