@@ -317,7 +317,8 @@ pub(super) fn fingerprint(
     }
 }
 
-/// The fingerprint of the file that a link leads to: it was verified that its columns are unique.
+/// The fingerprint of the file that a link leads to: it was verified that its columns are unique. Where it has one, the
+/// file must be that one still.
 pub(super) fn fingerprint_of_target(
     catalog: &Catalog,
     unit: &Unit,
@@ -328,6 +329,7 @@ pub(super) fn fingerprint_of_target(
         Source::File { location, fingerprint: None, .. } => {
             Ok(Some((target.name.clone(), files::fingerprint(location)?)))
         }
-        Source::File { .. } | Source::Registered => Ok(None),
+        Source::File { .. } => files::check(target).map(|()| None),
+        Source::Registered => Ok(None),
     }
 }

@@ -294,6 +294,35 @@ fn a_file_that_changes_columns_is_refused_for_nothing() {
     assert_eq!(study.answers(ask)[0]["rows"][0][0], 2);
 }
 
+/// A link looked at the file of its target as it was, while another one was verified and asked.
+#[test]
+fn a_link_leads_to_the_file_that_was_verified() {
+    let study = Study::with_people();
+    study.owner("ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 1").says(0, &[]);
+    study.write("visits.csv", "person,cost\n1,5\n2,7\n");
+    let create = "CREATE EXTERNAL TABLE visits STORED AS CSV LOCATION 'visits.csv'";
+    study.owner(create).says(0, &[]);
+    study.write("people.csv", "id,age,city\n1,30,Rome\n2,31,Rome\n");
+    let link = "ALTER TABLE visits SET PRIVACY UNIT VIA (person) REFERENCES people(id)";
+    study.owner(link).says(3, &["HQ028", "people"]);
+    study.owner("ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 1").says(0, &[]);
+    study.owner(link).says(0, &[]);
+}
+
+/// A cell went into an array of text before anybody asked whether it fits: two gigabytes in one did not.
+#[test]
+fn a_cell_of_many_megabytes_is_null() {
+    let study = Study::new();
+    let long = "x".repeat((16 << 20) + 1);
+    study.write("notes.csv", format!("id,note\n1,{long}\n2,{}\n", &long[1..]));
+    let declare = "CREATE EXTERNAL TABLE notes (id BIGINT, note VARCHAR) STORED AS CSV
+                       LOCATION 'notes.csv' OPTIONS ('has_header' 'true');
+                   ALTER TABLE notes SET PUBLIC";
+    study.owner(declare).says(0, &[]);
+    let counts = study.answers("SELECT COUNT(*) AS rows, COUNT(note) AS notes FROM notes");
+    assert_eq!(counts[0]["rows"][0], serde_json::json!([2, 1]));
+}
+
 /// A file once had its types inferred anew before every query. One row with a cell too many, or with bytes
 /// that are no UTF-8, made that fail: a refusal, free of charge, that told of one person's row.
 ///

@@ -2,8 +2,9 @@
 //!
 //! In: a text file and the declared columns. Out: batches of those columns. A cell that is no value of its
 //! column's type is NULL; a line with another number of cells, or that is no JSON object, is a row of
-//! NULLs; bytes that are no UTF-8 are NULL. Only the disk can fail. A line is a row and a row is a line, so
-//! that what one person wrote never decides how another one's line is read.
+//! NULLs; bytes that are no UTF-8 are NULL, and so is a cell of more than 16 MiB. Only the disk can fail. A
+//! line is a row and a row is a line, so that what one person wrote never decides how another one's line is
+//! read.
 
 use std::fmt;
 use std::fs::File;
@@ -111,7 +112,8 @@ impl Rows {
     fn push<'a>(&mut self, cells: impl Iterator<Item = Option<&'a str>>) -> bool {
         let mut cells = cells;
         for column in &mut self.columns {
-            let cell = cells.next().flatten();
+            // A text column is an array of fewer bytes than a cell may have.
+            let cell = cells.next().flatten().filter(|cell| cell.len() <= BATCH_BYTES);
             self.bytes += cell.map_or(0, str::len);
             column.append_option(cell);
         }
