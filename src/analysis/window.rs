@@ -50,10 +50,11 @@ impl Walk<'_> {
         let unit = Expr::Column(flow.unit_column().ok_or_else(lost)?);
         let rows = flow.subject.max_rows();
         let (mut functions, mut names) = (Vec::new(), Vec::new());
+        let mut sorted = Computed { prefix: self.fresh("order"), columns: Vec::new() };
         let mut facts = flow.scope.facts.clone();
         let mut traces = flow.traces.clone();
         for expr in &window.window_expr {
-            let (function, known) = over_unit(expr, &flow, &unit, rows)?;
+            let (function, known) = over_unit(expr, &flow, &unit, rows, &mut sorted)?;
             let name = self.fresh("window");
             functions.push(function.alias(name.clone()));
             names.push(name);
@@ -76,8 +77,11 @@ impl Walk<'_> {
         });
         let carried: Vec<Expr> = carried.collect::<Result<_, _>>()?;
         let columns: Vec<Expr> = kept.chain(new).chain(carried).collect();
-        let with = Window::try_new(functions, Arc::new(flow.plan.clone()));
-        let plan = with
+        let all = flow.plan.schema().columns().into_iter().map(Expr::Column);
+        let plan = LogicalPlanBuilder::from(flow.plan.clone())
+            .project(all.chain(sorted.columns))
+            .and_then(LogicalPlanBuilder::build)
+            .and_then(|input| Window::try_new(functions, Arc::new(input)))
             .map(|window| LogicalPlanBuilder::from(LogicalPlan::Window(window)))
             .and_then(|rows| rows.project(columns))
             .and_then(LogicalPlanBuilder::build)
@@ -85,6 +89,24 @@ impl Walk<'_> {
         self.step("Window over the rows of each unit");
         let scope = Scope { schema: Arc::clone(&window.schema), facts };
         Ok(Flow { plan, scope, traces, fans: BTreeMap::new(), ..flow })
+    }
+}
+
+/// Columns that are computed below a window: the planner loses track of an order by a comparison.
+struct Computed {
+    prefix: String,
+    columns: Vec<Expr>,
+}
+
+impl Computed {
+    /// A column in the place of an expression.
+    fn column(&mut self, expr: Expr) -> Expr {
+        if matches!(expr, Expr::Column(_)) {
+            return expr;
+        }
+        let name = format!("{}_{}", self.prefix, self.columns.len());
+        self.columns.push(expr.alias(&name));
+        Expr::Column(Column::from_name(name))
     }
 }
 
@@ -138,6 +160,7 @@ fn over_unit(
     flow: &Flow,
     unit: &Expr,
     rows: Option<u64>,
+    sorted: &mut Computed,
 ) -> Result<(Expr, Facts), Refusal> {
     let text = expr.schema_name().to_string();
     let refused = |message: String| {
@@ -211,7 +234,8 @@ fn over_unit(
     let sort = |e: Expr| Sort::new(e, true, false);
     let mut order_by = Vec::new();
     for key in &params.order_by {
-        order_by.push(Sort { expr: total(&key.expr, &flow.scope)?.expr, ..key.clone() });
+        let expr = sorted.column(total(&key.expr, &flow.scope)?.expr);
+        order_by.push(Sort { expr, ..key.clone() });
     }
     if order == Order::Total {
         for column in flow.scope.schema.columns() {
