@@ -427,11 +427,11 @@ mod tests {
         let told = |sql: &str| session.explain(sql).unwrap_err().to_string();
         assert_eq!(
             told("SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult"),
-            "`adult.status` stands beside an aggregate: add GROUP BY adult.status, or leave it out"
+            "at line 1, column 8: `adult.status` stands beside an aggregate: add GROUP BY adult.status, or leave it out"
         );
         assert_eq!(
             told("SELECT ARGMAX status FROM adult GROUP BY status"),
-            "`ARGMAX` chooses by a mechanism, as in ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
+            "at line 1, column 8: `ARGMAX` chooses by a mechanism, as in ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
         );
         assert_eq!(
             told("SELECT LAPLACE(eps=1) AVG(income) FROM adult"),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, SortField};
 use num_traits::ToPrimitive;
 
 use super::choose::choose;
@@ -56,6 +57,28 @@ pub(super) enum DrawError {
 /// their sensitivity. Everything returned is computed from the drawn values and public keys; where only the data know
 /// the keys, of the groups whose number of units, drawn too, reaches the threshold.
 pub(super) fn draw(
+    specification: &Specification,
+    gathered: &[Gathered],
+    rng: &mut QueryRng,
+) -> Result<RecordBatch, DrawError> {
+    Ok(only_shown(&drawn(specification, gathered, rng)?)?)
+}
+
+/// The same rows in arrays that hold nothing else: those of texts keep the bytes of all rows that they were taken
+/// from, of groups too that stay hidden.
+fn only_shown(batch: &RecordBatch) -> Result<RecordBatch, arrow::error::ArrowError> {
+    let schema = batch.schema();
+    let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
+    let written = RowConverter::new(fields.collect())?;
+    let rows = written.convert_columns(batch.columns())?;
+    // Dictionaries come out written out.
+    let read = written.convert_rows(&rows)?.into_iter().zip(schema.fields());
+    let columns =
+        read.map(|(column, field)| cast(&column, field.data_type())).collect::<Result<_, _>>()?;
+    RecordBatch::try_new(schema, columns)
+}
+
+fn drawn(
     specification: &Specification,
     gathered: &[Gathered],
     rng: &mut QueryRng,
