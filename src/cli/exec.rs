@@ -49,10 +49,7 @@ pub(super) async fn script(
         if failure.is_final() {
             return Err(failure);
         }
-        match alone {
-            true => printer.failure(&failure)?,
-            false => printer.failure_at(&failure, statement.place().0)?,
-        }
+        printer.failure_at(&failure, (!alone).then_some(statement.place().0))?;
         if status == 0 {
             status = failure.exit_status();
         }

@@ -114,15 +114,11 @@ impl Printer {
 
     /// Prints a failure.
     pub(super) fn failure(self, failure: &Failure) -> Result<(), Failure> {
-        self.failure_of(failure, None)
+        self.failure_at(failure, None)
     }
 
-    /// Prints the failure of a statement that begins at this line of a script.
-    pub(super) fn failure_at(self, failure: &Failure, line: u64) -> Result<(), Failure> {
-        self.failure_of(failure, Some(line))
-    }
-
-    fn failure_of(self, failure: &Failure, line: Option<u64>) -> Result<(), Failure> {
+    /// Prints the failure of a statement, and the line of the script at which it begins, if it is one of several.
+    pub(super) fn failure_at(self, failure: &Failure, line: Option<u64>) -> Result<(), Failure> {
         match self.format {
             Format::Table | Format::Csv => {
                 self.warn(&failure.text());
