@@ -131,7 +131,7 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         | AggregateName::Spread(_) => (1, 1),
     };
     if !(least..=most).contains(&arguments.len())
-        || (parsed.star && function != AggregateName::Count)
+        || (parsed.star && (function != AggregateName::Count || parsed.distinct))
     {
         return Err(match function {
             AggregateName::Quantile => {
@@ -139,6 +139,9 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
             }
             AggregateName::Revenue => {
                 format!("{written} takes a bid, the price, and a quantity if there is one")
+            }
+            AggregateName::Count if parsed.star && parsed.distinct => {
+                format!("{written}(DISTINCT …) takes a column")
             }
             _ => format!("{written} takes one argument"),
         });

@@ -110,10 +110,10 @@ pub(super) fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
 pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
     match expr {
         Expr::Function(sql::Function {
-            name: _,
+            name,
             uses_odbc_syntax,
             parameters,
-            args: _,
+            args,
             filter: _,
             null_treatment,
             over: _,
@@ -122,7 +122,8 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
             absent(!*uses_odbc_syntax, "{fn …}")?;
             absent(*parameters == sql::FunctionArguments::None, "a parametric function")?;
             absent(null_treatment.is_none(), "IGNORE NULLS")?;
-            absent(within_group.is_empty(), "WITHIN GROUP")
+            absent(within_group.is_empty(), "WITHIN GROUP")?;
+            star_counts(name, args)
         }
         Expr::Value(value) => {
             absent(!matches!(value.value, sql::Value::Placeholder(_)), "a placeholder")
@@ -159,9 +160,7 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         | Expr::Exists { .. }
         | Expr::Subquery(_)
         | Expr::Tuple(_)
-        | Expr::Interval(_)
-        | Expr::Wildcard(_)
-        | Expr::QualifiedWildcard(..) => Ok(()),
+        | Expr::Interval(_) => Ok(()),
         Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) => Err(Refusal::new(
             Reason::Operator,
             "GROUP BY",
@@ -170,5 +169,63 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         )
         .into()),
         other => absent(false, &format!("the expression {other}")),
+    }
+}
+
+/// Refuses `*` as an argument, except in COUNT(*).
+fn star_counts(name: &sql::ObjectName, args: &sql::FunctionArguments) -> Result<(), DialectError> {
+    let sql::FunctionArguments::List(list) = args else { return Ok(()) };
+    let star = |arg: &sql::FunctionArg| {
+        let (sql::FunctionArg::Unnamed(arg)
+        | sql::FunctionArg::Named { arg, .. }
+        | sql::FunctionArg::ExprNamed { arg, .. }) = arg;
+        match arg {
+            sql::FunctionArgExpr::Wildcard
+            | sql::FunctionArgExpr::QualifiedWildcard(_)
+            | sql::FunctionArgExpr::WildcardWithOptions(_) => true,
+            sql::FunctionArgExpr::Expr(_) => false,
+        }
+    };
+    let rows = [sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Wildcard)];
+    let counts_rows = list.args == rows
+        && list.duplicate_treatment.is_none()
+        && name.to_string().eq_ignore_ascii_case("count");
+    if counts_rows || !list.args.iter().any(star) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        Reason::Function,
+        format!("{name}({list})"),
+        "`*` stands for all columns in COUNT(*) only",
+        format!("{name}(column), or COUNT(*)"),
+    )
+    .into())
+}
+
+/// Refuses a number of rows that is not written as one.
+pub(super) fn limit(clause: &sql::LimitClause) -> Result<(), DialectError> {
+    let (limit, offset) = match clause {
+        sql::LimitClause::LimitOffset { limit, offset, limit_by } => {
+            absent(limit_by.is_empty(), "LIMIT BY")?;
+            (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+        }
+        sql::LimitClause::OffsetCommaLimit { offset, limit } => (Some(limit), Some(offset)),
+    };
+    for (clause, rows) in [("LIMIT", limit), ("OFFSET", offset)] {
+        if !rows.is_none_or(is_written_out) {
+            let why = format!("{clause} takes a whole number that is written out");
+            return Err(Refusal::new(Reason::Clause, clause, why, format!("{clause} 10")).into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether an expression is made of numbers.
+fn is_written_out(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(value.value, sql::Value::Number(..) | sql::Value::Null),
+        Expr::Nested(expr) | Expr::UnaryOp { op: _, expr } => is_written_out(expr),
+        Expr::BinaryOp { left, op: _, right } => is_written_out(left) && is_written_out(right),
+        _ => false,
     }
 }

@@ -8,12 +8,12 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    self as sql, Expr, GroupByExpr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
+    self as sql, Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SetExpr, TableFactor, VisitMut, VisitorMut,
 };
 
 use super::aggregate::{aggregate_call, column_name};
-use super::allow::{absent, expression, join_condition, standard_join, table_factor};
+use super::allow::{absent, expression, join_condition, limit, standard_join, table_factor};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
 use super::parser::{Clauses, Options, aggregate_marker, folded, numbered};
@@ -84,9 +84,7 @@ impl Lowering<'_> {
         absent(settings.is_none(), "SETTINGS")?;
         absent(format_clause.is_none(), "FORMAT")?;
         absent(pipe_operators.is_empty(), "|>")?;
-        if let Some(LimitClause::LimitOffset { limit: _, offset: _, limit_by }) = limit_clause {
-            absent(limit_by.is_empty(), "LIMIT BY")?;
-        }
+        limit_clause.as_ref().map_or(Ok(()), limit)?;
         if let Some(OrderBy { kind, interpolate }) = order_by {
             absent(interpolate.is_none(), "INTERPOLATE")?;
             if let OrderByKind::Expressions(expressions) = kind {
