@@ -174,7 +174,7 @@ pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<Logica
 }
 
 /// Runs type coercion, the only rewrite between the planner and the analysis.
-pub(crate) fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
     Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]).execute_and_check(
         plan,
         options,

@@ -110,7 +110,7 @@ impl Part {
     }
 
     /// How many rows come out; `None` where the mechanism decides that.
-    pub(super) fn rows(&self) -> Option<u64> {
+    pub(crate) fn rows(&self) -> Option<u64> {
         if self.data_groups.is_some() {
             return None;
         }

@@ -29,7 +29,6 @@ use super::distinct::different;
 use super::keep::KeepRowsExec;
 use super::term::{Term, TermKind, summed};
 use crate::analysis::{Gathering, Input, Measure, Moments, Part, TermColumns};
-use crate::bind::coerce;
 use crate::functions::{clamp, only_listed};
 
 /// A plan, and how what it yields is read.
@@ -124,12 +123,14 @@ pub(super) async fn planned(
     plan: &LogicalPlan,
     state: &SessionState,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    let typed =
+        state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?;
     // The analysis has proved things about these very expressions; type coercion must not change them.
-    let coerced = coerce(plan.clone(), state.config_options())?;
-    if coerced != *plan {
+    if typed != *plan {
         return internal_err!("the analyzed plan is not fully typed");
     }
-    state.create_physical_plan(plan).await
+    let optimized = state.optimizer().optimize(typed, state, |_, _| {})?;
+    state.query_planner().create_physical_plan(&optimized, state).await
 }
 
 /// Sums over rows of a part's input, for tables in which every row is a unit; the number of rows behind them if

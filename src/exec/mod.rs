@@ -28,6 +28,7 @@ mod gather;
 pub mod keep;
 mod moments;
 mod physical;
+mod released;
 mod session;
 pub mod sum;
 mod table;
@@ -50,7 +51,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, internal_err};
-use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -62,7 +63,8 @@ use data_groups::extra_columns;
 use draw::Recipe;
 use feed::{Feed, feeds};
 use physical::{Permit, PrivatizeExec, Specification};
-use verify::{Expected, verify};
+use released::ReleasedTable;
+use verify::{Expected, verify, verify_public};
 
 use crate::analysis::{Gathering, Measure, Part, Value, released_part};
 use crate::ledger::{Charge, Due, plan_hash};
@@ -74,8 +76,11 @@ use crate::sampler::QueryRng;
 pub struct Prepared {
     due: Due,
     parts: Vec<PreparedPart>,
-    values: Vec<Value>,
-    remainder: LogicalPlan,
+    /// Released values, each with the plan over released tables that gives it.
+    values: Vec<(Value, Arc<dyn ExecutionPlan>)>,
+    remainder: Arc<dyn ExecutionPlan>,
+    /// The answer's columns, as they were bound.
+    schema: SchemaRef,
 }
 
 #[derive(Debug)]
@@ -83,7 +88,7 @@ struct PreparedPart {
     plan: Arc<dyn ExecutionPlan>,
     permit: Permit,
     key: LateKey,
-    columns: usize,
+    released: ReleasedTable,
 }
 
 impl Prepared {
@@ -109,7 +114,7 @@ pub struct Rows {
 /// Plans the private parts of a release.
 ///
 /// # Guarantee
-/// Opens no table and draws nothing; the remainder is planned over empty released tables, so that what
+/// Opens no table and draws nothing; the remainder is planned over released tables without their rows, so that what
 /// cannot be planned is not charged, and holds no private scan. Each part's finished plan was verified: its root is the privatizing
 /// operator of this release, below which only enforced rows of the part's own table are read.
 ///
@@ -132,24 +137,22 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         };
         verify(&plan, &specification, &expected)
             .map_err(|e| DataFusionError::External(Box::new(e)))?;
-        let columns = part.released_schema().fields().len();
-        parts.push(PreparedPart { plan, permit, key, columns });
+        let released = ReleasedTable::new(part.released_schema(), part.rows());
+        parts.push(PreparedPart { plan, permit, key, released });
     }
-    let remainder = release.analysis().remainder().clone();
-    let empty: Vec<RecordBatch> = release
-        .analysis()
-        .parts()
-        .iter()
-        .map(|part| RecordBatch::new_empty(part.released_schema()))
-        .collect();
-    let plan = remainder_plan(remainder.clone(), &empty, state).await?;
-    verify::verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
-    let values = release.analysis().values().to_vec();
-    for value in &values {
-        let plan = remainder_plan(value.plan().clone(), &empty, state).await?;
-        verify::verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    let released: Vec<ReleasedTable> = parts.iter().map(|part| part.released.clone()).collect();
+    // It is the same moment in the whole query; without one, now() would fail after the charge.
+    let mut state = state.clone();
+    let options = Arc::clone(state.config_options());
+    state.execution_props_mut().mark_start_execution(options);
+    let mut values = Vec::new();
+    for value in release.analysis().values() {
+        values.push((value.clone(), over_released(value.plan(), &released, &state).await?));
     }
-    Ok(Prepared { due: due(release), parts, values, remainder })
+    let remainder = release.analysis().remainder();
+    let schema = Arc::new(remainder.schema().as_arrow().clone());
+    let remainder = over_released(remainder, &released, &state).await?;
+    Ok(Prepared { due: due(release), parts, values, remainder, schema })
 }
 
 /// What has to be paid before this release runs.
@@ -222,18 +225,29 @@ fn recipes(release: &Release, part: usize, feeds: &[Feed]) -> Result<Vec<Recipe>
     Ok(recipes)
 }
 
-/// The finished plan of the public remainder over these released tables.
-async fn remainder_plan(
-    remainder: LogicalPlan,
-    released: &[RecordBatch],
+/// The finished and verified plan of what is public, over released tables.
+async fn over_released(
+    plan: &LogicalPlan,
+    released: &[ReleasedTable],
     state: &SessionState,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    // It is the same moment in the whole plan; without one, now() would fail after the charge.
-    let mut state = state.clone();
-    let options = Arc::clone(state.config_options());
-    state.execution_props_mut().mark_start_execution(options);
-    let optimized = state.optimize(&over_released(remainder, released)?)?;
-    state.query_planner().create_physical_plan(&optimized, &state).await
+    let plan = plan.clone().transform_up_with_subqueries(|node| {
+        let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
+        let Some(part) = released_part(scan.table_name.table()) else {
+            return Ok(Transformed::no(node));
+        };
+        let Some(table) = released.get(part) else {
+            return internal_err!("every part has a released table");
+        };
+        let source = provider_as_source(Arc::new(table.clone()));
+        let scan = TableScanBuilder::new(scan.table_name.clone(), source)
+            .with_projection(scan.projection.clone())
+            .build()?;
+        Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+    })?;
+    let plan = state.create_physical_plan(&plan.data).await?;
+    verify_public(&plan).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    Ok(plan)
 }
 
 /// The released table, and behind it for every mean the noisy number of rows that its accuracy depends on, for every
@@ -266,7 +280,7 @@ pub async fn run(
     state: &SessionState,
     most_rows: usize,
 ) -> Result<(Rows, Option<Charge>)> {
-    let Prepared { due, parts, values, remainder } = prepared;
+    let Prepared { due, parts, values, remainder, schema } = prepared;
     match &charge {
         Some(charge) if !charge.settles(&due) => {
             return internal_err!("a charge pays for its own release");
@@ -274,13 +288,12 @@ pub async fn run(
         None if !parts.is_empty() => return internal_err!("a private part runs after a charge"),
         Some(_) | None => {}
     }
-    let mut released = Vec::new();
     let mut mean_rows = Vec::new();
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
     for (i, part) in parts.into_iter().enumerate() {
-        for value in values.iter().filter(|value| value.before() == i) {
-            draw_value(value, &released, state).await?;
+        for (value, plan) in values.iter().filter(|(value, _)| value.before() == i) {
+            value.give(&collect(Arc::clone(plan), state.task_ctx()).await?)?;
         }
         let mut rng = QueryRng::from_os().map_err(entropy)?;
         // One key for all parts: a unit keeps the same groups wherever the query bounds it.
@@ -289,13 +302,11 @@ pub async fn run(
         part.permit.grant(rng);
         let batches = collect(Arc::clone(&part.plan), state.task_ctx()).await?;
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
-        let (columns, rows) = split(batch, part.columns)?;
-        released.push(columns);
+        let (columns, rows) = split(batch, part.released.columns())?;
+        part.released.give(&columns)?;
         mean_rows.push(rows);
     }
-    let schema: SchemaRef = Arc::new(remainder.schema().as_arrow().clone());
-    let plan = remainder_plan(remainder, &released, state).await?;
-    let batches = at_most(most_rows, execute_stream(plan, state.task_ctx())?).await?;
+    let batches = at_most(most_rows, execute_stream(remainder, state.task_ctx())?).await?;
     Ok((Rows { schema, batches, mean_rows }, charge))
 }
 
@@ -313,13 +324,6 @@ async fn at_most(
         batches.push(batch);
     }
     Ok(batches)
-}
-
-/// Computes a released value from the tables released so far, for the parts that use it.
-async fn draw_value(value: &Value, released: &[RecordBatch], state: &SessionState) -> Result<()> {
-    let plan = remainder_plan(value.plan().clone(), released, state).await?;
-    let batches = collect(plan, state.task_ctx()).await?;
-    value.give(&batches)
 }
 
 /// The released columns of a batch, the least row count behind each mean and the largest ± of each variance.
@@ -347,25 +351,4 @@ fn split(batch: &RecordBatch, columns: usize) -> Result<(RecordBatch, Vec<Option
         }
     }
     Ok((batch.project(&indices)?, by_measure))
-}
-
-/// Puts the released tables into the remainder.
-fn over_released(remainder: LogicalPlan, released: &[RecordBatch]) -> Result<LogicalPlan> {
-    let replaced = remainder.transform_up_with_subqueries(|node| {
-        let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
-        let Some(part) = released_part(scan.table_name.table()) else {
-            return Ok(Transformed::no(node));
-        };
-        let Some(batch) = released.get(part) else {
-            return internal_err!("every part has been released");
-        };
-        // One partition: rank order is a promise.
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch.clone()]])?;
-        let source = provider_as_source(Arc::new(table));
-        let scan = TableScanBuilder::new(scan.table_name.clone(), source)
-            .with_projection(scan.projection.clone())
-            .build()?;
-        Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
-    })?;
-    Ok(replaced.data)
 }
