@@ -23,7 +23,7 @@ mod sample;
 mod world;
 
 use cases::{EPSILONS, chosen, grouped, numbers, of_several_rows, others};
-use sample::{ALPHA, MOST_BOUNDS, Sample, Seen, audit, best_event, proved};
+use sample::{ALPHA, Chosen, MOST_BOUNDS, Sample, Seen, audit, best_event, proved};
 use world::{Case, EXTREME, Shown};
 
 /// How many draws from each database at the gate.
@@ -109,76 +109,127 @@ audits! {
     hidden_groups, hidden_groups_at_length: grouped;
 }
 
-/// How many whole statements on each database, and how many of them by one budget, so that its δ suffices.
+/// How many whole statements on each database.
 const STATEMENTS: usize = 300;
-const BY_ONE_BUDGET: usize = 50;
+
+/// A whole statement, and the cases that it audits, each with its ε: with several, one for each of its columns.
+struct Asked {
+    sql: String,
+    cases: Vec<(f64, Case)>,
+}
+
+/// Each case in a statement of its own.
+fn alone(cases: impl Fn(&str) -> Vec<Case>) -> Vec<Asked> {
+    let of = |eps: &str| {
+        let (epsilon, cases) = (eps.parse().unwrap(), cases(eps).into_iter());
+        cases.map(move |case| Asked { sql: case.sql.clone(), cases: vec![(epsilon, case)] })
+    };
+    EPSILONS.iter().flat_map(|eps| of(eps)).collect()
+}
+
+/// The same number at every ε in one statement, with noise of its own for each.
+fn beside(cases: impl Fn(&str) -> Vec<Case>) -> Vec<Asked> {
+    let by_epsilon = EPSILONS.map(|eps| (eps.parse().unwrap(), cases(eps)));
+    let together = |i: usize| {
+        let cases: Vec<(f64, Case)> =
+            by_epsilon.iter().map(|(epsilon, cases)| (*epsilon, cases[i].clone())).collect();
+        let (_, rest) = cases[0].1.sql.split_once(" FROM ").unwrap();
+        let released = cases.iter().map(|(_, case)| {
+            let (released, own_rest) = case.sql.split_once(" FROM ").unwrap();
+            assert_eq!(rest, own_rest, "all at once of the same rows");
+            released.strip_prefix("SELECT ").unwrap().strip_suffix(" AS r").unwrap()
+        });
+        let columns = released.enumerate().map(|(i, released)| format!("{released} AS r{i}"));
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        Asked { sql: format!("SELECT {columns} FROM {rest}"), cases }
+    };
+    (0..by_epsilon[0].1.len()).map(together).collect()
+}
+
+/// What so many answers of an engine with this database show of each case.
+async fn answered(asked: &Asked, whole: bool) -> Vec<Sample> {
+    let Asked { sql, cases } = asked;
+    // As many by one budget as its δ of 0.99 suffices for.
+    let delta: f64 = cases.iter().map(|(_, case)| case.delta).sum();
+    let by_one_budget = (0.98 / delta).min(STATEMENTS as f64) as usize;
+    let mut session = None;
+    let mut samples: Vec<Sample> = cases.iter().map(|_| Sample::default()).collect();
+    for i in 0..STATEMENTS {
+        if i % by_one_budget == 0 {
+            session = Some(cases[0].1.engine(whole).await.analyst("lab").unwrap());
+        }
+        let Some(session) = &session else { unreachable!("the first has one") };
+        let answer = session.query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let rows = arrow::compute::concat_batches(&answer.schema(), answer.batches()).unwrap();
+        match (&cases[..], &mut samples[..]) {
+            ([(_, case)], [sample]) => sample.push(case.seen(&rows)),
+            _ => {
+                assert_eq!(rows.num_columns(), cases.len(), "a column for each");
+                for (i, ((_, case), sample)) in cases.iter().zip(&mut samples).enumerate() {
+                    sample.push(case.seen(&rows.project(&[i]).unwrap()));
+                }
+            }
+        }
+    }
+    samples
+}
+
+/// The event that tells the two databases of a case apart best, by draws.
+async fn telling(case: &Case) -> Chosen {
+    let release = [case.draws(true).await, case.draws(false).await];
+    let mut guide = Vec::new();
+    for (i, draws) in release.iter().enumerate() {
+        let mut rng = QueryRng::seeded_for_tests(7 + i as u64);
+        guide.push(Sample::of(2_000, || {
+            let batch = draws.draw(&mut rng).unwrap();
+            // Hidden columns are no part of an answer.
+            let shown = batch.schema().fields().iter().position(|field| {
+                field.name().starts_with("rows") || field.name().starts_with("within")
+            });
+            let columns: Vec<usize> = (0..shown.unwrap_or(batch.num_columns())).collect();
+            case.seen(&batch.project(&columns).unwrap())
+        }));
+    }
+    best_event(&guide[0], &guide[1], 2_000, case.delta)
+}
 
 /// Whole statements through SQL: the event is chosen by draws, and every answer counts. So few can only show noise
 /// that is far too small (300 of 300 against 0 of 300 prove ε ≥ 2.6), or none: that the engine draws at all.
-async fn statements(cases: fn(&str) -> Vec<Case>, epsilons: &[&str]) {
-    for text in epsilons {
-        for case in cases(text) {
-            let mut answered = Vec::new();
-            for whole in [true, false] {
-                let mut session = None;
-                let mut sample = Sample::default();
-                for i in 0..STATEMENTS {
-                    if i % BY_ONE_BUDGET == 0 {
-                        session = Some(case.engine(whole).await.analyst("lab").unwrap());
-                    }
-                    let Some(session) = &session else { unreachable!("the first has one") };
-                    let answer = session.query(&case.sql).await;
-                    let answer = answer.unwrap_or_else(|e| panic!("{}: {e}", case.sql));
-                    let schema = answer.schema();
-                    let rows = arrow::compute::concat_batches(&schema, answer.batches()).unwrap();
-                    sample.push(case.seen(&rows));
-                }
-                answered.push(sample);
-            }
-            let release = [case.draws(true).await, case.draws(false).await];
-            let mut guide = Vec::new();
-            for (i, draws) in release.iter().enumerate() {
-                let mut rng = QueryRng::seeded_for_tests(7 + i as u64);
-                guide.push(Sample::of(2_000, || {
-                    let batch = draws.draw(&mut rng).unwrap();
-                    // Hidden columns are no part of an answer.
-                    let shown = batch.schema().fields().iter().position(|field| {
-                        field.name().starts_with("rows") || field.name().starts_with("within")
-                    });
-                    let columns: Vec<usize> = (0..shown.unwrap_or(batch.num_columns())).collect();
-                    case.seen(&batch.project(&columns).unwrap())
-                }));
-            }
-            let event = best_event(&guide[0], &guide[1], 2_000, case.delta);
+async fn statements(asked: Vec<Asked>) {
+    for asked in asked {
+        let (with, without) = (answered(&asked, true).await, answered(&asked, false).await);
+        for ((epsilon, case), (with, without)) in asked.cases.iter().zip(with.iter().zip(&without))
+        {
+            let event = telling(case).await;
             counted();
-            let low = proved(&event, &answered[0], &answered[1], 0..STATEMENTS, case.delta);
-            let epsilon: f64 = text.parse().unwrap();
-            assert!(low <= epsilon, "{}: ε is at least {low}", case.sql);
+            let low = proved(&event, with, without, 0..STATEMENTS, case.delta);
+            assert!(low <= *epsilon, "{}: ε is at least {low}", case.sql);
         }
     }
 }
 
 macro_rules! audits_of_statements {
-    ($($name:ident: $epsilons:expr, $cases:expr;)*) => {
+    ($($name:ident: $asked:expr;)*) => {
         $(
             #[tokio::test]
             async fn $name() {
-                statements($cases, $epsilons).await;
+                statements($asked).await;
             }
         )*
     };
 }
 
 audits_of_statements! {
-    laplace_statements: &EPSILONS[..1], |eps| numbers("LAPLACE", eps);
-    gaussian_statements: &EPSILONS[..1], |eps| numbers("GAUSSIAN", eps);
-    exponential_statements: &EPSILONS[..1], |eps| chosen("EXPONENTIAL", eps);
-    permute_and_flip_statements: &EPSILONS[..1], |eps| chosen("PERMUTE_AND_FLIP", eps);
-    noisy_max_statements: &EPSILONS[..1], |eps| chosen("NOISY_MAX", eps);
-    other_statements: &EPSILONS[..1], |eps| [others(eps), grouped(eps)].concat();
+    laplace_statements: beside(|eps| numbers("LAPLACE", eps));
+    gaussian_statements: beside(|eps| numbers("GAUSSIAN", eps));
+    exponential_statements: alone(|eps| chosen("EXPONENTIAL", eps));
+    permute_and_flip_statements: alone(|eps| chosen("PERMUTE_AND_FLIP", eps));
+    noisy_max_statements: alone(|eps| chosen("NOISY_MAX", eps));
+    response_statements: alone(others);
+    statements_of_hidden_groups: alone(grouped);
 }
 
-/// The same at every ε, also of people with several rows.
+/// The same, each in a statement of its own, also of people with several rows.
 #[tokio::test]
 #[ignore = "an hour"]
 async fn whole_statements_at_length() {
@@ -188,7 +239,7 @@ async fn whole_statements_at_length() {
         |eps: &str| [chosen("EXPONENTIAL", eps), chosen("PERMUTE_AND_FLIP", eps)].concat(),
         |eps: &str| [chosen("NOISY_MAX", eps), others(eps), grouped(eps)].concat(),
     ] {
-        statements(cases, &EPSILONS).await;
+        statements(alone(cases)).await;
     }
 }
 
