@@ -41,6 +41,7 @@ use crate::functions::{clamp_function, magnitude_function};
 
 mod error;
 mod marker;
+mod union;
 
 pub use error::BindError;
 use error::{UNKNOWN_TABLE, explain_error, place, place_of};
@@ -94,6 +95,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| coerce(plan, &context.options))
         .and_then(with_keys_once)
+        .and_then(union::with_named_branches)
         .and_then(typed)
         .map_err(|error| {
             let place = place_of(&error);
