@@ -220,12 +220,13 @@ pub(super) fn limit(clause: &sql::LimitClause) -> Result<(), DialectError> {
     Ok(())
 }
 
-/// Whether an expression is made of numbers.
-fn is_written_out(expr: &Expr) -> bool {
-    match expr {
-        Expr::Value(value) => matches!(value.value, sql::Value::Number(..) | sql::Value::Null),
-        Expr::Nested(expr) | Expr::UnaryOp { op: _, expr } => is_written_out(expr),
-        Expr::BinaryOp { left, op: _, right } => is_written_out(left) && is_written_out(right),
+/// Whether a number of rows is a literal.
+fn is_written_out(rows: &Expr) -> bool {
+    match rows {
+        Expr::Value(value) => match &value.value {
+            sql::Value::Number(digits, _) => digits.parse::<i64>().is_ok(),
+            other => matches!(other, sql::Value::Null),
+        },
         _ => false,
     }
 }

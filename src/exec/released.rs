@@ -154,9 +154,12 @@ impl ExecutionPlan for ReleasedExec {
 
     fn execute(
         &self,
-        _partition: usize,
+        partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("a released table has one partition");
+        }
         let Some(rows) = self.table.rows.get() else {
             return internal_err!("a released table is read after it was released");
         };
