@@ -395,6 +395,7 @@ fn no_call(expr: &Expr) -> Refusal {
 fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refusal> {
     let name = AggregateName::parse(function.func.name()).ok_or_else(|| no_call(expr))?;
     let star = name == AggregateName::Count
+        && !function.params.distinct
         && matches!(function.params.args.as_slice(), [Expr::Literal(value, _)] if !value.is_null());
     let (fraction, expected) = match (name, function.params.args.as_slice()) {
         (AggregateName::Quantile, [_, fraction]) => {

@@ -260,6 +260,12 @@ fn aggregate(dice: &mut Dice, of: &Source) -> String {
         2 => format!("COUNT({value})"),
         3 => format!("COUNT(DISTINCT {})", of.unit),
         4 => format!("COUNT(DISTINCT {})", text(dice, of)),
+        5 if dice.one_in(3) => format!(
+            "{}({}{})",
+            dice.pick(&["COUNT", "COUNT", "SUM", "AVG", "STDDEV"]),
+            dice.pick(&["", "DISTINCT "]),
+            literal(dice)
+        ),
         5..=7 => format!("SUM({value})"),
         8 => format!("SUM({value}, contribution_bounds_per_group => (0, 5))"),
         9 => format!("AVG({value}, contribution_bounds_per_row => (0, 5))"),
@@ -284,7 +290,10 @@ fn number_release(dice: &mut Dice, of: &Source) -> String {
         return format!("{} {call}{}", mechanism(dice, name, &bounds), filter(dice, of));
     }
     let name = dice.pick(&["LAPLACE", "LAPLACE", "LAPLACE", "GAUSSIAN", "AUTO"]);
-    let release = format!("{} {}", mechanism(dice, name, &bounds), aggregate(dice, of));
+    let release = match dice.one_in(8) {
+        true => aggregate(dice, of),
+        false => format!("{} {}", mechanism(dice, name, &bounds), aggregate(dice, of)),
+    };
     match dice.below(8) {
         0 => format!("round({release} / 2.0)"),
         1 => format!("CASE WHEN {release} > 3 THEN 'many' END"),
