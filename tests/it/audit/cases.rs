@@ -44,19 +44,20 @@ pub fn numbers(mechanism: &str, eps: &str) -> Vec<Case> {
         person: vec![EXTREME],
         delta,
         shown,
+        variant: false,
     };
     // So many at either end that no noise makes a mean leave the range.
     let low = Row { id: 2, g: "x", k: "a", n: 0, x: 2.5, v: 0, ..EXTREME };
     let ends = || [crowd(300, low), crowd(300, Row { id: 3, ..EXTREME })].concat();
     vec![
         case("COUNT(*)", "", vec![], Shown::Numbers),
-        case("COUNT(*)", " GROUP BY g", crowd(3, low), Shown::Numbers),
-        case("COUNT(*)", " WHERE n > 8", crowd(1, low), Shown::Numbers),
+        case("COUNT(*)", " GROUP BY g", crowd(3, low), Shown::Numbers).variant(),
+        case("COUNT(*)", " WHERE n > 8", crowd(1, low), Shown::Numbers).variant(),
         case("SUM(n)", "", crowd(2, low), Shown::Numbers),
         case("SUM(x)", "", vec![], Shown::Numbers),
-        case("SUM(n * x)", "", vec![], Shown::Numbers),
+        case("SUM(n * x)", "", vec![], Shown::Numbers).variant(),
         case("AVG(n)", "", ends(), Shown::Mean(0.0, 9.0)),
-        case("AVG(x)", "", ends(), Shown::Mean(-5.0, 2.5)),
+        case("AVG(x)", "", ends(), Shown::Mean(-5.0, 2.5)).variant(),
         case("COUNT(DISTINCT id)", "", vec![], Shown::Numbers),
         case("COUNT(DISTINCT n)", "", crowd(2, low), Shown::Numbers),
         case("VAR_POP(n)", "", crowd(300, low), Shown::Numbers),
@@ -90,6 +91,7 @@ pub fn of_several_rows(mechanism: &str, eps: &str) -> Vec<Case> {
             person: person.collect(),
             delta,
             shown,
+            variant: false,
         }
     };
     vec![
@@ -126,6 +128,7 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
             person: vec![person],
             delta: 0.0,
             shown: Shown::Chosen,
+            variant: false,
         }
     };
     let of_b = |people: usize| crowd(people, Row { id: 2, ..EXTREME });
@@ -140,16 +143,18 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
     // The person's k is b, n is 9, v is 99, bid is 3.
     let mut cases = vec![
         case("ARGMAX @() k IN ('a', 'b') FROM people GROUP BY k", of_b(margin), EXTREME),
-        case("ARGMAX @() k FROM people GROUP BY k", vec![], EXTREME),
-        case("ARGMIN @() k IN ('a', 'b') FROM people GROUP BY k", of_b(margin), EXTREME),
-        case("g, ARGMAX @() k IN ('a', 'b') FROM people GROUP BY g, k", of_b(margin), EXTREME),
+        case("ARGMAX @() k FROM people GROUP BY k", vec![], EXTREME).variant(),
+        case("ARGMIN @() k IN ('a', 'b') FROM people GROUP BY k", of_b(margin), EXTREME).variant(),
+        case("g, ARGMAX @() k IN ('a', 'b') FROM people GROUP BY g, k", of_b(margin), EXTREME)
+            .variant(),
         case("ARGMAX @() k IN ('a', 'b') BY SUM(n) FROM people GROUP BY k", of_b(margin), EXTREME),
         case(
             "ARGMAX @() k IN ('a', 'b') BY COUNT(DISTINCT id) FROM people GROUP BY k",
             of_b(margin),
             EXTREME,
         ),
-        case("TOP 2 @() k IN ('a', 'b', 'c') FROM people GROUP BY k", of_b(margin), EXTREME),
+        case("TOP 2 @() k IN ('a', 'b', 'c') FROM people GROUP BY k", of_b(margin), EXTREME)
+            .variant(),
         case(
             "ARGMAX @() price IN (1, 3) BY REVENUE(bid, price) FROM people",
             of_b(margin),
@@ -159,7 +164,8 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
             "ARGMAX @() t IN RANGE(0, 99, 1) BY COUNT(*) FILTER (WHERE v >= t) FROM people",
             at(10, 2, 2 * margin),
             Row { v: 10, ..EXTREME },
-        ),
+        )
+        .variant(),
         case("@() MEDIAN(v) FROM people", halves(0, 1, 75, 1), EXTREME),
         case("@() QUANTILE(v, 0.9) FROM people", halves(0, 9, 75, 1), EXTREME),
         case("@() MIN(v) FROM people", halves(0, ranked - 2, 25, 2), Row { v: 0, ..EXTREME }),
@@ -169,6 +175,7 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
     let twice = |selection: &str, base: Vec<Row>| Case {
         unit: several(5),
         person: vec![EXTREME; 6],
+        variant: true,
         ..case(selection, base, EXTREME)
     };
     let both = "ARGMAX @(rows=2, groups=1) k IN ('a', 'b') FROM people GROUP BY k";
@@ -191,8 +198,9 @@ pub fn others(eps: &str) -> Vec<Case> {
         person: vec![EXTREME],
         delta: 0.0,
         shown: Shown::Chosen,
+        variant: false,
     };
-    let mut cases = vec![response("k"), response("v")];
+    let mut cases = vec![response("k"), response("v").variant()];
     for mechanism in ["EXPONENTIAL", "PERMUTE_AND_FLIP"] {
         // As many as the score of "none stands out".
         let none = (1.0 + (1.0 / DELTA).ln() / epsilon).ceil() as usize;
@@ -208,6 +216,7 @@ pub fn others(eps: &str) -> Vec<Case> {
                 person: vec![Row { word, ..EXTREME }],
                 delta: DELTA,
                 shown: Shown::Chosen,
+                variant: word != "solo",
             });
         }
         cases.push(Case {
@@ -220,6 +229,7 @@ pub fn others(eps: &str) -> Vec<Case> {
             person: vec![EXTREME, Row { word: "alone", ..EXTREME }],
             delta: DELTA,
             shown: Shown::Chosen,
+            variant: true,
         });
     }
     cases
@@ -245,10 +255,11 @@ pub fn grouped(eps: &str) -> Vec<Case> {
             person: words.iter().map(|word| Row { word, ..EXTREME }).collect(),
             delta: DELTA,
             shown: Shown::Groups(&["solo", "alone", "crowd"]),
+            variant: false,
         };
         cases.push(case("who is alone", 1, &["solo"]));
-        cases.push(case("who is one of many", 1, &["crowd"]));
-        cases.push(case("alone in two", 2, &["solo", "alone"]));
+        cases.push(case("who is one of many", 1, &["crowd"]).variant());
+        cases.push(case("alone in two", 2, &["solo", "alone"]).variant());
     }
     cases
 }

@@ -90,6 +90,8 @@ pub struct Case {
     pub person: Vec<Row>,
     pub delta: f64,
     pub shown: Shown,
+    /// Whether another case has the same mechanism and aggregate in its plainest form.
+    pub variant: bool,
 }
 
 /// What of the released table events are about.
@@ -106,6 +108,10 @@ pub enum Shown {
 }
 
 impl Case {
+    pub fn variant(self) -> Self {
+        Self { variant: true, ..self }
+    }
+
     pub fn rows(&self, whole: bool) -> Vec<Row> {
         let person = if whole { &self.person[..] } else { &[] };
         [&self.base[..], person].concat()
@@ -121,27 +127,31 @@ impl Case {
         Draws::of(&self.release(whole), 0, &session_state()).await.unwrap()
     }
 
-    /// An engine with this database, and a budget for many statements.
-    pub async fn engine(&self, whole: bool) -> Engine {
-        let engine = Engine::in_memory().unwrap();
-        engine.register_batch("people", batch(&self.rows(whole))).unwrap();
+    /// Registers this database as a table of an engine, with a budget for many statements.
+    pub async fn register(&self, engine: &Engine, table: &str, whole: bool) {
+        engine.register_batch(table, batch(&self.rows(whole))).unwrap();
         let unit = match &self.unit {
             Unit::Column { max_rows: Some(most), .. } => format!("(id) MAX ROWS {most}"),
             _ => "(id) UNIQUE".to_owned(),
         };
-        for statement in [
-            format!("ALTER TABLE people SET PRIVACY UNIT {unit}"),
-            "ALTER TABLE people ALTER COLUMN g SET PRIVACY DOMAIN IN ('x', 'y')".to_owned(),
-            "ALTER TABLE people ALTER COLUMN k SET PRIVACY DOMAIN IN ('a', 'b', 'c', 'd')"
-                .to_owned(),
-            "ALTER TABLE people ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 9)".to_owned(),
-            "ALTER TABLE people ALTER COLUMN x SET PRIVACY DOMAIN BETWEEN (-5, 2.5)".to_owned(),
-            "ALTER TABLE people ALTER COLUMN v SET PRIVACY DOMAIN BETWEEN (0, 99)".to_owned(),
-            "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=1000000, delta=0.99)".to_owned(),
-        ] {
+        let domains = [
+            ("g", "IN ('x', 'y')"),
+            ("k", "IN ('a', 'b', 'c', 'd')"),
+            ("n", "BETWEEN (0, 9)"),
+            ("x", "BETWEEN (-5, 2.5)"),
+            ("v", "BETWEEN (0, 99)"),
+        ];
+        let limit = "LIMIT (epsilon=1000000, delta=0.99)";
+        let mut statements = vec![
+            format!("ALTER TABLE {table} SET PRIVACY UNIT {unit}"),
+            format!("CREATE PRIVACY BUDGET of_{table} FOR {table} {limit}"),
+        ];
+        statements.extend(domains.map(|(column, domain)| {
+            format!("ALTER TABLE {table} ALTER COLUMN {column} SET PRIVACY DOMAIN {domain}")
+        }));
+        for statement in statements {
             engine.owner().execute(&statement).await.unwrap_or_else(|e| panic!("{statement}: {e}"));
         }
-        engine
     }
 
     /// What one released table shows; of hidden columns nothing, if it is an answer.
