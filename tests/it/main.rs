@@ -30,6 +30,7 @@ mod grammar;
 mod imports;
 mod line;
 mod mutants;
+mod noiseless;
 mod numbers;
 mod program;
 mod rare;

@@ -37,6 +37,7 @@ use crate::watch::Watch;
 mod equal;
 mod hostile;
 mod pairs;
+mod plain;
 mod query;
 mod release;
 mod rows;

@@ -210,7 +210,7 @@ impl Gen<'_> {
     }
 
     /// A column that can be a key, with the KEYS that it needs.
-    fn key(&mut self, body: &Body) -> Option<(String, Option<String>)> {
+    pub fn key(&mut self, body: &Body) -> Option<(String, Option<String>)> {
         let public = body.cols.iter().filter(|c| c.public && c.kind != Kind::Float);
         let listed = body.cols.iter().filter(|c| matches!(c.origin, Some((_, "s" | "a"))));
         let mut all: Vec<(String, Option<String>)> =

@@ -1,0 +1,251 @@
+//! Random queries whose bounds cut nothing: without noise their answers are those of plain SQL.
+//!
+//! What stands below a release is what the other random queries have there, but for windows: rows of one place in their
+//! order come in any order; and divisions, since x / 0 is NULL here. All values lie in their domains. Where plain SQL
+//! fails, of an overflow, there is nothing to compare with.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Float64Type, Int64Type};
+use datafusion::common::ScalarValue::{Float64, Int64};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::equal::{Answer, by_key, database, owned, plain, plan};
+use super::query::{Body, Gen};
+use super::release::{number, predicate};
+use super::world::World;
+use super::{MOST_TABLES, analyzed, state};
+use crate::noiseless::answer_without_noise;
+use crate::sensitivity::Dice;
+
+/// CLAMP for plain SQL, written for this test.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct PlainClamp(Signature);
+
+impl PlainClamp {
+    pub fn function() -> ScalarUDF {
+        ScalarUDF::from(Self(Signature::user_defined(Volatility::Immutable)))
+    }
+}
+
+impl ScalarUDFImpl for PlainClamp {
+    fn name(&self) -> &'static str {
+        "clamp"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        let whole = arguments.iter().all(DataType::is_integer);
+        Ok(vec![if whole { DataType::Int64 } else { DataType::Float64 }; 3])
+    }
+
+    fn invoke_with_args(&self, call: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let x = call.args[0].to_array(call.number_rows)?;
+        let clamped: ArrayRef = match &call.args[1..] {
+            [ColumnarValue::Scalar(Int64(Some(lo))), ColumnarValue::Scalar(Int64(Some(hi)))] => {
+                let x = x.as_primitive::<Int64Type>();
+                Arc::new(x.unary::<_, Int64Type>(|x| x.max(*lo).min(*hi)))
+            }
+            [
+                ColumnarValue::Scalar(Float64(Some(lo))),
+                ColumnarValue::Scalar(Float64(Some(hi))),
+            ] => {
+                let within = |x: f64| (!x.is_nan()).then(|| x.max(*lo).min(*hi));
+                Arc::new(x.as_primitive::<Float64Type>().unary_opt::<_, Float64Type>(within))
+            }
+            other => panic!("bounds are literals: {other:?}"),
+        };
+        Ok(ColumnarValue::Array(clamped))
+    }
+}
+
+/// A query of one SELECT: a count of rows, and one more number.
+struct Select {
+    /// The key, and its KEYS.
+    key: Option<(String, String)>,
+    calls: [String; 2],
+    body: String,
+}
+
+impl Select {
+    /// `None` for what plain SQL answers otherwise.
+    fn random(dice: &mut Dice, world: &World, grouped: bool) -> Option<Self> {
+        let depth = dice.pick(&[1, 1, 2, 2, 3]);
+        let mut gen_ = Gen::new(dice, world, false);
+        let body = gen_.body(depth);
+        let key = if grouped { gen_.key(&body) } else { None };
+        let odd = ["window", "released value"].iter().any(|op| gen_.ops.contains(op));
+        let calls = ["COUNT(*)".to_owned(), call(dice, &body)];
+        let divides = [&body.sql, &calls[1]].iter().any(|sql| sql.contains(" / "));
+        if odd || divides || body.sql.matches(" AS t").count() > MOST_TABLES {
+            return None;
+        }
+        let key = key.map(|(key, list)| (key, list.unwrap_or_default()));
+        Some(Self { key, calls, body: body.sql })
+    }
+
+    fn sql(&self, priced: bool) -> String {
+        let mechanism = if priced { "LAPLACE(eps=1, rows=1000, groups=1000) " } else { "" };
+        let Self { key, calls: [n, m], body } = self;
+        let (shown, group) = match key {
+            Some((key, list)) => (
+                format!("{key} AS key, "),
+                format!(" GROUP BY {key}{}", if priced { list } else { "" }),
+            ),
+            None => (String::new(), String::new()),
+        };
+        format!("SELECT {shown}{mechanism}{n} AS n, {mechanism}{m} AS m {body}{group}")
+    }
+}
+
+/// What is counted or summed, without a mechanism.
+fn call(dice: &mut Dice, body: &Body) -> String {
+    let any = body.cols[dice.below(body.cols.len())].sql.clone();
+    let depth = dice.below(3);
+    let call = match dice.below(6) {
+        0 => format!("COUNT({any})"),
+        1 => match body.unit() {
+            Some(unit) => format!("COUNT(DISTINCT {})", unit.sql),
+            None => format!("COUNT({any})"),
+        },
+        2 => format!("COUNT(DISTINCT {any})"),
+        _ => format!("SUM(CLAMP({}, -7, 9))", number(dice, &body.cols, depth)),
+    };
+    let filter = match dice.one_in(4) {
+        true => format!(" FILTER (WHERE {})", predicate(dice, &body.cols, 1)),
+        false => String::new(),
+    };
+    call + &filter
+}
+
+/// A statement with mechanisms, the same without, and how many of its columns are keys.
+struct Asked {
+    priced: String,
+    unpriced: String,
+    keys: usize,
+    /// Whether the keys are listed: plain SQL has them all.
+    listed: bool,
+}
+
+impl Asked {
+    fn random(dice: &mut Dice, world: &World) -> Option<Self> {
+        if dice.one_in(4) {
+            let [one, two] = [(); 2].map(|()| Select::random(dice, world, false));
+            let (one, two) = (one?, two?);
+            let distinct = dice.pick(&["", "DISTINCT "]);
+            let [left, right] = [(); 2].map(|()| dice.pick(&["", "", " WHERE FALSE"]));
+            // Columns are one another's by their places, whatever they are called.
+            let union = |priced: bool| {
+                format!(
+                    "SELECT 0 AS a, n AS b, m AS c FROM ({}) AS y{left} UNION ALL SELECT {distinct}1 AS b, m AS c, n AS a FROM ({}) AS z{right}",
+                    one.sql(priced),
+                    two.sql(priced)
+                )
+            };
+            return Some(Self {
+                priced: union(true),
+                unpriced: union(false),
+                keys: 1,
+                listed: false,
+            });
+        }
+        let grouped = dice.one_in(2);
+        let select = Select::random(dice, world, grouped)?;
+        let above = dice.one_in(3);
+        let sql = |priced: bool| match above {
+            true => format!("SELECT * FROM ({}) AS z WHERE n > 2 ORDER BY m", select.sql(priced)),
+            false => select.sql(priced),
+        };
+        let listed = select.key.as_ref().is_some_and(|(_, list)| !list.is_empty());
+        let keys = usize::from(select.key.is_some());
+        Some(Self { priced: sql(true), unpriced: sql(false), keys, listed })
+    }
+
+    /// How many groups have rows; panics where the answers are not the same.
+    fn compare(&self, own: &Answer, plain: &Answer) -> usize {
+        let told = format!("{}\n{}\n{own:?}\n{plain:?}", self.priced, self.unpriced);
+        for (key, numbers) in own {
+            // Public keys come out also where they have no rows.
+            let none = vec![0.0; numbers.len()];
+            let expected = plain.get(key).unwrap_or(&none);
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-6 * (1.0 + b.abs());
+            assert_eq!(numbers.len(), expected.len(), "{told}");
+            assert!(numbers.iter().zip(expected).all(near), "{key}\n{told}");
+        }
+        // NULL is in no domain here.
+        let missing = plain.keys().find(|key| !own.contains_key(*key) && !key.is_empty());
+        assert!(self.listed || missing.is_none(), "{missing:?} is missing\n{told}");
+        own.values().filter(|numbers| numbers.iter().any(|n| *n != 0.0)).count()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tried {
+    refused: usize,
+    /// Answers of a database: equal, and those that plain SQL fails to give.
+    equal: usize,
+    failed: usize,
+    /// Groups with numbers that are not 0.
+    full: usize,
+}
+
+async fn tried(seed: u64, wanted: usize) -> Tried {
+    let mut dice = Dice(seed);
+    let plan = plan(&mut dice);
+    let world = plan.open(1);
+    let databases: Vec<_> = (0..3).map(|_| database(&mut dice, &plan)).collect();
+    let state = state(1, 8_192);
+    let (mut tried, mut answered) = (Tried::default(), 0);
+    while answered < wanted {
+        let Some(asked) = Asked::random(&mut dice, &world) else { continue };
+        let Ok(analysis) = analyzed(&asked.priced, &world) else {
+            tried.refused += 1;
+            continue;
+        };
+        answered += 1;
+        for database in &databases {
+            world.set(database, 8_192);
+            let owned = owned(database, &plan);
+            match plain(&asked.unpriced, &plan, &owned, asked.keys).await {
+                Ok(plain) => {
+                    let own = answer_without_noise(&analysis, &state).await;
+                    tried.full += asked.compare(&by_key(&own, asked.keys), &plain);
+                    tried.equal += 1;
+                }
+                Err(_) => tried.failed += 1,
+            }
+        }
+    }
+    tried
+}
+
+fn compared(seeds: std::ops::Range<u64>, queries: usize) {
+    for seed in seeds {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let tried = runtime.block_on(tried(seed, queries));
+        println!("{seed}: {tried:?}");
+        assert!(tried.equal > 2 * queries && tried.full > 2 * queries, "{tried:?}");
+    }
+}
+
+#[test]
+fn random_queries_without_noise_are_plain_answers() {
+    compared(0..1, 300);
+}
+
+#[test]
+#[ignore = "half an hour"]
+fn random_queries_without_noise_at_length() {
+    compared(1..101, 300);
+}
