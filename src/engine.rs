@@ -17,7 +17,6 @@ use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
-use datafusion::common::DataFusionError;
 use datafusion::datasource::MemTable;
 
 use crate::analysis::{Analysis, Lookups, analyze};
@@ -40,9 +39,11 @@ use crate::release::{Drawn, Release, choose};
 use crate::resources::Resources;
 use crate::{declare, guard, show, views};
 
+use self::unplanned::unplanned;
 pub(crate) use inner::{Inner, Registered};
 
 mod inner;
+mod unplanned;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -521,19 +522,6 @@ struct Planned {
     /// Where a range is asked for.
     proposal: Option<Proposal>,
     catalog: Arc<Catalog>,
-}
-
-/// Why a query that was understood cannot be made ready: where nothing is private, because of a constant in it.
-fn unplanned(release: &Release, error: &DataFusionError) -> Error {
-    let told = error.find_root().strip_backtrace();
-    match (error.find_root(), release.analysis().parts()) {
-        (DataFusionError::ArrowError(..), []) => {
-            let why = told.rsplit(" error: ").next().unwrap_or_default();
-            let message = format!("a constant in this query cannot be computed: {why}");
-            Refusal::new(Reason::BadValue, "", message, "a value that fits its type").into()
-        }
-        _ => Error::Internal,
-    }
 }
 
 /// The public tables that the remainder reads.

@@ -12,6 +12,7 @@ mod magnitude;
 mod released;
 mod sound;
 
+use std::fmt::{Debug, Write};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
@@ -29,6 +30,7 @@ use datafusion::common::{HashSet, Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use sha2::{Digest, Sha256};
 
 pub(crate) use line::{Place, is_countable, place, snap};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};
@@ -204,8 +206,31 @@ pub(crate) fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
     for member in members {
         known.add(&member.to_array().ok()?)?;
     }
-    let function = Listed { members: members.into(), known, signature: any_one() };
+    let name = named("listed", &members);
+    let function = Listed { name, members: members.into(), known, signature: any_one() };
     Some(ScalarUDF::from(function).call(vec![x]))
+}
+
+/// The name of a function whose parameters are not its arguments: a digest of them is part of it.
+///
+/// DataFusion takes two calls for one value where the functions' names and the arguments are the same, whatever else
+/// the functions are.
+///
+/// # Guarantee
+/// Parameters that are told apart when they are written out have different names, but for a collision of SHA-256.
+fn named(kind: &str, parameters: &impl Debug) -> String {
+    struct Digested(Sha256);
+    impl Write for Digested {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            self.0.update(text);
+            Ok(())
+        }
+    }
+    let mut digested = Digested(Sha256::new());
+    // Writing to a digest does not fail.
+    let _ = write!(digested, "{parameters:?}");
+    let digest = digested.0.finalize();
+    digest.iter().fold(format!("{kind}_"), |name, byte| format!("{name}{byte:02x}"))
 }
 
 fn any_one() -> Signature {
@@ -301,6 +326,7 @@ fn each_integer(column: &ArrayRef, mut visit: impl FnMut(i128)) -> Option<()> {
 /// The members of one list; two lists are two functions, and no optimizer may take one for the other.
 #[derive(Debug)]
 struct Listed {
+    name: String,
     members: Arc<[ScalarValue]>,
     known: Members,
     signature: Signature,
@@ -316,14 +342,14 @@ impl Eq for Listed {}
 
 impl Hash for Listed {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Plans are hashed often, and a list may be long: its ends tell lists apart well enough.
-        (self.members.len(), self.members.first(), self.members.last()).hash(state);
+        // Plans are hashed often, and a list may be long.
+        self.name.hash(state);
     }
 }
 
 impl ScalarUDFImpl for Listed {
-    fn name(&self) -> &'static str {
-        "listed"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -354,7 +380,20 @@ impl ScalarUDFImpl for Listed {
 mod tests {
     use arrow::array::{Date32Array, Float64Array, Int64Array, StringArray, StringViewArray};
 
+    use datafusion::common::cse::NormalizeEq;
+    use datafusion::prelude::col;
+
     use super::*;
+
+    /// One list was taken for another by the optimizer: it compares names and arguments.
+    #[test]
+    fn other_lists_have_other_names() {
+        let list = |words: [&str; 3]| only_listed(col("x"), &words.map(ScalarValue::from)).unwrap();
+        let (one, other) = (list(["a", "b", "d"]), list(["a", "c", "d"]));
+        assert!(one.normalize_eq(&list(["a", "b", "d"])));
+        assert!(!one.normalize_eq(&other));
+        assert_ne!(one, other);
+    }
 
     #[test]
     fn clamping_is_total_on_hostile_floats() {

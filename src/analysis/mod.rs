@@ -92,7 +92,7 @@ use flow::{internal, scanned, undeclared};
 use implicit::finding_bounds;
 use part::{CallOf, Context, cut};
 use plain::{PlainSelection, plain_selection};
-use remainder::total_remainder;
+use remainder::{no_aggregate_of_nothing, total_remainder};
 use threshold::asks_for_threshold;
 
 /// What a query releases, and how much one unit can change it.
@@ -184,6 +184,7 @@ fn analyzed_once(
         )
         .after(&cutter.steps));
     }
+    no_aggregate_of_nothing(bound.plan())?;
     let remainder = if cutter.parts.is_empty() { remainder } else { total_remainder(remainder)? };
     Ok(Analysis { parts: cutter.parts, remainder, values: cutter.values, steps: cutter.steps })
 }

@@ -10,16 +10,17 @@
 //! sqrt(variance)         sqrt(CASE WHEN variance >= 0 THEN variance END)
 //! ```
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::core::expr_fn::nullif;
-use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, TryCast};
+use datafusion::logical_expr::expr::{Case, Cast, Exists, InSubquery, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
 use super::flow::internal;
-use crate::refusal::Refusal;
+use crate::refusal::{Reason, Refusal};
 
 /// A plan in which no division, cast or square root of released values fails.
 pub(super) fn total_remainder(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
@@ -37,13 +38,71 @@ pub(super) fn total_remainder(plan: LogicalPlan) -> std::result::Result<LogicalP
 
 fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
-        Expr::Cast(Cast { expr, field }) => {
+        // What cannot fail stays what it is: the planner sees through it where a subquery becomes a join.
+        Expr::Cast(Cast { expr, field })
+            if !expr.get_type(schema).is_ok_and(|from| widens(&from, field.data_type())) =>
+        {
             Ok(Transformed::yes(Expr::TryCast(TryCast { expr, field })))
         }
         Expr::ScalarFunction(call) if call.func.name() == "sqrt" && call.args.len() == 1 => {
             Ok(Transformed::yes(rooted(call)))
         }
         other => divided(other, schema),
+    }
+}
+
+/// Whether every value of one type of numbers is, or is near to, one of another.
+fn widens(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (from, DataType::Float64) => from.is_integer() || *from == DataType::Float32,
+        (from, DataType::Int64) => {
+            from.is_signed_integer()
+                || matches!(from, DataType::UInt8 | DataType::UInt16 | DataType::UInt32)
+        }
+        _ => false,
+    }
+}
+
+/// Refuses EXISTS and IN with an outer row over an aggregate without GROUP BY.
+///
+/// Such an aggregate has a row even of nothing. The planner makes a join of its input, where what has no
+/// row has no group either: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was false where it is always true.
+pub(super) fn no_aggregate_of_nothing(plan: &LogicalPlan) -> std::result::Result<(), Refusal> {
+    let mut found = None;
+    let walked = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                let (word, subquery) =
+                    if let Expr::Exists(Exists { subquery, .. }) = e {
+                        ("EXISTS", subquery)
+                    } else if let Expr::InSubquery(InSubquery { subquery, .. }) = e {
+                        ("IN", subquery)
+                    } else {
+                        return Ok(TreeNodeRecursion::Continue);
+                    };
+                let of_all = |node: &LogicalPlan| {
+                    matches!(node, LogicalPlan::Aggregate(all) if all.group_expr.is_empty())
+                };
+                if !subquery.outer_ref_columns.is_empty()
+                    && subquery.subquery.exists(|node| Ok(of_all(node)))?
+                {
+                    found = Some(word);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    walked.map_err(|e| internal(&e))?;
+    match found {
+        None => Ok(()),
+        Some(word) => Err(Refusal::new(
+            Reason::Operator,
+            word,
+            format!(
+                "an aggregate without GROUP BY has a row even of nothing, which {word} with an outer row would not see"
+            ),
+            "a comparison with the aggregate: (SELECT COUNT(*) FROM … WHERE …) = 0",
+        )),
     }
 }
 

@@ -17,6 +17,7 @@
 
 pub mod bound;
 mod build_side;
+mod by_name;
 mod choose;
 mod data_groups;
 mod distinct;

@@ -21,6 +21,7 @@ use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
 
 use super::build_side::BuildSide;
+use super::by_name::{BY_NAME, WhereNamesDiffer};
 use crate::analysis::Tables;
 use crate::bind::Sources;
 use crate::catalog::{Catalog, RESERVED};
@@ -82,6 +83,10 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .rules
         .into_iter()
         .filter(|rule| rule.name() != "aggregate_statistics")
+        .map(|rule| match rule.name().starts_with(BY_NAME) {
+            true => Arc::new(WhereNamesDiffer(rule)),
+            false => rule,
+        })
         .collect();
     // Before the rules that place rows in partitions, which joins are turned round for.
     let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
@@ -263,6 +268,7 @@ mod tests {
         let at = |name| names.iter().position(|known| *known == name).unwrap();
         assert_eq!(at("build_side") + 1, at("join_selection"));
         let all = PhysicalOptimizer::new().rules;
+        assert_eq!(all.iter().filter(|rule| rule.name().starts_with(BY_NAME)).count(), 2);
         assert!(all.iter().any(|r| r.name() == "aggregate_statistics"), "the rule has a new name");
     }
 }
