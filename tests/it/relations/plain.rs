@@ -13,12 +13,13 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use hushql::exec::Exact;
 
 use super::equal::{Answer, by_key, database, owned, plain, plan};
-use super::query::{Body, Gen};
+use super::query::{Body, Col, Gen};
 use super::release::{number, predicate};
 use super::world::World;
-use super::{MOST_TABLES, analyzed, state};
+use super::{MOST_TABLES, Planned, analyzed, state};
 use crate::noiseless::answer_without_noise;
 use crate::sensitivity::Dice;
 
@@ -228,6 +229,76 @@ async fn tried(seed: u64, wanted: usize) -> Tried {
         }
     }
     tried
+}
+
+/// A quantile of a column, over one or another part of its range.
+fn quantile(dice: &mut Dice, column: &str) -> String {
+    let (name, fraction) =
+        dice.pick(&[("MEDIAN", ""), ("MIN", ""), ("MAX", ""), ("QUANTILE", ", 0.25")]);
+    let (from, bound) = (dice.below(6), 1 + dice.below(8));
+    let bounds = match dice.one_in(3) {
+        true => format!(", contribution_bounds_per_row => (0, {bound})"),
+        false => String::new(),
+    };
+    let filter = match dice.one_in(2) {
+        true => format!(" FILTER (WHERE {column} > {from})"),
+        false => String::new(),
+    };
+    format!("{name}({column}{fraction}{bounds}){filter}")
+}
+
+/// The scores of every candidate, or a number's integers, of each release of a query.
+async fn scores(sql: &str, world: &World) -> Option<Vec<Exact>> {
+    let analysis = analyzed(sql, world).ok()?;
+    let [part] = analysis.parts() else { panic!("one part: {sql}") };
+    let planned = Planned::new(part, state(1, 8_192), [1, 2, 3, 4]).await.unwrap();
+    Some(planned.exact().await)
+}
+
+/// Two quantiles of one column were scored on the line of the first (see `src/functions/line.rs`).
+#[tokio::test]
+async fn releases_beside_others_are_what_they_are_alone() {
+    let mut dice = Dice(0xbe51);
+    let plan = plan(&mut dice);
+    let world = plan.open(1);
+    world.set(&database(&mut dice, &plan), 8_192);
+    let (mut compared, mut of_one_column) = (0, 0);
+    while compared < 100 {
+        let mut gen_ = Gen::new(&mut dice, &world, false);
+        let body = gen_.body(1);
+        let ranged = |c: &&Col| matches!(c.origin, Some((_, "a" | "b")));
+        let columns: Vec<String> = body.cols.iter().filter(ranged).map(|c| c.sql.clone()).collect();
+        if columns.is_empty() || body.sql.contains("LAPLACE") {
+            continue;
+        }
+        let picked: Vec<&String> = (0..3).map(|_| &columns[dice.below(columns.len())]).collect();
+        let releases: Vec<String> = picked
+            .iter()
+            .map(|column| match dice.one_in(4) {
+                true => format!("LAPLACE(eps=1, rows=1000, groups=1000) SUM({column})"),
+                false => format!(
+                    "EXPONENTIAL(eps=1, rows=1000, groups=1000) {}",
+                    quantile(&mut dice, column)
+                ),
+            })
+            .collect();
+        let Some(beside) =
+            scores(&format!("SELECT {} {}", releases.join(", "), body.sql), &world).await
+        else {
+            continue;
+        };
+        for (i, release) in releases.iter().enumerate() {
+            let alone = scores(&format!("SELECT {release} {}", body.sql), &world).await;
+            let alone = alone.expect("it is accepted alone too");
+            // One release written twice is computed once.
+            if beside.len() == releases.len() {
+                assert_eq!(beside[i], alone[0], "{release}\n{releases:?} {}", body.sql);
+            }
+        }
+        compared += 1;
+        of_one_column += usize::from(picked[0] == picked[1]);
+    }
+    assert!(of_one_column > 10, "{of_one_column}");
 }
 
 fn compared(seeds: std::ops::Range<u64>, queries: usize) {
