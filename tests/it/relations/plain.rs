@@ -1,8 +1,8 @@
 //! Random queries whose bounds cut nothing: without noise their answers are those of plain SQL.
 //!
 //! What stands below a release is what the other random queries have there, but for windows: rows of one place in their
-//! order come in any order; and divisions, since x / 0 is NULL here. All values lie in their domains. Where plain SQL
-//! fails, of an overflow, there is nothing to compare with.
+//! order come in any order; divisions, since x / 0 is NULL here; and joins that could pair rows of two people. All
+//! values lie in their domains. Where plain SQL fails, of an overflow, there is nothing to compare with.
 
 use std::sync::Arc;
 
@@ -88,8 +88,11 @@ impl Select {
         let key = if grouped { gen_.key(&body) } else { None };
         let odd = ["window", "released value"].iter().any(|op| gen_.ops.contains(op));
         let calls = ["COUNT(*)".to_owned(), call(dice, &body)];
+        // Two rows lead to a third column by column, and it may be another person's: such pairs are left out.
+        let led = ["c0 AS", "c1 AS"].map(|table| body.sql.matches(table).count());
+        let mixed = led[0] + led[1] > 2;
         let divides = [&body.sql, &calls[1]].iter().any(|sql| sql.contains(" / "));
-        if odd || divides || body.sql.matches(" AS t").count() > MOST_TABLES {
+        if odd || mixed || divides || body.sql.matches(" AS t").count() > MOST_TABLES {
             return None;
         }
         let key = key.map(|(key, list)| (key, list.unwrap_or_default()));
@@ -146,10 +149,11 @@ impl Asked {
             let (one, two) = (one?, two?);
             let distinct = dice.pick(&["", "DISTINCT "]);
             let [left, right] = [(); 2].map(|()| dice.pick(&["", "", " WHERE FALSE"]));
-            // Columns are one another's by their places, whatever they are called.
+            // Columns are one another's by their places, whatever they are called; plain DataFusion exchanges some.
             let union = |priced: bool| {
+                let [a, b, c] = if priced { ["b", "c", "a"] } else { ["a", "b", "c"] };
                 format!(
-                    "SELECT 0 AS a, n AS b, m AS c FROM ({}) AS y{left} UNION ALL SELECT {distinct}1 AS b, m AS c, n AS a FROM ({}) AS z{right}",
+                    "SELECT 0 AS a, n AS b, m AS c FROM ({}) AS y{left} UNION ALL SELECT {distinct}1 AS {a}, m AS {b}, n AS {c} FROM ({}) AS z{right}",
                     one.sql(priced),
                     two.sql(priced)
                 )
@@ -301,22 +305,9 @@ async fn releases_beside_others_are_what_they_are_alone() {
     assert!(of_one_column > 10, "{of_one_column}");
 }
 
-fn compared(seeds: std::ops::Range<u64>, queries: usize) {
-    for seed in seeds {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let tried = runtime.block_on(tried(seed, queries));
-        println!("{seed}: {tried:?}");
-        assert!(tried.equal > 2 * queries && tried.full > 2 * queries, "{tried:?}");
-    }
-}
-
-#[test]
-fn random_queries_without_noise_are_plain_answers() {
-    compared(0..1, 300);
-}
-
-#[test]
-#[ignore = "half an hour"]
-fn random_queries_without_noise_at_length() {
-    compared(1..101, 300);
+#[tokio::test]
+async fn random_queries_without_noise_are_plain_answers() {
+    let tried = tried(0, 300).await;
+    println!("{tried:?}");
+    assert!(tried.equal > 600 && tried.full > 600, "{tried:?}");
 }
