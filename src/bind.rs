@@ -20,7 +20,7 @@ use datafusion::common::{
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ExprSchemable,
@@ -39,10 +39,12 @@ use crate::dialect::{
 };
 use crate::functions::{clamp_function, magnitude_function};
 
+pub(crate) mod dependencies;
 mod error;
 mod marker;
 mod union;
 
+use dependencies::Forgetful;
 pub use error::BindError;
 use error::{UNKNOWN_TABLE, explain_error, place, place_of};
 use marker::Marker;
@@ -191,6 +193,7 @@ struct Context<'a> {
     aggregates: HashMap<String, Arc<AggregateUDF>>,
     windows: HashMap<String, Arc<WindowUDF>>,
     planners: Vec<Arc<dyn ExprPlanner>>,
+    relations: Vec<Arc<dyn RelationPlanner>>,
     options: ConfigOptions,
 }
 
@@ -243,7 +246,9 @@ impl<'a> Context<'a> {
             .map(|function| (function.name().to_owned(), function))
             .collect();
         let planners = SessionStateDefaults::default_expr_planners();
-        Self { sources, scalars, aggregates, windows, planners, options: ConfigOptions::default() }
+        let relations: Vec<Arc<dyn RelationPlanner>> = vec![Arc::new(Forgetful::default())];
+        let options = ConfigOptions::default();
+        Self { sources, scalars, aggregates, windows, planners, relations, options }
     }
 }
 
@@ -272,6 +277,10 @@ impl ContextProvider for Context<'_> {
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
         &self.planners
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.relations
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

@@ -431,13 +431,11 @@ pub(super) fn on_grid(
     range: &Interval,
     text: &str,
 ) -> Result<(Grid, i128, i128), Refusal> {
-    // Beyond this, sums of many rows would come near the accumulator's width.
-    let widest = Rational::from_integer(BigInt::one() << 62);
     let data_type = &argument.data_type;
     let none = || no_range(text, &argument.remedy);
     let magnitude = range.max_abs().ok_or_else(none)?;
     let (grid, scaled) = if data_type.is_floating() {
-        if magnitude > Rational::from_integer(BigInt::one() << 128) {
+        if magnitude > widest() {
             return Err(none());
         }
         let log2 = binary_places(&magnitude);
@@ -458,13 +456,19 @@ pub(super) fn on_grid(
                 ));
             }
         };
-        if scaled.max_abs().is_none_or(|m| m > widest) {
+        if scaled.max_abs().is_none_or(|m| m > widest()) {
             return Err(none());
         }
         (grid, scaled)
     };
     let (lo, hi) = scaled.to_i128().ok_or_else(none)?;
     Ok((grid, lo, hi))
+}
+
+/// The largest magnitude that is taken for a range. Beyond it, sums of many integers would come near the accumulator's
+/// width, and a grid of floats would be too coarse for any number that was meant: 64-bit integers as floats have none.
+pub(super) fn widest() -> Rational {
+    Rational::from_integer(BigInt::one() << 62)
 }
 
 /// The k for which magnitudes up to `magnitude` times 2^k stay within 2³⁹.

@@ -32,6 +32,7 @@ mod line;
 mod lookup;
 mod magnitude;
 mod measure;
+mod membership;
 mod moments;
 mod named;
 mod part;
@@ -90,9 +91,10 @@ use crate::refusal::{Reason, Refusal};
 use estimate::estimated;
 use flow::{internal, scanned, undeclared};
 use implicit::finding_bounds;
+use membership::only_true_joins;
 use part::{CallOf, Context, cut};
 use plain::{PlainSelection, plain_selection};
-use remainder::{no_aggregate_of_nothing, total_remainder};
+use remainder::total_remainder;
 use threshold::asks_for_threshold;
 
 /// What a query releases, and how much one unit can change it.
@@ -184,7 +186,7 @@ fn analyzed_once(
         )
         .after(&cutter.steps));
     }
-    no_aggregate_of_nothing(bound.plan())?;
+    only_true_joins(bound.plan())?;
     let remainder = if cutter.parts.is_empty() { remainder } else { total_remainder(remainder)? };
     Ok(Analysis { parts: cutter.parts, remainder, values: cutter.values, steps: cutter.steps })
 }

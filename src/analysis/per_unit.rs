@@ -13,15 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Column, ScalarValue};
+use datafusion::common::{Column, ScalarValue, internal_err};
 use datafusion::functions::core::expr_fn::nullif;
 use datafusion::functions::math::expr_fn::round;
 use datafusion::functions_aggregate::expr_fn::{avg, count, count_distinct, max, min, sum};
 use datafusion::logical_expr::expr::{AggregateFunction, TryCast};
 use datafusion::logical_expr::{
-    Aggregate, Expr, ExprFunctionExt, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit,
+    Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit,
 };
-use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::bounds::Interval;
@@ -29,7 +28,7 @@ use super::enforce::typed;
 use super::expression::{Total, readable, total, unit_of};
 use super::facts::{Facts, Scope, type_range};
 use super::flow::{Flow, Owner, Trace, internal, lost, named};
-use super::measure::binary_places;
+use super::measure::{binary_places, widest};
 use super::part::CallOf;
 use super::rows::{Walk, operator};
 use super::types;
@@ -385,11 +384,13 @@ fn unknown(text: &str) -> Refusal {
     )
 }
 
+/// The call over what passes. DataFusion's own builder would forget DISTINCT.
 fn with_filter(call: Expr, filter: Option<Expr>) -> datafusion::common::Result<Expr> {
-    match filter {
-        Some(filter) => call.filter(filter).build(),
-        None => Ok(call),
-    }
+    let Expr::AggregateFunction(mut call) = call else {
+        return internal_err!("{call} is no aggregate");
+    };
+    call.params.filter = filter.map(Box::new);
+    Ok(Expr::AggregateFunction(call))
 }
 
 /// What is known of a sum of at most so many values of a range; NULL for no rows.
@@ -468,7 +469,7 @@ fn grid_of(range: &Interval, text: &str) -> Result<FloatGrid, Refusal> {
     };
     let (lo, hi) = range.bounds().ok_or_else(none)?;
     let magnitude = range.max_abs().ok_or_else(none)?;
-    if magnitude > Rational::from_integer(BigInt::from(1) << 100) {
+    if magnitude > widest() {
         return Err(none());
     }
     let log2 = binary_places(&magnitude);

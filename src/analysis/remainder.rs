@@ -11,16 +11,16 @@
 //! ```
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::core::expr_fn::nullif;
-use datafusion::logical_expr::expr::{Case, Cast, Exists, InSubquery, ScalarFunction, TryCast};
+use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
 use super::flow::internal;
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::Refusal;
 
 /// A plan in which no division, cast or square root of released values fails.
 pub(super) fn total_remainder(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
@@ -60,49 +60,6 @@ fn widens(from: &DataType, to: &DataType) -> bool {
                 || matches!(from, DataType::UInt8 | DataType::UInt16 | DataType::UInt32)
         }
         _ => false,
-    }
-}
-
-/// Refuses EXISTS and IN with an outer row over an aggregate without GROUP BY.
-///
-/// Such an aggregate has a row even of nothing. The planner makes a join of its input, where what has no
-/// row has no group either: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was false where it is always true.
-pub(super) fn no_aggregate_of_nothing(plan: &LogicalPlan) -> std::result::Result<(), Refusal> {
-    let mut found = None;
-    let walked = plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            expr.apply(|e| {
-                let (word, subquery) =
-                    if let Expr::Exists(Exists { subquery, .. }) = e {
-                        ("EXISTS", subquery)
-                    } else if let Expr::InSubquery(InSubquery { subquery, .. }) = e {
-                        ("IN", subquery)
-                    } else {
-                        return Ok(TreeNodeRecursion::Continue);
-                    };
-                let of_all = |node: &LogicalPlan| {
-                    matches!(node, LogicalPlan::Aggregate(all) if all.group_expr.is_empty())
-                };
-                if !subquery.outer_ref_columns.is_empty()
-                    && subquery.subquery.exists(|node| Ok(of_all(node)))?
-                {
-                    found = Some(word);
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    });
-    walked.map_err(|e| internal(&e))?;
-    match found {
-        None => Ok(()),
-        Some(word) => Err(Refusal::new(
-            Reason::Operator,
-            word,
-            format!(
-                "an aggregate without GROUP BY has a row even of nothing, which {word} with an outer row would not see"
-            ),
-            "a comparison with the aggregate: (SELECT COUNT(*) FROM … WHERE …) = 0",
-        )),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
@@ -18,6 +18,7 @@ use super::draw::draw;
 use super::feed::feeds;
 use super::gather::{Gathered, gather};
 use super::physical::Specification;
+use super::verify::{Expected, verify_feed};
 use super::{single, specification, width};
 use crate::analysis::{Gathering, Keys, Measure, Part, Source};
 use crate::grid::failed;
@@ -37,14 +38,18 @@ pub struct ExactSums {
 }
 
 impl ExactSums {
-    /// Plans the part's enforced rows and sums, as a paid query would.
+    /// Plans the part's enforced rows and sums, and verifies their plans, as a paid query would.
     ///
     /// # Errors
-    /// What DataFusion says while planning.
+    /// What DataFusion says while planning, and [`super::VerifyError`].
     pub async fn plan(part: &Part, state: &SessionState, hash: [u64; 4]) -> Result<Self> {
         let key = LateKey::default();
         key.set(HashKey::new(hash));
         let feeds = feeds(part, state, &key).await?;
+        for feed in &feeds {
+            verify_feed(&feed.plan, &Expected::of(part))
+                .map_err(|e| DataFusionError::External(Box::new(e)))?;
+        }
         let mut measures = Vec::new();
         for (i, measure) in part.measures().iter().enumerate() {
             let Some(feed) = feeds.iter().position(|feed| feed.measures.contains(&i)) else {

@@ -25,8 +25,10 @@ mod draw;
 mod exact;
 mod feed;
 pub(crate) mod files;
+mod forget;
 mod gather;
 pub mod keep;
+mod logical;
 mod moments;
 mod physical;
 mod released;
@@ -131,12 +133,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         let inputs = feeds.into_iter().map(|feed| single(feed.plan)).collect();
         let plan: Arc<dyn ExecutionPlan> =
             Arc::new(PrivatizeExec::new(inputs, Arc::clone(&specification), permit.clone()));
-        let expected = Expected {
-            tables: part.subject().tables(),
-            public: !part.public().is_empty(),
-            bounded: part.has_unit(),
-        };
-        verify(&plan, &specification, &expected)
+        verify(&plan, &specification, &Expected::of(part))
             .map_err(|e| DataFusionError::External(Box::new(e)))?;
         let released = ReleasedTable::new(part.released_schema(), part.rows());
         parts.push(PreparedPart { plan, permit, key, released });

@@ -22,6 +22,8 @@ use datafusion::prelude::SessionConfig;
 
 use super::build_side::BuildSide;
 use super::by_name::{BY_NAME, WhereNamesDiffer};
+use super::forget::Forget;
+use super::logical;
 use crate::analysis::Tables;
 use crate::bind::Sources;
 use crate::catalog::{Catalog, RESERVED};
@@ -88,6 +90,7 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
             false => rule,
         })
         .collect();
+    rules.insert(0, Arc::new(Forget));
     // Before the rules that place rows in partitions, which joins are turned round for.
     let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
     rules.insert(joins, Arc::new(BuildSide));
@@ -95,6 +98,7 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_optimizer_rules(logical::rules())
         .with_physical_optimizer_rules(rules)
         .build()
 }

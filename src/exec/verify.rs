@@ -24,9 +24,11 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::bound::BoundContributionsExec;
+use super::forget::{ForgetExec, goes_by_no_order};
 use super::keep::KeepRowsExec;
 use super::physical::{PrivatizeExec, Specification};
 use super::table::PrivateScanExec;
+use crate::analysis::Part;
 
 /// A finished plan that is not the one that was analyzed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,13 +46,21 @@ pub(super) struct Expected<'a> {
     pub(super) bounded: bool,
 }
 
+impl<'a> Expected<'a> {
+    pub(super) fn of(part: &'a Part) -> Self {
+        Self {
+            tables: part.subject().tables(),
+            public: !part.public().is_empty(),
+            bounded: part.has_unit(),
+        }
+    }
+}
+
 /// Checks the plan of one private part.
 ///
 /// # Guarantee
-/// Succeeds only if the root is the privatizing operator of `specification`, no other stands below it, every
-/// leaf is a private scan of one of the tables, public where that is expected, or empty, all else is filter,
-/// projection, join, union, aggregate, window, sort, contribution bounding or a move between partitions, and exactly one operator (none where every row is a unit) bounds
-/// contributions, be it by aggregates or by rows.
+/// Succeeds only if the root is the privatizing operator of `specification`, no other stands below it, and every
+/// plan below it passes [`verify_feed`].
 ///
 /// # Errors
 /// [`VerifyError`], naming the operator.
@@ -65,14 +75,30 @@ pub(super) fn verify(
     if !Arc::ptr_eq(root.specification(), specification) {
         return Err(VerifyError("its root releases something else".to_owned()));
     }
-    for child in plan.children() {
-        let mut bounds = 0;
-        below(child, expected, &mut bounds)?;
-        if bounds != usize::from(expected.bounded) {
-            return Err(VerifyError(format!("contributions are bounded {bounds} times")));
-        }
+    plan.children().into_iter().try_for_each(|feed| verify_feed(feed, expected))
+}
+
+/// Checks a plan that feeds one private part.
+///
+/// # Guarantee
+/// Succeeds only if every leaf is a private scan of one of the tables, public where that is expected, or empty, all
+/// else is filter, projection, join, union, aggregate (of whole groups), window, sort, contribution bounding or a move
+/// between partitions, and exactly one operator (none where every row is a unit) bounds contributions, be it by
+/// aggregates or by rows.
+///
+/// # Errors
+/// [`VerifyError`], naming the operator.
+pub(super) fn verify_feed(
+    plan: &Arc<dyn ExecutionPlan>,
+    expected: &Expected<'_>,
+) -> Result<(), VerifyError> {
+    let mut bounds = 0;
+    below(plan, expected, &mut bounds)?;
+    if bounds == usize::from(expected.bounded) {
+        Ok(())
+    } else {
+        Err(VerifyError(format!("contributions are bounded {bounds} times")))
     }
-    Ok(())
 }
 
 /// Checks the plan of the public remainder.
@@ -104,8 +130,14 @@ fn below(
     }
     let bounding = plan.is::<BoundContributionsExec>() || plan.is::<KeepRowsExec>();
     *bounds += usize::from(bounding);
+    // What gives a group away before all its rows have come may give it twice.
+    let waits = plan.downcast_ref::<AggregateExec>().is_none_or(goes_by_no_order);
+    if !waits {
+        return Err(VerifyError(format!("its {} goes by the order of rows", plan.name())));
+    }
     let known = bounding
         || plan.is::<AggregateExec>()
+        || plan.is::<ForgetExec>()
         || plan.is::<BoundedWindowAggExec>()
         || plan.is::<CrossJoinExec>()
         || plan.is::<HashJoinExec>()

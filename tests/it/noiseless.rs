@@ -4,22 +4,47 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
 use arrow::datatypes::DataType;
+use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::execution::SessionState;
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
+use datafusion::optimizer::Optimizer;
+use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use hushql::analysis::{Analysis, Measure, Part, Source as Candidates, Use, released_part};
 use hushql::exec::{Exact, ExactSums};
 use hushql::grid::Grid;
 use num_traits::ToPrimitive;
 
+/// Plain DataFusion without the rules that were found to change answers: see `src/exec/logical.rs`.
+pub fn plain_session() -> SessionContext {
+    const WRONG: [&str; 5] = [
+        "extract_equijoin_predicate",
+        "eliminate_cross_join",
+        "eliminate_join",
+        "eliminate_duplicated_expr",
+        "optimize_projections",
+    ];
+    let rules = Optimizer::new().rules.into_iter().filter(|rule| !WRONG.contains(&rule.name()));
+    let state = SessionStateBuilder::new().with_default_features();
+    SessionContext::new_with_state(state.with_optimizer_rules(rules.collect()).build())
+}
+
 /// The rows that a query would answer if there were no noise; of choices the best.
 pub async fn answer_without_noise(analysis: &Analysis, state: &SessionState) -> Vec<RecordBatch> {
+    planned_answer_without_noise(analysis, state).await.unwrap()
+}
+
+/// The same; an error where there is no plan for it.
+pub async fn planned_answer_without_noise(
+    analysis: &Analysis,
+    state: &SessionState,
+) -> Result<Vec<RecordBatch>> {
     let mut released = Vec::new();
     for (i, part) in analysis.parts().iter().enumerate() {
         for value in analysis.values().iter().filter(|value| value.before() == i) {
-            let rows = over(value.plan(), &released, state).await;
+            let rows = over(value.plan(), &released, state).await?;
             value.give(&rows).unwrap();
         }
         let plan = ExactSums::plan(part, state, [5, 6, 7, 8]).await.unwrap();
@@ -33,7 +58,7 @@ async fn over(
     plan: &LogicalPlan,
     released: &[RecordBatch],
     state: &SessionState,
-) -> Vec<RecordBatch> {
+) -> Result<Vec<RecordBatch>> {
     let plan = plan.clone().transform_up_with_subqueries(|node| {
         let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
         let Some(part) = released_part(scan.table_name.table()) else {
@@ -49,7 +74,8 @@ async fn over(
     });
     let context = SessionContext::new_with_state(state.clone());
     let plan = plan.unwrap().data;
-    context.execute_logical_plan(plan).await.unwrap().collect().await.unwrap()
+    let plan = context.execute_logical_plan(plan).await?.create_physical_plan().await?;
+    Ok(collect(plan, context.task_ctx()).await.unwrap())
 }
 
 /// The released table of a part in which the exact integers stand for the drawn ones.

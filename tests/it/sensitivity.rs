@@ -36,6 +36,7 @@ use crate::swap::{Swap, looked_up};
 
 mod groups;
 mod histogram;
+mod plain;
 mod query;
 mod raw;
 

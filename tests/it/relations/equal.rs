@@ -12,7 +12,6 @@ use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::array_value_to_string;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionStateDefaults;
-use datafusion::prelude::SessionContext;
 use hushql::catalog::Link;
 use hushql::exec::Exact;
 use hushql::release::choose;
@@ -23,10 +22,11 @@ use super::rows::{Database, Row, Value};
 use super::world::{Plan, Relation, Role, Types, World, fields};
 use super::{Planned, analyzed, state, told};
 use crate::coverage::Constructs;
+use crate::noiseless::plain_session;
 use crate::sensitivity::Dice;
 
 /// p, whose `u` is the person; c0 leads to p by `u`; c1 leads to c0 by (`k`, `j`); w is public.
-const QUERIES: [&str; 66] = [
+const QUERIES: [&str; 68] = [
     "SELECT !COUNT(*) FROM p",
     "SELECT !COUNT(*), !SUM(a), !SUM(x), !COUNT(DISTINCT u) FROM p",
     "SELECT !COUNT(*), !SUM(a), !COUNT(DISTINCT l1) FROM c0",
@@ -75,6 +75,8 @@ const QUERIES: [&str; 66] = [
     "SELECT !SUM(n), !SUM(m) FROM (SELECT l1, SUM(a) AS n, SUM(x) AS m FROM c0 GROUP BY l1) AS q",
     "SELECT !SUM(n), !SUM(m) FROM (SELECT l1, MIN(a) AS n, MAX(x) AS m FROM c0 GROUP BY l1) AS q",
     "SELECT !SUM(n) FROM (SELECT l1, COUNT(DISTINCT s) AS n FROM c0 GROUP BY l1) AS q",
+    "SELECT !SUM(n) FROM (SELECT l1, COUNT(DISTINCT s) FILTER (WHERE b > 2) AS n FROM c0 GROUP BY l1) AS q",
+    "SELECT !SUM(n) FROM (SELECT l1, SUM(a) FILTER (WHERE b > 2) AS n FROM c0 GROUP BY l1) AS q",
     "SELECT !COUNT(*), !SUM(n) FROM (SELECT l1, s, COUNT(*) AS n FROM c0 GROUP BY l1, s) AS q",
     "SELECT s, !SUM(n) FROM (SELECT l1, s, COUNT(*) AS n FROM c0 GROUP BY l1, s) AS q GROUP BY s",
     "SELECT !COUNT(*) FROM (SELECT l1, COUNT(*) AS n FROM c0 GROUP BY l1 HAVING COUNT(*) >= 2) AS q",
@@ -252,7 +254,7 @@ pub(super) async fn plain(
     database: &Database,
     keys: usize,
 ) -> datafusion::common::Result<Answer> {
-    let context = SessionContext::new();
+    let context = plain_session();
     context.register_udf(PlainClamp::function());
     for (i, relation) in plan.relations.iter().enumerate() {
         let rows = plan.public.get(&i).unwrap_or(&database.tables[i]);

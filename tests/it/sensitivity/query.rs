@@ -30,7 +30,7 @@ pub(crate) const TYPES: [&str; 18] = [
 ];
 
 /// A text.
-fn text(dice: &mut Dice) -> String {
+pub(super) fn text(dice: &mut Dice) -> String {
     let of = dice.pick(&["c", "s", "ls", "vs", "c", "dc"]);
     match dice.below(12) {
         0 => format!("{}({of})", dice.pick(&["UPPER", "LOWER", "REVERSE"])),
@@ -59,7 +59,7 @@ fn of_text(dice: &mut Dice) -> String {
 }
 
 /// A date or timestamp.
-fn days(dice: &mut Dice) -> String {
+pub(super) fn days(dice: &mut Dice) -> String {
     let of = dice.pick(&["d", "ts", "t0", "t3", "tn", "tz", "d", "ts"]);
     match dice.below(6) {
         0 => {
@@ -414,7 +414,7 @@ fn from(dice: &mut Dice) -> String {
 }
 
 /// A random value that can be told apart; floats cannot.
-fn any(dice: &mut Dice) -> String {
+pub(super) fn any(dice: &mut Dice) -> String {
     match dice.below(8) {
         4 => text(dice),
         5 => days(dice),
