@@ -201,7 +201,11 @@ impl<'a> RunChoice<'a> {
     /// Counts the weight on each of the first `levels` levels.
     #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length; a part of the sum")]
     fn count(&mut self, levels: usize) {
-        self.starts = Starts::new(self.rate_num, self.rate_den, levels);
+        let counted = self.runs.iter().filter(|run| run.counts());
+        let beyond =
+            |run: &Run| run.farthest().map_or(u128::MAX, |far| far.saturating_sub(self.nearest));
+        let farthest = counted.map(beyond).max().unwrap_or(0);
+        self.starts = Starts::new(self.rate_num, self.rate_den, levels, farthest);
         let mut masses = vec![Mass::default(); self.starts.starts.len()];
         for run in self.runs.iter().filter(|run| run.counts()) {
             let offset = run.gap.saturating_sub(self.nearest);
@@ -318,6 +322,11 @@ impl Run {
         self.count > 0 && self.weight > 0
     }
 
+    /// The gap of the last candidate; `None` beyond 128 bits.
+    fn farthest(&self) -> Option<u128> {
+        u128::from(self.count.saturating_sub(1)).checked_mul(self.fall)?.checked_add(self.gap)
+    }
+
     /// How many candidates, counted from the first at `offset`, are nearer than `bound`; all without one.
     fn reached(&self, offset: u128, bound: Option<u128>) -> u64 {
         let Some(bound) = bound else { return self.count };
@@ -333,11 +342,11 @@ impl Run {
 }
 
 impl Starts {
-    /// The first `levels` levels, or fewer where those end beyond 128 bits.
+    /// The first `levels` levels, or fewer where those end beyond 128 bits or behind the `farthest` gap there is.
     ///
     /// # Guarantee
     /// Level l starts at the smallest gap with rate·gap ≥ l, exactly.
-    fn new(rate_num: u128, rate_den: u128, levels: usize) -> Self {
+    fn new(rate_num: u128, rate_den: u128, levels: usize, farthest: u128) -> Self {
         if rate_den == 0 {
             return Self { starts: vec![0], end: Some(1) };
         }
@@ -347,6 +356,9 @@ impl Starts {
                 return Self { starts, end: None };
             };
             starts.push(start);
+            if start > farthest {
+                break;
+            }
         }
         let end = starts.pop();
         Self { starts, end }
