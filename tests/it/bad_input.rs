@@ -418,7 +418,9 @@ fn a_damaged_vault_answers_nothing() {
     study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM people").says(0, &[]);
     let whole = fs::read(study.path("study.db")).unwrap();
     let ask = "SELECT LAPLACE(eps=1) COUNT(*) FROM people";
-    for cut in [whole.len() / 2, whole.len() - 1, 4_096, 100] {
+    // SQLite reads zeros behind the end: once in 256 runs the last byte was one, and nothing was lost.
+    let last = whole.iter().rposition(|byte| *byte != 0).unwrap();
+    for cut in [whole.len() / 2, last, 4_096, 100] {
         study.write("study.db", &whole[..cut]);
         let run = study.lab(ask);
         assert_eq!((run.status, run.out.as_str()), (1, ""), "cut at {cut}: {run:?}");
