@@ -289,7 +289,14 @@ fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
     if fits {
         Ok(())
     } else {
-        Err(Error::catalog(format!("{literal} is not a value of type {data_type}")))
+        let of_text = data_type.is_string() && matches!(literal, Literal::Number(_));
+        let advice = match of_text {
+            true => {
+                "; for a column of numbers write its type, as in CREATE EXTERNAL TABLE t (c DOUBLE, …)"
+            }
+            false => "",
+        };
+        Err(Error::catalog(format!("{literal} is not a value of type {data_type}{advice}")))
     }
 }
 

@@ -124,6 +124,9 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(refusal) => Some(refusal.hint().to_owned()).filter(|h| !h.is_empty()),
+            Self::Budget(VaultError::Exhausted { budget, .. }) => Some(format!(
+                "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {budget} SET LIMIT (…)"
+            )),
             _ => None,
         }
     }

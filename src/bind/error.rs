@@ -125,10 +125,9 @@ fn advice(name: &str, suggestion: &Option<String>) -> String {
     } else if upper == "REVENUE" {
         "; REVENUE scores prices: ARGMAX EXPONENTIAL(eps=1) price IN (1, 2) BY REVENUE(bid, price)"
             .to_owned()
-    } else if MechanismName::parse(name).is_some() {
-        format!(
-            "; {upper}(eps=1) stands in front of what it releases, as in {upper}(eps=1) COUNT(*)"
-        )
+    } else if let Some(mechanism) = MechanismName::parse(name) {
+        let example = mechanism.example();
+        format!("; {upper}(eps=1) stands in front of what it releases, as in {example}")
     } else {
         Suggestion(suggestion).to_string()
     }

@@ -29,6 +29,9 @@ SHOW STEP STORED SUM TABLE TABLES THEN TOP UNION UNIQUE UNIT VIA VIEW WHEN WHERE
 /// What follows a mechanism's name.
 const PARAMETERS: &str = "(eps=1) ";
 
+/// What is shown where a statement goes on in another line.
+const UNFINISHED: &str = "  ; ends the statement, Ctrl-C drops it";
+
 /// The names that complete a word.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary {
@@ -150,6 +153,9 @@ impl Hinter for Assistant {
 
 /// The hint after a whole mechanism or command.
 fn hint(line: &str) -> Option<String> {
+    if line.ends_with('\n') && !lex::is_complete(line) {
+        return Some(UNFINISHED.to_owned());
+    }
     if let Some(command) = COMMANDS.iter().find(|command| command.name == line) {
         return (!command.argument.is_empty()).then(|| format!(" {}", command.argument));
     }
@@ -236,6 +242,8 @@ mod tests {
         assert_eq!(hint("SELECT LAPLACE").as_deref(), Some(PARAMETERS));
         assert_eq!(hint("\\plot").as_deref(), Some(" QUERY"));
         assert_eq!(hint("\\q"), None);
+        assert_eq!(hint("SELECT 1\n").as_deref(), Some(UNFINISHED));
+        assert_eq!(hint("SELECT 1;\n"), None);
         assert_eq!(hint("SELECT 'LAPLACE"), None);
     }
 

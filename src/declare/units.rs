@@ -134,7 +134,7 @@ pub(super) fn nothing_leads_through(catalog: &Catalog, table: &str) -> Result<()
 
 fn referred(table: &Table, other: &str) -> Error {
     Error::catalog(format!(
-        "{other} reaches its unit through {}; ALTER TABLE {other} DROP PRIVACY UNIT first",
+        "{other} reaches its unit through {}; ALTER TABLE {other} DROP PRIVACY UNIT first, which goes as long as nothing was charged",
         table.name
     ))
 }
@@ -188,7 +188,7 @@ pub(super) fn keeps_charges(
 
 fn forgets(table: &str, space: &str) -> Error {
     Error::catalog(format!(
-        "something was charged for the people of {space}, and another unit of {table} would forget it; declare the same file as a table of another name"
+        "something was charged for the people of {space}, and another unit of {table} would forget it: leave this table, and declare the same file as one of another name"
     ))
 }
 

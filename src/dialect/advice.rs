@@ -81,7 +81,7 @@ impl Tokens {
         let of_mechanism = nearby.filter_map(|i| Some((i, self.word(i)?)));
         of_mechanism
             .map(|(i, word)| match MechanismName::parse(&word.value) {
-                Some(_) => self.misplaced(i, here),
+                Some(mechanism) => self.misplaced(mechanism, i, here),
                 None => self.misspelt(i),
             })
             .find_map(|advice| advice)
@@ -89,8 +89,7 @@ impl Tokens {
     }
 
     /// A mechanism without its cost, or behind what it releases.
-    fn misplaced(&self, i: usize, here: usize) -> Option<DialectError> {
-        let name = self.word(i)?.value.to_uppercase();
+    fn misplaced(&self, name: MechanismName, i: usize, here: usize) -> Option<DialectError> {
         let before = i.checked_sub(1).and_then(|i| self.word(i)).map(|word| word.value.as_str());
         let after_selector = before.is_some_and(|word| is_one_of(word, &SELECTORS));
         if !self.is(i + 1, &Token::LParen) {
@@ -110,10 +109,23 @@ impl Tokens {
             Some(selector) if !after_selector => {
                 self.said(i - 1, format!("did you mean {selector}?"))
             }
-            _ => self.said(
-                i,
-                format!("{name} stands in front of what it releases: {name}(eps=1) COUNT(*)"),
-            ),
+            _ => self.said(i, self.in_front(name, i)),
+        }
+    }
+
+    /// What a mechanism is told that stands behind something else.
+    fn in_front(&self, name: MechanismName, i: usize) -> String {
+        let before = i.checked_sub(1);
+        let word = before.and_then(|i| self.word(i)).map(|word| word.value.to_uppercase());
+        let aggregate = word.filter(|word| AggregateName::parse(word).is_some());
+        match (aggregate, before.and_then(|i| self.name(i))) {
+            (Some(aggregate), _) => {
+                format!("{name} stands in front of what it releases: {name}(eps=1) {aggregate}(x)")
+            }
+            (None, Some(column)) if !is_one_of(column, &SELECTORS) => {
+                format!("a comma is missing between {column} and {name}")
+            }
+            (None, _) => format!("{name} stands in front of what it releases: {}", name.example()),
         }
     }
 
@@ -190,6 +202,18 @@ mod tests {
             (
                 "SELECT COUNT(*) LAPLACE(eps=1) FROM t",
                 "line 1, column 17: LAPLACE stands in front of what it releases: LAPLACE(eps=1) COUNT(*)",
+            ),
+            (
+                "SELECT COUNT(*) NOISY_MAX(eps=1) FROM t",
+                "line 1, column 17: NOISY_MAX stands in front of what it releases: ARGMAX NOISY_MAX(eps=1) status",
+            ),
+            (
+                "SELECT MAX EXPONENTIAL(eps=1) age FROM t",
+                "line 1, column 12: EXPONENTIAL stands in front of what it releases: EXPONENTIAL(eps=1) MAX(x)",
+            ),
+            (
+                "SELECT sex LAPLACE(eps=1) COUNT(*) FROM t GROUP BY sex",
+                "line 1, column 12: a comma is missing between sex and LAPLACE",
             ),
             (
                 "SELECT LAPLACE(eps=1) COUNT(*) FORM t",

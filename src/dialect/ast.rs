@@ -171,6 +171,19 @@ impl MechanismName {
         }
     }
 
+    /// A use of it, to show where it stands.
+    pub(crate) fn example(self) -> String {
+        match self {
+            Self::Exponential | Self::PermuteAndFlip | Self::NoisyMax => {
+                format!("ARGMAX {self}(eps=1) status")
+            }
+            Self::Laplace | Self::Gaussian | Self::Auto | Self::Default => {
+                format!("{self}(eps=1) COUNT(*)")
+            }
+            Self::RandomizedResponse => format!("{self}(eps=1) status"),
+        }
+    }
+
     /// The mechanism of this name, in any case.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, m)| *m)

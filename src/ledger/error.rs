@@ -46,7 +46,7 @@ pub enum VaultError {
     },
     /// The file is empty, or something else.
     #[error(
-        "`{path}` is not a HushQL vault; if `hushql init` was interrupted, remove the file and run it again"
+        "`{path}` is not a HushQL vault; `hushql init` makes one under a name that no file has"
     )]
     NotAVault {
         /// The file.
@@ -271,7 +271,7 @@ pub enum VaultError {
     #[error("a charge needs a release, a loss greater than 0 and a private table")]
     EmptyCharge,
     /// The name is no analyst's name.
-    #[error("`{}` cannot be the name of an analyst: use 1 to 64 letters, digits, `_` and `-`", name.escape_debug())]
+    #[error("`{}` cannot be the name of an analyst: use 1 to 64 letters, digits, `_` and `-`, and not `owner`", name.escape_debug())]
     AnalystName {
         /// The name.
         name: String,

@@ -252,7 +252,7 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
         Vault::open_with(&other, Duration::ZERO).unwrap_err().to_string()
     };
     let no_vault = format!(
-        "`{shown}` is not a HushQL vault; if `hushql init` was interrupted, remove the file and run it again"
+        "`{shown}` is not a HushQL vault; `hushql init` makes one under a name that no file has"
     );
     assert_eq!(
         says(None),
