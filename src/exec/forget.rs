@@ -1,12 +1,19 @@
 //! What operators say of their rows is believed only where it is true.
 //!
 //! In: a physical plan before its rows are distributed and ordered. Out: the same, with an operator that hands rows on and
-//! says nothing of them where DataFusion says too much.
+//! says nothing of them where DataFusion says too much, or where others would pay for it.
 //!
-//! An outer join pads rows with NULL, and still says that what was one constant on the padded side is one: orders by it are
-//! left out then. And an aggregate believes that rows with equal keys come together where a key is a constant, and
-//! gives a group away when another comes: a person's group came twice, or not, by whose rows lay between. So no
-//! aggregate goes by the order of its rows, be it true or not, or only put in order later, for a window below it.
+//! What is said and is not so:
+//!
+//! - An outer join pads rows with NULL, and says that what was one constant on the padded side is one.
+//! - A filter takes `m / 2 = 5` to leave `m = 10` alone, and says that m is a constant; 11 passes too.
+//! - A window that counts in a frame says that all its rows come in the order of that number, where those of one
+//!   partition do at best; one with a running extreme says that NULL comes last, where it comes first.
+//!
+//! What goes by it: orders are left out, and aggregates and windows believe that rows with equal keys come together. An
+//! aggregate then gives a group away when another comes, and a window begins anew: a person's rows were counted as
+//! others' lay between them, so that one person could change what all others add. So no aggregate goes by the order
+//! of its rows, be it true or not, and each window has its rows put in order just below it.
 //!
 //! ```text
 //! Aggregate by [id, tag]                 Aggregate by [id, tag]
@@ -25,8 +32,14 @@ use datafusion::logical_expr::JoinType;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
     InputOrderMode, PlanProperties, ReplaceChildrenOptions,
@@ -50,7 +63,13 @@ impl PhysicalOptimizerRule for Forget {
                 let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return Ok(Transformed::yes(node.replace_children(vec![input], recompute)?));
             }
-            if pads_constants(&node) {
+            if let Some(input) = input_of_window(&node) {
+                let input = Arc::new(ForgetExec::new(Arc::clone(input)));
+                let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                let window = node.replace_children(vec![input], recompute)?;
+                return Ok(Transformed::yes(Arc::new(ForgetExec::new(window))));
+            }
+            if pads_constants(&node) || finds_constants(&node) {
                 return Ok(Transformed::yes(Arc::new(ForgetExec::new(node))));
             }
             Ok(Transformed::no(node))
@@ -70,6 +89,32 @@ impl PhysicalOptimizerRule for Forget {
 /// Whether an aggregate keeps its groups until all rows have come.
 pub(super) fn goes_by_no_order(aggregate: &AggregateExec) -> bool {
     *aggregate.input_order_mode() == InputOrderMode::Linear
+}
+
+/// The rows of a window, where this is one.
+fn input_of_window(node: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
+    let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::input);
+    bounded.or_else(|| node.downcast_ref::<WindowAggExec>().map(WindowAggExec::input))
+}
+
+/// Whether the rows of a window, if this is one, are moved and put in order only where nothing is said of them.
+pub(super) fn orders_its_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let Some(mut input) = input_of_window(node) else { return true };
+    loop {
+        let moved = input.is::<SortExec>()
+            || input.is::<SortPreservingMergeExec>()
+            || input.is::<CoalescePartitionsExec>()
+            || input.is::<RepartitionExec>();
+        match input.children().as_slice() {
+            [below] if moved => input = below,
+            _ => return input.is::<ForgetExec>(),
+        }
+    }
+}
+
+/// Whether a filter says of columns that they are one constant.
+fn finds_constants(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.is::<FilterExec>() && !node.equivalence_properties().constants().is_empty()
 }
 
 /// Whether a join pads rows of a side that has constants.
@@ -206,6 +251,25 @@ mod tests {
         context
     }
 
+    /// The look before the charge knows plans whose windows go by what is said of their rows.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test of the session, over rows that nobody owns"
+    )]
+    #[tokio::test]
+    async fn windows_that_go_by_what_is_said_are_seen() {
+        let ours = one_by_one();
+        let plain = SessionContext::new();
+        plain.register_table("t", ours.table_provider("t").await.unwrap()).unwrap();
+        for (context, expected) in [(ours, true), (plain, false)] {
+            let sql = "SELECT COUNT(*) OVER (PARTITION BY id ORDER BY a) FROM t";
+            let rows = context.sql(sql).await.unwrap();
+            let plan = rows.create_physical_plan().await.unwrap();
+            let all = !plan.exists(|node| Ok(!orders_its_rows(node))).unwrap();
+            assert_eq!(all, expected, "{plan:?}");
+        }
+    }
+
     #[expect(
         clippy::disallowed_methods,
         reason = "a test of the session, over rows that nobody owns"
@@ -229,6 +293,38 @@ mod tests {
             "SELECT t.id, COUNT(*) FROM (SELECT id, a, 7 AS tag FROM t WHERE a > 5) q RIGHT JOIN t ON t.id = q.id AND t.a = q.a GROUP BY t.id, q.tag ORDER BY t.id",
         );
         assert_eq!(found.await, [[1, 4], [2, 2], [3, 1]]);
+    }
+
+    /// Filters by whole numbers divided were once taken to leave one number, and its order was left out: rows came as they
+    /// lay in the table, which was split where others' rows ended.
+    #[tokio::test]
+    async fn what_passes_a_division_is_no_constant() {
+        let found = numbers(
+            "SELECT id, m, CAST(RANK() OVER (PARTITION BY id ORDER BY m) AS BIGINT) FROM (SELECT id, a, MAX(a) AS m FROM t GROUP BY id, a) WHERE m / 2 = 4 OR m / 2 = 4 ORDER BY id, m",
+        );
+        assert_eq!(found.await, [[1, 8, 1], [1, 9, 2]]);
+        let found = numbers("SELECT a FROM t WHERE a / 2 = 4 ORDER BY a LIMIT 1");
+        assert_eq!(found.await, [[8]]);
+    }
+
+    /// The count was said to grow over all rows: the window above it began anew in every batch.
+    #[tokio::test]
+    async fn a_count_in_a_frame_orders_nobody_elses_rows() {
+        let found = numbers(
+            "SELECT id, c, COUNT(*) OVER (PARTITION BY id, c ORDER BY id) FROM (SELECT id, COUNT(*) OVER (PARTITION BY id ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS c FROM t) ORDER BY id, c",
+        );
+        let expected =
+            [[1, 1, 1], [1, 2, 3], [1, 2, 3], [1, 2, 3], [2, 1, 1], [2, 2, 1], [3, 1, 1]];
+        assert_eq!(found.await, expected);
+    }
+
+    /// A running extreme begins with NULL, and was said to end with it.
+    #[tokio::test]
+    async fn a_running_extreme_begins_with_null() {
+        let found = numbers(
+            "SELECT id, CAST(RANK() OVER (PARTITION BY id ORDER BY m DESC NULLS LAST) AS BIGINT) FROM (SELECT id, MIN(x) OVER (PARTITION BY id ORDER BY a) AS m FROM (SELECT id, a, CASE WHEN a > 6 THEN a END AS x FROM t)) WHERE id = 1 ORDER BY id, 2",
+        );
+        assert_eq!(found.await, [[1, 1], [1, 1], [1, 1], [1, 4]]);
     }
 
     /// NULL once came first.

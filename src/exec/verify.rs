@@ -24,7 +24,7 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::bound::BoundContributionsExec;
-use super::forget::{ForgetExec, goes_by_no_order};
+use super::forget::{ForgetExec, goes_by_no_order, orders_its_rows};
 use super::keep::KeepRowsExec;
 use super::physical::{PrivatizeExec, Specification};
 use super::table::PrivateScanExec;
@@ -82,7 +82,7 @@ pub(super) fn verify(
 ///
 /// # Guarantee
 /// Succeeds only if every leaf is a private scan of one of the tables, public where that is expected, or empty, all
-/// else is filter, projection, join, union, aggregate (of whole groups), window, sort, contribution bounding or a move
+/// else is filter, projection, join, union, aggregate (of whole groups), window (of rows that were put in order below it), sort, contribution bounding or a move
 /// between partitions, and exactly one operator (none where every row is a unit) bounds contributions, be it by
 /// aggregates or by rows.
 ///
@@ -130,9 +130,9 @@ fn below(
     }
     let bounding = plan.is::<BoundContributionsExec>() || plan.is::<KeepRowsExec>();
     *bounds += usize::from(bounding);
-    // What gives a group away before all its rows have come may give it twice.
+    // What gives a group away before all its rows have come may give it twice; so may a window that begins anew.
     let waits = plan.downcast_ref::<AggregateExec>().is_none_or(goes_by_no_order);
-    if !waits {
+    if !waits || !orders_its_rows(plan) {
         return Err(VerifyError(format!("its {} goes by the order of rows", plan.name())));
     }
     let known = bounding
