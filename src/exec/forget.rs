@@ -311,10 +311,10 @@ mod tests {
     #[tokio::test]
     async fn a_count_in_a_frame_orders_nobody_elses_rows() {
         let found = numbers(
-            "SELECT id, c, COUNT(*) OVER (PARTITION BY id, c ORDER BY id) FROM (SELECT id, COUNT(*) OVER (PARTITION BY id ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS c FROM t) ORDER BY id, c",
+            "SELECT id, c, COUNT(*) OVER (PARTITION BY id, c ORDER BY id) FROM (SELECT id, COUNT(*) OVER (PARTITION BY id, a % 2 ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS c FROM t) ORDER BY id, c",
         );
         let expected =
-            [[1, 1, 1], [1, 2, 3], [1, 2, 3], [1, 2, 3], [2, 1, 1], [2, 2, 1], [3, 1, 1]];
+            [[1, 1, 2], [1, 1, 2], [1, 2, 2], [1, 2, 2], [2, 1, 2], [2, 1, 2], [3, 1, 1]];
         assert_eq!(found.await, expected);
     }
 
