@@ -78,7 +78,8 @@ pub fn predicate(dice: &mut Dice, cols: &[Col], depth: usize) -> String {
         Kind::Int | Kind::Float => match dice.below(4) {
             0 => format!("{sql} > {}", dice.pick(&["0", "1", "-1", "9223372036854775806"])),
             1 => format!("{sql} <= {}", dice.pick(&["0", "3", "10"])),
-            2 => format!("{sql} BETWEEN 0 AND 5"),
+            // 10 and 11 pass the second: it was taken to leave one number.
+            2 => format!("{sql} {}", dice.pick(&["BETWEEN 0 AND 5", "/ 2 = 5"])),
             _ => format!("{sql} IN (0, 1, 3)"),
         },
     }
