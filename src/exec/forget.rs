@@ -59,14 +59,10 @@ impl PhysicalOptimizerRule for Forget {
             if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
                 && !(aggregate.input().is::<AggregateExec>() && goes_by_no_order(aggregate))
             {
-                let input = Arc::new(ForgetExec::new(Arc::clone(aggregate.input())));
-                let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-                return Ok(Transformed::yes(node.replace_children(vec![input], recompute)?));
+                return over_nothing_said(&node, aggregate.input()).map(Transformed::yes);
             }
             if let Some(input) = input_of_window(&node) {
-                let input = Arc::new(ForgetExec::new(Arc::clone(input)));
-                let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-                let window = node.replace_children(vec![input], recompute)?;
+                let window = over_nothing_said(&node, input)?;
                 return Ok(Transformed::yes(Arc::new(ForgetExec::new(window))));
             }
             if pads_constants(&node) || finds_constants(&node) {
@@ -84,6 +80,16 @@ impl PhysicalOptimizerRule for Forget {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// The operator over the same rows, of which nothing is said.
+fn over_nothing_said(
+    node: &Arc<dyn ExecutionPlan>,
+    input: &Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let input = Arc::new(ForgetExec::new(Arc::clone(input)));
+    let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(node).replace_children(vec![input], recompute)
 }
 
 /// Whether an aggregate keeps its groups until all rows have come.
