@@ -3,7 +3,8 @@
 //! In: window functions that are partitioned by the unit. Out: the same rows with one more column for each. As in
 //! per-unit aggregates, a result must be a function of the unit's multiset of rows. So an order that decides which
 //! of two rows comes first is completed by all columns, whereupon only equal rows are left to chance, and functions
-//! that count peers keep the order as it was written.
+//! that count peers keep the order as it was written. Functions that were written over one order may need two then:
+//! each order is an operator of its own, since DataFusion puts rows in the order of an operator's first function.
 //!
 //! ```text
 //! ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY price DESC)     … ORDER BY price DESC, and every other column
@@ -12,8 +13,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::expr::{Sort, WindowFunction};
+use datafusion::common::{Column, DataFusionError, ScalarValue};
+use datafusion::logical_expr::expr::{Sort, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame, WindowFrameBound,
     WindowFrameUnits,
@@ -49,14 +50,18 @@ impl Walk<'_> {
         }
         let unit = Expr::Column(flow.unit_column().ok_or_else(lost)?);
         let rows = flow.subject.max_rows();
-        let (mut functions, mut names) = (Vec::new(), Vec::new());
+        let (mut orders, mut names): (Vec<Ordered>, _) = (Vec::new(), Vec::new());
         let mut sorted = Computed { prefix: self.fresh("order"), columns: Vec::new() };
         let mut facts = flow.scope.facts.clone();
         let mut traces = flow.traces.clone();
         for expr in &window.window_expr {
             let (function, known) = over_unit(expr, &flow, &unit, rows, &mut sorted)?;
             let name = self.fresh("window");
-            functions.push(function.alias(name.clone()));
+            let ordered = Ordered::new(function, &name);
+            match orders.iter_mut().find(|other| other.is_as(&ordered)) {
+                Some(other) => other.functions.extend(ordered.functions),
+                None => orders.push(ordered),
+            }
             names.push(name);
             facts.push(known);
             traces.push(Trace { size: 1, ..Trace::default() });
@@ -79,16 +84,38 @@ impl Walk<'_> {
         let columns: Vec<Expr> = kept.chain(new).chain(carried).collect();
         let all = flow.plan.schema().columns().into_iter().map(Expr::Column);
         let plan = LogicalPlanBuilder::from(flow.plan.clone())
-            .project(all.chain(sorted.columns))
+            .project(all.chain(sorted.into_columns()))
             .and_then(LogicalPlanBuilder::build)
-            .and_then(|input| Window::try_new(functions, Arc::new(input)))
-            .map(|window| LogicalPlanBuilder::from(LogicalPlan::Window(window)))
-            .and_then(|rows| rows.project(columns))
+            .and_then(|input| orders.into_iter().try_fold(input, Ordered::over))
+            .and_then(|rows| LogicalPlanBuilder::from(rows).project(columns))
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         self.step("Window over the rows of each unit");
         let scope = Scope { schema: Arc::clone(&window.schema), facts };
         Ok(Flow { plan, scope, traces, fans: BTreeMap::new(), ..flow })
+    }
+}
+
+/// Window functions over the same parts in the same order.
+struct Ordered {
+    partition_by: Vec<Expr>,
+    order_by: Vec<Sort>,
+    functions: Vec<Expr>,
+}
+
+impl Ordered {
+    fn new(function: WindowFunction, name: &str) -> Self {
+        let WindowFunctionParams { partition_by, order_by, .. } = function.params.clone();
+        let function = Expr::WindowFunction(Box::new(function)).alias(name);
+        Self { partition_by, order_by, functions: vec![function] }
+    }
+
+    fn is_as(&self, other: &Self) -> bool {
+        self.partition_by == other.partition_by && self.order_by == other.order_by
+    }
+
+    fn over(input: LogicalPlan, ordered: Self) -> Result<LogicalPlan, DataFusionError> {
+        Window::try_new(ordered.functions, Arc::new(input)).map(LogicalPlan::Window)
     }
 }
 
@@ -104,9 +131,21 @@ impl Computed {
         if matches!(expr, Expr::Column(_)) {
             return expr;
         }
-        let name = format!("{}_{}", self.prefix, self.columns.len());
-        self.columns.push(expr.alias(&name));
-        Expr::Column(Column::from_name(name))
+        let known = self.columns.iter().position(|column| *column == expr);
+        let at = known.unwrap_or_else(|| {
+            self.columns.push(expr);
+            self.columns.len() - 1
+        });
+        Expr::Column(Column::from_name(self.name(at)))
+    }
+
+    fn name(&self, at: usize) -> String {
+        format!("{}_{at}", self.prefix)
+    }
+
+    fn into_columns(self) -> Vec<Expr> {
+        let names = (0..self.columns.len()).map(|at| self.name(at)).collect::<Vec<_>>();
+        self.columns.into_iter().zip(names).map(|(column, name)| column.alias(name)).collect()
     }
 }
 
@@ -161,7 +200,7 @@ fn over_unit(
     unit: &Expr,
     rows: Option<u64>,
     sorted: &mut Computed,
-) -> Result<(Expr, Facts), Refusal> {
+) -> Result<(WindowFunction, Facts), Refusal> {
     let text = expr.schema_name().to_string();
     let refused = |message: String| {
         Refusal::new(
@@ -248,6 +287,5 @@ fn over_unit(
     params.partition_by.extend(parts.into_iter().map(|part| part.expr));
     params.args = args.into_iter().map(|arg| arg.expr).collect();
     params.order_by = order_by;
-    let call = WindowFunction { fun: function.fun.clone(), params };
-    Ok((Expr::WindowFunction(Box::new(call)), facts))
+    Ok((WindowFunction { fun: function.fun.clone(), params }, facts))
 }

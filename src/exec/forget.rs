@@ -39,7 +39,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowExpr};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
     InputOrderMode, PlanProperties, ReplaceChildrenOptions,
@@ -103,9 +103,26 @@ fn input_of_window(node: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPl
     bounded.or_else(|| node.downcast_ref::<WindowAggExec>().map(WindowAggExec::input))
 }
 
-/// Whether the rows of a window, if this is one, are moved and put in order only where nothing is said of them.
+/// The functions of a window, where this is one.
+fn functions(node: &Arc<dyn ExecutionPlan>) -> &[Arc<dyn WindowExpr>] {
+    let bounded =
+        node.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr);
+    let functions =
+        bounded.or_else(|| node.downcast_ref::<WindowAggExec>().map(WindowAggExec::window_expr));
+    functions.unwrap_or_default()
+}
+
+/// Whether the rows of a window, if this is one, are moved and put in order only where nothing is said of them, and in the
+/// order of all its functions: the operator asks for that of the first.
 pub(super) fn orders_its_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(mut input) = input_of_window(node) else { return true };
+    let functions = functions(node);
+    let alike = functions.iter().zip(functions.iter().skip(1)).all(|(one, other)| {
+        one.partition_by() == other.partition_by() && one.order_by() == other.order_by()
+    });
+    if !alike {
+        return false;
+    }
     loop {
         let moved = input.is::<SortExec>()
             || input.is::<SortPreservingMergeExec>()
@@ -274,6 +291,36 @@ mod tests {
             let all = !plan.exists(|node| Ok(!orders_its_rows(node))).unwrap();
             assert_eq!(all, expected, "{plan:?}");
         }
+    }
+
+    /// Two functions that were written over one order, of which one needs more of it, once shared an operator: the other's
+    /// order decided which of a person's rows came first, and with equal keys that was whichever lay there.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test of the session, over rows that nobody owns"
+    )]
+    #[tokio::test]
+    async fn functions_of_two_orders_in_one_window_are_seen() {
+        let sql = "SELECT RANK() OVER (PARTITION BY id ORDER BY a), LAG(a) OVER (PARTITION BY id ORDER BY a, a % 2) FROM t";
+        let rows = one_by_one().sql(sql).await.unwrap();
+        let plan = rows.create_physical_plan().await.unwrap();
+        let mut windows = Vec::new();
+        plan.apply(|node| {
+            windows.extend(input_of_window(node).is_some().then(|| Arc::clone(node)));
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .unwrap();
+        let [above, below] = windows.as_slice() else { panic!("two windows: {plan:?}") };
+        let over = |all: Vec<Arc<dyn WindowExpr>>| -> Arc<dyn ExecutionPlan> {
+            let input = Arc::clone(input_of_window(below).unwrap());
+            Arc::new(
+                BoundedWindowAggExec::try_new(all, input, InputOrderMode::Sorted, true).unwrap(),
+            )
+        };
+        let (one, other) = (functions(above)[0].clone(), functions(below)[0].clone());
+        assert!(orders_its_rows(&over(vec![one.clone(), one.clone()])));
+        assert!(!orders_its_rows(&over(vec![one.clone(), other.clone()])));
+        assert!(!orders_its_rows(&over(vec![other, one])));
     }
 
     #[expect(

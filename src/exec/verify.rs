@@ -82,9 +82,9 @@ pub(super) fn verify(
 ///
 /// # Guarantee
 /// Succeeds only if every leaf is a private scan of one of the tables, public where that is expected, or empty, all
-/// else is filter, projection, join, union, aggregate (of whole groups), window (of rows that were put in order below it), sort, contribution bounding or a move
-/// between partitions, and exactly one operator (none where every row is a unit) bounds contributions, be it by
-/// aggregates or by rows.
+/// else is filter, projection, join, union, aggregate (of whole groups), window (of rows that were put in the order of
+/// its functions below it), sort, contribution bounding or a move between partitions, and exactly one operator (none
+/// where every row is a unit) bounds contributions, be it by aggregates or by rows.
 ///
 /// # Errors
 /// [`VerifyError`], naming the operator.

@@ -220,7 +220,7 @@ async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
     let watch = Watch::new(Duration::from_secs(600));
     while seen.answered < wanted {
         let plan = Plan::random(&mut dice);
-        let world = plan.open(1);
+        let world = plan.open(dice.pick(&[1, 1, 2]));
         let has_rows = plan.relations.iter().any(world::Relation::is_row);
         for _ in 0..12 {
             let rows = has_rows && dice.one_in(6);
@@ -252,9 +252,13 @@ async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
             give_values(&analysis, hash[0]);
             let mut nearest = None;
             for (which, part) in analysis.parts().iter().enumerate() {
-                let planned = match Planned::new(part, state(1, 8_192), hash).await {
-                    Ok(planned) => planned,
-                    Err(error) => {
+                // Where others' rows come between, one by one, it shows whether a window or a group begins anew.
+                let partitions = dice.pick(&[1, 1, 2, 4]);
+                let cut = if ops.contains("tower") { dice.pick(&[8_192, 1, 1]) } else { 8_192 };
+                let planning = AssertUnwindSafe(Planned::new(part, state(partitions, cut), hash));
+                let planned = match planning.catch_unwind().await {
+                    Ok(Ok(planned)) => planned,
+                    Ok(Err(error)) => {
                         println!("---- not planned: {sql}\n{error}");
                         if is_no_part(&error) {
                             seen.broken += 1;
@@ -263,9 +267,14 @@ async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
                         }
                         continue;
                     }
+                    Err(_) => {
+                        println!("---- panicked: {sql}\n{:?}", plan.relations);
+                        seen.broken += 1;
+                        continue;
+                    }
                 };
                 let (plan, world, planned, sql) = (&plan, &world, &planned, sql.as_str());
-                let run = Run { plan, world, part, which, planned, sql, hash };
+                let run = Run { plan, world, part, which, planned, sql, hash, cut };
                 let tried = AssertUnwindSafe(run.databases(&mut dice, pairs, &mut seen));
                 match tried.catch_unwind().await {
                     Ok(ratio) => nearest = nearest.map_or(Some(ratio), |n: f64| Some(n.max(ratio))),

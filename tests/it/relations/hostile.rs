@@ -8,7 +8,7 @@ use super::{Planned, Run, Seen, analyzed, state};
 use crate::sensitivity::Dice;
 
 /// p has a person `u` and the key (`k`, `j`); c0 leads to p, and c1 to c0, by (`l1`, `l2`).
-const QUERIES: [&str; 24] = [
+const QUERIES: [&str; 26] = [
     // Two rows of one person: a column of each. Together they are the key of another person's row.
     "FROM p AS a JOIN p AS b ON a.u = b.u JOIN c0 AS c ON c.l1 = a.k AND c.l2 = b.j",
     "FROM p AS a, p AS b, c0 AS c WHERE c.l1 = a.k AND c.l2 = b.j AND a.u = b.u",
@@ -36,6 +36,9 @@ const QUERIES: [&str; 24] = [
     // A window is a function of a multiset: rows that are equal but for what a domain hides.
     "FROM (SELECT a.u, a.a, ROW_NUMBER() OVER (PARTITION BY a.u ORDER BY a.s) * 4611686018427387904 AS k FROM p AS a) AS q WHERE q.k > 4",
     "FROM (SELECT a.u, a.a, a.s, LAG(a.a) OVER (PARTITION BY a.u ORDER BY a.s) AS k FROM p AS a) AS q WHERE q.a = 10 AND q.k > 4",
+    // Functions over one order that need more of it, or less: they once shared the first one's, and chance chose.
+    "FROM (SELECT a.u, RANK() OVER (PARTITION BY a.u ORDER BY a.s) AS n, LAG(a.a) OVER (PARTITION BY a.u ORDER BY a.s) AS k FROM p AS a) AS q WHERE q.n < 9 AND q.k > 4",
+    "FROM (SELECT a.u, COUNT(a.b) OVER (PARTITION BY a.u ORDER BY ABS(a.a)) AS n, MAX(a.b) OVER (PARTITION BY a.u ORDER BY ABS(a.a) ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS k FROM p AS a) AS q WHERE q.n > 1 AND q.k > 4",
 ];
 
 /// A chain of composite links below people with several rows.
@@ -76,6 +79,7 @@ async fn nobody_is_reached_through_the_rows_of_another() {
                 planned: &planned,
                 sql: &sql,
                 hash: [1, 2, 3, 4],
+                cut: 8_192,
             };
             run.databases(&mut dice, 60, &mut seen).await;
             seen.answered += 1;
@@ -114,6 +118,7 @@ async fn one_person_with_ten_thousand_rows() {
                 planned: &planned,
                 sql: &sql,
                 hash: [1, 2, 3, 4],
+                cut: 8_192,
             };
             let mut database = Database::random(&mut dice, &plan);
             let owners = database.owners(&plan);

@@ -20,6 +20,8 @@ pub struct Run<'a> {
     pub planned: &'a Planned,
     pub sql: &'a str,
     pub hash: [u64; 4],
+    /// The rows of a batch.
+    pub cut: usize,
 }
 
 /// The pair of databases that came nearest to a claim.
@@ -90,7 +92,7 @@ impl Run<'_> {
     }
 
     async fn outcome(&self, database: &Database) -> (Vec<Exact>, Held) {
-        self.world.set(database, 8_192);
+        self.world.set(database, self.cut);
         self.planned.run().await
     }
 

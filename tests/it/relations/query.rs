@@ -119,6 +119,26 @@ impl<'a> Gen<'a> {
         Body { sql: format!("FROM {items}{conditions}"), cols: joins.cols }
     }
 
+    /// The rows of one table under windows over windows, groups and filters: what is said of their order and values is
+    /// much, and others' rows lie between.
+    pub fn tower(&mut self) -> Body {
+        self.ops.insert("tower");
+        let mut body = self.body(0);
+        for _ in 0..2 + self.dice.below(2) {
+            let select = match self.dice.below(4) {
+                0 => self.grouped(&body),
+                _ => self.windows(&body),
+            };
+            let item = self.subquery(select);
+            let condition = match self.dice.one_in(2) {
+                true => format!(" WHERE {}", predicate(self.dice, &item.cols, 1)),
+                false => String::new(),
+            };
+            body = Body { sql: format!("FROM {}{condition}", item.sql), cols: item.cols };
+        }
+        body
+    }
+
     /// A table or a subquery of private rows.
     fn private(&mut self, depth: usize) -> Item {
         if depth == 0 || self.dice.one_in(2) {
@@ -201,7 +221,11 @@ impl<'a> Gen<'a> {
 
     fn projection(&mut self, depth: usize) -> (String, Vec<Col>) {
         let body = self.body(depth);
-        let (list, cols) = self.shown(&body, 9);
+        self.list(&body)
+    }
+
+    fn list(&mut self, body: &Body) -> (String, Vec<Col>) {
+        let (list, cols) = self.shown(body, 9);
         (format!("SELECT {} {}", list.join(", "), body.sql), cols)
     }
 
@@ -221,12 +245,16 @@ impl<'a> Gen<'a> {
 
     fn per_unit(&mut self, depth: usize) -> (String, Vec<Col>) {
         let body = self.body(depth);
+        self.grouped(&body)
+    }
+
+    fn grouped(&mut self, body: &Body) -> (String, Vec<Col>) {
         let by = match body.unit() {
             Some(unit) => unit.clone(),
             // A column that leads to one unit.
             None => match body.cols.iter().find(|c| matches!(c.origin, Some((_, "l1" | "k")))) {
                 Some(lead) if !self.rows => lead.clone(),
-                _ => return self.projection(depth),
+                _ => return self.list(body),
             },
         };
         self.ops.insert("per-unit");
@@ -276,14 +304,37 @@ impl<'a> Gen<'a> {
 
     fn window(&mut self, depth: usize) -> (String, Vec<Col>) {
         let body = self.body(depth);
-        let Some(unit) = body.unit().cloned() else { return self.projection(depth) };
-        self.ops.insert("window");
-        let (mut list, mut cols) = self.shown(&body, 8);
-        let pick = |gen_: &mut Self| {
-            let i = gen_.dice.below(body.cols.len());
-            body.cols[i].clone()
-        };
-        let (of, order) = (pick(self), pick(self));
+        self.windows(&body)
+    }
+
+    fn windows(&mut self, body: &Body) -> (String, Vec<Col>) {
+        let most = self.dice.pick(&[2, 8]);
+        let (mut list, mut cols) = self.shown(body, most);
+        if let Some(unit) = body.unit() {
+            self.ops.insert("window");
+            for _ in 0..self.dice.pick(&[1, 1, 2]) {
+                let (call, kind) = self.over(body, unit);
+                let name = self.name("n");
+                list.push(format!("{call} AS {name}"));
+                cols.push(computed(name, kind));
+            }
+        }
+        (format!("SELECT {} {}", list.join(", "), body.sql), cols)
+    }
+
+    /// A column of a body: any, or often one that a window or an aggregate below computed.
+    fn column(&mut self, body: &Body) -> Col {
+        let computed: Vec<&Col> =
+            body.cols.iter().filter(|c| c.origin.is_none() && !c.public && !c.unit).collect();
+        if !computed.is_empty() && !self.dice.one_in(3) {
+            return computed[self.dice.below(computed.len())].clone();
+        }
+        body.cols[self.dice.below(body.cols.len())].clone()
+    }
+
+    /// A window function over a unit's rows.
+    fn over(&mut self, body: &Body, unit: &Col) -> (String, Kind) {
+        let (of, order) = (self.column(body), self.column(body));
         let (call, kind) = match self.dice.below(8) {
             0 | 1 => ("ROW_NUMBER()".to_owned(), Kind::Int),
             2 => (self.dice.pick(&["RANK()", "DENSE_RANK()"]).to_owned(), Kind::Int),
@@ -293,22 +344,23 @@ impl<'a> Gen<'a> {
             6 if of.kind == Kind::Int => (format!("SUM({})", of.sql), Kind::Int),
             _ => (format!("COUNT({})", of.sql), Kind::Int),
         };
-        let key = if self.dice.one_in(4) { format!(", {}", pick(self).sql) } else { String::new() };
-        let frame = match self.dice.below(6) {
+        let key = match self.dice.one_in(2) {
+            true => format!(", {}", self.column(body).sql),
+            false => String::new(),
+        };
+        let frame = match self.dice.below(2) {
             0 if !call.ends_with("()") && !call.starts_with('L') => {
                 " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
             }
             _ => "",
         };
-        let name = self.name("n");
-        list.push(format!(
-            "{call} OVER (PARTITION BY {}{key} ORDER BY {}{}{frame}) AS {name}",
+        let call = format!(
+            "{call} OVER (PARTITION BY {}{key} ORDER BY {}{}{frame})",
             unit.sql,
             order.sql,
             self.dice.pick(&["", " DESC", " DESC NULLS LAST"])
-        ));
-        cols.push(computed(name, kind));
-        (format!("SELECT {} {}", list.join(", "), body.sql), cols)
+        );
+        (call, kind)
     }
 
     fn union(&mut self, depth: usize) -> (String, Vec<Col>) {

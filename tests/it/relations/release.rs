@@ -78,8 +78,11 @@ pub fn predicate(dice: &mut Dice, cols: &[Col], depth: usize) -> String {
         Kind::Int | Kind::Float => match dice.below(4) {
             0 => format!("{sql} > {}", dice.pick(&["0", "1", "-1", "9223372036854775806"])),
             1 => format!("{sql} <= {}", dice.pick(&["0", "3", "10"])),
-            // 10 and 11 pass the second: it was taken to leave one number.
-            2 => format!("{sql} {}", dice.pick(&["BETWEEN 0 AND 5", "/ 2 = 5"])),
+            // Several pass each division: it was taken to leave one number.
+            2 => format!(
+                "{sql} {}",
+                dice.pick(&["BETWEEN 0 AND 5", "/ 2 = 5", "/ 2 = 1", "/ 3 = 0"])
+            ),
             _ => format!("{sql} IN (0, 1, 3)"),
         },
     }
@@ -103,7 +106,10 @@ const CHOOSERS: [&str; 4] =
 impl Gen<'_> {
     /// A whole query.
     pub fn query(&mut self, depth: usize) -> String {
-        let body = self.body(depth);
+        let body = match !self.rows && self.dice.one_in(5) {
+            true => self.tower(),
+            false => self.body(depth),
+        };
         let bounds = self.bounds();
         match self.dice.below(8) {
             0 | 1 => self.selection(&body, &bounds),
