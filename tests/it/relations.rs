@@ -252,9 +252,9 @@ async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
             give_values(&analysis, hash[0]);
             let mut nearest = None;
             for (which, part) in analysis.parts().iter().enumerate() {
-                // Where others' rows come between, one by one, it shows whether a window or a group begins anew.
+                // It is others' rows that decide where batches end: a window or a group that begins anew there is seen.
                 let partitions = dice.pick(&[1, 1, 2, 4]);
-                let cut = if ops.contains("tower") { dice.pick(&[8_192, 1, 1]) } else { 8_192 };
+                let cut = if ops.contains("tower") { dice.pick(&[8_192, 1, 2, 3]) } else { 8_192 };
                 let planning = AssertUnwindSafe(Planned::new(part, state(partitions, cut), hash));
                 let planned = match planning.catch_unwind().await {
                     Ok(Ok(planned)) => planned,

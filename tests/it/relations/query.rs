@@ -334,20 +334,24 @@ impl<'a> Gen<'a> {
 
     /// A window function over a unit's rows.
     fn over(&mut self, body: &Body, unit: &Col) -> (String, Kind) {
-        let (of, order) = (self.column(body), self.column(body));
-        let (call, kind) = match self.dice.below(8) {
-            0 | 1 => ("ROW_NUMBER()".to_owned(), Kind::Int),
-            2 => (self.dice.pick(&["RANK()", "DENSE_RANK()"]).to_owned(), Kind::Int),
-            3 => ("COUNT(*)".to_owned(), Kind::Int),
+        let of = self.column(body);
+        let (call, kind) = match self.dice.below(9) {
+            0 => ("ROW_NUMBER()".to_owned(), Kind::Int),
+            1 | 2 => (self.dice.pick(&["RANK()", "DENSE_RANK()"]).to_owned(), Kind::Int),
+            3 | 8 => ("COUNT(*)".to_owned(), Kind::Int),
             4 => (format!("{}({})", self.dice.pick(&["LAG", "LEAD"]), of.sql), of.kind),
             5 => (format!("{}({})", self.dice.pick(&["MIN", "MAX"]), of.sql), of.kind),
             6 if of.kind == Kind::Int => (format!("SUM({})", of.sql), Kind::Int),
             _ => (format!("COUNT({})", of.sql), Kind::Int),
         };
-        let key = match self.dice.one_in(2) {
-            true => format!(", {}", self.column(body).sql),
-            false => String::new(),
+        let key = self.dice.one_in(2).then(|| self.column(body));
+        // What a part has one value of puts nothing in order: its rows may stay as they come.
+        let order = match (self.dice.one_in(3), &key) {
+            (true, Some(key)) if self.dice.one_in(2) => key.clone(),
+            (true, _) => unit.clone(),
+            (false, _) => self.column(body),
         };
+        let key = key.map(|key| format!(", {}", key.sql)).unwrap_or_default();
         let frame = match self.dice.below(2) {
             0 if !call.ends_with("()") && !call.starts_with('L') => {
                 " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
