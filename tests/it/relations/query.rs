@@ -13,6 +13,15 @@ use super::release::{number, predicate};
 use super::world::{Kind, Relation, World};
 use crate::sensitivity::Dice;
 
+const FRAMES: [&str; 6] = [
+    " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING",
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+    " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+];
+
 /// A column in reach.
 #[derive(Debug, Clone)]
 pub struct Col {
@@ -346,25 +355,33 @@ impl<'a> Gen<'a> {
         };
         let key = self.dice.one_in(2).then(|| self.column(body));
         // What a part has one value of puts nothing in order: its rows may stay as they come.
-        let order = match (self.dice.one_in(3), &key) {
-            (true, Some(key)) if self.dice.one_in(2) => key.clone(),
-            (true, _) => unit.clone(),
-            (false, _) => self.column(body),
+        let first = match (self.dice.one_in(3), &key) {
+            (true, Some(key)) if self.dice.one_in(2) => key.sql.clone(),
+            (true, _) => unit.sql.clone(),
+            (false, _) if self.dice.one_in(5) => number(self.dice, &body.cols, 1),
+            (false, _) => self.column(body).sql,
+        };
+        let mut order = vec![format!("{first}{}", self.direction())];
+        if self.dice.one_in(5) {
+            let next = self.column(body).sql;
+            order.push(format!("{next}{}", self.direction()));
+        }
+        let order = match self.dice.one_in(12) {
+            true => String::new(),
+            false => format!(" ORDER BY {}", order.join(", ")),
+        };
+        let framed = !call.ends_with("()") && !call.starts_with('L');
+        let frame = match framed && !order.is_empty() && self.dice.one_in(2) {
+            true => self.dice.pick(&FRAMES),
+            false => "",
         };
         let key = key.map(|key| format!(", {}", key.sql)).unwrap_or_default();
-        let frame = match self.dice.below(2) {
-            0 if !call.ends_with("()") && !call.starts_with('L') => {
-                " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
-            }
-            _ => "",
-        };
-        let call = format!(
-            "{call} OVER (PARTITION BY {}{key} ORDER BY {}{}{frame})",
-            unit.sql,
-            order.sql,
-            self.dice.pick(&["", " DESC", " DESC NULLS LAST"])
-        );
+        let call = format!("{call} OVER (PARTITION BY {}{key}{order}{frame})", unit.sql);
         (call, kind)
+    }
+
+    fn direction(&mut self) -> &'static str {
+        self.dice.pick(&["", " DESC", " DESC NULLS LAST", " NULLS FIRST"])
     }
 
     fn union(&mut self, depth: usize) -> (String, Vec<Col>) {

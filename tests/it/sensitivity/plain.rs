@@ -112,7 +112,12 @@ fn random_values(dice: &mut Dice) -> String {
             format!("SELECT id, {} AS v FROM t{condition} GROUP BY {by}{having}", aggregate(dice))
         }
         5 => format!("SELECT DISTINCT id, {} AS v FROM t{condition}", value(dice)),
-        _ => format!("SELECT id, {} AS v FROM t{condition}", window(dice)),
+        6 => format!("SELECT id, {} AS v FROM t{condition}", window(dice)),
+        _ => format!(
+            "SELECT id, v FROM (SELECT id, {} AS v, {} AS o FROM t{condition}) AS p WHERE o IS NOT NULL",
+            window(dice),
+            window(dice)
+        ),
     }
 }
 
