@@ -83,18 +83,19 @@ impl Value {
     }
 }
 
-fn random_key(dice: &mut Dice, text: bool) -> Value {
+fn random_key(dice: &mut Dice, text: bool, keys: usize) -> Value {
     match (dice.one_in(12), text) {
         (true, _) => Value::Null,
-        (false, true) => Value::Text(dice.pick(&KEY_TEXTS)),
-        (false, false) => Value::Int(dice.pick(&KEYS)),
+        (false, true) => Value::Text(dice.pick(&KEY_TEXTS[..keys])),
+        (false, false) => Value::Int(dice.pick(&KEYS[..keys])),
     }
 }
 
-fn random_row(dice: &mut Dice, relation: &Relation, text: bool) -> Row {
+/// A row whose person, and what leads to it, is one of so many.
+fn random_row(dice: &mut Dice, relation: &Relation, text: bool, keys: usize) -> Row {
     let fields = relation.fields.iter();
     let values = fields.map(|field| match (field.name, field.kind) {
-        ("u" | "k" | "l1", _) => random_key(dice, text),
+        ("u" | "k" | "l1", _) => random_key(dice, text, keys),
         ("j" | "l2", _) => {
             if dice.one_in(12) {
                 Value::Null
@@ -139,7 +140,7 @@ impl std::fmt::Display for Gone {
 /// The rows of a public table: keys come once, or any number of times.
 pub fn public_rows(dice: &mut Dice, relation: &Relation, text: bool) -> Vec<Row> {
     let n = dice.below(7);
-    let mut rows: Vec<Row> = (0..n).map(|_| random_row(dice, relation, text)).collect();
+    let mut rows: Vec<Row> = (0..n).map(|_| random_row(dice, relation, text, KEYS.len())).collect();
     if dice.one_in(2) {
         let mut seen = BTreeSet::new();
         rows.retain(|row| row[relation.at("k")].key().is_none_or(|key| seen.insert(key)));
@@ -162,11 +163,13 @@ impl Database {
     pub fn random(dice: &mut Dice, plan: &Plan) -> Self {
         let honest = dice.one_in(2);
         let most = dice.pick(&[1, 4, 8, 8, 12]);
+        // Some databases have few people with many rows.
+        let keys = dice.pick(&[2, KEYS.len(), KEYS.len()]);
         let mut tables: Vec<Vec<Row>> = Vec::new();
         for (i, relation) in plan.relations.iter().enumerate() {
             let n = if relation.is_public() { 0 } else { dice.below(most + 1) };
             let mut rows: Vec<Row> =
-                (0..n).map(|_| random_row(dice, relation, plan.text)).collect();
+                (0..n).map(|_| random_row(dice, relation, plan.text, keys)).collect();
             if let Some((parent, link)) = relation.link() {
                 // Most links lead somewhere.
                 for row in rows.iter_mut().filter(|_| !tables[parent].is_empty()) {
@@ -332,7 +335,7 @@ impl Database {
                 let from = dice.below(rows.len());
                 rows[row][cell] = rows[from][cell];
             }
-            _ => rows[row][cell] = random_row(dice, relation, plan.text)[cell],
+            _ => rows[row][cell] = random_row(dice, relation, plan.text, KEYS.len())[cell],
         }
         Some(other)
     }
