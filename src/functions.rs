@@ -22,8 +22,8 @@ use arrow::array::{
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::nullif;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    DataType, Date32Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion::common::{HashSet, Result, ScalarValue, exec_err, plan_err};
@@ -38,6 +38,9 @@ pub(crate) use released::{LateValue, in_values_words, is_late_value};
 pub(crate) use sound::{
     MOST_OF_A_CELL, MOST_OF_A_CONSTANT, is_sound, sound, temporal_limits, ticks_a_day,
 };
+
+/// A float of 16 bits.
+type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 static CLAMP: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Clamp::new())));
 
@@ -68,6 +71,11 @@ pub(crate) fn without_nan(x: Expr, data_type: &DataType) -> Expr {
             x,
             ScalarValue::Float32(Some(f32::NEG_INFINITY)),
             ScalarValue::Float32(Some(f32::INFINITY)),
+        ),
+        DataType::Float16 => clamp(
+            x,
+            ScalarValue::Float16(Some(Half::NEG_INFINITY)),
+            ScalarValue::Float16(Some(Half::INFINITY)),
         ),
         _ => x,
     }
@@ -110,6 +118,8 @@ impl ScalarUDFImpl for Clamp {
         } else if all.iter().all(|t| t.is_numeric()) {
             match x {
                 DataType::Decimal128(..) | DataType::Float32 => x.clone(),
+                // Numbers that are written are no halves, which are too coarse for most of them.
+                DataType::Float16 if [lo, hi].iter().all(|bound| *bound == x) => x.clone(),
                 _ => DataType::Float64,
             }
         } else if matches!(x, DataType::Date32 | DataType::Timestamp(..)) {
@@ -155,6 +165,13 @@ fn clamp_array(array: &ArrayRef, lo: &ScalarValue, hi: &ScalarValue) -> Result<A
         }
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             integers::<TimestampNanosecondType>(array, lo, hi)?
+        }
+        DataType::Float16 => {
+            let (lo, hi) = (bound::<Float16Type>(lo)?, bound::<Float16Type>(hi)?);
+            let floats: PrimitiveArray<Float16Type> = array
+                .as_primitive::<Float16Type>()
+                .unary_opt(|v| (!v.is_nan()).then(|| v.max(lo).min(hi) + Half::ZERO));
+            Arc::new(floats)
         }
         DataType::Float32 => {
             let (lo, hi) = (bound::<Float32Type>(lo)?, bound::<Float32Type>(hi)?);

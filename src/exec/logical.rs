@@ -1,8 +1,12 @@
-//! DataFusion's logical rules, without two things that lead to wrong rows.
+//! DataFusion's logical rules, without three things that lead to wrong rows.
 //!
 //! Joins whose keys are equal where both are NULL: made of `x IS NOT DISTINCT FROM y`, they say so of all their keys at once,
 //! and later rules forget it. Joins beside one were merged with it, and then either its NULLs did not match any more or
 //! theirs did; an `=` that was moved into it came to match NULLs. Such joins are kept apart, and get no more keys.
+//!
+//! Keys that read several tables on one side: `a.x + b.y = c.z` between a join of a and b and a join with c. Joins are taken
+//! apart and put together anew, c before b, and a key that no pair of what is there then can have was lost, with it the
+//! condition. Such keys are conditions until joins have been put together.
 //!
 //! Notes of which columns determine which: see [`crate::bind::dependencies`]. Before each rule that goes by them, they
 //! are forgotten.
@@ -11,7 +15,8 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{NullEquality, Result};
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, Projection};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
@@ -36,18 +41,22 @@ const BELIEVE: [&str; 4] = [
 /// The rules, in DataFusion's order.
 pub(super) fn rules() -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
-    for rule in Optimizer::new().rules {
+    let all = Optimizer::new().rules;
+    let last = all.iter().find(|rule| rule.name() == MAKES_KEYS).cloned();
+    for rule in all {
         if BELIEVE.contains(&rule.name()) {
             rules.push(Arc::new(Forget));
         }
         if rule.name() == MERGES {
             rules.push(Arc::new(Apart));
+            rules.push(Arc::new(NoWideKeys));
         }
         rules.push(match rule.name() == MAKES_KEYS {
             true => Arc::new(NoMoreKeys(rule)),
             false => rule,
         });
     }
+    rules.extend(last.map(|rule| Arc::new(NoMoreKeys(rule)) as Rule));
     rules
 }
 
@@ -122,6 +131,46 @@ impl OptimizerRule for Apart {
     }
 }
 
+/// Makes conditions of keys that do not read one column on each side.
+#[derive(Debug)]
+struct NoWideKeys;
+
+impl OptimizerRule for NoWideKeys {
+    fn name(&self) -> &str {
+        "wide_keys_are_conditions"
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let narrow = plan.transform_up_with_subqueries(|node| {
+            Ok(match node {
+                LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+                    Transformed::no(LogicalPlan::Join(without_wide_keys(join)))
+                }
+                other => Transformed::no(other),
+            })
+        })?;
+        Ok(Transformed::no(narrow.data))
+    }
+}
+
+fn without_wide_keys(mut join: Join) -> Join {
+    if join.null_equality == NullEquality::NullEqualsNull {
+        return join;
+    }
+    let one_each = |(left, right): &(Expr, Expr)| {
+        left.column_refs().len() == 1 && right.column_refs().len() == 1
+    };
+    let (narrow, wide): (Vec<_>, Vec<_>) = join.on.into_iter().partition(one_each);
+    join.on = narrow;
+    let wide = wide.into_iter().map(|(left, right)| left.eq(right));
+    join.filter = conjunction(join.filter.into_iter().chain(wide));
+    join
+}
+
 /// All columns of a plan.
 fn as_it_is(plan: LogicalPlan) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().map(Expr::Column).collect();
@@ -135,7 +184,12 @@ fn matches_nulls(plan: &LogicalPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::AsArray;
+    use arrow::datatypes::Int64Type;
+    use datafusion::prelude::SessionContext;
+
     use super::*;
+    use crate::exec::session_state;
 
     /// DataFusion may call its rules otherwise one day: then they would be left as they are.
     #[test]
@@ -148,6 +202,31 @@ mod tests {
         }
         assert!(names.iter().any(|name| name == MAKES_KEYS), "{names:?}");
         let at = names.iter().position(|name| name == MERGES).unwrap();
-        assert_eq!(names[at - 1], "null_keys_apart");
+        assert_eq!(names[at - 2..at], ["null_keys_apart", "wide_keys_are_conditions"]);
+        assert_eq!(names.last().unwrap(), MAKES_KEYS);
+    }
+
+    /// The condition on all three tables was lost, and two rows were found where there is one.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test of the session, over rows that nobody owns"
+    )]
+    #[tokio::test]
+    async fn no_condition_is_lost_when_joins_are_put_together_anew() {
+        let context = SessionContext::new_with_state(session_state());
+        let rows = context
+            .sql(
+                "SELECT t.y FROM (VALUES (1, 100)) w2(k, z)
+                 JOIN ((VALUES (1, 1), (1, 95)) t(k, y) JOIN (VALUES (1, 5)) w1(k, v) ON t.k = w1.k)
+                 ON w2.k = t.k AND t.y + w1.v = w2.z",
+            )
+            .await
+            .unwrap();
+        let batches = rows.collect().await.unwrap();
+        let found: Vec<i64> = batches
+            .iter()
+            .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .collect();
+        assert_eq!(found, [95]);
     }
 }
