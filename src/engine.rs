@@ -110,6 +110,35 @@ impl Engine {
         Self::new(Vault::make_anchor(path, anchor)?)
     }
 
+    /// Takes the anchor off a vault, which from then on is opened without: for an owner whose anchor is lost.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] as [`Engine::open`].
+    pub fn remove_anchor(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::new(Vault::remove_anchor(path)?)
+    }
+
+    /// Makes the place where a vault file is now its home, after it was copied, restored, renamed or moved, and
+    /// opens it. Only its owner can know that no other copy is in use: two copies are two budgets.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault has an anchor and none is given, or as [`Engine::open_anchored`].
+    pub fn adopt(path: impl AsRef<Path>, anchor: Option<impl AsRef<Path>>) -> Result<Self, Error> {
+        Self::new(Vault::adopt(path, anchor)?)
+    }
+
+    /// Carries a vault file of an older version of this library over, in one transaction, and opens it. One that has
+    /// today's format is opened. A vault that was held to an anchor is given it here, and then has it for good.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when it is too old, or as [`Engine::open_anchored`].
+    pub fn upgrade(
+        path: impl AsRef<Path>,
+        anchor: Option<impl AsRef<Path>>,
+    ) -> Result<Self, Error> {
+        Self::new(Vault::upgrade(path, anchor)?)
+    }
+
     /// An engine whose vault lives in memory and ends with it.
     ///
     /// # Errors
@@ -246,7 +275,7 @@ impl Session {
             let hint = "SELECT …, or run it as a statement";
             return Err(Refusal::new(Reason::Statement, "", message, hint).into());
         };
-        guard::poll(self.answer(query)).await.unwrap_or(Err(Error::Internal))
+        guard::poll(self.answer(query, sql)).await.unwrap_or(Err(Error::Internal))
     }
 
     /// Runs any one statement.
@@ -254,8 +283,8 @@ impl Session {
     /// # Errors
     /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
     pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
-        let statement = self.parse(statement)?;
-        guard::poll(self.run(statement)).await.unwrap_or(Err(Error::Internal))
+        let parsed = self.parse(statement)?;
+        guard::poll(self.run(parsed, statement)).await.unwrap_or(Err(Error::Internal))
     }
 
     fn parse(&self, text: &str) -> Result<Statement, Error> {
@@ -263,12 +292,12 @@ impl Session {
         guard::run(|| Ok(parse_within(text, &size)?))
     }
 
-    async fn run(&self, statement: Statement) -> Result<Output, Error> {
+    async fn run(&self, statement: Statement, text: &str) -> Result<Output, Error> {
         match statement {
-            Statement::Query(query) => self.answer(query).await.map(Output::Answer),
+            Statement::Query(query) => self.answer(query, text).await.map(Output::Answer),
             Statement::ExplainPrivacy { query, format } => {
                 let explanation = match query {
-                    Ok(query) => self.explained(query)?,
+                    Ok(query) => self.explained(query, text)?,
                     Err(refusal) => Explanation::of_refusal(&refusal),
                 };
                 Ok(match format {
@@ -299,7 +328,7 @@ impl Session {
     /// [`Error`] for a text that is no query; a refused query is explained.
     pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
         match self.parse(query) {
-            Ok(Statement::Query(query)) => guard::run(|| self.explained(query)),
+            Ok(Statement::Query(parsed)) => guard::run(|| self.explained(parsed, query)),
             Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error) => Err(error),
@@ -314,7 +343,7 @@ impl Session {
         let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
         guard::run(|| {
             let planned = self.plan(query)?;
-            let Some((request, spend)) = self.request(&planned.release)? else {
+            let Some((request, spend)) = self.request(&planned.release, statement)? else {
                 return Ok(Cost::default());
             };
             self.engine.inner.vault.quote(&request)?;
@@ -342,11 +371,11 @@ impl Session {
         Ok(tables.chain(views::columns(&self.engine.inner, &catalog)).collect())
     }
 
-    /// The life of a query, from its statement to its answer.
-    async fn answer(&self, query: QueryStatement) -> Result<Answer, Error> {
+    /// The life of a query, from its statement to its answer; `text` is how it was written.
+    async fn answer(&self, query: QueryStatement, text: &str) -> Result<Answer, Error> {
         let Inner { state, resources, .. } = &*self.engine.inner;
         let planned = self.plan(query)?;
-        let request = self.request(&planned.release)?;
+        let request = self.request(&planned.release, text)?;
         if let Some((request, _)) = &request {
             self.engine.inner.vault.quote(request)?;
         }
@@ -429,7 +458,11 @@ impl Session {
     }
 
     /// What a release asks of the ledger; `None` for a query that releases nothing.
-    fn request(&self, release: &Release) -> Result<Option<(ChargeRequest, Cost)>, Error> {
+    fn request(
+        &self,
+        release: &Release,
+        text: &str,
+    ) -> Result<Option<(ChargeRequest, Cost)>, Error> {
         let catalog = self.engine.inner.vault.catalog()?;
         let mut entries = Vec::new();
         let mut cost = Cost::zero();
@@ -454,7 +487,8 @@ impl Session {
             .map(|budget| budget.limit.notion)
             .collect();
         let cost = cost.counted_in(&counts);
-        Ok(Some((ChargeRequest { analyst, plan_hash, entries, spaces }, cost)))
+        let statement = text.trim().to_owned();
+        Ok(Some((ChargeRequest { analyst, plan_hash, statement, entries, spaces }, cost)))
     }
 
     /// A file that is no longer the declared one is refused before anything is charged.
@@ -474,13 +508,13 @@ impl Session {
         Ok(())
     }
 
-    fn explained(&self, query: QueryStatement) -> Result<Explanation, Error> {
+    fn explained(&self, query: QueryStatement, text: &str) -> Result<Explanation, Error> {
         let planned = match self.plan(query) {
             Ok(planned) => planned,
             Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
             Err(error) => return Err(error),
         };
-        let Some((request, cost)) = self.request(&planned.release)? else {
+        let Some((request, cost)) = self.request(&planned.release, text)? else {
             return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
         };
         let explained = |quotes: &[BudgetQuote]| {

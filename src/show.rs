@@ -9,10 +9,9 @@ use sqlparser::ast as sql;
 
 use crate::answer::Answer;
 use crate::bind::{BindError, LEDGER};
+use crate::catalog::describe::{domain_text, limit_text, per_query_text, privacy_text};
 use crate::catalog::store::no_table;
-use crate::catalog::{
-    Budget, Catalog, CatalogError, Column, Domain, PerQuery, Privacy, Table, Unit, View,
-};
+use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View};
 use crate::dialect::Show;
 use crate::engine::Inner;
 use crate::error::Error;
@@ -106,44 +105,6 @@ pub(crate) fn lines<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> Res
     table(&[(name, lines.map(ToOwned::to_owned).collect())])
 }
 
-fn privacy_text(table: &Table) -> String {
-    match &table.privacy {
-        Privacy::Undeclared => "undeclared: every query is refused".to_owned(),
-        Privacy::Public => "public".to_owned(),
-        Privacy::Private(unit) => format!("private, {}", unit_text(unit)),
-    }
-}
-
-fn unit_text(unit: &Unit) -> String {
-    match unit {
-        Unit::Row => "unit row".to_owned(),
-        Unit::Column { column, max_rows, unique } => {
-            let unique = if *unique { " unique" } else { "" };
-            let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
-            format!("unit {column}{unique}{rows}")
-        }
-        Unit::Via(link) => {
-            let rows = link.max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
-            let (columns, references) = (link.columns.join(", "), link.references.join(", "));
-            format!("unit via ({columns}) references {}({references}){rows}", link.table)
-        }
-    }
-}
-
-fn domain_text(domain: &Domain) -> String {
-    match domain {
-        Domain::In(values) => {
-            let shown: Vec<_> =
-                values.iter().map(|v| v.clone().unwrap_or_else(|| "NULL".to_owned())).collect();
-            format!("in ({})", shown.join(", "))
-        }
-        Domain::Between { lo, hi, step } => {
-            let step = step.as_ref().map_or(String::new(), |s| format!(" step {s}"));
-            format!("between ({lo}, {hi}){step}")
-        }
-    }
-}
-
 fn describe(described: &Table) -> Result<Answer, Error> {
     let columns = &described.columns;
     table(&[
@@ -208,14 +169,6 @@ fn budget_text(state: &BudgetState) -> String {
     format!("for {}: limit {}, left {}", state.budget.table, limit_text(&state.budget), state.left)
 }
 
-/// A limit, and behind one that ACCOUNTANT ZCDP derived what it was derived from.
-fn limit_text(budget: &Budget) -> String {
-    match budget.promise {
-        Some(promise) => format!("{promise} by zCDP: {}", budget.limit),
-        None => budget.limit.to_string(),
-    }
-}
-
 /// What is spent, and by ACCOUNTANT ZCDP the ε that it has come to, three digits rounded up.
 fn spent_text(state: &BudgetState) -> String {
     let epsilon = state.budget.promise.and_then(|promise| {
@@ -234,25 +187,13 @@ fn spent_text(state: &BudgetState) -> String {
 
 fn budgets(states: &[BudgetState]) -> Result<Answer, Error> {
     let column = |of: &dyn Fn(&BudgetState) -> String| states.iter().map(of).collect::<Vec<_>>();
-    let per_query = |s: &BudgetState| {
-        let PerQuery { default, default_rho, .. } = s.budget.per_query;
-        let notion = s.budget.limit.notion;
-        let text = |nano: i64| Spend::of_epsilon(nano, 0).loss_text();
-        let default = match (default, default_rho, notion) {
-            (Some(epsilon), _, Notion::Approximate) => format!("default {}, ", text(epsilon)),
-            (Some(epsilon), ..) => format!("default ε = {}, ", text(epsilon)),
-            (None, Some(rho), _) => format!("default ρ = {}, ", text(rho)),
-            (None, None, _) => String::new(),
-        };
-        format!("{default}at most {}", s.budget.per_query.most_text(notion))
-    };
     table(&[
         ("budget", column(&|s| s.budget.name.clone())),
         ("table", column(&|s| s.budget.table.clone())),
         ("limit", column(&|s| limit_text(&s.budget))),
         ("spent", column(&spent_text)),
         ("left", column(&|s| s.left.to_string())),
-        ("per_query", column(&per_query)),
+        ("per_query", column(&|s| per_query_text(&s.budget))),
     ])
 }
 

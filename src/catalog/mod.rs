@@ -22,6 +22,7 @@
 pub const RESERVED: &str = "__hushql";
 
 mod accounting;
+pub(crate) mod describe;
 mod error;
 mod metadata;
 pub(crate) mod store;

@@ -30,7 +30,7 @@ use crate::privacy::{Notion, Spend};
 /// the floor alone keeps the constraint true while forbidding any further spending.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
-    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger')),
+    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home')),
     digest BLOB NOT NULL CHECK (length(digest) = 32)
 ) STRICT, WITHOUT ROWID;
 
@@ -84,6 +84,10 @@ pub(crate) enum Kind {
     Analysts,
     /// The last hash of the ledger's chain.
     Ledger,
+    /// The last hash of the history of declarations.
+    History,
+    /// Where the vault is at home.
+    Home,
 }
 
 impl Kind {
@@ -93,6 +97,8 @@ impl Kind {
             Self::Budgets => "budgets",
             Self::Analysts => "analysts",
             Self::Ledger => "ledger",
+            Self::History => "history",
+            Self::Home => "home",
         }
     }
 
@@ -103,6 +109,8 @@ impl Kind {
             Self::Budgets => "the budgets are not what was declared",
             Self::Analysts => "the list of analysts is not what was written",
             Self::Ledger => "the end of the ledger is missing",
+            Self::History => "the end of the history of declarations is missing",
+            Self::Home => "its home is not what was written",
         })
     }
 }

@@ -25,7 +25,8 @@ exhausted.\nResults go to standard output, everything else to standard error.";
 #[command(override_usage = "hushql demo [-c SQL | -f FILE]\n       \
     hushql init PATH\n       \
     hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
-    hushql anchor VAULT FILE\n       \
+    hushql anchor VAULT FILE|--remove\n       \
+    hushql adopt|upgrade VAULT [--anchor FILE]\n       \
     hushql slt FILE… [--vault PATH]")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -60,7 +61,27 @@ enum Command {
         /// The vault, which must not have been put back until now
         vault: PathBuf,
         /// Where; an existing file is never touched
-        anchor: PathBuf,
+        #[arg(required_unless_present = "remove", conflicts_with = "remove")]
+        anchor: Option<PathBuf>,
+        /// Take the anchor off instead: from then on the vault is opened without
+        #[arg(long)]
+        remove: bool,
+    },
+    /// Say that a vault that was copied, restored, renamed or moved is the one that is used from now on
+    Adopt {
+        /// The vault, of which no other copy is used
+        vault: PathBuf,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+    },
+    /// Carry a vault of an older version over to this one
+    Upgrade {
+        /// The vault
+        vault: PathBuf,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
     },
     /// Run sqllogictest suites; `connection owner` or `connection NAME` picks the session
     Slt {
@@ -171,8 +192,12 @@ fn size(text: &str) -> Result<usize, String> {
 pub(super) enum Task {
     /// Makes a vault.
     Init { path: PathBuf },
-    /// Makes an anchor.
-    Anchor { vault: PathBuf, anchor: PathBuf },
+    /// Makes an anchor, or takes it off.
+    Anchor { vault: PathBuf, anchor: Option<PathBuf> },
+    /// Makes the place where a vault is its home.
+    Adopt { vault: PathBuf, anchor: Option<PathBuf> },
+    /// Carries a vault over from an older format.
+    Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
     Suites { files: Vec<PathBuf>, vault: Option<PathBuf> },
     /// Runs statements.
@@ -217,13 +242,17 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options do not go with `demo`, `init`, `anchor` or `slt`; \
+            let message = "a vault and its options do not go with `demo`, `init`, `anchor`, `adopt`, `upgrade` or `slt`; \
                 options of `demo` stand after the word";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let task = match (self.command, self.vault) {
             (Some(Command::Init { path }), _) => Task::Init { path },
-            (Some(Command::Anchor { vault, anchor }), _) => Task::Anchor { vault, anchor },
+            (Some(Command::Anchor { vault, anchor, remove: _ }), _) => {
+                Task::Anchor { vault, anchor }
+            }
+            (Some(Command::Adopt { vault, held }), _) => Task::Adopt { vault, anchor: held },
+            (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
             (Some(Command::Slt { files, vault }), _) => Task::Suites { files, vault },
             (Some(Command::Demo { ask }), _) => {
                 let (asker, source) = ask.split();
@@ -321,8 +350,20 @@ mod tests {
             ),
             (
                 "hushql anchor study.db /safe/study.anchor",
-                Task::Anchor { vault: "study.db".into(), anchor: "/safe/study.anchor".into() },
+                Task::Anchor {
+                    vault: "study.db".into(),
+                    anchor: Some("/safe/study.anchor".into()),
+                },
             ),
+            (
+                "hushql anchor study.db --remove",
+                Task::Anchor { vault: "study.db".into(), anchor: None },
+            ),
+            (
+                "hushql adopt study.db --anchor /safe/study.anchor",
+                Task::Adopt { vault: "study.db".into(), anchor: Some("/safe/study.anchor".into()) },
+            ),
+            ("hushql upgrade study.db", Task::Upgrade { vault: "study.db".into(), anchor: None }),
             (
                 "hushql study.db --anchor /safe/study.anchor --owner",
                 Task::Ask {
@@ -363,6 +404,8 @@ mod tests {
             "hushql --owner demo",
             "hushql init",
             "hushql anchor study.db",
+            "hushql anchor study.db a --remove",
+            "hushql adopt",
             "hushql --anchor a demo",
             "hushql slt",
             "hushql demo --format xml",

@@ -92,7 +92,20 @@ async fn perform(
 ) -> Result<u8, Failure> {
     match task {
         Task::Init { path } => init(&path, printer),
-        Task::Anchor { vault, anchor } => make_anchor(&vault, &anchor, printer),
+        Task::Anchor { vault, anchor: Some(anchor) } => make_anchor(&vault, &anchor, printer),
+        Task::Anchor { vault, anchor: None } => {
+            Engine::remove_anchor(&vault)?;
+            said(printer, &format!("vault {} has no anchor any more", vault.display()))
+        }
+        Task::Adopt { vault, anchor } => {
+            Engine::adopt(&vault, anchor)?;
+            let vault = vault.display();
+            said(printer, &format!("vault {vault} is at home where it is now; use no other copy"))
+        }
+        Task::Upgrade { vault, anchor } => {
+            Engine::upgrade(&vault, anchor)?;
+            said(printer, &format!("vault {} has today's format", vault.display()))
+        }
         Task::Suites { files, vault } => slt::run(&files, vault.as_deref(), printer).await,
         Task::Ask { place, asker, source } => {
             let session = open(&place, &asker, resources)?;
@@ -120,6 +133,11 @@ fn open(place: &Place, asker: &Asker, resources: Resources) -> Result<Session, F
         Asker::Owner => engine.owner(),
         Asker::Analyst(name) => engine.analyst(name)?,
     })
+}
+
+fn said(printer: Printer, sentence: &str) -> Result<u8, Failure> {
+    printer.done(sentence)?;
+    Ok(0)
 }
 
 fn init(path: &Path, printer: Printer) -> Result<u8, Failure> {

@@ -165,6 +165,7 @@ fn paid(due: &Due) -> Charge {
     let request = ChargeRequest {
         analyst: "lab".to_owned(),
         plan_hash: due.plan_hash,
+        statement: String::new(),
         entries: due.losses.iter().map(entry).collect(),
         spaces: due.spaces.clone(),
     };

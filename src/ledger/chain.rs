@@ -5,6 +5,8 @@
 //! another process appended is verified before it is believed, and a file that was exchanged for an
 //! older one while it was open is noticed. The chain detects damage, not forgery: it has no key.
 //!
+//! Entries that were carried over from an older format lack the newer fields, and keep the hash that they had.
+//!
 //! Every entry has a nonce. One question, asked of two copies of a vault, would else be one entry, and the copy that
 //! answered the second time would have the hashes of the one that it was put in the place of.
 //!
@@ -17,6 +19,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::{Fault, VaultError};
+use super::time;
 use crate::catalog::store::{self, Fields, Kind};
 use crate::privacy::{Cost, Notion, ParameterError};
 use crate::sampler::QueryRng;
@@ -44,6 +47,10 @@ pub struct LedgerEntry {
     pub cost: Cost,
     /// The hash of the plan.
     pub plan_hash: [u8; 32],
+    /// When it was charged, in seconds since 1970 (UTC); unknown where an older program charged it.
+    pub at: Option<i64>,
+    /// The hash of the statement's text; see [`Vault::statement`](super::Vault::statement).
+    pub statement: Option<[u8; 32]>,
     /// Random bytes: no two entries are the same, in whatever copies of a vault.
     pub nonce: [u8; 16],
     /// The hash of this entry and, through the entry before it, of all earlier ones.
@@ -121,16 +128,18 @@ impl Witness {
     }
 
     /// Appends entries, linked to the end of the chain; the caller holds a transaction and rolls it back
-    /// on an error. `entry.sequence`, `entry.charge`, `entry.nonce` and `entry.chain` are written here.
+    /// on an error. `entry.sequence`, `entry.charge`, `entry.nonce` and `entry.chain` are written here, as is `entry.at`.
     pub(super) fn append(
         &mut self,
         connection: &Connection,
         entries: Vec<LedgerEntry>,
     ) -> Result<i64, Fault> {
         let first = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
+        let now = time::now();
         for mut entry in entries {
             entry.sequence = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
             entry.charge = first;
+            entry.at = Some(now);
             entry.nonce = QueryRng::nonce().map_err(VaultError::Entropy)?;
             entry.chain = link(&self.chain, &entry);
             write(connection, &entry)?;
@@ -192,10 +201,16 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
         sensitivity,
         cost,
         plan_hash,
+        at,
+        statement,
         nonce,
         chain: _,
     } = entry;
-    let mut fields = Fields::new("hushql ledger 3");
+    let when = at.zip(statement.as_ref());
+    let mut fields = Fields::new(match when {
+        Some(_) => "hushql ledger 4",
+        None => "hushql ledger 3",
+    });
     fields.bytes(before);
     fields.integer(*sequence);
     fields.integer(*charge);
@@ -208,6 +223,10 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
     amounts(cost).into_iter().for_each(|amount| fields.optional(amount));
     fields.bytes(plan_hash);
     fields.bytes(nonce);
+    if let Some((at, statement)) = when {
+        fields.integer(at);
+        fields.bytes(statement);
+    }
     fields.digest()
 }
 
@@ -221,8 +240,9 @@ fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
     connection
         .prepare_cached(
             "INSERT INTO ledger (sequence, charge, analyst, spaces, budgets, mechanism, parameters,
-                 sensitivity, epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, nonce, chain)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                 sensitivity, epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, at, statement,
+                 nonce, chain)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             entry.sequence,
@@ -238,6 +258,8 @@ fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
             rho,
             rho_delta,
             entry.plan_hash,
+            entry.at,
+            entry.statement,
             entry.nonce,
             entry.chain,
         ])?;
@@ -268,6 +290,8 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
         sensitivity: row.get("sensitivity")?,
         cost,
         plan_hash: row.get("plan_hash")?,
+        at: row.get("at")?,
+        statement: row.get("statement")?,
         nonce: row.get("nonce")?,
         chain: row.get("chain")?,
     })

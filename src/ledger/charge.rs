@@ -21,6 +21,7 @@ use rusqlite::Connection;
 
 use super::chain::{LedgerEntry, Witness};
 use super::error::{Fault, VaultError};
+use super::statements;
 use crate::catalog::Budget;
 use crate::catalog::store::{self, Account};
 use crate::privacy::{Cost, Loss, Notion, Spend};
@@ -32,6 +33,8 @@ pub struct ChargeRequest {
     pub analyst: String,
     /// The hash of the plan; see [`plan_hash`](super::plan_hash).
     pub plan_hash: [u8; 32],
+    /// The text of the statement, as it was written.
+    pub statement: String,
     /// The releases; each becomes an entry of the ledger.
     pub entries: Vec<ChargeEntry>,
     /// The unit spaces of all private tables that any of the releases reads.
@@ -223,6 +226,7 @@ fn price(
 
     let spaces: Vec<String> = spaces.into_iter().cloned().collect();
     let names: Vec<String> = budgets.iter().map(|quote| quote.budget.clone()).collect();
+    let statement = statements::hash(&request.statement);
     let entries = request.entries.iter().zip(rounded).map(|(entry, cost)| LedgerEntry {
         sequence: 0,
         charge: 0,
@@ -234,6 +238,8 @@ fn price(
         sensitivity: entry.sensitivity.clone(),
         cost,
         plan_hash: request.plan_hash,
+        at: None,
+        statement: Some(statement),
         nonce: [0; 16],
         chain: [0; 32],
     });
@@ -251,6 +257,7 @@ pub(super) fn pay(
     request: &ChargeRequest,
 ) -> Result<Charge, Fault> {
     let Price { entries, asked, budgets } = price(connection, witness, request)?;
+    statements::keep(connection, &request.statement)?;
     let sequence = witness.append(connection, entries)?;
     for quote in &budgets {
         store::set_spent(connection, &quote.budget, quote.after)?;

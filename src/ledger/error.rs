@@ -22,6 +22,8 @@ use crate::catalog::CatalogError;
 use crate::privacy::{ParameterError, Spend};
 use crate::sampler::SamplerError;
 
+use super::schema::OLDEST;
+
 /// Why a vault refuses.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -55,7 +57,7 @@ pub enum VaultError {
     /// The file was made by another version of this program.
     #[error(
         "the vault `{path}` has format {found} and this program reads format {known}{}",
-        older(*found, *known)
+        other_version(path, *found, *known)
     )]
     Version {
         /// The file.
@@ -89,6 +91,40 @@ pub enum VaultError {
     )]
     Moved {
         /// Where the file was.
+        path: String,
+    },
+    /// The file has more than one name, and each name would have a journal of its own.
+    #[error(
+        "the vault `{path}` has {links} names (hard links), and a charge under one of them can be undone under another: remove all names but one"
+    )]
+    Linked {
+        /// The file.
+        path: String,
+        /// How many names it has.
+        links: u64,
+    },
+    /// The file, its folder or its name is not the one that the vault remembers.
+    #[error(
+        "the vault `{path}` was copied, restored, renamed, moved or mounted elsewhere since it was last used; if this is the only copy that is used from now on, its owner says so with `hushql adopt {path}`"
+    )]
+    NotAtHome {
+        /// The file.
+        path: String,
+    },
+    /// A journal would undo transactions that were committed since it was begun.
+    #[error(
+        "beside the vault `{path}` lies a journal of another state of it, and rolling it back could undo charges: move the file `{path}-journal` away, and keep it"
+    )]
+    ForeignJournal {
+        /// The file.
+        path: String,
+    },
+    /// The vault has an anchor and was opened without one.
+    #[error(
+        "the vault `{path}` has an anchor and is opened with it only: add `--anchor FILE`; its owner takes the anchor off with `hushql anchor {path} --remove`"
+    )]
+    Unanchored {
+        /// The file.
         path: String,
     },
     /// The file may not be opened.
@@ -289,12 +325,14 @@ fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String {
     }
 }
 
-/// What to do about a vault of an older program. Its entries lack a field, and adding one would break their chain.
-fn older(found: i64, known: i64) -> &'static str {
-    if found < known {
-        ": an older HushQL made it; make a new vault, and declare there what is left of its budgets"
+/// What to do about a vault of an older or newer program.
+fn other_version(path: &str, found: i64, known: i64) -> String {
+    if found > known {
+        ": a newer HushQL made it, which reads it".to_owned()
+    } else if found >= OLDEST {
+        format!(": an older HushQL made it; its owner carries it over with `hushql upgrade {path}`")
     } else {
-        ""
+        ": a HushQL made it that is too old to be carried over; make a new vault, and declare there what is left of its budgets".to_owned()
     }
 }
 

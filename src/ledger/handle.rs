@@ -18,7 +18,7 @@ use super::anchor::Anchor;
 use super::chain::Witness;
 use super::error::{Fault, VaultError};
 use super::place::Place;
-use super::schema;
+use super::{home, schema};
 use crate::catalog::Catalog;
 
 /// A connection, and what it has seen.
@@ -41,12 +41,20 @@ impl Handle {
         Self { connection, witness, poisoned: false, place, anchor: None, catalog: None }
     }
 
-    /// Refuses when the path names another file than the one that is open.
+    /// Refuses when the path names another file than the one that is open, or the file has another name.
     pub(super) fn still_there(&self, path: &str) -> Result<(), VaultError> {
-        match &self.place {
-            Some(place) if !place.holds() => Err(VaultError::Moved { path: path.to_owned() }),
-            Some(_) | None => Ok(()),
-        }
+        self.place.as_ref().map_or(Ok(()), |place| place.check(path))
+    }
+
+    /// Refuses when SQLite would roll back what was committed elsewhere; to be asked before every transaction.
+    pub(super) fn may_begin(&self, path: &str) -> Result<(), VaultError> {
+        self.place.as_ref().map_or(Ok(()), |place| place.check_journal(path))
+    }
+
+    /// Refuses when the vault is at home elsewhere, or has an anchor that this handle does not have.
+    pub(super) fn at_home(&self, connection: &Connection, path: &str) -> Result<(), Fault> {
+        let home = self.place.as_ref().map(Place::home);
+        home::check(connection, home, self.anchor.is_some(), path)
     }
 
     /// What remains to be done between a commit and the word that it is done.

@@ -29,6 +29,7 @@
 //! let charge = vault.charge(&ChargeRequest {
 //!     analyst: "lab".to_owned(),
 //!     plan_hash: plan_hash("Aggregate: COUNT(*)"),
+//!     statement: "SELECT LAPLACE(eps=1) COUNT(*) FROM adult".to_owned(),
 //!     entries: vec![ChargeEntry {
 //!         mechanism: "LAPLACE".to_owned(),
 //!         parameters: "eps=1".to_owned(),
@@ -50,13 +51,20 @@ mod chain;
 mod charge;
 mod error;
 mod handle;
+mod history;
+mod home;
+mod journal;
 mod place;
 mod schema;
+mod statements;
 #[cfg(test)]
 mod tests;
+mod time;
+mod upgrade;
 mod vault;
 
 pub use chain::{LedgerEntry, plan_hash};
 pub use charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
 pub use error::VaultError;
+pub use history::Declared;
 pub use vault::{BudgetState, OWNER, Vault};

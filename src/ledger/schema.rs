@@ -6,8 +6,9 @@
 //!
 //! ```text
 //! ledger(sequence, charge, analyst, spaces, budgets, mechanism, parameters, sensitivity,
-//!        epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, nonce, chain)
+//!        epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, at, statement, nonce, chain)
 //!                                                          one row per release, append-only
+//! statement(hash, text)     declaration     home           see the modules of these names
 //! analyst(name)     seal, declared_table, budget           see the catalog's store
 //! ```
 
@@ -17,12 +18,15 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::error::{Fault, VaultError};
+use super::{analyst, chain, history, home, statements};
 use crate::catalog::store;
 
 /// "Hush" in ASCII: what makes a SQLite file a vault.
 const APPLICATION_ID: i64 = 0x4875_7368;
 /// The format of the tables below.
-const VERSION: i64 = 4;
+pub(super) const VERSION: i64 = 5;
+/// The oldest format that can be carried over.
+pub(super) const OLDEST: i64 = 4;
 
 /// The ledger's own tables.
 ///
@@ -48,9 +52,12 @@ CREATE TABLE ledger (
     rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
     rho_delta_atto INTEGER NOT NULL CHECK (rho_delta_atto >= 0),
     plan_hash BLOB NOT NULL CHECK (length(plan_hash) = 32),
+    at INTEGER,
+    statement BLOB CHECK (length(statement) = 32),
     nonce BLOB NOT NULL CHECK (length(nonce) = 16),
     chain BLOB NOT NULL CHECK (length(chain) = 32),
-    CONSTRAINT pair CHECK ((epsilon_nano IS NULL) = (delta_atto IS NULL))
+    CONSTRAINT pair CHECK ((epsilon_nano IS NULL) = (delta_atto IS NULL)),
+    CONSTRAINT carried_over CHECK ((at IS NULL) = (statement IS NULL))
 ) STRICT;
 
 CREATE TRIGGER ledger_grows_at_its_end BEFORE INSERT ON ledger
@@ -94,28 +101,67 @@ pub(super) fn configure(connection: &Connection, busy: Duration) -> Result<(), F
 /// Makes the tables in an empty database; the caller holds the transaction.
 pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
     connection.execute_batch(store::SCHEMA)?;
-    connection.execute_batch(SCHEMA)?;
+    for schema in [SCHEMA, statements::SCHEMA, history::SCHEMA, home::SCHEMA] {
+        connection.execute_batch(schema)?;
+    }
     connection.execute_batch(&format!(
         "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
     ))?;
-    store::initialise(connection)?;
     Ok(())
+}
+
+/// Writes the seals of a vault without declarations, charges and home.
+pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+    store::initialise(connection)?;
+    chain::initialise(connection)?;
+    history::initialise(connection)?;
+    home::initialise(connection)?;
+    analyst::reseal(connection)
+}
+
+/// The format of a vault.
+///
+/// # Errors
+/// [`VaultError::NotAVault`].
+pub(super) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> {
+    if number(connection, "PRAGMA application_id")? != APPLICATION_ID {
+        return Err(VaultError::NotAVault { path: path.to_owned() }.into());
+    }
+    number(connection, "PRAGMA user_version")
 }
 
 /// Checks that a file is a vault, of this format, with exactly our tables, and sound.
 pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
-    if number(connection, "PRAGMA application_id")? != APPLICATION_ID {
-        return Err(VaultError::NotAVault { path: path.to_owned() }.into());
-    }
-    let found = number(connection, "PRAGMA user_version")?;
-    if found != VERSION {
+    let expected = Connection::open_in_memory()?;
+    create(&expected)?;
+    check_tables(connection, path, VERSION, &expected)
+}
+
+/// The same for another format, which had these tables.
+pub(super) fn check_format(
+    connection: &Connection,
+    path: &str,
+    version: i64,
+    tables: &str,
+) -> Result<(), Fault> {
+    let expected = Connection::open_in_memory()?;
+    expected.execute_batch(tables)?;
+    check_tables(connection, path, version, &expected)
+}
+
+fn check_tables(
+    connection: &Connection,
+    path: &str,
+    version: i64,
+    expected: &Connection,
+) -> Result<(), Fault> {
+    let found = format(connection, path)?;
+    if found != version {
         let path = path.to_owned();
         return Err(VaultError::Version { path, found, known: VERSION }.into());
     }
     // A trigger that is gone, or one too many, would change what a write does.
-    let expected = Connection::open_in_memory()?;
-    create(&expected)?;
-    if objects(connection)? != objects(&expected)? {
+    if objects(connection)? != objects(expected)? {
         return Err(Fault::Damage("its tables are not those of a vault".to_owned()));
     }
     let sound: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;

@@ -7,6 +7,7 @@
 mod accounting;
 mod concentrated;
 mod damage;
+mod history;
 mod races;
 mod views;
 
@@ -77,6 +78,7 @@ fn request(nano: i64, atto: i64, spaces: &[&str]) -> ChargeRequest {
     ChargeRequest {
         analyst: "lab".to_owned(),
         plan_hash: plan_hash("plan"),
+        statement: "SELECT LAPLACE(eps=1) COUNT(*) FROM adult".to_owned(),
         entries: vec![entry(loss)],
         spaces: spaces.iter().map(|space| (*space).to_owned()).collect(),
     }
@@ -297,7 +299,7 @@ fn the_file_itself_forbids_refunds() {
         assert!(error.to_string().contains(why), "{sql}: {error}");
     };
     let copy = "SELECT sequence, charge, analyst, spaces, budgets, mechanism, parameters, \
-                sensitivity, 0, 0, 0, 0, plan_hash, nonce, chain FROM ledger";
+                sensitivity, 0, 0, 0, 0, plan_hash, at, statement, nonce, chain FROM ledger";
     fails("UPDATE ledger SET epsilon_nano = 0", "never changed");
     fails("DELETE FROM ledger", "never deleted");
     fails(&format!("INSERT OR REPLACE INTO ledger {copy}"), "at its end only");

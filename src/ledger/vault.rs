@@ -28,8 +28,11 @@ use super::chain::{self, LedgerEntry, Witness};
 use super::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use super::error::{Fault, VaultError};
 use super::handle::{Handle, connect, in_snapshot};
+use super::history::{self, Declared};
+use super::home::{self, Home};
 use super::place::Place;
-use super::schema;
+use super::{schema, statements};
+use crate::catalog::describe;
 use crate::catalog::store::{self, Account, Kind};
 use crate::catalog::{Budget, Catalog, CatalogError, Table, View};
 use crate::privacy::Spend;
@@ -45,6 +48,15 @@ const BUSY: Duration = Duration::from_secs(5);
 pub struct Vault {
     path: String,
     handle: Mutex<Handle>,
+}
+
+/// Where a vault has to be for a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whereabouts {
+    /// At home.
+    Home,
+    /// Anywhere: it is being made, or its owner changes where it is at home.
+    Unknown,
 }
 
 /// A budget and where it stands.
@@ -105,6 +117,24 @@ impl Vault {
 
     /// Opens a vault that waits this long for other programs.
     pub(super) fn open_with(path: &Path, busy: Duration) -> Result<Self, VaultError> {
+        let vault = Self::verified(path, busy)?;
+        vault.check_home()?;
+        Ok(vault)
+    }
+
+    /// Opens and verifies a vault, wherever it is at home.
+    fn verified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
+        let vault = Self::unverified(path, busy)?;
+        vault.on_connection(|connection| schema::check(connection, &vault.path))?;
+        vault.catalog()?;
+        vault.budgets()?;
+        vault.analysts()?;
+        vault.lock()?.still_there(&vault.path)?;
+        Ok(vault)
+    }
+
+    /// Opens a file that may be a vault, and looks at nothing in it.
+    fn unverified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
         match fs::metadata(path) {
             Ok(found) if found.is_file() => {}
@@ -116,20 +146,33 @@ impl Vault {
         }
         // Before SQLite opens it: from here on the path must not name another file.
         let place = Place::of(path).map_err(|error| cannot_open(&shown, error))?;
+        place.check(&shown)?;
+        place.check_journal(&shown)?;
         let connection = connect(path, &shown, busy)?;
-        let verify = || {
-            if connection.is_readonly("main")? {
-                return Err(VaultError::ReadOnly { path: shown.clone() }.into());
-            }
-            schema::check(&connection, &shown)
-        };
-        verify().map_err(|fault| fault.at(&shown))?;
-        let vault = Self::over(connection, Some(place), shown);
-        vault.catalog()?;
-        vault.budgets()?;
-        vault.analysts()?;
-        vault.lock()?.still_there(&vault.path)?;
-        Ok(vault)
+        let readonly =
+            connection.is_readonly("main").map_err(|error| Fault::from(error).at(&shown))?;
+        if readonly {
+            return Err(VaultError::ReadOnly { path: shown });
+        }
+        Ok(Self::over(connection, Some(place), shown))
+    }
+
+    /// A vault of an older format that can be carried over, not verified; `None` for one of today's.
+    pub(super) fn of_older_format(path: &Path) -> Result<Option<Self>, VaultError> {
+        let vault = Self::unverified(path, BUSY)?;
+        let format = vault.on_connection(|connection| {
+            // Tables are dropped and made anew: rows that refer to them are not looked at meanwhile.
+            connection.execute_batch("PRAGMA foreign_keys = OFF")?;
+            schema::format(connection, &vault.path)
+        })?;
+        Ok((format < schema::VERSION).then_some(vault))
+    }
+
+    fn on_connection<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, VaultError> {
+        work(&self.lock()?.connection).map_err(|fault| fault.at(&self.path))
     }
 
     /// Opens a vault that exists and holds it to its anchor, which every charge then moves.
@@ -150,7 +193,72 @@ impl Vault {
         anchor: impl AsRef<Path>,
     ) -> Result<Self, VaultError> {
         let anchor = Anchor::open(anchor.as_ref())?;
-        Self::open(path)?.held_to(anchor)
+        let vault = Self::verified(path.as_ref(), BUSY)?.held_to(anchor)?;
+        vault.check_home()?;
+        Ok(vault)
+    }
+
+    /// Makes the place where a vault is now its home, after it was copied, restored, renamed or moved, and opens it.
+    ///
+    /// Only its owner can know that no other copy of it is used: two copies are two budgets. The chain and
+    /// the anchor, if there is one, are verified first.
+    ///
+    /// # Errors
+    /// [`VaultError::Unanchored`] when the vault has an anchor and none is given, and what [`Vault::open_anchored`]
+    /// refuses with, but for [`VaultError::NotAtHome`].
+    pub fn adopt(
+        path: impl AsRef<Path>,
+        anchor: Option<impl AsRef<Path>>,
+    ) -> Result<Self, VaultError> {
+        let anchor = anchor.map(|anchor| Anchor::open(anchor.as_ref())).transpose()?;
+        let vault = Self::verified(path.as_ref(), BUSY)?;
+        let held = anchor.is_some();
+        let vault = match anchor {
+            Some(anchor) => vault.held_to(anchor)?,
+            None => vault,
+        };
+        let home = vault.home()?;
+        vault.transact_anywhere(|connection, witness| {
+            witness.advance(connection)?;
+            let known = home::read(connection)?;
+            let anchored = known.is_some_and(|known| known.anchored);
+            if anchored && !held {
+                return Err(VaultError::Unanchored { path: vault.path.clone() }.into());
+            }
+            home.iter().try_for_each(|home| home::set(connection, home, anchored))
+        })?;
+        vault.check_home()?;
+        Ok(vault)
+    }
+
+    /// Takes the anchor off a vault, which from then on is opened without: for an owner whose anchor is lost, or is to be
+    /// made elsewhere. The anchor's file stays where it is.
+    ///
+    /// # Errors
+    /// What [`Vault::open`] refuses with, but for [`VaultError::Unanchored`].
+    pub fn remove_anchor(path: impl AsRef<Path>) -> Result<Self, VaultError> {
+        let vault = Self::verified(path.as_ref(), BUSY)?;
+        let home = vault.home()?;
+        let path = &vault.path;
+        vault.transact_anywhere(|connection, _| {
+            home::check(connection, home.as_ref(), true, path)?;
+            home.iter().try_for_each(|home| home::set(connection, home, false))
+        })?;
+        Ok(vault)
+    }
+
+    /// The home that the vault has here.
+    pub(super) fn home(&self) -> Result<Option<Home>, VaultError> {
+        Ok(self.lock()?.place.as_ref().map(|place| place.home().clone()))
+    }
+
+    /// Refuses a vault that is at home elsewhere, or has an anchor and was opened without.
+    fn check_home(&self) -> Result<(), VaultError> {
+        let handle = self.lock()?;
+        handle.may_begin(&self.path)?;
+        let checked =
+            in_snapshot(&handle.connection, |connection| handle.at_home(connection, &self.path));
+        checked.map_err(|fault| fault.at(&self.path))
     }
 
     /// Makes an anchor where there is none, of the vault as it is now, and opens the vault with it.
@@ -168,7 +276,13 @@ impl Vault {
         let vault = Self::open(path.as_ref())?;
         let newest = vault.lock()?.witness.mark();
         let made = Anchor::create(anchor.as_ref(), path.as_ref(), newest)?;
-        let held = vault.held_to(made);
+        let held = vault.held_to(made).and_then(|vault| {
+            let home = vault.home()?;
+            vault.write(|connection, _| {
+                home.iter().try_for_each(|home| home::set(connection, home, true))
+            })?;
+            Ok(vault)
+        });
         if held.is_err() {
             // Whoever tries again must not find it in the way.
             let _ = fs::remove_file(anchor);
@@ -200,11 +314,14 @@ impl Vault {
     }
 
     fn make(connection: Connection, place: Option<Place>, path: &str) -> Result<Self, VaultError> {
+        let home = place.as_ref().map(|place| place.home().clone());
         let vault = Self::over(connection, place, path.to_owned());
-        vault.write(|connection, _| {
+        vault.transact_anywhere(|connection, _| {
             schema::create(connection)?;
-            chain::initialise(connection)?;
-            analyst::reseal(connection)?;
+            schema::initialise(connection)?;
+            if let Some(home) = &home {
+                home::set(connection, home, false)?;
+            }
             analyst::add(connection, OWNER)
         })?;
         Ok(vault)
@@ -226,6 +343,7 @@ impl Vault {
     /// [`VaultError::Corrupt`] when it is not what was declared, or the file cannot be read.
     pub fn catalog(&self) -> Result<Arc<Catalog>, VaultError> {
         let mut handle = self.lock()?;
+        handle.may_begin(&self.path)?;
         let Handle { connection, catalog, poisoned, .. } = &mut *handle;
         let read = |connection: &Connection| {
             let seals =
@@ -248,7 +366,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] when the name is taken or the declaration contradicts itself.
     pub fn create_table(&self, table: &Table) -> Result<(), VaultError> {
-        self.write(|connection, _| Ok(store::insert_table(connection, table)?))
+        self.declare(|connection, _| Ok(store::insert_table(connection, table)?))
     }
 
     /// Changes the declaration of a table, reading and writing it in one transaction.
@@ -263,7 +381,7 @@ impl Vault {
         name: &str,
         change: impl FnOnce(&mut Table) -> Result<(), CatalogError>,
     ) -> Result<(), VaultError> {
-        self.write(|connection, _| {
+        self.declare(|connection, _| {
             let mut table = store::table(connection, name)?;
             change(&mut table)?;
             name.clone_into(&mut table.name);
@@ -276,7 +394,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] when there is no such table, or it still has budgets.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
-        self.write(|connection, _| Ok(store::delete_table(connection, name)?))
+        self.declare(|connection, _| Ok(store::delete_table(connection, name)?))
     }
 
     /// Keeps a view; whether its query can be read is for the caller to check, now and whenever it is used.
@@ -284,7 +402,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] when the name is a table's, or a view's that is not to be replaced.
     pub fn create_view(&self, view: &View, replace: bool) -> Result<(), VaultError> {
-        self.write(|connection, _| Ok(store::insert_view(connection, view, replace)?))
+        self.declare(|connection, _| Ok(store::insert_view(connection, view, replace)?))
     }
 
     /// Forgets a view. What was spent by way of it was charged to the tables that it read.
@@ -292,7 +410,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] when there is no such view.
     pub fn drop_view(&self, name: &str) -> Result<(), VaultError> {
-        self.write(|connection, _| Ok(store::delete_view(connection, name)?))
+        self.declare(|connection, _| Ok(store::delete_view(connection, name)?))
     }
 
     /// Declares a budget for the unit space of a private table.
@@ -304,7 +422,7 @@ impl Vault {
     /// [`VaultError::Catalog`] when the name is taken, the table is missing or not private, an amount is
     /// out of range, or the budget counts in ε where releases without an ε were charged.
     pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
-        self.write(|connection, witness| {
+        self.declare(|connection, witness| {
             let table = store::table(connection, &budget.table)?;
             let space = table
                 .space()
@@ -328,7 +446,7 @@ impl Vault {
         limit: Spend,
         promise: Option<Spend>,
     ) -> Result<(), VaultError> {
-        self.write(|connection, _| Ok(store::set_limit(connection, budget, limit, promise)?))
+        self.declare(|connection, _| Ok(store::set_limit(connection, budget, limit, promise)?))
     }
 
     /// Forgets a budget. What was spent stays spent: a later budget of the same tables starts with it.
@@ -336,7 +454,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] when there is no such budget.
     pub fn drop_budget(&self, budget: &str) -> Result<(), VaultError> {
-        self.write(|connection, _| Ok(store::delete_budget(connection, budget)?))
+        self.declare(|connection, _| Ok(store::delete_budget(connection, budget)?))
     }
 
     /// All budgets and where they stand, by name.
@@ -420,12 +538,43 @@ impl Vault {
         self.read(|connection, _| chain::entries(connection))
     }
 
+    /// Everything that was declared, changed and dropped, oldest first.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] when the history is not what was written, or the file cannot be read.
+    pub fn declarations(&self) -> Result<Vec<Declared>, VaultError> {
+        self.read(|connection, _| history::all(connection))
+    }
+
+    /// The text of a statement that was charged, by the hash in its entries; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] when it is not what was written, or the file cannot be read.
+    pub fn statement(&self, hash: &[u8; 32]) -> Result<Option<String>, VaultError> {
+        self.read(|connection, _| statements::text(connection, hash))
+    }
+
+    /// Writes declarations, and what changed into the history.
+    fn declare<T>(
+        &self,
+        work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
+    ) -> Result<T, VaultError> {
+        self.write(|connection, witness| {
+            let before = describe::texts(&store::load(connection)?);
+            let value = work(connection, witness)?;
+            let after = describe::texts(&store::load(connection)?);
+            history::append(connection, OWNER, describe::changes(&before, &after))?;
+            Ok(value)
+        })
+    }
+
     /// Runs `work` on one state of the file, with the ledger verified up to it.
     fn read<T>(
         &self,
         work: impl FnOnce(&Connection, &Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
         let mut handle = self.lock()?;
+        handle.may_begin(&self.path)?;
         let Handle { connection, witness, poisoned, .. } = &mut *handle;
         let read = in_snapshot(connection, |connection| {
             // Staged: a chain that breaks half way must break again the next time.
@@ -440,7 +589,8 @@ impl Vault {
     /// Runs `work` with the write lock of the file and commits what it wrote, or rolls it back.
     ///
     /// # Guarantee
-    /// `Ok` only if the path still names the file, the vault holds its anchor's entry, the commit succeeded,
+    /// `Ok` only if the path still names the file, which is at home there and has no other name, no journal of another
+    /// state lies beside it, the vault holds its anchor's entry, the commit succeeded,
     /// the folder was synced before and after it, and the anchor has followed. After a commit that failed
     /// otherwise than by another reader's lock, an I/O error, a rollback that failed or a failure after the
     /// commit, every further use of the handle is refused.
@@ -448,19 +598,42 @@ impl Vault {
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
+        self.transact(Whereabouts::Home, work)
+    }
+
+    /// The same for a vault that need not be at home.
+    pub(super) fn transact_anywhere<T>(
+        &self,
+        work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
+    ) -> Result<T, VaultError> {
+        self.transact(Whereabouts::Unknown, work)
+    }
+
+    fn transact<T>(
+        &self,
+        whereabouts: Whereabouts,
+        work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
+    ) -> Result<T, VaultError> {
         let mut handle = self.lock()?;
         handle.still_there(&self.path)?;
+        handle.may_begin(&self.path)?;
         let Handle { connection, witness, poisoned, place, anchor, .. } = &mut *handle;
         let begin = connection.execute_batch("BEGIN IMMEDIATE");
         begin.map_err(|error| Fault::from(error).leaves(poisoned).at(&self.path))?;
         let mut staged = witness.clone();
         let mut lasting = false;
-        let mut held = || match anchor {
-            Some(anchor) => {
-                staged.advance(connection)?;
-                anchor.check(connection, &self.path)
+        let mut held = || {
+            if whereabouts == Whereabouts::Home {
+                let home = place.as_ref().map(Place::home);
+                home::check(connection, home, anchor.is_some(), &self.path)?;
             }
-            None => Ok(()),
+            match anchor {
+                Some(anchor) => {
+                    staged.advance(connection)?;
+                    anchor.check(connection, &self.path)
+                }
+                None => Ok(()),
+            }
         };
         let result = held().and_then(|()| work(connection, &mut staged)).and_then(|value| {
             // The journal's name must be on the disk before the first page is written over; SQLite syncs the

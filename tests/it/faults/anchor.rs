@@ -70,9 +70,11 @@ fn a_vault_that_was_put_back_is_refused() {
     assert!(matches!(open.ensure_analyst("eve"), Err(VaultError::PutBack { .. })));
     assert_eq!((sequence(&anchor), fs::read(&vault).unwrap()), (2, old));
 
-    // Without the anchor it answers, and then the histories part.
-    assert_eq!(charges(&Vault::open(&vault).unwrap()), 1);
-    let unanchored = Vault::open(&vault).unwrap();
+    // Without the anchor it answers only if its owner takes that off, and then the histories part.
+    let error = Vault::open(&vault).unwrap_err();
+    assert!(matches!(error, VaultError::Unanchored { .. }), "{error}");
+    let unanchored = Vault::remove_anchor(&vault).unwrap();
+    assert_eq!(charges(&unanchored), 1);
     assert_eq!(unanchored.charge(&one()).unwrap().sequence(), 2);
     let error = Vault::open_anchored(&vault, &anchor).unwrap_err();
     assert!(matches!(error, VaultError::OtherHistory { .. }), "{error}");
@@ -91,9 +93,10 @@ fn the_same_charge_on_an_old_copy_is_not_the_same() {
     let (bench, vault, anchor) = anchored();
     let old = fs::read(&vault).unwrap();
     assert_eq!(said(&ask(&bench, &vault), "columns"), 1);
-    let asked = Vault::open(&vault).unwrap().entries().unwrap();
+    let asked = bench.open(&vault).unwrap().entries().unwrap();
 
     fs::write(&vault, &old).unwrap();
+    drop(Vault::remove_anchor(&vault).unwrap());
     let plain = Bench::new(&["@", "--analyst", "lab", "--format", "json", "-c", ASK]);
     assert_eq!(said(&ask(&plain, &vault), "columns"), 1);
     let again = Vault::open(&vault).unwrap().entries().unwrap();
@@ -125,7 +128,7 @@ fn another_vault_is_refused() {
 #[test]
 fn a_vault_that_is_ahead_moves_its_anchor() {
     let (_bench, vault, anchor) = anchored();
-    drop(Vault::open(&vault).unwrap().charge(&one()).unwrap());
+    drop(Vault::remove_anchor(&vault).unwrap().charge(&one()).unwrap());
     assert_eq!(sequence(&anchor), 1);
     let open = Vault::open_anchored(&vault, &anchor).unwrap();
     assert_eq!(sequence(&anchor), 2);
@@ -144,8 +147,13 @@ fn an_anchor_is_made_by_an_explicit_word_only() {
         Run::from(command.args(arguments).output().unwrap())
     };
     let (path, shown) = (vault.to_str().unwrap(), anchor.to_str().unwrap());
+    program(&["anchor", path, shown]).says(1, &["has an anchor and is opened with it only"]);
+    program(&[path, "--analyst", "lab", "-c", "SHOW PRIVACY"]).says(1, &["add `--anchor FILE`"]);
+    program(&["anchor", path, "--remove"]).says(0, &["has no anchor any more"]);
     program(&["anchor", path, shown]).says(1, &["exists already; an anchor is never overwritten"]);
     assert_eq!(sequence(&anchor), 1);
+    let beside = vault.with_file_name("anchor");
+    program(&["anchor", path, beside.to_str().unwrap()]).says(1, &["in the vault's own folder"]);
 
     fs::remove_file(&anchor).unwrap();
     let missing = ask(&bench, &vault);
@@ -159,8 +167,6 @@ fn an_anchor_is_made_by_an_explicit_word_only() {
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(&anchor).unwrap().permissions().mode() & 0o777, 0o600);
 
-    let beside = vault.with_file_name("anchor");
-    program(&["anchor", path, beside.to_str().unwrap()]).says(1, &["in the vault's own folder"]);
     let nowhere = vault.with_file_name("none.db");
     let other = anchor.with_file_name("other");
     program(&["anchor", nowhere.to_str().unwrap(), other.to_str().unwrap()])
@@ -181,7 +187,7 @@ fn a_damaged_anchor_is_refused() {
         assert!(ask(&bench, &vault).out.contains("is damaged: nothing is answered"));
         assert!(matches!(open.charge(&one()), Err(VaultError::AnchorDamaged { .. })));
     }
-    assert_eq!(charges(&Vault::open(&vault).unwrap()), 1);
+    assert_eq!(charges(&open), 1);
     fs::write(&anchor, text).unwrap();
     assert_eq!(open.charge(&one()).unwrap().sequence(), 2);
 }
@@ -200,7 +206,7 @@ fn an_anchor_that_cannot_be_moved_answers_nothing() {
     assert!(matches!(open.charge(&one()), Err(VaultError::Poisoned { .. })));
     // Whoever opens it next hears of it before anything is charged.
     assert!(matches!(Vault::open_anchored(&vault, &anchor), Err(VaultError::Anchor { .. })));
-    assert_eq!((charges(&Vault::open(&vault).unwrap()), sequence(&anchor)), (2, 1));
+    assert_eq!((charges(&Vault::remove_anchor(&vault).unwrap()), sequence(&anchor)), (2, 1));
     fs::remove_dir(&fresh).unwrap();
     assert_eq!(charges(&Vault::open_anchored(&vault, &anchor).unwrap()), 2);
     assert_eq!(sequence(&anchor), 2);
@@ -209,7 +215,7 @@ fn an_anchor_that_cannot_be_moved_answers_nothing() {
 #[test]
 fn threads_share_an_anchor() {
     let (_bench, vault, anchor) = anchored();
-    Vault::open(&vault)
+    Vault::open_anchored(&vault, &anchor)
         .unwrap()
         .set_budget_limit("b", hushql::privacy::Spend::of_epsilon(40 * super::bench::ONE, 0), None)
         .unwrap();

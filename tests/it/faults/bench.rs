@@ -84,7 +84,22 @@ impl Bench {
             std::fs::create_dir(anchor.parent().unwrap()).unwrap();
             std::fs::copy(self.copies.path().join("anchor"), anchor).unwrap();
         }
+        self.adopt(&vault).unwrap();
         vault
+    }
+
+    /// Makes a copied vault at home where it is, and opens it.
+    pub fn adopt(&self, vault: &Path) -> Result<Vault, VaultError> {
+        Vault::adopt(vault, self.is_anchored().then(|| self.anchor(vault)))
+    }
+
+    /// What is declared in the vault that is copied.
+    pub fn open_original(&self) -> Vault {
+        if self.is_anchored() {
+            Vault::open_anchored(self.original(), self.copies.path().join("anchor")).unwrap()
+        } else {
+            Vault::open(self.original()).unwrap()
+        }
     }
 
     /// Opens the vault of a case, held to its anchor if it has one.
@@ -198,6 +213,7 @@ pub fn one() -> ChargeRequest {
     ChargeRequest {
         analyst: "lab".to_owned(),
         plan_hash: plan_hash("later"),
+        statement: ASK.to_owned(),
         entries: vec![ChargeEntry {
             mechanism: "LAPLACE".to_owned(),
             parameters: "eps=1".to_owned(),

@@ -1,7 +1,5 @@
 //! A charge under every fault: what was answered is in the ledger, and the limit is exact.
 
-use hushql::ledger::Vault;
-
 use super::bench::{
     ASK, Bench, Case, Outcome, Tally, charges, each, ends_of_each_kind, forgiven, one, said,
 };
@@ -23,7 +21,7 @@ fn bench(anchored: bool) -> Bench {
 fn first_charge(bench: &Bench) -> (Vec<Call>, usize) {
     let (outcome, calls) = bench.calls(bench.copy());
     assert_eq!(said(&outcome.run, "columns"), 2, "{outcome:?}");
-    assert_eq!(charges(&Vault::open(&outcome.vault).unwrap()), LIMIT);
+    assert_eq!(charges(&bench.open(&outcome.vault).unwrap()), LIMIT);
     let noise = calls.iter().position(|call| call.is("entropy", '-') && call.detail == 32).unwrap();
     let calls: Vec<Call> = calls[..noise].iter().filter(|call| call.number > 0).cloned().collect();
     (calls.clone(), begin(&calls))
@@ -48,7 +46,7 @@ fn inspect(bench: &Bench, case: Case, calls: &[Call], outcome: &Outcome, tally: 
     let found = charges(&opened);
     assert!((SPENT + answered..=LIMIT).contains(&found), "{found} charges, {about}");
     assert!(found <= SPENT + answered + 1, "a charge that nobody made: {found}, {about}");
-    let original = Vault::open(bench.original()).unwrap();
+    let original = bench.open_original();
     assert_eq!(*opened.catalog().unwrap(), *original.catalog().unwrap(), "{about}");
     assert_eq!(opened.analysts().unwrap(), original.analysts().unwrap(), "{about}");
     // A sync that failed, once, leaves nobody knows what on the disk, and so no second answer.

@@ -19,7 +19,6 @@ fn damage(step: usize) {
     let journal = fs::read(journal_of(&outcome.vault)).unwrap();
     let original = Vault::open(bench.original()).unwrap();
     assert_eq!(charges(&Vault::open(&outcome.vault).unwrap()), 1);
-    assert_eq!(fs::read(&outcome.vault).unwrap(), fs::read(bench.original()).unwrap());
 
     let places: Vec<usize> = (0..journal.len()).step_by(step).collect();
     let tally = Tally::default();
@@ -29,7 +28,7 @@ fn damage(step: usize) {
         let path = bench.fresh();
         fs::write(&path, &vault).unwrap();
         fs::write(journal_of(&path), journal).unwrap();
-        match Vault::open(&path) {
+        match bench.adopt(&path) {
             Err(_) => tally.add("refused"),
             Ok(opened) => {
                 // Nobody was answered, so the charge may be there or not; but nothing else.

@@ -128,7 +128,7 @@ impl World {
 /// Opens what is found after a cut at every moment of a run.
 ///
 /// Returns how often a charge was found that nobody can have been answered for yet.
-fn cut_everywhere(bench: &Bench, calls: &[Call], about: &str) -> usize {
+fn cut_everywhere(bench: &Bench, before: &[u8], calls: &[Call], about: &str) -> usize {
     // Per moment: the disk lost everything that was not synced, nothing, or some of it.
     let lucks = [0, 100, 20, 50, 80, 50];
     let moments: Vec<usize> = (0..=calls.len())
@@ -137,7 +137,7 @@ fn cut_everywhere(bench: &Bench, calls: &[Call], about: &str) -> usize {
     let tally = Tally::default();
     each(&moments, |at| {
         let mut world = World {
-            vault: Disk { bytes: fs::read(bench.original()).unwrap(), pending: Vec::new() },
+            vault: Disk { bytes: before.to_vec(), pending: Vec::new() },
             ..World::default()
         };
         calls[..*at].iter().for_each(|call| world.step(call));
@@ -147,7 +147,7 @@ fn cut_everywhere(bench: &Bench, calls: &[Call], about: &str) -> usize {
             let mut rng = ChaCha20Rng::seed_from_u64((at * lucks.len() + i) as u64);
             let path = bench.fresh();
             world.cut(&mut rng, luck, &path);
-            let vault = Vault::open(&path);
+            let vault = bench.adopt(&path);
             let vault = vault.unwrap_or_else(|error| panic!("{about}, {at}, {luck} %: {error}"));
             let found = charges(&vault);
             // What may have been answered is there, and at most the charge that was under way.
@@ -169,9 +169,11 @@ fn bench() -> Bench {
 #[test]
 fn power_that_is_cut_takes_no_charge_back() {
     let bench = bench();
-    let (outcome, calls) = bench.calls(bench.copy());
+    let copy = bench.copy();
+    let before = fs::read(&copy).unwrap();
+    let (outcome, calls) = bench.calls(copy);
     assert_eq!(said(&outcome.run, "columns"), 2, "{outcome:?}");
-    assert!(cut_everywhere(&bench, &calls, "nothing fails") > 20);
+    assert!(cut_everywhere(&bench, &before, &calls, "nothing fails") > 20);
 
     // A program that has run out of file descriptors cannot open the folder, and SQLite then leaves out its sync,
     // without a word: when the journal is made, and when it is removed. Nor does it mind when the first one fails.
@@ -181,11 +183,13 @@ fn power_that_is_cut_takes_no_charge_back() {
     // From the first page of the journal on.
     let journal = calls.iter().position(|call| call.is("write", 'j')).unwrap();
     for call in calls[journal..noise].iter().filter(of_folder) {
-        let outcome = bench.run(bench.copy(), Some(Case { at: call.number, fault: Fault::Eio }));
+        let copy = bench.copy();
+        let before = fs::read(&copy).unwrap();
+        let outcome = bench.run(copy, Some(Case { at: call.number, fault: Fault::Eio }));
         let mut calls = shim::calls(&bench.log(&outcome.vault));
         // It was written down, and not made.
         calls.retain(|made| made.number != call.number);
-        cut_everywhere(&bench, &calls, &format!("{} {} fails", call.name, call.number));
+        cut_everywhere(&bench, &before, &calls, &format!("{} {} fails", call.name, call.number));
     }
 }
 

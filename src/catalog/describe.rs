@@ -1,0 +1,129 @@
+//! Declarations in words, for everyone who may see them.
+//!
+//! In: tables, columns, budgets and views. Out: short texts, and for a whole catalog one text for each thing that is
+//! declared, so that two catalogs can be compared. No text names a place where files lie.
+//!
+//! ```text
+//! table visits          private, unit patient max rows 4
+//! column visits.age     between (0, 120)
+//! budget study          for visits, limit ε = 2, δ = 0, default 0.1, at most ε = 1
+//! ```
+
+use std::collections::BTreeMap;
+
+use super::{Budget, Catalog, Domain, PerQuery, Privacy, Table, Unit, View};
+use crate::privacy::{Notion, Spend};
+
+/// Whom the rows of a table belong to, in words.
+pub(crate) fn privacy_text(table: &Table) -> String {
+    match &table.privacy {
+        Privacy::Undeclared => "undeclared: every query is refused".to_owned(),
+        Privacy::Public => "public".to_owned(),
+        Privacy::Private(unit) => format!("private, {}", unit_text(unit)),
+    }
+}
+
+fn unit_text(unit: &Unit) -> String {
+    match unit {
+        Unit::Row => "unit row".to_owned(),
+        Unit::Column { column, max_rows, unique } => {
+            let unique = if *unique { " unique" } else { "" };
+            let rows = max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
+            format!("unit {column}{unique}{rows}")
+        }
+        Unit::Via(link) => {
+            let rows = link.max_rows.map_or(String::new(), |n| format!(" max rows {n}"));
+            let (columns, references) = (link.columns.join(", "), link.references.join(", "));
+            format!("unit via ({columns}) references {}({references}){rows}", link.table)
+        }
+    }
+}
+
+/// The values that a column may take, in words.
+pub(crate) fn domain_text(domain: &Domain) -> String {
+    match domain {
+        Domain::In(values) => {
+            let shown: Vec<_> =
+                values.iter().map(|v| v.clone().unwrap_or_else(|| "NULL".to_owned())).collect();
+            format!("in ({})", shown.join(", "))
+        }
+        Domain::Between { lo, hi, step } => {
+            let step = step.as_ref().map_or(String::new(), |s| format!(" step {s}"));
+            format!("between ({lo}, {hi}){step}")
+        }
+    }
+}
+
+/// A limit, and behind one that ACCOUNTANT ZCDP derived what it was derived from.
+pub(crate) fn limit_text(budget: &Budget) -> String {
+    match budget.promise {
+        Some(promise) => format!("{promise} by zCDP: {}", budget.limit),
+        None => budget.limit.to_string(),
+    }
+}
+
+/// What one query spends by default, and at most, in words.
+pub(crate) fn per_query_text(budget: &Budget) -> String {
+    let PerQuery { default, default_rho, .. } = budget.per_query;
+    let notion = budget.limit.notion;
+    let text = |nano: i64| Spend::of_epsilon(nano, 0).loss_text();
+    let default = match (default, default_rho, notion) {
+        (Some(epsilon), _, Notion::Approximate) => format!("default {}, ", text(epsilon)),
+        (Some(epsilon), ..) => format!("default ε = {}, ", text(epsilon)),
+        (None, Some(rho), _) => format!("default ρ = {}, ", text(rho)),
+        (None, None, _) => String::new(),
+    };
+    format!("{default}at most {}", budget.per_query.most_text(notion))
+}
+
+/// Everything that is declared, each thing with its text.
+pub(crate) fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    for table in catalog.tables() {
+        texts.insert(format!("table {}", table.name), privacy_text(table));
+        for column in &table.columns {
+            if let Some(domain) = &column.domain {
+                texts.insert(format!("column {}.{}", table.name, column.name), domain_text(domain));
+            }
+        }
+    }
+    for View { name, columns, query } in catalog.views() {
+        texts.insert(format!("view {name}"), format!("({}) as {query}", columns.join(", ")));
+    }
+    for budget in catalog.budgets() {
+        let (limit, per_query) = (limit_text(budget), per_query_text(budget));
+        let text = format!("for {}, limit {limit}, per query {per_query}", budget.table);
+        texts.insert(format!("budget {}", budget.name), text);
+    }
+    texts
+}
+
+/// What changed from one catalog to another, a line each; the things that are gone first.
+pub(crate) fn changes(
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let gone = before.keys().filter(|name| !after.contains_key(*name));
+    let gone = gone.map(|name| format!("{name}: dropped"));
+    let changed = after.iter().filter(|(name, text)| before.get(*name) != Some(*text));
+    gone.chain(changed.map(|(name, text)| format!("{name}: {text}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_said_and_nothing_else() {
+        let texts = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+        };
+        let before = texts(&[("budget b", "limit 1"), ("table t", "public"), ("view v", "x")]);
+        let after = texts(&[("budget b", "limit 2"), ("table t", "public"), ("table u", "public")]);
+        assert_eq!(
+            changes(&before, &after),
+            ["view v: dropped", "budget b: limit 2", "table u: public"]
+        );
+        assert!(changes(&after, &after).is_empty());
+    }
+}

@@ -1,0 +1,107 @@
+//! What the vault remembers beside what was spent: who changed which declaration, what was asked, and when.
+
+use super::{NANO, budget, file, furnish, request, spend, table};
+use crate::catalog::{CatalogError, Privacy};
+use crate::ledger::{OWNER, Vault, VaultError};
+
+fn changes(vault: &Vault) -> Vec<String> {
+    vault.declarations().unwrap().into_iter().map(|declared| declared.change).collect()
+}
+
+#[test]
+fn every_declaration_is_in_the_history() {
+    let vault = Vault::in_memory().unwrap();
+    furnish(&vault, spend(NANO, 0));
+    vault.set_budget_limit("research", spend(2 * NANO, 0), None).unwrap();
+    // What changes nothing, and what is refused, is no entry.
+    vault.set_budget_limit("research", spend(2 * NANO, 0), None).unwrap();
+    let refused = vault.create_budget(&budget("research", "adult", spend(NANO, 0)));
+    assert!(matches!(refused, Err(VaultError::Catalog(CatalogError::DuplicateBudget { .. }))));
+    vault.drop_budget("research").unwrap();
+    vault
+        .alter_table("adult", |table| {
+            table.privacy = Privacy::Public;
+            Ok(())
+        })
+        .unwrap();
+    vault.drop_table("adult").unwrap();
+    assert_eq!(
+        changes(&vault),
+        [
+            "column adult.age: between (0, 120)",
+            "table adult: private, unit id max rows 20",
+            "budget research: for adult, limit ε = 1, per query at most anything",
+            "budget research: for adult, limit ε = 2, per query at most anything",
+            "budget research: dropped",
+            "table adult: public",
+            "column adult.age: dropped",
+            "table adult: dropped",
+        ]
+    );
+    let entries = vault.declarations().unwrap();
+    let numbers: Vec<i64> = entries.iter().map(|declared| declared.sequence).collect();
+    assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
+    assert!(entries.iter().all(|declared| declared.analyst == OWNER));
+    assert!(entries.windows(2).all(|two| two[0].at <= two[1].at && two[0].at > 1_700_000_000));
+}
+
+#[test]
+fn a_history_that_was_altered_is_refused() {
+    for (alteration, refused_at_once) in [
+        ("UPDATE declaration SET change = 'budget research: dropped' WHERE sequence = 3", false),
+        ("UPDATE declaration SET at = at - 1 WHERE sequence = 1", false),
+        ("DELETE FROM declaration WHERE sequence = 1", false),
+        ("DELETE FROM declaration WHERE sequence = 3", true),
+    ] {
+        let (_folder, path) = file(spend(NANO, 0));
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other
+            .execute_batch(&format!(
+                "DROP TRIGGER declaration_is_never_changed; DROP TRIGGER declaration_is_never_deleted; {alteration}"
+            ))
+            .unwrap();
+        for name in ["changed", "deleted"] {
+            let verb = if name == "changed" { "UPDATE" } else { "DELETE" };
+            other
+                .execute_batch(&format!(
+                    "CREATE TRIGGER declaration_is_never_{name} BEFORE {verb} ON declaration
+BEGIN SELECT RAISE(ABORT, 'the history is never {name}'); END;"
+                ))
+                .unwrap();
+        }
+        drop(other);
+        let vault = Vault::open(&path).unwrap();
+        let error = vault.declarations().unwrap_err();
+        assert!(matches!(error, VaultError::Corrupt { .. }), "{alteration}: {error}");
+        // A new entry must not seal what was lost at the end.
+        let appended = vault.set_budget_limit("research", spend(5, 0), None);
+        assert_eq!(appended.is_err(), refused_at_once, "{alteration}");
+    }
+}
+
+#[test]
+fn a_charge_says_when_and_what() {
+    let vault = Vault::in_memory().unwrap();
+    furnish(&vault, spend(NANO, 0));
+    let ask = request(1, 0, &["adult"]);
+    for _ in 0..2 {
+        assert!(vault.charge(&ask).is_ok());
+    }
+    let entries = vault.entries().unwrap();
+    let hash = entries[0].statement.unwrap();
+    assert_eq!(entries[1].statement, Some(hash), "one text, kept once");
+    assert_eq!(vault.statement(&hash).unwrap(), Some(ask.statement));
+    assert_eq!(vault.statement(&[7; 32]).unwrap(), None);
+    assert!(entries.iter().all(|entry| entry.at.unwrap() > 1_700_000_000));
+    vault.raw(|connection| {
+        let altered = connection.execute_batch("UPDATE statement SET text = 'SELECT 1'");
+        assert!(altered.unwrap_err().to_string().contains("never changed"));
+        connection
+            .execute_batch(
+                "DROP TRIGGER statement_is_never_changed; UPDATE statement SET text = 'SELECT 1'",
+            )
+            .unwrap();
+    });
+    assert!(matches!(vault.statement(&hash), Err(VaultError::Corrupt { .. })));
+    assert!(vault.create_table(&table("other")).is_ok());
+}
