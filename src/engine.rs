@@ -37,7 +37,7 @@ use crate::range::Proposal;
 use crate::refusal::{Reason, Refusal};
 use crate::release::{Drawn, Release, choose};
 use crate::resources::Resources;
-use crate::{declare, guard, show, views};
+use crate::{declare, guard, show, views, visible};
 
 use self::unplanned::unplanned;
 pub(crate) use inner::{Inner, Registered};
@@ -281,7 +281,8 @@ impl Session {
                 show::show(&self.engine.inner, &show, self.is_owner()).map(Output::Answer)
             }
             Statement::Declare(declaration) if self.is_owner() => {
-                declare::declare(&self.engine.inner, &declaration).await.map(Output::Done)
+                let done = declare::declare(&self.engine.inner, &declaration).await?;
+                Ok(Output::Done(visible::line(&done).into_owned()))
             }
             Statement::Declare(_) => Err(Refusal::new(
                 Reason::Statement,

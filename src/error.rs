@@ -10,13 +10,14 @@ use crate::dialect::{DialectError, ScriptStatement};
 use crate::ledger::VaultError;
 use crate::privacy::ParameterError;
 use crate::refusal::Refusal;
+use crate::visible;
 
 /// Why a statement has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The text does not parse: correct it at the position.
-    #[error("syntax error{}: {message}", place(.position))]
+    #[error("syntax error{}: {}", place(.position), visible::lines(.message))]
     Syntax {
         /// What was expected.
         message: String,
@@ -30,10 +31,10 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The budget does not allow it: ask for less, or ask the owner.
-    #[error("{0}")]
+    #[error("{}", visible::lines(&.0.to_string()))]
     Budget(#[source] VaultError),
     /// A declaration contradicts the catalog or a data file: correct it.
-    #[error("{message}")]
+    #[error("{}", visible::lines(.message))]
     Catalog {
         /// What is wrong.
         message: String,
@@ -42,7 +43,7 @@ pub enum Error {
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// The vault cannot be read or written: nothing is answered without it.
-    #[error("{0}")]
+    #[error("{}", visible::lines(&.0.to_string()))]
     Ledger(#[source] VaultError),
     /// The query failed while it ran. The charge stands.
     #[error("the query failed while it ran; what was charged stays charged")]
@@ -125,7 +126,8 @@ impl Error {
         match self {
             Self::Refused(refusal) => Some(refusal.hint().to_owned()).filter(|h| !h.is_empty()),
             Self::Budget(VaultError::Exhausted { budget, .. }) => Some(format!(
-                "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {budget} SET LIMIT (…)"
+                "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} SET LIMIT (…)",
+                visible::line(budget)
             )),
             _ => None,
         }
