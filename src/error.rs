@@ -69,6 +69,22 @@ impl Error {
         Self::Catalog { message: message.into(), source: Some(Box::new(source)) }
     }
 
+    /// What an analyst may see of it: the same sentence, but for the paths of the vault and its anchor, and without what a
+    /// file, a type or the system said behind it.
+    #[must_use]
+    pub fn for_analyst(self) -> Self {
+        match self {
+            Self::Catalog { message, .. } => Self::catalog(message),
+            Self::Budget(error) => Self::Budget(error.without_paths()),
+            Self::Ledger(error) => Self::Ledger(error.without_paths()),
+            Self::Syntax { .. }
+            | Self::Bind(_)
+            | Self::Refused(_)
+            | Self::Execution
+            | Self::Internal => self,
+        }
+    }
+
     /// The same error of a statement in a script: its position is one of the script.
     pub fn in_script(mut self, statement: &ScriptStatement) -> Self {
         match &mut self {
