@@ -83,13 +83,14 @@ struct Ask {
     analyst: Option<String>,
     /// Run these statements and leave
     #[arg(short = 'c', long = "command", value_name = "SQL", conflicts_with = "file")]
+    #[arg(allow_hyphen_values = true)]
     text: Option<String>,
     /// Run the statements of this file and leave
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     file: Option<PathBuf>,
 }
 
-/// How answers look and when a script ends.
+/// How answers look, when a script ends, and whether the shell remembers.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Style {
     /// How answers are written
@@ -101,6 +102,12 @@ pub(super) struct Style {
     /// No receipts and no remarks
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
+    /// In CSV, put an apostrophe before texts that a spreadsheet would run as formulas
+    #[arg(long, global = true)]
+    pub(super) csv_safe: bool,
+    /// In the shell, neither read what was typed before nor write it down
+    #[arg(long, global = true)]
+    pub(super) no_history: bool,
 }
 
 /// What one statement may use of the machine.
@@ -350,6 +357,27 @@ mod tests {
         assert_eq!(resources.memory, Some(2_000_000_000));
         assert_eq!(resources.spill, Some(PathBuf::from("/tmp")));
         assert_eq!((resources.time, resources.rows), (Some(Duration::from_secs(60)), 10));
+    }
+
+    /// `-c "-- a comment"` was taken for an option that there is not.
+    #[test]
+    fn any_text_is_a_statement() {
+        for text in ["-- why\nSELECT 1", "-1", "--x", "-c", "--owner", "-", "--", "", " -- x"] {
+            for before in [&["demo"][..], &["study.db", "--owner"]] {
+                let words = [&["hushql"], before, &["-c", text]].concat();
+                let task = Arguments::try_parse_from(words).unwrap().into_task().unwrap().0;
+                let Task::Ask { source, .. } = task else { panic!("{text}: {task:?}") };
+                assert_eq!(source, Source::Text(text.to_owned()));
+            }
+        }
+        for (line, file) in
+            [("-f -x.sql", "-x.sql"), ("-f=-x", "-x"), ("-f --keep-going", "--keep-going")]
+        {
+            let Task::Ask { source, .. } = task(&format!("hushql demo {line}")).unwrap().0 else {
+                panic!("{line}")
+            };
+            assert_eq!(source, Source::File(file.into()), "{line}");
+        }
     }
 
     #[test]
