@@ -26,7 +26,7 @@ exhausted.\nResults go to standard output, everything else to standard error.";
     hushql init PATH\n       \
     hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE\n       \
-    hushql slt FILE… [--vault PATH]")]
+    hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -62,15 +62,34 @@ enum Command {
         /// Where; an existing file is never touched
         anchor: PathBuf,
     },
-    /// Run sqllogictest suites; `connection owner` or `connection NAME` picks the session
+    /// Run sqllogictest suites; `connection NAME` picks the analyst who asks
     Slt {
-        /// The suites, each run on an engine of its own
+        /// The suites; on the built-in tables, each in an engine of its own
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Run on copies of this vault instead of the built-in tables
-        #[arg(long, value_name = "PATH")]
-        vault: Option<PathBuf>,
+        #[command(flatten)]
+        stage: Stage,
     },
+}
+
+/// Where suites run, and who asks there.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+pub(super) struct Stage {
+    /// Run on this vault instead of the built-in tables, and charge it
+    #[arg(long, value_name = "PATH", conflicts_with = "public")]
+    pub(super) vault: Option<PathBuf>,
+    /// The anchor of the vault
+    #[arg(long, value_name = "FILE", requires = "vault")]
+    pub(super) anchor: Option<PathBuf>,
+    /// Who asks where a record has no `connection`: this analyst instead of `slt`
+    #[arg(long, value_name = "NAME")]
+    pub(super) analyst: Option<String>,
+    /// Let `connection owner` declare and ask as the owner
+    #[arg(long)]
+    pub(super) owner: bool,
+    /// Add a public table to the built-in ones: a CSV, Parquet, JSON or Arrow file, by its ending
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(super) public: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -181,7 +200,7 @@ pub(super) enum Task {
     /// Makes an anchor.
     Anchor { vault: PathBuf, anchor: PathBuf },
     /// Runs suites.
-    Suites { files: Vec<PathBuf>, vault: Option<PathBuf> },
+    Suites { files: Vec<PathBuf>, stage: Stage },
     /// Runs statements.
     Ask { place: Place, asker: Asker, source: Source },
 }
@@ -231,7 +250,7 @@ impl Arguments {
         let task = match (self.command, self.vault) {
             (Some(Command::Init { path }), _) => Task::Init { path },
             (Some(Command::Anchor { vault, anchor }), _) => Task::Anchor { vault, anchor },
-            (Some(Command::Slt { files, vault }), _) => Task::Suites { files, vault },
+            (Some(Command::Slt { files, stage }), _) => Task::Suites { files, stage },
             (Some(Command::Demo { ask }), _) => {
                 let (asker, source) = ask.split();
                 let asker = asker.unwrap_or_else(|| Asker::Analyst("demo".to_owned()));
@@ -303,7 +322,20 @@ mod tests {
                 "hushql slt a.slt b.slt --vault study.db",
                 Task::Suites {
                     files: vec!["a.slt".into(), "b.slt".into()],
-                    vault: Some("study.db".into()),
+                    stage: Stage { vault: Some("study.db".into()), ..Stage::default() },
+                },
+            ),
+            (
+                "hushql slt a.slt --owner --analyst lab --vault study.db --anchor a",
+                Task::Suites {
+                    files: vec!["a.slt".into()],
+                    stage: Stage {
+                        vault: Some("study.db".into()),
+                        anchor: Some("a".into()),
+                        analyst: Some("lab".to_owned()),
+                        owner: true,
+                        public: Vec::new(),
+                    },
                 },
             ),
             (
@@ -383,6 +415,12 @@ mod tests {
     #[test]
     fn usage_errors_leave_with_2() {
         for line in [
+            "hushql demo -c",
+            "hushql demo -f",
+            "hushql study.db -c --owner",
+            "hushql slt a.slt --anchor a",
+            "hushql slt a.slt --vault study.db --public t=t.csv",
+            "hushql --owner slt a.slt",
             "hushql study.db",
             "hushql study.db -c SELECT",
             "hushql study.db --owner --analyst lab",

@@ -95,7 +95,7 @@ async fn perform(
     match task {
         Task::Init { path } => init(&path, printer),
         Task::Anchor { vault, anchor } => make_anchor(&vault, &anchor, printer),
-        Task::Suites { files, vault } => slt::run(&files, vault.as_deref(), printer).await,
+        Task::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         Task::Ask { place, asker, source } => {
             let session = open(&place, &asker, resources)?;
             let script = match source {
