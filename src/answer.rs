@@ -1,14 +1,18 @@
 //! Stage 7: the answer: rows, how accurate they are, and what they cost.
 
 use std::fmt;
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
 use crate::exec::Rows;
 use crate::privacy::{Cost, Spend};
 use crate::release::{CONFIDENCE, Predicted, Release};
+use crate::visible;
 
 /// What an accuracy says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +69,7 @@ impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cost {}", self.spent)?;
         for (budget, left) in &self.left {
-            write!(f, " · left {budget} {left}")?;
+            write!(f, " · left {} {left}", visible::line(budget))?;
         }
         Ok(())
     }
@@ -133,10 +137,13 @@ impl fmt::Display for Answer {
         let empty = RecordBatch::new_empty(self.schema());
         let batches =
             if self.batches.is_empty() { std::slice::from_ref(&empty) } else { &self.batches };
-        let table = pretty_format_batches(batches).map_err(|_| fmt::Error)?;
-        write!(f, "{table}")?;
+        let batches: Result<Vec<_>, _> = batches.iter().map(spelled_out).collect();
+        let table =
+            batches.and_then(|batches| pretty_format_batches(&batches).map(|t| t.to_string()));
+        f.write_str(&table.map_err(|_| fmt::Error)?)?;
         for accuracy in &self.accuracy {
             let Accuracy { column, kind, value, confidence } = accuracy;
+            let column = visible::line(column);
             match kind {
                 AccuracyKind::Within => {
                     write!(f, "\n{column}: ± {} with {} %", short(*value), confidence * 100.0)?;
@@ -162,13 +169,34 @@ impl fmt::Display for Answer {
             }
         }
         for note in &self.notes {
-            write!(f, "\n{note}")?;
+            write!(f, "\n{}", visible::line(note))?;
         }
         if let Some(receipt) = &self.receipt {
             write!(f, "\n{receipt}")?;
         }
         Ok(())
     }
+}
+
+/// A batch as texts, in which no cell and no name steers the terminal that shows them.
+fn spelled_out(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let options = FormatOptions::default();
+    let texts = |array: &ArrayRef| -> Result<ArrayRef, ArrowError> {
+        let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
+        let text = |row| match array.is_null(row) {
+            true => Ok(None),
+            false => {
+                let text = formatter.value(row).try_to_string()?;
+                Ok(Some(visible::line(&text).into_owned()))
+            }
+        };
+        let texts = (0..array.len()).map(text).collect::<Result<StringArray, ArrowError>>()?;
+        Ok(Arc::new(texts))
+    };
+    let name = |field: &Arc<Field>| Field::new(visible::line(field.name()), DataType::Utf8, true);
+    let schema = Schema::new(batch.schema().fields().iter().map(name).collect::<Vec<_>>());
+    let columns = batch.columns().iter().map(texts).collect::<Result<Vec<_>, _>>()?;
+    RecordBatch::try_new(Arc::new(schema), columns)
 }
 
 /// A number with three significant digits, for people; [`Accuracy`] holds the exact bound.

@@ -30,14 +30,14 @@ use crate::error::Error;
 use crate::exec::{self, PlannedTables, files};
 use crate::explain::{Explanation, ledger_texts, threshold_ledger_texts};
 use crate::ledger::{
-    BudgetQuote, BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash,
+    BudgetQuote, BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, plan_hash,
 };
 use crate::privacy::{Cost, Notion};
 use crate::range::Proposal;
 use crate::refusal::{Reason, Refusal};
 use crate::release::{Drawn, Release, choose};
 use crate::resources::Resources;
-use crate::{declare, guard, show, views};
+use crate::{declare, guard, show, views, visible};
 
 use self::unplanned::unplanned;
 pub(crate) use inner::{Inner, Registered};
@@ -228,13 +228,12 @@ impl Engine {
     /// An analyst's session.
     ///
     /// # Errors
-    /// [`Error::Ledger`] for a name that is not 1 to 64 letters, digits, `_` and `-`, or is the owner's.
+    /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or reads like the
+    /// owner's, as `0wner` does; and when the vault cannot be read or written.
     pub fn analyst(&self, name: &str) -> Result<Session, Error> {
-        if name.eq_ignore_ascii_case(OWNER) {
-            return Err(Error::Ledger(VaultError::AnalystName { name: name.to_owned() }));
-        }
-        self.inner.vault.ensure_analyst(name)?;
-        Ok(Session { engine: self.clone(), analyst: name.to_owned() })
+        let session = Session { engine: self.clone(), analyst: name.to_owned() };
+        session.told(self.inner.vault.ensure_analyst(name).map_err(Error::from))?;
+        Ok(session)
     }
 }
 
@@ -252,7 +251,7 @@ pub enum Output {
     Done(String),
 }
 
-/// One analyst's, or the owner's, conversation with an engine.
+/// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
 #[derive(Debug, Clone)]
 pub struct Session {
     engine: Engine,
@@ -275,7 +274,7 @@ impl Session {
             let hint = "SELECT …, or run it as a statement";
             return Err(Refusal::new(Reason::Statement, "", message, hint).into());
         };
-        guard::poll(self.answer(query, sql)).await.unwrap_or(Err(Error::Internal))
+        self.told(guard::poll(self.answer(query, sql)).await.unwrap_or(Err(Error::Internal)))
     }
 
     /// Runs any one statement.
@@ -284,7 +283,12 @@ impl Session {
     /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
     pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
         let parsed = self.parse(statement)?;
-        guard::poll(self.run(parsed, statement)).await.unwrap_or(Err(Error::Internal))
+        self.told(guard::poll(self.run(parsed, statement)).await.unwrap_or(Err(Error::Internal)))
+    }
+
+    /// What leaves the session: an analyst is not told where the vault is.
+    fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if self.is_owner() { result } else { result.map_err(Error::for_analyst) }
     }
 
     fn parse(&self, text: &str) -> Result<Statement, Error> {
@@ -310,7 +314,8 @@ impl Session {
                 show::show(&self.engine.inner, &show, self.is_owner()).map(Output::Answer)
             }
             Statement::Declare(declaration) if self.is_owner() => {
-                declare::declare(&self.engine.inner, &declaration).await.map(Output::Done)
+                let done = declare::declare(&self.engine.inner, &declaration).await?;
+                Ok(Output::Done(visible::line(&done).into_owned()))
             }
             Statement::Declare(_) => Err(Refusal::new(
                 Reason::Statement,
@@ -328,7 +333,7 @@ impl Session {
     /// [`Error`] for a text that is no query; a refused query is explained.
     pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
         match self.parse(query) {
-            Ok(Statement::Query(parsed)) => guard::run(|| self.explained(parsed, query)),
+            Ok(Statement::Query(parsed)) => self.told(guard::run(|| self.explained(parsed, query))),
             Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error) => Err(error),
@@ -341,14 +346,14 @@ impl Session {
     /// [`Error`], as [`Session::execute`] would give before reading anything.
     pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
         let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
-        guard::run(|| {
+        self.told(guard::run(|| {
             let planned = self.plan(query)?;
             let Some((request, spend)) = self.request(&planned.release, statement)? else {
                 return Ok(Cost::default());
             };
             self.engine.inner.vault.quote(&request)?;
             Ok(spend)
-        })
+        }))
     }
 
     /// The budgets, with what is spent and left.
@@ -356,7 +361,7 @@ impl Session {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn budgets(&self) -> Result<Vec<BudgetState>, Error> {
-        Ok(self.engine.inner.vault.budgets()?)
+        self.told(self.engine.inner.vault.budgets().map_err(Error::from))
     }
 
     /// The tables and views and their columns, by name; of a view that cannot be read any more, no columns.
@@ -364,7 +369,7 @@ impl Session {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
-        let catalog = self.engine.inner.vault.catalog()?;
+        let catalog = self.told(self.engine.inner.vault.catalog().map_err(Error::from))?;
         let tables = catalog
             .tables()
             .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));
@@ -589,7 +594,7 @@ mod tests {
     #[test]
     fn no_analyst_is_called_owner() {
         let engine = Engine::in_memory().unwrap();
-        for name in ["owner", "Owner", "OWNER"] {
+        for name in ["owner", "Owner", "OWNER", "0wner", "owner_"] {
             assert!(engine.analyst(name).is_err(), "{name}");
         }
         assert!(!engine.analyst("lab").unwrap().is_owner());

@@ -10,13 +10,14 @@ use crate::dialect::{DialectError, ScriptStatement};
 use crate::ledger::VaultError;
 use crate::privacy::ParameterError;
 use crate::refusal::Refusal;
+use crate::visible;
 
 /// Why a statement has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The text does not parse: correct it at the position.
-    #[error("syntax error{}: {message}", place(.position))]
+    #[error("syntax error{}: {}", place(.position), visible::lines(.message))]
     Syntax {
         /// What was expected.
         message: String,
@@ -30,10 +31,10 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The budget does not allow it: ask for less, or ask the owner.
-    #[error("{0}")]
+    #[error("{}", visible::lines(&.0.to_string()))]
     Budget(#[source] VaultError),
     /// A declaration contradicts the catalog or a data file: correct it.
-    #[error("{message}")]
+    #[error("{}", visible::lines(.message))]
     Catalog {
         /// What is wrong.
         message: String,
@@ -42,7 +43,7 @@ pub enum Error {
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// The vault cannot be read or written: nothing is answered without it.
-    #[error("{0}")]
+    #[error("{}", visible::lines(&.0.to_string()))]
     Ledger(#[source] VaultError),
     /// The query failed while it ran. The charge stands.
     #[error("the query failed while it ran; what was charged stays charged")]
@@ -66,6 +67,22 @@ impl Error {
         source: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
         Self::Catalog { message: message.into(), source: Some(Box::new(source)) }
+    }
+
+    /// What an analyst may see of it: the same sentence, but for the paths of the vault and its anchor, and without what a
+    /// file, a type or the system said behind it.
+    #[must_use]
+    pub fn for_analyst(self) -> Self {
+        match self {
+            Self::Catalog { message, .. } => Self::catalog(message),
+            Self::Budget(error) => Self::Budget(error.without_paths()),
+            Self::Ledger(error) => Self::Ledger(error.without_paths()),
+            Self::Syntax { .. }
+            | Self::Bind(_)
+            | Self::Refused(_)
+            | Self::Execution
+            | Self::Internal => self,
+        }
     }
 
     /// The same error of a statement in a script: its position is one of the script.
@@ -125,7 +142,8 @@ impl Error {
         match self {
             Self::Refused(refusal) => Some(refusal.hint().to_owned()).filter(|h| !h.is_empty()),
             Self::Budget(VaultError::Exhausted { budget, .. }) => Some(format!(
-                "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {budget} SET LIMIT (…)"
+                "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} SET LIMIT (…)",
+                visible::line(budget)
             )),
             _ => None,
         }

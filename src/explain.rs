@@ -23,6 +23,7 @@ use crate::refusal::Refusal;
 use crate::release::{
     HiddenGroups, Mechanism, Mechanized, Predicted, Release, is_bare, parameters_text,
 };
+use crate::visible;
 
 pub(crate) use threshold::threshold_ledger_texts;
 
@@ -40,7 +41,7 @@ pub struct Explanation {
 impl Explanation {
     /// The explanation as one JSON object.
     pub fn to_json(&self) -> String {
-        self.json.to_string()
+        visible::json(&self.json.to_string()).into_owned()
     }
 
     /// The explanation of a query that is allowed.
@@ -145,7 +146,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, text)) in self.lines.iter().enumerate() {
             let end = if i + 1 == self.lines.len() { "" } else { "\n" };
-            write!(f, " {name:<12} {text}{end}")?;
+            write!(f, " {name:<12} {}{end}", visible::line(text))?;
         }
         Ok(())
     }

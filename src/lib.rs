@@ -63,6 +63,7 @@ pub mod refusal;
 pub mod release;
 pub mod sampler;
 pub mod ticks;
+pub mod visible;
 
 mod answer;
 mod buckets;

@@ -11,6 +11,8 @@
 
 use std::fmt;
 
+use crate::visible;
+
 /// The nearest of some names, whatever their case, if any is near and none is the same.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     /// Longer names are near to none, and comparing a megabyte with hundreds of functions takes long.
@@ -157,7 +159,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of `clause`: what is wrong with it, and what to write instead.
+    /// A refusal of `clause`: what is wrong with it, and what to write instead. Names and texts of the statement are in
+    /// all three, so what steers a terminal is spelled out here, for whoever shows any of them.
     pub(crate) fn new(
         reason: Reason,
         clause: impl fmt::Display,
@@ -166,9 +169,9 @@ impl Refusal {
     ) -> Self {
         Self {
             reason,
-            clause: clause.to_string(),
-            message: message.into(),
-            hint: hint.into(),
+            clause: visible::line(&clause.to_string()).into_owned(),
+            message: visible::line(&message.into()).into_owned(),
+            hint: visible::line(&hint.into()).into_owned(),
             derivation: Vec::new(),
         }
     }
@@ -186,7 +189,7 @@ impl Refusal {
     #[must_use]
     pub(crate) fn over_views(mut self, views: &[String]) -> Self {
         if !views.is_empty() {
-            let over = format!("a query over the view {}", views.join(", "));
+            let over = format!("a query over the view {}", visible::line(&views.join(", ")));
             self.clause = match self.clause.as_str() {
                 "" => over,
                 clause => format!("{clause}, in {over}"),

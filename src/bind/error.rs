@@ -8,13 +8,14 @@ use datafusion::common::{DataFusionError, SchemaError, Span};
 use super::Sources;
 use crate::dialect::{MechanismName, ReleaseClause, in_releases_words};
 use crate::refusal::nearest;
+use crate::visible;
 
 /// Why a query does not bind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
     /// A table that nobody registered.
-    #[error("there is no table `{name}`{}", Suggestion(.suggestion))]
+    #[error("there is no table `{}`{}", visible::line(.name), Suggestion(.suggestion))]
     UnknownTable {
         /// The name as written.
         name: String,
@@ -22,7 +23,7 @@ pub enum BindError {
         suggestion: Option<String>,
     },
     /// A column that its tables do not have.
-    #[error("there is no column `{name}`{}", Suggestion(.suggestion))]
+    #[error("there is no column `{}`{}", visible::line(.name), Suggestion(.suggestion))]
     UnknownColumn {
         /// The name as written.
         name: String,
@@ -30,13 +31,13 @@ pub enum BindError {
         suggestion: Option<String>,
     },
     /// A name without a table that is no column, nor near to one: perhaps a text without its quotes.
-    #[error("there is no column `{name}`; a text is written in single quotes: '{name}'")]
+    #[error("there is no column `{0}`; a text is written in single quotes: '{0}'", visible::line(.name))]
     Unquoted {
         /// The name as written.
         name: String,
     },
     /// A function that there is not.
-    #[error("there is no function `{name}`{}", advice(.name, .suggestion))]
+    #[error("there is no function `{}`{}", visible::line(.name), advice(.name, .suggestion))]
     UnknownFunction {
         /// The name as written.
         name: String,
@@ -44,7 +45,7 @@ pub enum BindError {
         suggestion: Option<String>,
     },
     /// A column beside an aggregate that is no group key.
-    #[error("`{name}` stands beside an aggregate: add GROUP BY {name}, or leave it out")]
+    #[error("`{0}` stands beside an aggregate: add GROUP BY {0}, or leave it out", visible::line(.name))]
     Ungrouped {
         /// The column.
         name: String,
@@ -67,7 +68,7 @@ pub enum BindError {
         source: Box<BindError>,
     },
     /// The query of a view does not bind any more: what it names was dropped, or is another table now.
-    #[error("in the view `{view}`: {source}")]
+    #[error("in the view `{}`: {source}", visible::line(.view))]
     View {
         /// The view.
         view: String,
@@ -76,7 +77,7 @@ pub enum BindError {
         source: Box<BindError>,
     },
     /// Anything else that the planner says of the query; it has seen no data.
-    #[error("{message}")]
+    #[error("{}", visible::lines(.message))]
     Plan {
         /// The planner's sentence, with the releases as they were written.
         message: String,
@@ -109,7 +110,7 @@ struct Suggestion<'a>(&'a Option<String>);
 impl std::fmt::Display for Suggestion<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(name) => write!(f, "; did you mean `{name}`?"),
+            Some(name) => write!(f, "; did you mean `{}`?", visible::line(name)),
             None => Ok(()),
         }
     }

@@ -27,7 +27,7 @@ exhausted.\nResults go to standard output, everything else to standard error.";
     hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|upgrade VAULT [--anchor FILE]\n       \
-    hushql slt FILE… [--vault PATH]")]
+    hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -83,15 +83,34 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Run sqllogictest suites; `connection owner` or `connection NAME` picks the session
+    /// Run sqllogictest suites; `connection NAME` picks the analyst who asks
     Slt {
-        /// The suites, each run on an engine of its own
+        /// The suites; on the built-in tables, each in an engine of its own
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Run on copies of this vault instead of the built-in tables
-        #[arg(long, value_name = "PATH")]
-        vault: Option<PathBuf>,
+        #[command(flatten)]
+        stage: Stage,
     },
+}
+
+/// Where suites run, and who asks there.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+pub(super) struct Stage {
+    /// Run on this vault instead of the built-in tables, and charge it
+    #[arg(long, value_name = "PATH", conflicts_with = "public")]
+    pub(super) vault: Option<PathBuf>,
+    /// The anchor of the vault
+    #[arg(long, value_name = "FILE", requires = "vault")]
+    pub(super) anchor: Option<PathBuf>,
+    /// Who asks where a record has no `connection`: this analyst instead of `slt`
+    #[arg(long, value_name = "NAME")]
+    pub(super) analyst: Option<String>,
+    /// Let `connection owner` declare and ask as the owner
+    #[arg(long)]
+    pub(super) owner: bool,
+    /// Add a public table to the built-in ones: a CSV, Parquet, JSON or Arrow file, by its ending
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(super) public: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -104,13 +123,14 @@ struct Ask {
     analyst: Option<String>,
     /// Run these statements and leave
     #[arg(short = 'c', long = "command", value_name = "SQL", conflicts_with = "file")]
+    #[arg(allow_hyphen_values = true)]
     text: Option<String>,
     /// Run the statements of this file and leave
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     file: Option<PathBuf>,
 }
 
-/// How answers look and when a script ends.
+/// How answers look, when a script ends, and whether the shell remembers.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Style {
     /// How answers are written
@@ -122,6 +142,12 @@ pub(super) struct Style {
     /// No receipts and no remarks
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
+    /// In CSV, put an apostrophe before texts that a spreadsheet would run as formulas
+    #[arg(long, global = true)]
+    pub(super) csv_safe: bool,
+    /// In the shell, neither read what was typed before nor write it down
+    #[arg(long, global = true)]
+    pub(super) no_history: bool,
 }
 
 /// What one statement may use of the machine.
@@ -199,7 +225,7 @@ pub(super) enum Task {
     /// Carries a vault over from an older format.
     Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
-    Suites { files: Vec<PathBuf>, vault: Option<PathBuf> },
+    Suites { files: Vec<PathBuf>, stage: Stage },
     /// Runs statements.
     Ask { place: Place, asker: Asker, source: Source },
 }
@@ -253,7 +279,7 @@ impl Arguments {
             }
             (Some(Command::Adopt { vault, held }), _) => Task::Adopt { vault, anchor: held },
             (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
-            (Some(Command::Slt { files, vault }), _) => Task::Suites { files, vault },
+            (Some(Command::Slt { files, stage }), _) => Task::Suites { files, stage },
             (Some(Command::Demo { ask }), _) => {
                 let (asker, source) = ask.split();
                 let asker = asker.unwrap_or_else(|| Asker::Analyst("demo".to_owned()));
@@ -325,7 +351,20 @@ mod tests {
                 "hushql slt a.slt b.slt --vault study.db",
                 Task::Suites {
                     files: vec!["a.slt".into(), "b.slt".into()],
-                    vault: Some("study.db".into()),
+                    stage: Stage { vault: Some("study.db".into()), ..Stage::default() },
+                },
+            ),
+            (
+                "hushql slt a.slt --owner --analyst lab --vault study.db --anchor a",
+                Task::Suites {
+                    files: vec!["a.slt".into()],
+                    stage: Stage {
+                        vault: Some("study.db".into()),
+                        anchor: Some("a".into()),
+                        analyst: Some("lab".to_owned()),
+                        owner: true,
+                        public: Vec::new(),
+                    },
                 },
             ),
             (
@@ -393,9 +432,36 @@ mod tests {
         assert_eq!((resources.time, resources.rows), (Some(Duration::from_secs(60)), 10));
     }
 
+    /// `-c "-- a comment"` was taken for an option that there is not.
+    #[test]
+    fn any_text_is_a_statement() {
+        for text in ["-- why\nSELECT 1", "-1", "--x", "-c", "--owner", "-", "--", "", " -- x"] {
+            for before in [&["demo"][..], &["study.db", "--owner"]] {
+                let words = [&["hushql"], before, &["-c", text]].concat();
+                let task = Arguments::try_parse_from(words).unwrap().into_task().unwrap().0;
+                let Task::Ask { source, .. } = task else { panic!("{text}: {task:?}") };
+                assert_eq!(source, Source::Text(text.to_owned()));
+            }
+        }
+        for (line, file) in
+            [("-f -x.sql", "-x.sql"), ("-f=-x", "-x"), ("-f --keep-going", "--keep-going")]
+        {
+            let Task::Ask { source, .. } = task(&format!("hushql demo {line}")).unwrap().0 else {
+                panic!("{line}")
+            };
+            assert_eq!(source, Source::File(file.into()), "{line}");
+        }
+    }
+
     #[test]
     fn usage_errors_leave_with_2() {
         for line in [
+            "hushql demo -c",
+            "hushql demo -f",
+            "hushql study.db -c --owner",
+            "hushql slt a.slt --anchor a",
+            "hushql slt a.slt --vault study.db --public t=t.csv",
+            "hushql --owner slt a.slt",
             "hushql study.db",
             "hushql study.db -c SELECT",
             "hushql study.db --owner --analyst lab",

@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 
 use hushql::dialect::MechanismName;
+use hushql::visible;
 use rustyline::completion::Completer;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hinter, HistoryHinter};
@@ -40,12 +41,15 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The names of these tables and of their columns.
+    /// The names of these tables and of their columns, but for those that would steer the terminal.
     pub(super) fn new(tables: Vec<(String, Vec<String>)>) -> Self {
         let mut names = Self::default();
         for (table, columns) in tables {
             names.tables.push(table);
             names.columns.extend(columns);
+        }
+        for list in [&mut names.tables, &mut names.columns] {
+            list.retain(|name| !name.contains(visible::steers));
         }
         names
     }
@@ -211,7 +215,8 @@ mod tests {
     use super::*;
 
     fn completions(line: &str) -> (usize, Vec<String>) {
-        let columns = ["age", "status", "Marital Status"].map(str::to_owned).to_vec();
+        let columns =
+            ["age", "status", "Marital Status", "hostile\u{202e}"].map(str::to_owned).to_vec();
         Vocabulary::new(vec![("adult".to_owned(), columns)]).complete(line)
     }
 
@@ -221,6 +226,7 @@ mod tests {
         assert_eq!(completions("select argma"), (7, vec!["argmax".to_owned()]));
         assert_eq!(completions("SELECT ARGMAX EXPO"), (14, vec!["EXPONENTIAL".to_owned()]));
         assert_eq!(completions("FROM adu"), (5, vec!["adult".to_owned()]));
+        assert_eq!(completions("SELECT hos"), (7, Vec::new()), "it would turn the line round");
         assert_eq!(completions("x,stat"), (2, vec!["status".to_owned()]));
         assert_eq!(completions("\\pl"), (0, vec!["\\plot".to_owned()]));
         assert_eq!(completions("\\d adu"), (3, vec!["adult".to_owned()]));

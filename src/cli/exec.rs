@@ -22,7 +22,7 @@ use super::progress;
 
 /// Runs a script and prints what comes of it.
 ///
-/// Returns the exit status; an error only when printing failed.
+/// Returns the exit status; an error only when printing failed and nothing else had.
 pub(super) async fn script(
     session: &Session,
     printer: Printer,
@@ -33,8 +33,8 @@ pub(super) async fn script(
         Ok(statements) => statements,
         Err(error) => {
             let failure = Failure::from(error);
-            printer.failure(&failure)?;
-            return Ok(failure.exit_status());
+            let said = printer.failure(&failure);
+            return ended(failure.exit_status(), said);
         }
     };
     let (mut status, mut interrupt) = (0, Interrupt::that_ends_the_process());
@@ -47,17 +47,25 @@ pub(super) async fn script(
         };
         let Err(failure) = result else { continue };
         if failure.is_final() {
-            return Err(failure);
+            return ended(status, Err(failure));
         }
-        printer.failure_at(&failure, (!alone).then_some(statement.place().0))?;
         if status == 0 {
             status = failure.exit_status();
         }
-        if !keep_going {
-            break;
+        let said = printer.failure_at(&failure, (!alone).then_some(statement.place().0));
+        if said.is_err() || !keep_going {
+            return ended(status, said);
         }
     }
     Ok(status)
+}
+
+/// How a script ends whose last output went this way: a reader who has gone takes no failure away.
+fn ended(status: u8, said: Result<(), Failure>) -> Result<u8, Failure> {
+    match said {
+        Err(failure) if status == 0 || !failure.is_broken_pipe() => Err(failure),
+        Ok(()) | Err(_) => Ok(status),
+    }
 }
 
 /// What Ctrl-C does while statements run.

@@ -25,6 +25,9 @@ pub(super) enum Failure {
     /// Standard output or input broke.
     #[error("{0}")]
     Stream(#[from] io::Error),
+    /// An answer that was charged came to nobody.
+    #[error("the answer could not be written ({0}); what was charged stays charged")]
+    Unwritten(Box<Self>),
     /// The shell's editor broke.
     #[error("{0}")]
     Editor(#[from] rustyline::error::ReadlineError),
@@ -40,6 +43,14 @@ pub(super) enum Failure {
     /// A query ended without an answer or an error.
     #[error("the query ended abnormally; what was charged stays charged")]
     Lost,
+    /// A record of a suite that only an owner may run.
+    #[error("`connection owner` declares and asks as the owner: add --owner to `hushql slt`")]
+    NotTheOwner,
+    /// `--public` without a table or a file.
+    #[error(
+        "--public {0}: write NAME=FILE, of a file that ends with .csv, .parquet, .json or .arrow"
+    )]
+    NoPublicTable(String),
     /// `\plot` of what has no bars.
     #[error("there is nothing to plot: the answer needs a numeric column and at least one row")]
     NoBars,
@@ -51,8 +62,8 @@ impl Failure {
         match self {
             Self::Engine(error) => error.kind(),
             Self::File { .. } => "file",
-            Self::Stream(_) | Self::Editor(_) => "stream",
-            Self::NoBars => "usage",
+            Self::Stream(_) | Self::Unwritten(_) | Self::Editor(_) => "stream",
+            Self::NoBars | Self::NotTheOwner | Self::NoPublicTable(_) => "usage",
             Self::Start { .. } | Self::Unprintable(_) | Self::UnknownOutput | Self::Lost => {
                 "internal"
             }
@@ -104,14 +115,23 @@ impl Failure {
         }
     }
 
-    /// Whether the reader of standard output has gone.
+    /// What becomes of a failure to write an answer that was charged. Without this, a pipe that its reader has left would
+    /// end the program as if all had been answered.
+    pub(super) fn of_a_charged_answer(self) -> Self {
+        Self::Unwritten(Box::new(self))
+    }
+
+    /// Whether the reader of standard output has gone, and missed nothing that was paid for.
     pub(super) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// Whether nothing more can be printed, so that asking on would spend budget for nobody.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Stream(_) | Self::Editor(_))
+        match self {
+            Self::Unwritten(why) => why.is_final(),
+            other => matches!(other, Self::Stream(_) | Self::Editor(_)),
+        }
     }
 
     /// The failure as people read it: the library's whole text, and the hint where that lacks it.
@@ -134,6 +154,10 @@ mod tests {
         assert!(broken.is_broken_pipe() && broken.is_final());
         let full = Failure::Stream(io::ErrorKind::StorageFull.into());
         assert!(!full.is_broken_pipe() && full.is_final());
+        let paid = broken.of_a_charged_answer();
+        assert!(!paid.is_broken_pipe() && paid.is_final());
+        assert_eq!((paid.kind(), paid.exit_status()), ("stream", 1));
+        assert!(paid.text().ends_with("; what was charged stays charged"), "{}", paid.text());
         let file = Failure::File {
             path: "declare.sql".into(),
             source: io::Error::from(io::ErrorKind::NotFound),

@@ -1,7 +1,7 @@
 //! Answers, explanations and failures as JSON: one object per statement and line.
 //!
 //! In: what a statement came to. Out: one line without its break. Whole numbers are exact, dates are
-//! strings, and an amount of ε or δ is the number that the ledger holds.
+//! strings, and an amount of ε or δ is the number that the ledger holds. What steers a terminal is an escape of JSON.
 //!
 //! ```text
 //! {"columns":["n"],"rows":[[4440]],"accuracy":[{"column":"n","kind":"within","value":2.99,"confidence":0.95}],
@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use hushql::privacy::{Cost, Spend};
-use hushql::{Accuracy, Answer};
+use hushql::{Accuracy, Answer, visible};
 use serde::{Serialize, Serializer};
 use serde_json::{Number, Value};
 
@@ -87,7 +87,7 @@ fn line<'a>(
     spent: Cost,
     left: impl Iterator<Item = (&'a str, Spend)>,
 ) -> serde_json::Result<String> {
-    serde_json::to_string(&AnswerLine {
+    written(&AnswerLine {
         columns: view.columns.iter().map(|column| column.name.as_str()).collect(),
         rows: view.rows.iter().map(|row| row.iter().map(value).collect()).collect(),
         accuracy,
@@ -102,12 +102,17 @@ pub(super) fn failure(failure: &Failure, line: Option<u64>) -> serde_json::Resul
     let (message, hint) = (failure.message(), failure.hint());
     let (kind, code) = (failure.kind(), failure.code());
     let error = ErrorItem { kind, code, message: &message, hint: hint.as_deref(), line };
-    serde_json::to_string(&ErrorLine { error })
+    written(&ErrorLine { error })
 }
 
 /// What a declaration did.
 pub(super) fn done(sentence: &str) -> serde_json::Result<String> {
-    serde_json::to_string(&DoneLine { done: sentence })
+    written(&DoneLine { done: sentence })
+}
+
+/// Any line.
+fn written(line: &impl Serialize) -> serde_json::Result<String> {
+    Ok(visible::json(&serde_json::to_string(line)?).into_owned())
 }
 
 /// An object on one line, however it was laid out: a JSON string holds no raw line break.

@@ -16,6 +16,7 @@ mod commands;
 mod editor;
 mod exec;
 mod failure;
+mod history;
 mod json;
 mod lex;
 mod plot;
@@ -53,6 +54,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     if std::io::stdout().is_terminal() {
         printer.width = repl::terminal_width();
     }
+    printer.csv_safe = style.csv_safe;
     let work = || {
         let runtime = runtime()?;
         let result = runtime.block_on(perform(task, style, allowed.resources(), printer));
@@ -66,11 +68,11 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     };
     match result {
         Ok(status) => ExitCode::from(status),
-        // Whoever read the output has gone: there is nobody left to tell.
+        // Whoever read the output has gone, and it cost nothing: there is nobody left to tell.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             // A second failure to write leaves the exit status to say it.
-            let _ = printer.failure(&failure);
+            let _ = printer.last(&failure);
             ExitCode::from(failure.exit_status())
         }
     }
@@ -106,14 +108,16 @@ async fn perform(
             Engine::upgrade(&vault, anchor)?;
             said(printer, &format!("vault {} has today's format", vault.display()))
         }
-        Task::Suites { files, vault } => slt::run(&files, vault.as_deref(), printer).await,
+        Task::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         Task::Ask { place, asker, source } => {
             let session = open(&place, &asker, resources)?;
             let script = match source {
                 Source::Text(text) => text,
                 Source::File(path) => exec::read(&path)?,
                 Source::Input if std::io::stdin().is_terminal() => {
-                    return repl::run(session, printer, matches!(place, Place::Demo)).await;
+                    let history = (!style.no_history).then(|| history::file(&place, &asker));
+                    let demo = matches!(place, Place::Demo);
+                    return repl::run(session, printer, demo, history.flatten()).await;
                 }
                 Source::Input => exec::read_input()?,
             };

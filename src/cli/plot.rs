@@ -8,6 +8,8 @@
 //! Never-married  █████████████████████├──┤  10683 ± 3
 //! ```
 
+use hushql::visible;
+
 use super::view::{Cell, View, percent, round};
 
 /// Labels are cut to this many characters.
@@ -38,9 +40,10 @@ pub(super) fn plot(view: &View, width: u16) -> Option<String> {
     if bars.is_empty() {
         return None;
     }
+    let name = visible::line(&column.name);
     let title = match column.margin {
-        Some(margin) => format!("{}, error bars at {}", column.name, percent(margin.confidence)),
-        None => column.name.clone(),
+        Some(margin) => format!("{name}, error bars at {}", percent(margin.confidence)),
+        None => name.into_owned(),
     };
     let margin = column.margin.map(|margin| margin.value).filter(|value| value.is_finite());
     Some(format!("{title}\n{}", draw(&bars, margin, usize::from(width))))
@@ -55,9 +58,9 @@ fn bar(view: &View, row: &[Cell], index: usize) -> Option<Bar> {
     Some(Bar { label: cut(&label.join(" · ")), value, text: text.clone() })
 }
 
-/// At most [`LABEL`] characters, none of them a control character.
+/// At most [`LABEL`] characters, none of which steers the terminal.
 fn cut(label: &str) -> String {
-    let clean: String = label.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let clean: String = label.chars().map(|c| if visible::steers(c) { '?' } else { c }).collect();
     if clean.chars().count() <= LABEL {
         return clean;
     }

@@ -2,7 +2,7 @@
 //!
 //! In: outputs and failures of statements, and remarks. Out: results on standard output, flushed at once;
 //! receipts, remarks and (but for JSON) failures on standard error. Failing to write a result is an
-//! error; failing to write a remark is not.
+//! error; failing to write a remark is not. No character that steers a terminal passes: see [`visible`].
 //!
 //! ```text
 //! stdout │ the answer as table, CSV or JSON        stderr │ cost ε = 1 · left adult ε = 9
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use clap::ValueEnum;
-use hushql::{Answer, Output, Receipt};
+use hushql::{Answer, Output, Receipt, visible};
 
 use super::failure::Failure;
 use super::view::View;
@@ -47,6 +47,8 @@ pub(super) struct Printer {
     pub(super) format: Format,
     /// No receipts and no remarks.
     quiet: bool,
+    /// In CSV, texts that a spreadsheet would run as formulas have an apostrophe before them.
+    pub(super) csv_safe: bool,
     /// The terminal's width, where there is one.
     pub(super) width: Option<u16>,
 }
@@ -54,7 +56,7 @@ pub(super) struct Printer {
 impl Printer {
     /// A printer for any stream; tables are as wide as they need to be.
     pub(super) fn new(format: Format, quiet: bool) -> Self {
-        Self { format, quiet, width: None }
+        Self { format, quiet, csv_safe: false, width: None }
     }
 
     /// Prints what a statement came to.
@@ -73,21 +75,35 @@ impl Printer {
     }
 
     fn answer(self, answer: &Answer) -> Result<(), Failure> {
-        let view = View::of(answer)?;
-        match self.format {
-            Format::Table => self.result(&table::table(&view, self.width))?,
-            Format::Csv => out(&table::csv(&view))?,
-            Format::Json => self.result(&json::answer(answer, &view).map_err(io::Error::from)?)?,
-        }
+        self.paid(answer, || {
+            let view = View::of(answer)?;
+            match self.format {
+                Format::Table => self.result(&table::table(&view, self.width)),
+                Format::Csv => out(&table::csv(&view, self.csv_safe)),
+                Format::Json => self.result(&json::answer(answer, &view).map_err(io::Error::from)?),
+            }
+        })?;
         if self.format != Format::Json {
             self.receipt(answer);
         }
         Ok(())
     }
 
+    /// Writes an answer, or something made of it. One that was charged and cannot be written is never passed over.
+    pub(super) fn paid<T>(
+        self,
+        answer: &Answer,
+        write: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        write().map_err(|failure| match answer.receipt() {
+            Some(_) => failure.of_a_charged_answer(),
+            None => failure,
+        })
+    }
+
     /// Prints what is hidden by design, and in one line what an answer cost and what is left.
     pub(super) fn receipt(self, answer: &Answer) {
-        answer.notes().iter().for_each(|note| self.note(note));
+        answer.notes().iter().for_each(|note| self.note(&visible::line(note)));
         if let Some(receipt) = answer.receipt() {
             self.note(&receipt_line(receipt));
         }
@@ -117,6 +133,15 @@ impl Printer {
         self.failure_at(failure, None)
     }
 
+    /// Prints the failure that ends the run: on standard error, where standard output is what failed.
+    pub(super) fn last(self, failure: &Failure) -> Result<(), Failure> {
+        if failure.is_final() {
+            self.warn(&failure.text());
+            return Ok(());
+        }
+        self.failure(failure)
+    }
+
     /// Prints the failure of a statement, and the line of the script at which it begins, if it is one of several.
     pub(super) fn failure_at(self, failure: &Failure, line: Option<u64>) -> Result<(), Failure> {
         match self.format {
@@ -133,7 +158,7 @@ impl Printer {
 
     /// Prints a result: text on standard output.
     pub(super) fn result(self, text: &str) -> Result<(), Failure> {
-        out(&format!("{text}\n"))
+        out(&format!("{}\n", visible::lines(text)))
     }
 
     /// Prints a remark, unless remarks are unwanted.
@@ -146,7 +171,7 @@ impl Printer {
     /// Prints what must be said on standard error.
     pub(super) fn warn(self, text: &str) {
         // When standard error is gone there is no place left to say so.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(io::stderr().lock(), "{}", visible::lines(text));
     }
 }
 
@@ -162,7 +187,7 @@ fn receipt_line(receipt: &Receipt) -> String {
     for (index, (budget, left)) in receipt.left.iter().enumerate() {
         let lead = if index == 0 { " · left" } else { "," };
         // Writing to a String cannot fail.
-        let _ = write!(line, "{lead} {budget} {left}");
+        let _ = write!(line, "{lead} {} {left}", visible::line(budget));
     }
     line
 }

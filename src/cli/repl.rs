@@ -36,12 +36,17 @@ const WIDTH: u16 = 80;
 /// How many inputs are remembered.
 const HISTORY: usize = 10_000;
 
-/// Runs the shell until the user leaves; the exit status is then 0.
-pub(super) async fn run(session: Session, printer: Printer, demo: bool) -> Result<u8, Failure> {
+/// Runs the shell until the user leaves; the exit status is then 0. What is typed is remembered in `history`, if anywhere.
+pub(super) async fn run(
+    session: Session,
+    printer: Printer,
+    demo: bool,
+    history: Option<PathBuf>,
+) -> Result<u8, Failure> {
     // From here on Ctrl-C between two prompts must not end the process: this takes its signal over.
     let _ = tokio::signal::ctrl_c().now_or_never();
     let reads_files = demo || session.is_owner();
-    let mut shell = Shell::new(session, printer, reads_files)?;
+    let mut shell = Shell::new(session, printer, reads_files, history)?;
     let version = env!("CARGO_PKG_VERSION");
     printer.note(&format!(
         "HushQL {version} · a statement ends with ; · \\? lists the commands, \\q leaves"
@@ -75,7 +80,12 @@ struct Shell {
 }
 
 impl Shell {
-    fn new(session: Session, printer: Printer, reads_files: bool) -> Result<Self, Failure> {
+    fn new(
+        session: Session,
+        printer: Printer,
+        reads_files: bool,
+        history: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::io::stdout().is_terminal();
         let config = Config::builder()
@@ -86,7 +96,6 @@ impl Shell {
             .build();
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(colour)));
-        let history = history_path();
         if let Some(path) = &history {
             // A shell without a past is a shell; the same below, where it is written.
             let _ = editor.load_history(path);
@@ -193,9 +202,11 @@ impl Shell {
             return Ok(());
         };
         let Output::Answer(answer) = &output else { return Err(Failure::NoBars) };
-        match plot::plot(&View::of(answer)?, self.printer.width.unwrap_or(WIDTH)) {
+        let width = self.printer.width.unwrap_or(WIDTH);
+        let drawn = self.printer.paid(answer, || Ok(plot::plot(&View::of(answer)?, width)))?;
+        match drawn {
             Some(drawn) => {
-                self.printer.result(&drawn)?;
+                self.printer.paid(answer, || self.printer.result(&drawn))?;
                 self.printer.receipt(answer);
             }
             // It was paid for: what has no bars is shown as rows.
@@ -330,13 +341,6 @@ fn width<H: Helper>(editor: &mut Editor<H, DefaultHistory>) -> Option<u16> {
 /// The width of the terminal that the program runs in.
 pub(super) fn terminal_width() -> Option<u16> {
     width(&mut DefaultEditor::new().ok()?)
-}
-
-/// `hushql/history` in the user's data directory, which is made if need be.
-fn history_path() -> Option<PathBuf> {
-    let folder = dirs::data_dir()?.join("hushql");
-    std::fs::create_dir_all(&folder).ok()?;
-    Some(folder.join("history"))
 }
 
 #[cfg(test)]

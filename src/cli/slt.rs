@@ -1,9 +1,11 @@
 //! Runs sqllogictest suites.
 //!
-//! In: files of records, and perhaps a vault. Out: every failed record on standard error and a last line
-//! `N passed, N failed`. Each file has an engine of its own: the built-in tables, or a *copy* of the
-//! vault, so that no run of a suite ever spends a real budget. `connection owner` and `connection NAME`
-//! pick the session; without them the analyst `slt` asks.
+//! In: files of records, and where they run. Out: every failed record on standard error and a last line
+//! `N passed, N failed`. Without a vault each file has the built-in tables in memory, with those that `--public` adds; with
+//! one, its statements ask and charge that vault like any others, so that no number of runs tells more than its budget
+//! allows. `connection NAME` picks the analyst who asks, without it the analyst `slt`; `connection owner` needs `--owner`.
+//!
+//! Whoever wrote a suite need not be who runs it. So nothing in it starts a program, reads another file or the environment.
 //!
 //! ```text
 //! statement error HQ001
@@ -19,40 +21,111 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hushql::{Engine, Output, Session};
-use sqllogictest::{AsyncDB, Connection, DBOutput, DefaultColumnType, Record, Runner, parse_file};
+use hushql::{Engine, Output, Resources, Session, split_statements};
+use sqllogictest::{
+    AsyncDB, Connection, Control, DBOutput, DefaultColumnType, Record, Runner, parse_with_name,
+};
 
+use super::arguments::Stage;
 use super::failure::Failure;
 use super::print::Printer;
 use super::view::{Cell, Kind, View};
 
 /// The analyst of records without a `connection`.
 const ANALYST: &str = "slt";
+/// The connection that declares.
+const OWNER: &str = "owner";
 
-/// Runs the files, each on a fresh engine; returns 1 when a record failed.
+/// Runs the files; returns 1 when a record failed.
 pub(super) async fn run(
     files: &[PathBuf],
-    vault: Option<&Path>,
+    stage: &Stage,
+    resources: &Resources,
     printer: Printer,
 ) -> Result<u8, Failure> {
     let mut total = Tally::default();
     for file in files {
-        let place = vault.map(VaultCopy::of).transpose()?;
-        let engine = match &place {
-            Some(copy) => Engine::open(&copy.vault)?,
-            None => Engine::demo()?,
-        };
-        let tally = suite(file, engine, printer).await;
+        let engine = engine(stage).await?.with_resources(resources.clone())?;
+        let tally = suite(file, Sessions::new(engine, stage), printer).await;
         printer.note(&format!("{}: {tally}", file.display()));
         total.add(tally);
     }
-    printer.result(&total.to_string())?;
-    Ok(u8::from(total.failed > 0))
+    let status = u8::from(total.failed > 0);
+    match printer.result(&total.to_string()) {
+        // What the records charged is not given back because nobody reads how they went.
+        Err(failure) if stage.vault.is_some() => Err(failure.of_a_charged_answer()),
+        Err(failure) if !(failure.is_broken_pipe() && status > 0) => Err(failure),
+        Ok(()) | Err(_) => Ok(status),
+    }
+}
+
+/// The vault itself, or the built-in tables in memory with the public ones that were named.
+async fn engine(stage: &Stage) -> Result<Engine, Failure> {
+    let engine = match (&stage.vault, &stage.anchor) {
+        (None, _) => Engine::demo()?,
+        (Some(vault), None) => Engine::open(vault)?,
+        (Some(vault), Some(anchor)) => Engine::open_anchored(vault, anchor)?,
+    };
+    for table in &stage.public {
+        let declaration = public(table).ok_or_else(|| Failure::NoPublicTable(table.clone()))?;
+        for statement in split_statements(&declaration)? {
+            engine.owner().execute(statement.text()).await?;
+        }
+    }
+    Ok(engine)
+}
+
+/// The declaration of `NAME=FILE` as a public table.
+fn public(table: &str) -> Option<String> {
+    let (name, file) = table.split_once('=')?;
+    let ending = Path::new(file).extension()?.to_str()?.to_uppercase();
+    let format =
+        ["CSV", "PARQUET", "JSON", "ARROW"].into_iter().find(|format| *format == ending)?;
+    let (name, file) = (name.replace('"', "\"\""), file.replace('\'', "''"));
+    Some(format!(
+        "CREATE EXTERNAL TABLE \"{name}\" STORED AS {format} LOCATION '{file}'; ALTER TABLE \"{name}\" SET PUBLIC"
+    ))
+}
+
+/// The sessions of one engine, by the names of connections.
+#[derive(Debug, Clone)]
+struct Sessions {
+    engine: Engine,
+    /// Who asks where a record does not say.
+    usual: String,
+    /// Whether there is an owner's.
+    owner: bool,
+}
+
+impl Sessions {
+    fn new(engine: Engine, stage: &Stage) -> Self {
+        let usual = stage.analyst.clone().unwrap_or_else(|| ANALYST.to_owned());
+        Self { engine, usual, owner: stage.owner }
+    }
+
+    fn name(&self, connection: &Connection) -> String {
+        match connection {
+            Connection::Default => self.usual.clone(),
+            Connection::Named(name) => name.clone(),
+        }
+    }
+
+    /// Whether a name is the owner's, and nobody who may say so let the owner in.
+    fn refuses(&self, name: &str) -> bool {
+        name == OWNER && !self.owner
+    }
+
+    fn open(&self, name: &str) -> Result<Session, Failure> {
+        match name {
+            _ if self.refuses(name) => Err(Failure::NotTheOwner),
+            OWNER => Ok(self.engine.owner()),
+            name => Ok(self.engine.analyst(name)?),
+        }
+    }
 }
 
 /// How many records went well.
@@ -79,7 +152,7 @@ impl std::fmt::Display for Tally {
     }
 }
 
-async fn suite(file: &Path, engine: Engine, printer: Printer) -> Tally {
+async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> Tally {
     let mut tally = Tally::default();
     let records = match records(file) {
         Ok(records) => records,
@@ -90,28 +163,37 @@ async fn suite(file: &Path, engine: Engine, printer: Printer) -> Tally {
         }
     };
     // The runner makes a connection when it meets its name, and does not say the name.
-    let name = Arc::new(Mutex::new(ANALYST.to_owned()));
-    let asked = Arc::clone(&name);
+    let name = Arc::new(Mutex::new(sessions.usual.clone()));
+    let (asked, opened) = (Arc::clone(&name), sessions.clone());
     let mut runner = Runner::new(move || {
         let name = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let session = if name == "owner" { Ok(engine.owner()) } else { engine.analyst(&name) };
-        std::future::ready(session.map(Database).map_err(Failure::from))
+        std::future::ready(opened.open(&name).map(Database))
     });
     runner.with_column_validator(same_columns);
     for record in records {
         if matches!(record, Record::Halt { .. }) {
             break;
         }
-        let counts = match &record {
+        let asked = match &record {
             Record::Statement { connection, .. }
             | Record::Query { connection, .. }
-            | Record::Let { connection, .. } => {
-                *name.lock().unwrap_or_else(PoisonError::into_inner) = session_name(connection);
-                true
-            }
-            Record::System { .. } => true,
-            _ => false,
+            | Record::Let { connection, .. } => Some(sessions.name(connection)),
+            _ => None,
         };
+        // A record that expects an error would take either of these for it.
+        let refused = match &asked {
+            Some(asked) => sessions.refuses(asked).then(|| Failure::NotTheOwner.to_string()),
+            None => reaches_out(&record).map(ToOwned::to_owned),
+        };
+        if let Some(sentence) = refused {
+            printer.warn(&format!("{}: {sentence}", file.display()));
+            tally.count(false);
+            continue;
+        }
+        let counts = asked.is_some();
+        if let Some(asked) = asked {
+            *name.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+        }
         match runner.run_async(record).await {
             Ok(_) if counts => tally.count(true),
             Ok(_) => {}
@@ -125,19 +207,26 @@ async fn suite(file: &Path, engine: Engine, printer: Printer) -> Tally {
     tally
 }
 
-fn session_name(connection: &Connection) -> String {
-    match connection {
-        Connection::Default => ANALYST.to_owned(),
-        Connection::Named(name) => name.clone(),
+/// Why a record is not run: it would start a program, or read what its author may not have. The runner starts a command
+/// that ends with `&` by itself.
+fn reaches_out(record: &Record<DefaultColumnType>) -> Option<&'static str> {
+    match record {
+        Record::System { .. } => Some("suites run no system commands"),
+        Record::Include { .. } => {
+            Some("suites include no other files; name them one after the other")
+        }
+        Record::Control(Control::Substitution(true)) => {
+            Some("suites substitute nothing: they would tell the environment of this program")
+        }
+        _ => None,
     }
 }
 
 /// The records of a file, or why there are none.
 fn records(file: &Path) -> Result<Vec<Record<DefaultColumnType>>, String> {
-    // The library's own reader takes a readable file of text for granted.
-    std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-    let name = file.to_str().ok_or("the file's name is not text")?;
-    parse_file(name).map_err(|error| error.to_string())
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let name = file.display().to_string();
+    parse_with_name(&text, name).map_err(|error| error.to_string())
 }
 
 /// As many columns as written, of the types written; `?` is any type.
@@ -177,7 +266,7 @@ impl AsyncDB for Database {
         tokio::time::sleep(duration).await;
     }
 
-    /// A suite asks questions; it does not run programs of whoever wrote it.
+    /// Never called: such records do not come to the runner.
     async fn run_command(_: Command) -> io::Result<std::process::Output> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "suites run no system commands here"))
     }
@@ -204,59 +293,6 @@ fn lines(text: &str) -> DBOutput<DefaultColumnType> {
     DBOutput::Rows { types: vec![DefaultColumnType::Text], rows: rows.collect() }
 }
 
-/// A copy of a vault in a directory that only this user can enter, gone with the value.
-struct VaultCopy {
-    folder: PathBuf,
-    vault: PathBuf,
-}
-
-impl VaultCopy {
-    fn of(vault: &Path) -> Result<Self, Failure> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("hushql-slt-{}-{number}", std::process::id()));
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| Failure::File { path, source }
-        };
-        // Fails when somebody made the directory first, so nobody else's can be used.
-        make_private(&folder).map_err(failed(&folder))?;
-        let copy = Self { vault: folder.join("vault.db"), folder };
-        std::fs::copy(vault, &copy.vault).map_err(failed(vault))?;
-        // A write that was cut short lies in the journal beside the vault; with it the copy is whole.
-        let journal = journal(vault);
-        if journal.exists() {
-            let target = self::journal(&copy.vault);
-            std::fs::copy(&journal, target).map_err(failed(&journal))?;
-        }
-        Ok(copy)
-    }
-}
-
-impl Drop for VaultCopy {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn journal(vault: &Path) -> PathBuf {
-    let mut name = vault.as_os_str().to_owned();
-    name.push("-journal");
-    PathBuf::from(name)
-}
-
-#[cfg(unix)]
-fn make_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-fn make_private(folder: &Path) -> io::Result<()> {
-    std::fs::create_dir(folder)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,20 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_private_and_goes_away() {
-        let original = std::env::temp_dir().join(format!("hushql-copy-{}", std::process::id()));
-        std::fs::write(&original, "vault").unwrap();
-        let copy = VaultCopy::of(&original).unwrap();
-        assert_eq!(std::fs::read_to_string(&copy.vault).unwrap(), "vault");
-        let folder = copy.folder.clone();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    fn public_tables_are_declared_by_name_and_ending() {
+        assert_eq!(
+            public("a\"b=it's.CSV").unwrap(),
+            "CREATE EXTERNAL TABLE \"a\"\"b\" STORED AS CSV LOCATION 'it''s.CSV'; ALTER TABLE \"a\"\"b\" SET PUBLIC"
+        );
+        for wrong in ["t", "t=", "t=x", "t=x.txt", "=", ""] {
+            assert!(public(wrong).is_none(), "{wrong}");
         }
-        drop(copy);
-        assert!(!folder.exists());
-        std::fs::remove_file(original).unwrap();
     }
 
     #[test]

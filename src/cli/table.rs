@@ -11,8 +11,12 @@
 //! └──────────┴──────┴────────┘
 //! ```
 
+use std::borrow::Cow;
+
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
+
+use hushql::visible;
 
 use super::view::{Cell, Column, View, percent, round};
 
@@ -40,7 +44,7 @@ pub(super) fn table(view: &View, width: Option<u16>) -> String {
     }
     for line in &view.winners {
         text.push('\n');
-        text.push_str(&visible(line));
+        text.push_str(&visible::line(line));
     }
     text
 }
@@ -61,8 +65,8 @@ pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], width: Optio
     if let Some(width) = width {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
-    table.set_header(header.iter().map(|(title, _)| visible(title)));
-    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| visible(cell))));
+    table.set_header(header.iter().map(|(title, _)| visible::line(title)));
+    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| visible::line(cell))));
     for (column, (_, right)) in table.column_iter_mut().zip(header) {
         column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(WIDEST)));
         if *right {
@@ -72,32 +76,29 @@ pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], width: Optio
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Text with its control characters spelled out: a value must not steer the reader's terminal.
-fn visible(text: &str) -> String {
-    let spelled =
-        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if !text.contains(spelled) {
-        return text.to_owned();
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if spelled(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
-    }
-    shown
-}
-
 /// An answer as CSV (RFC 4180, line feeds): a header and the rows; NULL is empty, empty text is `""`.
-pub(super) fn csv(view: &View) -> String {
+///
+/// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them. Numbers stay as they are.
+pub(super) fn csv(view: &View, safe: bool) -> String {
+    let name = |name: &str| if safe { field(&inert(name)) } else { field(name) };
+    let value = |cell: &Cell| match cell {
+        Cell::Null => String::new(),
+        Cell::Text(text) => name(text),
+        Cell::Number(_) | Cell::Boolean(_) => field(cell.text()),
+    };
     let mut text = String::new();
-    line(&mut text, view.columns.iter().map(|column| field(&column.name)));
+    line(&mut text, view.columns.iter().map(|column| name(&column.name)));
     for row in &view.rows {
-        line(
-            &mut text,
-            row.iter()
-                .map(|cell| if *cell == Cell::Null { String::new() } else { field(cell.text()) }),
-        );
+        line(&mut text, row.iter().map(value));
     }
     text
+}
+
+/// A text that no spreadsheet takes for a formula.
+fn inert(text: &str) -> Cow<'_, str> {
+    // The last four are what some spreadsheets take for the first four.
+    const RUN: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+    if text.starts_with(RUN) { format!("'{text}").into() } else { text.into() }
 }
 
 fn line(text: &mut String, fields: impl Iterator<Item = String>) {
@@ -106,10 +107,11 @@ fn line(text: &mut String, fields: impl Iterator<Item = String>) {
 }
 
 fn field(text: &str) -> String {
-    if text.is_empty() || text.contains([',', '"', '\r', '\n']) {
+    let text = visible::cell(text);
+    if text.is_empty() || text.contains([',', '"', '\r', '\n', '\t']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        text.to_owned()
+        text.into_owned()
     }
 }
 
@@ -155,7 +157,36 @@ mod tests {
 
     #[test]
     fn csv_is_quoted_where_it_must_be() {
-        assert_eq!(csv(&view()), "status,n\n\"Divorced, \"\"or\"\" so\",4440\n\"\",\n");
+        assert_eq!(csv(&view(), false), "status,n\n\"Divorced, \"\"or\"\" so\",4440\n\"\",\n");
+    }
+
+    #[test]
+    fn what_spreadsheets_would_run_has_an_apostrophe_where_asked_for() {
+        let text = |value: &str| Cell::Text(value.to_owned());
+        let hostile = View {
+            columns: vec![
+                Column { name: "=1+1".to_owned(), kind: Kind::Text, margin: None },
+                Column { name: "n".to_owned(), kind: Kind::Integer, margin: None },
+            ],
+            rows: ["=HYPERLINK(\"x\")", "+1", "-1", "@x", "\t=1", "\r=1", "＝1", "a=1", "'=1"]
+                .iter()
+                .map(|value| vec![text(value), Cell::Number("-7".to_owned())])
+                .collect(),
+            winners: Vec::new(),
+        };
+        assert_eq!(
+            csv(&hostile, true),
+            "'=1+1,n\n\"'=HYPERLINK(\"\"x\"\")\",-7\n'+1,-7\n'-1,-7\n'@x,-7\n\"'\t=1\",-7\n\
+             \"'\r=1\",-7\n'＝1,-7\na=1,-7\n'=1,-7\n"
+        );
+        assert!(csv(&hostile, false).starts_with("=1+1,n\n\"=HYPERLINK"), "as it is, unless asked");
+    }
+
+    /// Line breaks and tabs are data in CSV; what steers a terminal is spelled out there too.
+    #[test]
+    fn csv_steers_no_terminal() {
+        assert_eq!(field("\u{1b}[2J\u{9b}\u{202e}"), "\\u{1b}[2J\\u{9b}\\u{202e}");
+        assert_eq!(field("a\r\n\tb\u{7f}"), "\"a\r\n\tb\\u{7f}\"");
     }
 
     #[test]

@@ -10,9 +10,28 @@
 use rusqlite::{Connection, params};
 
 use super::error::{Fault, VaultError};
+use super::vault::OWNER;
 use crate::catalog::store::{self, Fields, Kind};
 
-/// Refuses what is no analyst's name.
+/// Refuses a name that no analyst may have: one of other letters, or one that reads like the owner's.
+///
+/// Charges are written under names, and a person reads them. A name of that kind from an older vault stays in the list,
+/// with its charges, and is not let in any more.
+pub(super) fn admit(name: &str) -> Result<(), VaultError> {
+    check(name)?;
+    if skeleton(name) == OWNER {
+        return Err(VaultError::AnalystName { name: name.to_owned() });
+    }
+    Ok(())
+}
+
+/// A name as it is read at a glance: without case and separators, and one letter for all that look like it.
+fn skeleton(name: &str) -> String {
+    let plain = name.to_ascii_lowercase().replace(['_', '-'], "");
+    plain.replace('0', "o").replace('3', "e").replace("vv", "w").replace("uu", "w")
+}
+
+/// Refuses what cannot stand in the ledger as a name.
 pub(super) fn check(name: &str) -> Result<(), VaultError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
@@ -52,4 +71,47 @@ fn digest(names: &[String]) -> [u8; 32] {
     let mut fields = Fields::new("hushql analysts 1");
     names.iter().for_each(|name| fields.text(name));
     fields.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_read_like_the_owners_are_refused() {
+        for name in [
+            "owner",
+            "Owner",
+            "OWNER",
+            "0wner",
+            "0WNER",
+            "own3r",
+            "0wn3r",
+            "OWN3R",
+            "ovvner",
+            "OVVNER",
+            "ouuner",
+            "owner_",
+            "_owner",
+            "-owner",
+            "o-w-n-e-r",
+            "ow_ner",
+            "0-VVN3R",
+            // Cyrillic, full-width and combining look-alikes are no letters of a name at all.
+            "\u{43e}wner",
+            "own\u{435}r",
+            "\u{ff4f}wner",
+            "ow\u{200b}ner",
+            "owner\u{301}",
+            "owner ",
+            "",
+        ] {
+            let refused = admit(name).unwrap_err();
+            assert!(matches!(refused, VaultError::AnalystName { .. }), "{name}");
+            assert!(refused.to_string().is_ascii(), "{refused}");
+        }
+        for name in ["lab", "owners", "co-owner", "owner2", "downer", "root", "admin", "Nowe3r"] {
+            admit(name).unwrap();
+        }
+    }
 }

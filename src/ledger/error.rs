@@ -29,26 +29,31 @@ use super::schema::OLDEST;
 #[non_exhaustive]
 pub enum VaultError {
     /// There is no such file. A vault is never made on first use: deleting it must not reset a budget.
-    #[error("there is no vault `{path}`; make one with `hushql init {path}`")]
+    #[error(
+        "there is no vault{}; make one with `hushql init {}`",
+        named(path),
+        path_or(path, "PATH")
+    )]
     Missing {
         /// The file.
         path: String,
     },
     /// `init` was asked to make a file that exists.
-    #[error("`{path}` exists already; a vault is never overwritten")]
+    #[error("{} exists already; a vault is never overwritten", this(path))]
     Exists {
         /// The file.
         path: String,
     },
     /// The path is a directory or another thing that is no file.
-    #[error("`{path}` is not a file, so it cannot be a vault")]
+    #[error("{} is not a file, so it cannot be a vault", this(path))]
     NotAFile {
         /// The path.
         path: String,
     },
     /// The file is empty, or something else.
     #[error(
-        "`{path}` is not a HushQL vault; `hushql init` makes one under a name that no file has"
+        "{} is not a HushQL vault; `hushql init` makes one under a name that no file has",
+        this(path)
     )]
     NotAVault {
         /// The file.
@@ -56,7 +61,8 @@ pub enum VaultError {
     },
     /// The file was made by another version of this program.
     #[error(
-        "the vault `{path}` has format {found} and this program reads format {known}{}",
+        "the vault{} has format {found} and this program reads format {known}{}",
+        named(path),
         other_version(path, *found, *known)
     )]
     Version {
@@ -69,7 +75,8 @@ pub enum VaultError {
     },
     /// The file is damaged.
     #[error(
-        "the vault `{path}` is damaged ({detail}): nothing is answered until its owner restores it"
+        "the vault{} is damaged ({detail}): nothing is answered until its owner restores it",
+        named(path)
     )]
     Corrupt {
         /// The file.
@@ -80,14 +87,15 @@ pub enum VaultError {
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// The file cannot be written, so nothing can be charged.
-    #[error("the vault `{path}` is read-only, and what cannot be charged is not answered")]
+    #[error("the vault{} is read-only, and what cannot be charged is not answered", named(path))]
     ReadOnly {
         /// The file.
         path: String,
     },
     /// The file is not where it was when it was opened.
     #[error(
-        "the vault `{path}` was moved or removed while it was open, and nothing can be charged to it"
+        "the vault{} was moved or removed while it was open, and nothing can be charged to it",
+        named(path)
     )]
     Moved {
         /// Where the file was.
@@ -95,7 +103,8 @@ pub enum VaultError {
     },
     /// The file has more than one name, and each name would have a journal of its own.
     #[error(
-        "the vault `{path}` has {links} names (hard links), and a charge under one of them can be undone under another: remove all names but one"
+        "the vault{} has {links} names (hard links), and a charge under one of them can be undone under another: remove all names but one",
+        named(path)
     )]
     Linked {
         /// The file.
@@ -105,7 +114,9 @@ pub enum VaultError {
     },
     /// The file, its folder or its name is not the one that the vault remembers.
     #[error(
-        "the vault `{path}` was copied, restored, renamed, moved or mounted elsewhere since it was last used; if this is the only copy that is used from now on, its owner says so with `hushql adopt {path}`"
+        "the vault{} was copied, restored, renamed, moved or mounted elsewhere since it was last used; if this is the only copy that is used from now on, its owner says so with `hushql adopt {}`",
+        named(path),
+        path_or(path, "VAULT")
     )]
     NotAtHome {
         /// The file.
@@ -113,7 +124,9 @@ pub enum VaultError {
     },
     /// A journal would undo transactions that were committed since it was begun.
     #[error(
-        "beside the vault `{path}` lies a journal of another state of it, and rolling it back could undo charges: move the file `{path}-journal` away, and keep it"
+        "beside the vault{} lies a journal of another state of it, and rolling it back could undo charges: move the file `{}-journal` away, and keep it",
+        named(path),
+        path_or(path, "VAULT")
     )]
     ForeignJournal {
         /// The file.
@@ -121,7 +134,9 @@ pub enum VaultError {
     },
     /// The vault has an anchor and was opened without one.
     #[error(
-        "the vault `{path}` has an anchor and is opened with it only: add `--anchor FILE`; its owner takes the anchor off with `hushql anchor {path} --remove`"
+        "the vault{} has an anchor and is opened with it only: add `--anchor FILE`; its owner takes the anchor off with `hushql anchor {} --remove`",
+        named(path),
+        path_or(path, "VAULT")
     )]
     Unanchored {
         /// The file.
@@ -129,7 +144,8 @@ pub enum VaultError {
     },
     /// The file may not be opened.
     #[error(
-        "the vault `{path}` cannot be opened; check that you may read and write it and its folder"
+        "the vault{} cannot be opened; check that you may read and write it and its folder",
+        named(path)
     )]
     CannotOpen {
         /// The file.
@@ -138,13 +154,19 @@ pub enum VaultError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Another program held the file for longer than the time-out.
-    #[error("the vault `{path}` is in use by another program; nothing was charged, try again")]
+    #[error(
+        "the vault{} is in use by another program; nothing was charged, try again",
+        named(path)
+    )]
     Locked {
         /// The file.
         path: String,
     },
     /// The disk is full.
-    #[error("the disk of the vault `{path}` is full, and what cannot be charged is not answered")]
+    #[error(
+        "the disk of the vault{} is full, and what cannot be charged is not answered",
+        named(path)
+    )]
     DiskFull {
         /// The file.
         path: String,
@@ -153,7 +175,8 @@ pub enum VaultError {
     },
     /// Reading or writing the file failed.
     #[error(
-        "reading or writing the vault `{path}` failed, and what cannot be charged is not answered"
+        "reading or writing the vault{} failed, and what cannot be charged is not answered",
+        named(path)
     )]
     Failed {
         /// The file.
@@ -162,14 +185,15 @@ pub enum VaultError {
         source: rusqlite::Error,
     },
     /// An earlier write failed in a way that leaves it unknown what is on the disk.
-    #[error("an earlier write to the vault `{path}` failed; open it again")]
+    #[error("an earlier write to the vault{} failed; open it again", named(path))]
     Poisoned {
         /// The file.
         path: String,
     },
     /// The names in the vault's folder may not outlast a power cut, and with them the last transaction.
     #[error(
-        "the folder of the vault `{path}` cannot be synced, and what may be forgotten is not answered"
+        "the folder of the vault{} cannot be synced, and what may be forgotten is not answered",
+        named(path)
     )]
     Unsynced {
         /// The file.
@@ -179,7 +203,9 @@ pub enum VaultError {
     },
     /// The vault ends before its anchor's entry.
     #[error(
-        "the vault `{path}` is older than its anchor `{anchor}`: it was put back; nothing is answered"
+        "the vault{} is older than its anchor{}: it was put back; nothing is answered",
+        named(path),
+        named(anchor)
     )]
     PutBack {
         /// The file.
@@ -189,7 +215,9 @@ pub enum VaultError {
     },
     /// Where the anchor has its entry, the vault has another one.
     #[error(
-        "the vault `{path}` has another history than its anchor `{anchor}`: it was put back and charged since, or the anchor is another vault's; nothing is answered"
+        "the vault{} has another history than its anchor{}: it was put back and charged since, or the anchor is another vault's; nothing is answered",
+        named(path),
+        named(anchor)
     )]
     OtherHistory {
         /// The file.
@@ -199,21 +227,24 @@ pub enum VaultError {
     },
     /// There is no such anchor. It is never made on first use: deleting it must not make it forget.
     #[error(
-        "there is no anchor `{anchor}`; an owner who knows that the vault was not put back makes one with `hushql anchor VAULT {anchor}`"
+        "there is no anchor{}; an owner who knows that the vault was not put back makes one with `hushql anchor VAULT {}`",
+        named(anchor),
+        path_or(anchor, "FILE")
     )]
     NoAnchor {
         /// The anchor.
         anchor: String,
     },
     /// An anchor was to be made where a file is.
-    #[error("`{anchor}` exists already; an anchor is never overwritten")]
+    #[error("{} exists already; an anchor is never overwritten", this(anchor))]
     AnchorExists {
         /// The anchor.
         anchor: String,
     },
     /// An anchor was to be made in the folder of its vault.
     #[error(
-        "`{anchor}` is in the vault's own folder and would be put back with it; keep the anchor elsewhere"
+        "{} is in the vault's own folder and would be put back with it; keep the anchor elsewhere",
+        this(anchor)
     )]
     AnchorBeside {
         /// The anchor.
@@ -221,7 +252,8 @@ pub enum VaultError {
     },
     /// The anchor's text is none that was ever written.
     #[error(
-        "the anchor `{anchor}` is damaged: nothing is answered until its owner restores it, or, knowing that the vault was not put back, removes it and makes another"
+        "the anchor{} is damaged: nothing is answered until its owner restores it, or, knowing that the vault was not put back, removes it and makes another",
+        named(anchor)
     )]
     AnchorDamaged {
         /// The anchor.
@@ -229,7 +261,8 @@ pub enum VaultError {
     },
     /// The anchor cannot be read or moved.
     #[error(
-        "the anchor `{anchor}` cannot be read or written: what was charged stays charged and is not answered"
+        "the anchor{} cannot be read or written: what was charged stays charged and is not answered",
+        named(anchor)
     )]
     Anchor {
         /// The anchor.
@@ -239,7 +272,8 @@ pub enum VaultError {
     },
     /// The anchor cannot be made.
     #[error(
-        "the anchor `{anchor}` cannot be made; check that its folder is there and that you may write to it"
+        "the anchor{} cannot be made; check that its folder is there and that you may write to it",
+        named(anchor)
     )]
     AnchorUnmade {
         /// The anchor.
@@ -249,7 +283,8 @@ pub enum VaultError {
     },
     /// Another program held the vault when its anchor should have been moved.
     #[error(
-        "the vault `{path}` was in use by another program before its anchor could be moved: what was charged stays charged and is not answered"
+        "the vault{} was in use by another program before its anchor could be moved: what was charged stays charged and is not answered",
+        named(path)
     )]
     AnchorLate {
         /// The file.
@@ -307,11 +342,26 @@ pub enum VaultError {
     #[error("a charge needs a release, a loss greater than 0 and a private table")]
     EmptyCharge,
     /// The name is no analyst's name.
-    #[error("`{}` cannot be the name of an analyst: use 1 to 64 letters, digits, `_` and `-`, and not `owner`", name.escape_debug())]
+    #[error("`{}` cannot be the name of an analyst: use 1 to 64 letters from a to z, digits, `_` and `-`, and nothing that reads like `owner`", name.escape_default())]
     AnalystName {
         /// The name.
         name: String,
     },
+}
+
+/// A path behind what it is the path of; nothing, where it is withheld.
+fn named(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!(" `{path}`") }
+}
+
+/// A path that begins a sentence, or what stands for one that is withheld.
+fn this(path: &str) -> String {
+    if path.is_empty() { "the file".to_owned() } else { format!("`{path}`") }
+}
+
+/// A path in a command, or a word for one that is withheld.
+fn path_or<'a>(path: &'a str, word: &'a str) -> &'a str {
+    if path.is_empty() { word } else { path }
 }
 
 /// What to do where only δ is lacking, and there is none at all.
@@ -330,13 +380,69 @@ fn other_version(path: &str, found: i64, known: i64) -> String {
     if found > known {
         ": a newer HushQL made it, which reads it".to_owned()
     } else if found >= OLDEST {
-        format!(": an older HushQL made it; its owner carries it over with `hushql upgrade {path}`")
+        format!(
+            ": an older HushQL made it; its owner carries it over with `hushql upgrade {}`",
+            path_or(path, "VAULT")
+        )
     } else {
         ": a HushQL made it that is too old to be carried over; make a new vault, and declare there what is left of its budgets".to_owned()
     }
 }
 
 impl VaultError {
+    /// The same error without the paths of the vault and its anchor: where they are is not for analysts to know.
+    #[must_use]
+    pub(crate) fn without_paths(mut self) -> Self {
+        match &mut self {
+            Self::Missing { path }
+            | Self::Exists { path }
+            | Self::NotAFile { path }
+            | Self::NotAVault { path }
+            | Self::Version { path, .. }
+            | Self::ReadOnly { path }
+            | Self::Moved { path }
+            | Self::Locked { path }
+            | Self::DiskFull { path, .. }
+            | Self::Failed { path, .. }
+            | Self::Poisoned { path }
+            | Self::Unsynced { path, .. }
+            | Self::Linked { path, .. }
+            | Self::NotAtHome { path }
+            | Self::ForeignJournal { path }
+            | Self::Unanchored { path }
+            | Self::AnchorLate { path } => path.clear(),
+            Self::Corrupt { path, source, .. } => {
+                path.clear();
+                *source = None;
+            }
+            // SQLite says which file it could not open.
+            Self::CannotOpen { path, source } => {
+                path.clear();
+                *source = "withheld from analysts".into();
+            }
+            Self::PutBack { path, anchor } | Self::OtherHistory { path, anchor } => {
+                path.clear();
+                anchor.clear();
+            }
+            Self::NoAnchor { anchor }
+            | Self::AnchorExists { anchor }
+            | Self::AnchorBeside { anchor }
+            | Self::AnchorDamaged { anchor }
+            | Self::Anchor { anchor, .. }
+            | Self::AnchorUnmade { anchor, .. } => anchor.clear(),
+            Self::Catalog(_)
+            | Self::NoBudget { .. }
+            | Self::Exhausted { .. }
+            | Self::NoEpsilon { .. }
+            | Self::OverMax { .. }
+            | Self::Amount(_)
+            | Self::Entropy(_)
+            | Self::EmptyCharge
+            | Self::AnalystName { .. } => {}
+        }
+        self
+    }
+
     /// Whether the budget is the reason: exhausted, too small for one query, or counting otherwise.
     pub fn is_budget(&self) -> bool {
         matches!(self, Self::Exhausted { .. } | Self::OverMax { .. } | Self::NoEpsilon { .. })

@@ -188,7 +188,7 @@ fn refusals_say_what_is_wrong() {
     let stranger = ChargeRequest { analyst: "a b".to_owned(), ..request(1, 0, &["adult"]) };
     assert_eq!(
         says(&stranger),
-        "`a b` cannot be the name of an analyst: use 1 to 64 letters, digits, `_` and `-`, and not `owner`"
+        "`a b` cannot be the name of an analyst: use 1 to 64 letters from a to z, digits, `_` and `-`, and nothing that reads like `owner`"
     );
     let huge = Epsilon::new(Rational::from_integer(1_000_000.into())).unwrap();
     let loss = (0..20_000).fold(Loss::zero(), |loss, _| loss.plus(&Loss::pure(&huge)));

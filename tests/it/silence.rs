@@ -389,3 +389,71 @@ async fn answers_hold_no_byte_that_they_do_not_show() {
         }
     }
 }
+
+/// Where the vault, its anchor and the data are is for whoever runs the program; sentences for analysts named the paths.
+#[tokio::test]
+async fn analysts_are_told_no_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hidden, safe) = (folder.path().join(CANARY), folder.path().join("safe").join(CANARY));
+    std::fs::create_dir_all(&hidden).unwrap();
+    std::fs::create_dir_all(&safe).unwrap();
+    let (vault, anchor, data) =
+        (hidden.join("study.db"), safe.join("anchor"), hidden.join("p.csv"));
+    std::fs::write(&data, "id,x\n1,2\n2,3\n").unwrap();
+    drop(Engine::init(&vault).unwrap());
+    let engine = Engine::make_anchor(&vault, &anchor).unwrap();
+    let owner = engine.owner();
+    let lab = engine.analyst("lab").unwrap();
+    for declaration in [
+        format!("CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{}'", data.display()),
+        "ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 1".to_owned(),
+        "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=100)".to_owned(),
+    ] {
+        owner.execute(&declaration).await.unwrap();
+    }
+    let query = "SELECT LAPLACE(eps=1) SUM(CLAMP(x, 0, 9)) FROM people";
+    lab.query(query).await.unwrap();
+    let mut seen = 0;
+    let mut tells_nothing = |what: &str, errors: Vec<Error>| {
+        for error in errors {
+            assert!(!shown(&error).contains(CANARY), "{what}: {error:?}");
+            seen += 1;
+        }
+    };
+    // A data file that has changed, or gone.
+    for change in ["id,x\n1,2\n1,3\n", "id,y\n1,2\n"] {
+        std::fs::write(&data, change).unwrap();
+        tells_nothing("a changed file", vec![lab.query(query).await.map(drop).unwrap_err()]);
+    }
+    std::fs::remove_file(&data).unwrap();
+    tells_nothing("a missing file", vec![lab.query(query).await.map(drop).unwrap_err()]);
+    std::fs::write(&data, "id,x\n1,2\n2,3\n").unwrap();
+    // An anchor that is gone or damaged, each found by a handle of its own.
+    let kept = std::fs::read(&anchor).unwrap();
+    for damage in [None, Some(b"no anchor".as_slice())] {
+        let lab = Engine::open_anchored(&vault, &anchor).unwrap().analyst("lab").unwrap();
+        match damage {
+            None => std::fs::remove_file(&anchor).unwrap(),
+            Some(bytes) => std::fs::write(&anchor, bytes).unwrap(),
+        }
+        let mut errors = vec![lab.query(query).await.map(drop).unwrap_err()];
+        errors.push(lab.execute(query).await.map(drop).unwrap_err());
+        errors.extend(lab.budgets().map(drop).err());
+        tells_nothing("an anchor", errors);
+        std::fs::write(&anchor, &kept).unwrap();
+    }
+    // A vault that was moved away, or is something else now.
+    std::fs::rename(&vault, hidden.join("elsewhere.db")).unwrap();
+    let moved = vec![
+        lab.query(query).await.map(drop).unwrap_err(),
+        lab.execute("ANALYZE PRIVACY DOMAIN people(x) WITH (eps=0.1)").await.map(drop).unwrap_err(),
+        engine.analyst("new").map(drop).unwrap_err(),
+    ];
+    tells_nothing("a moved vault", moved);
+    assert!(seen >= 10, "{seen}");
+    // Its owner is told which.
+    let error = Engine::open(&vault).map(drop).unwrap_err();
+    assert!(error.to_string().contains(CANARY), "{error}");
+    let error = engine.owner().query(query).await.map(drop).unwrap_err();
+    assert!(error.to_string().contains(CANARY), "{error}");
+}

@@ -10,6 +10,8 @@ use std::process::{Command, Output};
 
 use hushql::Reason;
 
+use crate::program::Study;
+
 /// The suite that needs a vault whose file has changed.
 const CHANGED_FILE: &str = "hq028_changed_file.slt";
 
@@ -43,7 +45,7 @@ fn run(folder: &str) {
     let files = suites(folder);
     assert!(!files.is_empty(), "there are no suites in {folder}");
     let files = files.iter().filter(|f| !f.ends_with(CHANGED_FILE)).map(|f| f.to_str().unwrap());
-    let arguments: Vec<_> = std::iter::once("slt").chain(files).collect();
+    let arguments: Vec<_> = ["slt", "--owner"].into_iter().chain(files).collect();
     passes(&arguments);
 }
 
@@ -98,7 +100,108 @@ fn a_changed_file() {
     fs::write(&data, format!("{rows}19,20,A,1,10.00,2025-12-01,one more,true\n")).unwrap();
     let files = suites("refuse");
     let suite = files.iter().find(|file| file.ends_with(CHANGED_FILE)).unwrap();
-    passes(&["slt", suite.to_str().unwrap(), "--vault", vault]);
+    passes(&["slt", suite.to_str().unwrap(), "--vault", vault, "--owner"]);
+}
+
+/// Suites ran on a copy of the vault: of 60 runs, the mean was the true count, and nothing had been charged.
+#[test]
+fn suites_on_a_vault_charge_it() {
+    let study = Study::with_people();
+    study.owner("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=4)").says(0, &[]);
+    let ask = "statement ok\nSELECT LAPLACE(eps=1) COUNT(*) FROM people\n";
+    study.write("count.slt", ask);
+    study.write("named.slt", format!("connection rival\n{ask}"));
+    let run = |rest: &[&str]| study.run(&[&["slt"], rest, &["--vault", "study.db"]].concat());
+    for (i, rest) in [
+        &["count.slt"][..],
+        &["count.slt", "--analyst", "lab"],
+        &["named.slt", "--analyst", "lab"],
+        &["count.slt"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        run(rest).says(0, &[]);
+        assert_eq!(study.spent().0, i64::try_from(i).unwrap() + 1, "{rest:?}");
+    }
+    let analysts = study.answers("SELECT analyst FROM hushql.ledger ORDER BY sequence");
+    assert_eq!(analysts[0]["rows"].to_string(), "[[\"slt\"],[\"lab\"],[\"rival\"],[\"slt\"]]");
+    // What is spent is spent, in a suite as anywhere.
+    run(&["count.slt"]).says(1, &["does not suffice"]);
+    study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM people").says(4, &["`b`"]);
+    assert_eq!(study.spent().0, 4);
+    run(&["count.slt", "--analyst", "0wner"]).says(1, &["name of an analyst"]);
+    // The anchor goes with the vault.
+    fs::create_dir(study.path("safe")).unwrap();
+    study.owner("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=6)").says(0, &[]);
+    study.run(&["anchor", "study.db", "safe/a"]).says(0, &[]);
+    let before = fs::read(study.path("safe/a")).unwrap();
+    run(&["count.slt", "--anchor", "safe/a"]).says(0, &[]);
+    assert_ne!(fs::read(study.path("safe/a")).unwrap(), before);
+    run(&["count.slt", "--anchor", "safe/none"]).says(1, &["no anchor"]);
+}
+
+/// `connection owner` and `SET PUBLIC` in a suite printed the rows of a vault.
+#[test]
+fn an_owner_in_a_suite_is_let_in_by_the_command_line() {
+    let study = Study::with_people();
+    let public = "connection owner\nstatement ok\nALTER TABLE people SET PUBLIC\n\n\
+        connection owner\nstatement error\nALTER TABLE people SET PUBLIC\n\n\
+        query I\nSELECT age FROM people\n----\n0\n";
+    study.write("public.slt", public);
+    for rest in [&["--vault", "study.db"][..], &[], &["--vault", "study.db", "--analyst", "owner"]]
+    {
+        let run = study.run(&[&["slt", "public.slt"], rest].concat());
+        run.says(1, &["add --owner"]);
+        assert_eq!(run.out, "0 passed, 3 failed\n", "{rest:?}");
+        assert!(!run.err.contains("41"), "{run:?}");
+    }
+    assert_eq!(study.answers("SHOW TABLES")[0]["rows"][0][1], "private, unit row");
+    // An analyst does not declare in a suite either.
+    study.write("analyst.slt", public.replace("connection owner\n", ""));
+    let run = study.run(&["slt", "analyst.slt", "--vault", "study.db"]);
+    run.says(1, &["HQ003", "HQ001"]);
+    assert_eq!(run.out, "1 passed, 2 failed\n");
+    // An owner may, and it is the vault that changes.
+    study.write("owner.slt", "connection owner\nstatement ok\nDROP PRIVACY BUDGET b\n");
+    study.run(&["slt", "owner.slt", "--vault", "study.db", "--owner"]).says(0, &[]);
+    study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM people").says(3, &["HQ023"]);
+}
+
+/// A command that ended with `&` was started; an include told what is in any file, and a variable the environment.
+#[test]
+fn suites_reach_nothing_but_tables() {
+    let study = Study::new();
+    study.write("secret.txt", "hidden 4711\n");
+    study.write(
+        "out.slt",
+        "system ok\ntouch started\n\nsystem ok\ntouch started &\n\ninclude secret.txt\n\n\
+         control substitution on\n\nquery T\nSELECT '$HOME'\n----\n$HOME\n",
+    );
+    let run = study.run(&["slt", "out.slt"]);
+    run.says(1, &["no system commands", "include no other files", "substitute nothing"]);
+    assert_eq!(run.out, "1 passed, 4 failed\n");
+    assert!(!run.err.contains("4711"), "{run:?}");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!study.path("started").exists());
+}
+
+/// What can be practised on for nothing: the built-in tables, and public ones that whoever runs the suite names.
+#[test]
+fn practice_is_on_public_tables() {
+    let study = Study::with_people();
+    study.write("wards.csv", "ward,beds\nnorth,7\n");
+    study.write(
+        "practice.slt",
+        "query TI\nSELECT ward, beds FROM wards\n----\nnorth 7\n\nstatement ok\nSELECT LAPLACE(eps=1) COUNT(*) FROM adult\n",
+    );
+    study.run(&["slt", "practice.slt", "--public", "wards=wards.csv"]).says(0, &[]);
+    study.run(&["slt", "practice.slt"]).says(1, &["no table `wards`"]);
+    study.run(&["slt", "practice.slt", "--public", "wards.csv"]).says(1, &["NAME=FILE"]);
+    study.run(&["slt", "practice.slt", "--public", "adult=wards.csv"]).says(1, &["`adult`"]);
+    let both = ["slt", "practice.slt", "--vault", "study.db", "--public", "wards=wards.csv"];
+    study.run(&both).says(2, &["cannot be used with"]);
+    assert_eq!(study.spent().0, 0);
 }
 
 /// Every code has a suite named after it, with a statement that it refuses and one that it does not.

@@ -1,0 +1,115 @@
+//! Where the shell remembers what was typed: one file for each vault and each name.
+//!
+//! In: the place and the asker of a shell. Out: the path of a file that only this user can read, or none where it cannot be
+//! had. Questions tell what their asker is after, so one analyst's are not another's to scroll through, also where all of them
+//! share the account of a service. The file `history` of older versions was everybody's: it is left as it is, and not read.
+//!
+//! ```text
+//! hushql study.db --analyst lab  →  ~/.local/share/hushql/history-lab-5f1c…  (0600, in a folder of 0700)
+//! ```
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::arguments::{Asker, Place};
+
+/// The file for this vault and this name in the user's data directory, made if need be.
+pub(super) fn file(place: &Place, asker: &Asker) -> Option<PathBuf> {
+    let folder = dirs::data_dir()?.join("hushql");
+    // A shell without a past is a shell.
+    private(&folder, &name(place, asker)).ok()
+}
+
+/// A name that no other vault's or asker's file has. Names of analysts are letters, digits, `_` and `-`, by the time a session
+/// has let them in.
+fn name(place: &Place, asker: &Asker) -> String {
+    let vault = match place {
+        Place::Demo => None,
+        Place::Vault(path) | Place::Anchored { vault: path, .. } => {
+            Some(fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
+        }
+    };
+    let asker = match asker {
+        Asker::Owner => "owner",
+        Asker::Analyst(name) => name,
+    };
+    let mut hash = Sha256::new();
+    // No name has this byte. It also tells the letters' case apart where the file system does not.
+    hash.update(asker.as_bytes());
+    hash.update([0]);
+    if let Some(path) = &vault {
+        hash.update([1]);
+        hash.update(path.as_os_str().as_encoded_bytes());
+    }
+    let digest: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("history-{asker}-{digest}")
+}
+
+/// A file of this name for this user alone, in a folder for this user alone, whatever they were before.
+fn private(folder: &Path, name: &str) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    let path = folder.join(name);
+    if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// All analysts of an account once had one file, which any of them could scroll through.
+    #[test]
+    fn every_vault_and_name_has_a_file_of_its_own() {
+        let lab = |name: &str| Asker::Analyst(name.to_owned());
+        let vault = |path: &str| Place::Vault(path.into());
+        let files = [
+            name(&Place::Demo, &lab("demo")),
+            name(&Place::Demo, &lab("lab")),
+            name(&Place::Demo, &Asker::Owner),
+            name(&vault("/a.db"), &lab("lab")),
+            name(&vault("/a.db"), &lab("Lab")),
+            name(&vault("/a.db"), &lab("other")),
+            name(&vault("/a.db"), &Asker::Owner),
+            name(&vault("/b.db"), &lab("lab")),
+        ];
+        let different: BTreeSet<_> = files.iter().map(|name| name.to_lowercase()).collect();
+        assert_eq!(different.len(), files.len(), "{files:?}");
+        assert!(files[3].starts_with("history-lab-"), "{files:?}");
+        let anchored = Place::Anchored { vault: "/a.db".into(), anchor: "/x".into() };
+        assert_eq!(name(&anchored, &lab("lab")), files[3]);
+    }
+
+    #[test]
+    fn the_file_is_the_users_alone() {
+        let folder = std::env::temp_dir().join(format!("hushql-history-{}", std::process::id()));
+        let below = folder.join("data").join("hushql");
+        let path = private(&below, "history-lab-1").unwrap();
+        assert_eq!((mode(&path), mode(&below)), (0o600, 0o700));
+        // What was there before is kept, and narrowed.
+        fs::write(&path, "#V2\nSELECT 1;\n").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(&below, Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(private(&below, "history-lab-1").unwrap(), path);
+        assert_eq!((mode(&path), mode(&below)), (0o600, 0o700));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "#V2\nSELECT 1;\n");
+        // A link leads to a file of somebody else's choice.
+        std::os::unix::fs::symlink(&path, below.join("history-x-2")).unwrap();
+        assert!(private(&below, "history-x-2").is_err());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

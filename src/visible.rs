@@ -1,0 +1,95 @@
+//! Text as it may be shown: characters that steer a terminal, end a line or turn the direction of writing are spelled out.
+//!
+//! In: cells, names, and sentences that hold them. Out: the same text, in which every control character (C0, DEL and C1),
+//! line or paragraph separator and bidirectional control is an escape of plain letters. Data and names come from people
+//! who may be hostile to whoever reads a terminal or a log; nothing here is a matter of privacy, and nothing is dropped.
+//!
+//! ```
+//! use hushql::visible;
+//!
+//! assert_eq!(visible::line("\u{1b}[31mred\n"), "\\u{1b}[31mred\\n");
+//! assert_eq!(visible::lines("two\nlines\u{7}"), "two\nlines\\u{7}");
+//! assert_eq!(visible::json("\"\u{9b}31m\""), "\"\\u009b31m\"");
+//! ```
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Whether a character is one that does something instead of being seen.
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text that stays on its line: a name, a cell of a table, one line of an explanation.
+pub fn line(text: &str) -> Cow<'_, str> {
+    spelled(text, steers, by_rust)
+}
+
+/// Text of several lines, which keeps its line feeds and tabs: a whole message.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    spelled(text, |c| steers(c) && !matches!(c, '\n' | '\t'), by_rust)
+}
+
+/// A cell of CSV, which keeps its line breaks and tabs; the caller puts it into quotes.
+pub fn cell(text: &str) -> Cow<'_, str> {
+    spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_rust)
+}
+
+/// A text of JSON, in which only strings can hold such characters. JSON itself asks for an escape below U+0020 alone.
+pub fn json(text: &str) -> Cow<'_, str> {
+    spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_json)
+}
+
+fn spelled(text: &str, hidden: fn(char) -> bool, spell: fn(&mut String, char)) -> Cow<'_, str> {
+    if !text.contains(hidden) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) { spell(&mut shown, c) } else { shown.push(c) }
+    }
+    shown.into()
+}
+
+/// `\u{1b}`, `\n`
+fn by_rust(shown: &mut String, c: char) {
+    shown.extend(c.escape_default());
+}
+
+/// `\u001b`; all of these characters have at most four digits.
+fn by_json(shown: &mut String, c: char) {
+    // Writing to a String cannot fail.
+    let _ = write!(shown, "\\u{:04x}", u32::from(c));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every character that steers, and none that is only seen.
+    #[test]
+    fn all_that_steers_is_spelled_out() {
+        let mut hidden = 0;
+        for c in (0..=0x0010_ffff).filter_map(char::from_u32) {
+            let text = format!("a{c}b");
+            let shown = [line(&text), lines(&text), cell(&text), json(&text)];
+            let kept = [&[][..], &['\n', '\t'], &['\n', '\r', '\t'], &['\n', '\r', '\t']];
+            for (shown, kept) in shown.iter().zip(kept) {
+                assert_eq!(*shown != text, steers(c) && !kept.contains(&c), "{c:?}: {shown}");
+                assert!(!shown.chars().any(|c| steers(c) && !kept.contains(&c)), "{shown:?}");
+            }
+            hidden += u32::from(steers(c));
+        }
+        assert_eq!(hidden, 65 + 2 + 5 + 4);
+    }
+
+    #[test]
+    fn json_reads_what_was_meant() {
+        let hostile = "\u{1b}[2J\u{7f}\u{9b}31m\u{2028}\u{202e}\u{2069}\n\"é";
+        let written = serde_json::to_string(hostile).unwrap();
+        let shown = json(&written);
+        assert!(!shown.contains(steers), "{shown}");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), hostile);
+    }
+}
