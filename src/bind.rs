@@ -37,7 +37,7 @@ use crate::dialect::{
     CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause, candidate_marker,
     magnitude_name, marker,
 };
-use crate::functions::{clamp_function, magnitude_function};
+use crate::functions::{capped, clamp_function, magnitude_function};
 
 pub(crate) mod dependencies;
 mod error;
@@ -207,7 +207,7 @@ impl<'a> Context<'a> {
 
     fn new(sources: &'a Sources, releases: &[ReleaseClause]) -> Self {
         let mut scalars = HashMap::new();
-        for function in SessionStateDefaults::default_scalar_functions() {
+        for function in SessionStateDefaults::default_scalar_functions().into_iter().map(capped) {
             for alias in function.aliases() {
                 scalars.insert(alias.clone(), Arc::clone(&function));
             }

@@ -18,31 +18,29 @@ use std::sync::{Arc, PoisonError};
 use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
+use datafusion::execution::SessionState;
+use tokio::runtime::Handle;
 
-use crate::analysis::{Analysis, Lookups, analyze};
 use crate::answer::{Answer, Receipt};
-use crate::bind::{Bound, bind};
-use crate::catalog::{Catalog, Privacy, Source, Table};
+use crate::catalog::{Privacy, Source, Table};
 use crate::dialect::{
-    ColumnName, ExplainFormat, QueryStatement, ScriptStatement, Statement, parse_within, split,
+    ExplainFormat, QueryStatement, ScriptStatement, Statement, parse_within, split,
 };
 use crate::error::Error;
-use crate::exec::{self, PlannedTables, files};
-use crate::explain::{Explanation, ledger_texts, threshold_ledger_texts};
-use crate::ledger::{
-    BudgetQuote, BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, plan_hash,
-};
-use crate::privacy::{Cost, Notion};
-use crate::range::Proposal;
+use crate::exec::{self, files};
+use crate::explain::Explanation;
+use crate::ledger::{BudgetQuote, BudgetState, ChargeRequest, OWNER, Vault};
+use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
-use crate::release::{Drawn, Release, choose};
-use crate::resources::Resources;
+use crate::resources::{Clock, Resources};
 use crate::{declare, guard, show, views, visible};
 
+use self::plan::Ready;
 use self::unplanned::unplanned;
 pub(crate) use inner::{Inner, Registered};
 
 mod inner;
+mod plan;
 mod unplanned;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
@@ -269,12 +267,15 @@ impl Session {
     /// # Errors
     /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
     pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
+        let clock = self.clock();
         let Statement::Query(query) = self.parse(sql)? else {
             let message = "this is no query";
             let hint = "SELECT …, or run it as a statement";
             return Err(Refusal::new(Reason::Statement, "", message, hint).into());
         };
-        self.told(guard::poll(self.answer(query, sql)).await.unwrap_or(Err(Error::Internal)))
+        self.told(
+            guard::poll(self.answer(query, sql, &clock)).await.unwrap_or(Err(Error::Internal)),
+        )
     }
 
     /// Runs any one statement.
@@ -282,8 +283,10 @@ impl Session {
     /// # Errors
     /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
     pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
+        let clock = self.clock();
         let parsed = self.parse(statement)?;
-        self.told(guard::poll(self.run(parsed, statement)).await.unwrap_or(Err(Error::Internal)))
+        let run = guard::poll(self.run(parsed, statement, &clock));
+        self.told(run.await.unwrap_or(Err(Error::Internal)))
     }
 
     /// What leaves the session: an analyst is not told where the vault is.
@@ -296,12 +299,20 @@ impl Session {
         guard::run(|| Ok(parse_within(text, &size)?))
     }
 
-    async fn run(&self, statement: Statement, text: &str) -> Result<Output, Error> {
+    /// The clock of a statement that begins now.
+    fn clock(&self) -> Clock {
+        self.engine.inner.resources.clock()
+    }
+
+    async fn run(&self, statement: Statement, text: &str, clock: &Clock) -> Result<Output, Error> {
         match statement {
-            Statement::Query(query) => self.answer(query, text).await.map(Output::Answer),
+            Statement::Query(query) => self.answer(query, text, clock).await.map(Output::Answer),
             Statement::ExplainPrivacy { query, format } => {
                 let explanation = match query {
-                    Ok(query) => self.explained(query, text)?,
+                    Ok(query) => {
+                        let (session, state) = (self.clone(), self.state(clock));
+                        clock.aside(move || session.explained(query, &state)).await?
+                    }
                     Err(refusal) => Explanation::of_refusal(&refusal),
                 };
                 Ok(match format {
@@ -309,7 +320,11 @@ impl Session {
                     ExplainFormat::Json => Output::ExplanationJson(explanation),
                 })
             }
-            Statement::Explain(query) => self.plan_of_public(query).await.map(Output::Answer),
+            Statement::Explain(query) => {
+                let (session, state) = (self.clone(), self.state(clock));
+                let plan = clock.aside(move || session.plan_of_public(query, &state));
+                plan.await.map(Output::Answer)
+            }
             Statement::Show(show) => {
                 show::show(&self.engine.inner, &show, self.is_owner()).map(Output::Answer)
             }
@@ -332,8 +347,12 @@ impl Session {
     /// # Errors
     /// [`Error`] for a text that is no query; a refused query is explained.
     pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
+        let clock = self.clock();
         match self.parse(query) {
-            Ok(Statement::Query(parsed)) => self.told(guard::run(|| self.explained(parsed, query))),
+            Ok(Statement::Query(query)) => {
+                let (session, state) = (self.clone(), self.state(&clock));
+                self.told(clock.blocking(move || session.explained(query, &state)))
+            }
             Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error) => Err(error),
@@ -345,13 +364,15 @@ impl Session {
     /// # Errors
     /// [`Error`], as [`Session::execute`] would give before reading anything.
     pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
+        let clock = self.clock();
         let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
-        self.told(guard::run(|| {
-            let planned = self.plan(query)?;
-            let Some((request, spend)) = self.request(&planned.release, statement)? else {
+        let (session, state) = (self.clone(), self.state(&clock));
+        self.told(clock.blocking(move || {
+            let planned = session.plan(query, &state)?;
+            let Some((request, spend)) = session.request(&planned.release)? else {
                 return Ok(Cost::default());
             };
-            self.engine.inner.vault.quote(&request)?;
+            session.engine.inner.vault.quote(&request)?;
             Ok(spend)
         }))
     }
@@ -377,24 +398,26 @@ impl Session {
     }
 
     /// The life of a query, from its statement to its answer; `text` is how it was written.
-    async fn answer(&self, query: QueryStatement, text: &str) -> Result<Answer, Error> {
-        let Inner { state, resources, .. } = &*self.engine.inner;
-        let planned = self.plan(query)?;
-        let request = self.request(&planned.release, text)?;
-        if let Some((request, _)) = &request {
-            self.engine.inner.vault.quote(request)?;
-        }
-        self.check_files(&planned)?;
-        let prepared = exec::prepare(&planned.release, state)
-            .await
-            .map_err(|error| unplanned(&planned.release, &error))?;
-        let timer = resources.timer();
+    async fn answer(
+        &self,
+        query: QueryStatement,
+        text: &str,
+        clock: &Clock,
+    ) -> Result<Answer, Error> {
+        let Inner { vault, resources, .. } = &*self.engine.inner;
+        let (session, state) = (self.clone(), self.state(clock));
+        let (planning, runtime) = (state.clone(), Handle::try_current().ok());
+        let ready = clock.aside(move || session.ready(query, &planning, runtime)).await?;
+        let Ready { planned, request, prepared } = ready;
+        let statement = text.trim().to_owned();
+        let request = request.map(|request| ChargeRequest { statement, ..request });
+        clock.check()?;
         let charge = match &request {
-            Some((request, _)) => Some(self.engine.inner.vault.charge(request)?),
+            Some(request) => Some(vault.charge(request)?),
             None => None,
         };
         let run = async {
-            let (rows, charge) = exec::run(prepared, charge, state, resources.rows).await.ok()?;
+            let (rows, charge) = exec::run(prepared, charge, &state, resources.rows).await.ok()?;
             let receipt = charge
                 .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
             Some(match &planned.proposal {
@@ -405,121 +428,21 @@ impl Session {
             })
         };
         // A panic on some row, an overrun or a failed read would each tell about the rows: one error for all.
-        let run = timer.limit(guard::poll(run));
+        let run = clock.limit(guard::poll(run));
         run.await.flatten().flatten().ok_or(Error::Execution)
     }
 
-    /// Stages 2 to 4.
-    fn plan(&self, query: QueryStatement) -> Result<Planned, Error> {
-        self.engine.inner.resources.statement.check_tree(&query.tree)?;
-        let mut catalog = self.engine.inner.vault.catalog()?;
-        let range_of = query.range_of.clone();
-        if let Some(ColumnName { table, column }) = &range_of {
-            views::refuse_range(&catalog, table)?;
-            // What was declared of the values would answer in their place.
-            catalog = Arc::new(catalog.without_domain(table, column));
-        }
-        let sources = self.engine.inner.sources(&query.tree, &catalog)?;
-        let over = views::named(&query.tree, &catalog);
-        let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
-        let lookups = self.look_up(&bound, &catalog)?;
-        let state = &self.engine.inner.state;
-        let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
-        let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)
-            .map_err(|refusal| refusal.over_views(&over))?;
-        self.engine.inner.resources.check_keys(&analysis)?;
-        let release: Release = choose(analysis, &catalog)?;
-        let proposal = range_of.map(|column| self.proposal(&release, column, &catalog));
-        Ok(Planned { proposal: proposal.transpose()?, release, catalog })
-    }
-
-    /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
-    fn proposal(
-        &self,
-        release: &Release,
-        column: ColumnName,
-        catalog: &Catalog,
-    ) -> Result<Proposal, Error> {
-        let table = catalog.table(&column.table).ok_or(Error::Internal)?;
-        let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
-        let schema = provider.schema();
-        let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;
-        Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
-    }
-
-    /// The public tables that clauses name, read before the analysis.
-    fn look_up(&self, bound: &Bound, catalog: &Catalog) -> Result<Lookups, Error> {
-        let mut lookups = Lookups::default();
-        for lookup in Lookups::needed(bound.releases(), catalog)? {
-            let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
-            files::check(table)?;
-            let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
-            let values =
-                exec::columns_of_public(provider, &lookup.columns, &self.engine.inner.state)
-                    .map_err(|_| Error::catalog(format!("`{}` cannot be read", lookup.table)))?;
-            lookups.insert(lookup, values);
-        }
-        Ok(lookups)
-    }
-
-    /// What a release asks of the ledger; `None` for a query that releases nothing.
-    fn request(
-        &self,
-        release: &Release,
-        text: &str,
-    ) -> Result<Option<(ChargeRequest, Cost)>, Error> {
-        let catalog = self.engine.inner.vault.catalog()?;
-        let mut entries = Vec::new();
-        let mut cost = Cost::zero();
-        for drawn in release.draws() {
-            let (mechanism, parameters, sensitivity) = match drawn {
-                Drawn::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
-                Drawn::Hiding(hidden, loss) => threshold_ledger_texts(hidden, loss),
-            };
-            let loss = drawn.loss().clone();
-            cost = cost.plus(Cost::round_up(&loss)?)?;
-            entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
-        }
-        if entries.is_empty() {
-            return Ok(None);
-        }
-        let spaces = release.spaces();
-        let plan_hash = plan_hash(&release.plan_text());
-        let analyst = self.analyst.clone();
-        let counts: Vec<Notion> = spaces
-            .iter()
-            .flat_map(|space| catalog.budgets_of(space))
-            .map(|budget| budget.limit.notion)
-            .collect();
-        let cost = cost.counted_in(&counts);
-        let statement = text.trim().to_owned();
-        Ok(Some((ChargeRequest { analyst, plan_hash, statement, entries, spaces }, cost)))
-    }
-
-    /// A file that is no longer the declared one is refused before anything is charged.
-    fn check_files(&self, planned: &Planned) -> Result<(), Error> {
-        for part in planned.release.analysis().parts() {
-            for name in part.subject().tables() {
-                files::check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
-            }
-            // What was read while the query was planned is no file any more.
-            for table in part.public().iter().filter_map(|name| planned.catalog.table(name)) {
-                files::check(table)?;
-            }
-        }
-        for table in public_tables(planned.release.analysis(), &planned.catalog) {
-            files::check(table)?;
-        }
-        Ok(())
-    }
-
-    fn explained(&self, query: QueryStatement, text: &str) -> Result<Explanation, Error> {
-        let planned = match self.plan(query) {
+    fn explained(&self, query: QueryStatement, state: &SessionState) -> Result<Explanation, Error> {
+        let planned = match self.plan(query, state) {
             Ok(planned) => planned,
             Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
             Err(error) => return Err(error),
         };
-        let Some((request, cost)) = self.request(&planned.release, text)? else {
+        let requested = match self.request(&planned.release) {
+            Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
+            requested => requested?,
+        };
+        let Some((request, cost)) = requested else {
             return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
         };
         let explained = |quotes: &[BudgetQuote]| {
@@ -538,8 +461,8 @@ impl Session {
     }
 
     /// DataFusion's plan of a query over public tables.
-    async fn plan_of_public(&self, query: QueryStatement) -> Result<Answer, Error> {
-        let planned = self.plan(query)?;
+    fn plan_of_public(&self, query: QueryStatement, state: &SessionState) -> Result<Answer, Error> {
+        let planned = self.plan(query, state)?;
         if !planned.release.analysis().parts().is_empty() || !self.is_owner() {
             return Err(Refusal::new(
                 Reason::Statement,
@@ -550,32 +473,10 @@ impl Session {
             .into());
         }
         let plan = planned.release.analysis().remainder();
-        let plan = self.engine.inner.state.optimize(plan);
+        let plan = state.optimize(plan);
         let plan = plan.map_err(|error| unplanned(&planned.release, &error))?;
         show::lines("plan", plan.display_indent().to_string().lines())
     }
-}
-
-struct Planned {
-    release: Release,
-    /// Where a range is asked for.
-    proposal: Option<Proposal>,
-    catalog: Arc<Catalog>,
-}
-
-/// The public tables that the remainder reads.
-fn public_tables<'a>(
-    analysis: &'a Analysis,
-    catalog: &'a Catalog,
-) -> impl Iterator<Item = &'a Table> {
-    let mut names = Vec::new();
-    let _ = analysis.remainder().apply_with_subqueries(|node| {
-        if let datafusion::logical_expr::LogicalPlan::TableScan(scan) = node {
-            names.push(scan.table_name.table().to_owned());
-        }
-        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
-    });
-    names.into_iter().filter_map(|name| catalog.table(&name))
 }
 
 /// Splits a script into its statements.

@@ -1,8 +1,9 @@
 //! What one statement may use of the machine.
 //!
 //! In: numbers that whoever opens an engine chooses. Out: refusals before anything is charged where a number depends
-//! on the statement alone (its size, its candidates), and else one constant error after the charge (memory, time,
-//! rows): which data made a statement fail is not told, although *that* it failed may depend on them.
+//! on the statement and on public tables alone (its size, its candidates, the rows that its joins make of one person's, the
+//! time that planning takes), and else one constant error after the charge (memory, time, rows): which data made a
+//! statement fail is not told, although *that* it failed may depend on them.
 //!
 //! ```
 //! use hushql::{Engine, Resources};
@@ -13,18 +14,22 @@
 //! # Ok(()) }
 //! ```
 
-use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use datafusion::execution::SessionState;
-use tokio::time::{Sleep, sleep};
 
-use crate::analysis::{Analysis, Axis, Choice, MOST_KEYS, Part, Source};
+use crate::analysis::{Analysis, Axis, Choice, MOST_KEYS, MOST_ROWS_OF_A_UNIT, Part, Source};
 use crate::dialect::Size;
 use crate::error::Error;
 use crate::exec::session_state_within;
+use crate::privacy::{Cost, Notion, Spend};
 use crate::refusal::{Reason, Refusal};
+
+pub(crate) use clock::Clock;
+
+mod clock;
+mod memory;
 
 /// What one statement may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,14 +41,22 @@ pub struct Resources {
     pub keys: usize,
     /// How many rows an answer may have; by default a million.
     pub rows: usize,
-    /// Bytes of memory for all statements of the engine that run at the same time; by default as many as there are.
-    /// Counted are the tables that queries build, not single batches.
+    /// How many rows joins may make of those of one privacy unit before they are bounded; by default 100,000. A join that may
+    /// make more, by what is declared and by what is in public tables, is refused.
+    pub rows_of_a_unit: u64,
+    /// The least ε, in billionths, that a statement may cost where it is counted in ε; by default 1,000, an ε of 10⁻⁶.
+    /// Whether a statement fails is told at any price.
+    pub least_epsilon: i64,
+    /// Bytes of memory for all statements of the engine that run at the same time; by default half of what the machine, or
+    /// the control group of the process, has. Counted are the tables that queries build, not single batches. `None`: no
+    /// limit.
     pub memory: Option<usize>,
     /// Where what does not fit into the memory may be kept while a statement runs; by default nowhere, and the
-    /// statement fails. The files hold rows of private tables, and are removed when the statement ends.
+    /// statement fails. The files hold rows of private tables. They have no names, so that they end with the process at the
+    /// latest, however it ends.
     pub spill: Option<PathBuf>,
-    /// How long a statement may run, from its charge to its answer; by default as long as it takes. The runtime must
-    /// have its timer enabled.
+    /// How long a statement may take, from its text to its answer; by default five minutes. What runs out of time while it is
+    /// planned is refused and costs nothing. Declarations take as long as they take. `None`: no limit.
     pub time: Option<Duration>,
 }
 
@@ -53,9 +66,11 @@ impl Default for Resources {
             statement: Size::default(),
             keys: MOST_KEYS,
             rows: 1_000_000,
-            memory: None,
+            rows_of_a_unit: MOST_ROWS_OF_A_UNIT,
+            least_epsilon: 1_000,
+            memory: Some(memory::half_of_the_machine()),
             spill: None,
-            time: None,
+            time: Some(Duration::from_secs(300)),
         }
     }
 }
@@ -89,10 +104,55 @@ impl Resources {
         Ok(())
     }
 
-    /// Starts the clock of a statement.
-    pub(crate) fn timer(&self) -> Timer {
-        Timer(self.time.map(|time| Box::pin(sleep(time))))
+    /// Refuses a query whose operators reserve more memory than there is, whatever rows they find.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn check_memory(&self, needed: usize) -> Result<(), Refusal> {
+        let Some(memory) = self.memory.filter(|memory| *memory < needed) else { return Ok(()) };
+        let megabytes = |bytes: usize| bytes.div_ceil(1_000_000);
+        let (needed, memory) = (megabytes(needed), megabytes(memory));
+        Err(Refusal::new(
+            Reason::TooLarge,
+            "",
+            format!(
+                "the operators of this query reserve {needed} MB of memory before they read a row, and there are {memory} MB"
+            ),
+            format!(
+                "a query with fewer joins, groups and orders, or more memory: --memory {needed}MB"
+            ),
+        ))
     }
+
+    /// Refuses a statement that costs something, and less than the least ε.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn check_cost(&self, cost: Cost) -> Result<(), Refusal> {
+        let little = |nano: i64| nano > 0 && nano < self.least_epsilon;
+        match cost.within(Notion::Approximate) {
+            Some(spend) if little(spend.nano) => Err(Refusal::new(
+                Reason::TooNoisy,
+                format!("epsilon={}", spend.loss_text()),
+                format!("a statement costs at least ε = {} here", epsilon_text(self.least_epsilon)),
+                format!(
+                    "eps={} or more, in all releases of a statement together",
+                    epsilon_text(self.least_epsilon)
+                ),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Starts the clock of a statement.
+    pub(crate) fn clock(&self) -> Clock {
+        Clock::within(self.time)
+    }
+}
+
+/// Billionths of ε as text.
+fn epsilon_text(nano: i64) -> String {
+    Spend::of_epsilon(nano, 0).loss_text()
 }
 
 /// The candidates that each selection of a part looks at one by one, in all its groups.
@@ -107,21 +167,4 @@ fn candidates(part: &Part) -> impl Iterator<Item = usize> {
         };
         Some(each.saturating_mul(usize::try_from(choice.outer).unwrap_or(usize::MAX)))
     })
-}
-
-/// The clock of a running statement.
-pub(crate) struct Timer(Option<std::pin::Pin<Box<Sleep>>>);
-
-impl Timer {
-    /// Runs this until it is done, or drops it when the time is over: then `None`.
-    pub(crate) async fn limit<T>(self, work: impl Future<Output = T>) -> Option<T> {
-        match self.0 {
-            None => Some(work.await),
-            Some(over) => tokio::select! {
-                biased;
-                done = work => Some(done),
-                () = over => None,
-            },
-        }
-    }
 }

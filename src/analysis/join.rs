@@ -26,6 +26,7 @@ use super::kept::kept_rows;
 use super::public::Multiplicity;
 use super::rows::{Walk, operator};
 use super::scan::equal;
+use super::subject::Subject;
 use super::subquery::has_subquery;
 use crate::refusal::{Reason, Refusal};
 
@@ -174,10 +175,8 @@ impl Walk<'_> {
             // Nothing else bounds how often a row comes: what is counted is what is joined.
             public = self.pinned_flow(public)?;
         }
-        let many = match private.subject.max_rows() {
-            Some(_) => self.multiplicity(&private, &public, &conditions)?,
-            None => Multiplicity(None),
-        };
+        let most = self.multiplicity(&private, &public, &conditions)?;
+        let many = if private.subject.max_rows().is_some() { most } else { Multiplicity(None) };
         let text = match many.0 {
             Some(1) => "each row once".to_owned(),
             Some(n) => format!("each row at most {n} times"),
@@ -192,7 +191,11 @@ impl Walk<'_> {
         }
         let fans = private.fans.iter();
         let fans = fans.filter_map(|(t, n)| Some((t.clone(), many.times(Some(*n))?))).collect();
-        let (owner, subject) = (private.owner.clone(), private.subject.clone().with_rows(rows));
+        let times = if kind == JoinType::Left { most.at_least_one() } else { most };
+        let times = times.0.unwrap_or(u64::MAX);
+        let owner = private.owner.clone();
+        let subject = private.subject.clone().repeated(&names, times).with_rows(rows);
+        self.refuse_reach(&subject, private.subject.reach())?;
         let flow = if kind == JoinType::Left {
             combined(Pair { left: private, right: public, on: Vec::new() }, kind, &conditions)?
         } else {
@@ -223,7 +226,8 @@ impl Walk<'_> {
             Basis::LeftLeads => right.owner.clone(),
             Basis::RightLeads | Basis::Compared => left.owner.clone(),
         };
-        let subject = left.subject.clone().with_tables(right.subject.tables()).with_rows(rows);
+        let subject = left.subject.clone().joined(&right.subject, rows);
+        self.refuse_reach(&subject, left.subject.reach().max(right.subject.reach()))?;
         let name = if kind == JoinType::Inner { "Join" } else { "Left join" };
         let why = match basis {
             Basis::LeftLeads | Basis::RightLeads => "along the declared link",
@@ -237,6 +241,29 @@ impl Walk<'_> {
         ));
         let flow = combined(pair, kind, conditions)?;
         Ok(Flow { owner, subject, fans, ..flow })
+    }
+
+    /// Refuses a join that makes more rows of one unit than a statement may: they are bounded above it, and one person could
+    /// decide until then how long everybody waits.
+    fn refuse_reach(&self, subject: &Subject, before: u64) -> Result<(), Refusal> {
+        let most = self.tables.most_rows_of_a_unit();
+        if subject.reach() <= most.max(before) {
+            return Ok(());
+        }
+        let reach = match subject.reach() {
+            u64::MAX => "more rows than can be counted".to_owned(),
+            reach => format!("{reach} rows"),
+        };
+        Err(Refusal::new(
+            Reason::TooLarge,
+            subject.factors().join(", "),
+            format!(
+                "joins may make {reach} of those of one person before they are bounded, and {most} are allowed: \
+                 each of the tables below multiplies them"
+            ),
+            "fewer such joins; for a public table one row a key: JOIN (SELECT key, MAX(x) AS x FROM t GROUP BY key) t; for a \
+             person's rows a subquery with GROUP BY the unit; or the owner allows more rows of a unit (--max-fan-out)",
+        ))
     }
 
     /// Brings two flows to where their rows can be joined by unit.

@@ -65,7 +65,7 @@ pub use measure::{Gathering, Input, Measure, TermColumns, Use};
 pub use moments::Moments;
 pub use named::MOST_TERMS;
 pub use part::Part;
-pub use rows::Tables;
+pub use rows::{MOST_ROWS_OF_A_UNIT, Tables};
 pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
 pub use space::Keys;
 pub use subject::Subject;

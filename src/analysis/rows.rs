@@ -32,7 +32,15 @@ pub trait Tables {
 
     /// A source that has the rows of a batch and no others.
     fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>>;
+
+    /// How many rows joins may make of those of one unit.
+    fn most_rows_of_a_unit(&self) -> u64 {
+        MOST_ROWS_OF_A_UNIT
+    }
 }
+
+/// How many rows joins may make of those of one unit, before they are bounded, unless the engine is told otherwise.
+pub const MOST_ROWS_OF_A_UNIT: u64 = 100_000;
 
 /// A walk over the rows of one private part.
 pub(super) struct Walk<'a> {

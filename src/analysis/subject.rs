@@ -16,13 +16,24 @@ pub struct Subject {
     tables: Vec<String>,
     column: Option<String>,
     rows: Option<u64>,
+    /// How many rows joins make of those of one unit, as far as that is known, before they are bounded.
+    reach: u64,
+    /// What each join multiplies them by.
+    factors: Vec<String>,
 }
 
 impl Subject {
     /// Rows of one table, in which every row is a unit.
     pub(super) fn of_rows(table: &str) -> Self {
         let table = table.to_owned();
-        Self { space: table.clone(), tables: vec![table], column: None, rows: Some(1) }
+        Self {
+            space: table.clone(),
+            tables: vec![table],
+            column: None,
+            rows: Some(1),
+            reach: 1,
+            factors: Vec::new(),
+        }
     }
 
     /// Rows of one table of a unit space, whose unit a column names.
@@ -32,12 +43,21 @@ impl Subject {
             tables: vec![table.to_owned()],
             column: Some(column.to_owned()),
             rows,
+            reach: rows.unwrap_or(1),
+            factors: rows.map(|n| format!("{table}: {n} rows")).into_iter().collect(),
         }
     }
 
     /// Nobody: public rows.
     pub(super) fn nobody() -> Self {
-        Self { space: String::new(), tables: Vec::new(), column: None, rows: None }
+        Self {
+            space: String::new(),
+            tables: Vec::new(),
+            column: None,
+            rows: None,
+            reach: 1,
+            factors: Vec::new(),
+        }
     }
 
     /// The same people, whose rows are read in other tables too.
@@ -54,7 +74,38 @@ impl Subject {
     /// The same people, with another bound of their rows.
     #[must_use]
     pub(super) fn with_rows(self, rows: Option<u64>) -> Self {
-        Self { rows, ..self }
+        Self { rows, reach: rows.unwrap_or(self.reach), ..self }
+    }
+
+    /// The same people, each of whose rows a join with public ones repeats so often at most.
+    #[must_use]
+    pub(super) fn repeated(mut self, table: &str, times: u64) -> Self {
+        self.reach = self.reach.saturating_mul(times);
+        if times != 1 {
+            self.factors.push(format!("{table}: {times} times"));
+        }
+        self
+    }
+
+    /// The same people, whose rows are joined with other rows of theirs; `rows` in all, where that is known.
+    #[must_use]
+    pub(super) fn joined(self, other: &Self, rows: Option<u64>) -> Self {
+        let reach = self.reach.saturating_mul(other.reach);
+        let mut joined = self.with_tables(&other.tables).with_rows(rows);
+        joined.reach = rows.unwrap_or(reach);
+        joined.factors.extend(other.factors.iter().cloned());
+        joined
+    }
+
+    /// How many rows of a unit there can be, as far as that is known, before they are bounded: at least what joins with
+    /// public rows make of one.
+    pub(super) fn reach(&self) -> u64 {
+        self.reach
+    }
+
+    /// What that number is made of, in words.
+    pub(super) fn factors(&self) -> &[String] {
+        &self.factors
     }
 
     /// The unit space: the name under which the losses of these people add up.

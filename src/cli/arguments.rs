@@ -154,29 +154,68 @@ pub(super) struct Style {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "What a statement may use")]
 pub(super) struct Allowed {
-    /// At most so much memory, such as 2GB or 500MB; a statement that needs more fails
-    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
-    memory: Option<usize>,
-    /// Write what does not fit into the memory to files below this folder, removed when the statement ends
-    #[arg(long, global = true, value_name = "FOLDER", requires = "memory")]
+    /// At most so much memory, such as 2GB or 500MB; a statement that needs more fails [default: half of the machine's]
+    #[arg(long, global = true, value_name = "SIZE|none", value_parser = limit(size))]
+    memory: Option<Limit<usize>>,
+    /// Write what does not fit into the memory to files below this folder, which have no names and end with the program
+    #[arg(long, global = true, value_name = "FOLDER")]
     spill: Option<PathBuf>,
-    /// At most so many seconds for running it
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
-    timeout: Option<u64>,
-    /// At most so many rows in an answer
-    #[arg(long, global = true, value_name = "ROWS", value_parser = rows)]
-    max_rows: Option<usize>,
+    /// At most so many seconds, from its text to its answer [default: 300]
+    #[arg(long, global = true, value_name = "SECONDS|none", value_parser = limit(seconds))]
+    timeout: Option<Limit<u64>>,
+    /// At most so many rows in an answer [default: 1000000]
+    #[arg(long, global = true, value_name = "ROWS|none", value_parser = limit(rows))]
+    max_rows: Option<Limit<usize>>,
+    /// At most so many rows that joins make of those of one person, before they are bounded [default: 100000]
+    #[arg(long, global = true, value_name = "ROWS|none", value_parser = limit(rows))]
+    max_fan_out: Option<Limit<usize>>,
+}
+
+/// A limit, or that there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit<T> {
+    At(T),
+    Without,
+}
+
+impl<T> Limit<T> {
+    fn or_without(self, without: T) -> T {
+        match self {
+            Self::At(limit) => limit,
+            Self::Without => without,
+        }
+    }
+
+    fn at(self) -> Option<T> {
+        match self {
+            Self::At(limit) => Some(limit),
+            Self::Without => None,
+        }
+    }
+}
+
+/// Reads a limit, or `none`.
+fn limit<T>(
+    read: fn(&str) -> Result<T, String>,
+) -> impl Fn(&str) -> Result<Limit<T>, String> + Clone {
+    move |text| match text {
+        "none" => Ok(Limit::Without),
+        text => read(text).map(Limit::At).map_err(|error| format!("{error}, or `none`")),
+    }
 }
 
 impl Allowed {
     /// As the library takes it.
     pub(super) fn resources(self) -> Resources {
         let usual = Resources::default();
+        let fan_out = self.max_fan_out.map(|limit| limit.or_without(usize::MAX));
         Resources {
-            rows: self.max_rows.unwrap_or(usual.rows),
-            memory: self.memory,
+            rows: self.max_rows.map_or(usual.rows, |limit| limit.or_without(usize::MAX)),
+            rows_of_a_unit: fan_out
+                .map_or(usual.rows_of_a_unit, |n| u64::try_from(n).unwrap_or(u64::MAX)),
+            memory: self.memory.map_or(usual.memory, Limit::at),
             spill: self.spill,
-            time: self.timeout.map(Duration::from_secs),
+            time: self.timeout.map_or(usual.time, |limit| limit.at().map(Duration::from_secs)),
             ..usual
         }
     }
@@ -430,6 +469,10 @@ mod tests {
         assert_eq!(resources.memory, Some(2_000_000_000));
         assert_eq!(resources.spill, Some(PathBuf::from("/tmp")));
         assert_eq!((resources.time, resources.rows), (Some(Duration::from_secs(60)), 10));
+        let line = "hushql demo --memory none --timeout none --max-rows none --max-fan-out none";
+        let resources = task(line).unwrap().2.resources();
+        assert_eq!((resources.memory, resources.time), (None, None));
+        assert_eq!((resources.rows, resources.rows_of_a_unit), (usize::MAX, u64::MAX));
     }
 
     /// `-c "-- a comment"` was taken for an option that there is not.
@@ -481,7 +524,7 @@ mod tests {
             "hushql demo --max-rows 0",
             "hushql demo --timeout 1m",
             "hushql demo --memory 99999999999TB",
-            "hushql demo --spill /tmp",
+            "hushql demo --max-fan-out 0",
             "hushql demo --timeout 0",
             "hushql --quiet",
         ] {

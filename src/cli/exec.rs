@@ -14,6 +14,7 @@ use std::path::Path;
 use std::pin::Pin;
 
 use futures::FutureExt;
+use hushql::privacy::Cost;
 use hushql::{Output, Session, split_statements};
 
 use super::failure::Failure;
@@ -115,6 +116,21 @@ pub(super) async fn execute(
             Ok(None)
         }
         never = progress::spin() => match never {},
+    }
+}
+
+/// What a statement would cost; `None` when that was cancelled while the statement was planned.
+pub(super) async fn cost(
+    session: &Session,
+    statement: &str,
+    interrupt: &mut Interrupt,
+) -> Option<Cost> {
+    let (session, statement) = (session.clone(), statement.to_owned());
+    let planned = tokio::task::spawn_blocking(move || session.cost(&statement));
+    tokio::select! {
+        // A statement whose cost cannot be told fails when it is run, with its reason.
+        cost = planned => Some(cost.ok().and_then(Result::ok).unwrap_or_default()),
+        () = &mut interrupt.0 => None,
     }
 }
 

@@ -221,8 +221,10 @@ impl Shell {
         statement: &str,
         interrupt: &mut Interrupt,
     ) -> Result<Option<Output>, Failure> {
-        // A statement whose cost cannot be told fails below, with its reason.
-        let cost = self.session.cost(statement).unwrap_or_default();
+        let Some(cost) = exec::cost(&self.session, statement, interrupt).await else {
+            self.printer.warn("cancelled; this charged nothing");
+            return Ok(None);
+        };
         if needs_consent(cost, &marks(&self.session.budgets().unwrap_or_default()))
             && !self.consents(&format!("this costs {cost}. Ask it? (y/N) "))?
         {

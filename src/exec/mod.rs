@@ -28,11 +28,15 @@ pub(crate) mod files;
 mod forget;
 mod gather;
 pub mod keep;
+mod limited;
 mod logical;
+mod memory;
 mod moments;
 mod physical;
+mod planning;
 mod released;
 mod session;
+mod spill;
 pub mod sum;
 mod table;
 mod term;
@@ -42,6 +46,7 @@ mod verify;
 
 #[doc(hidden)]
 pub use exact::{Draws, Exact, ExactSums};
+pub(crate) use planning::{Deadline, Planning};
 pub use session::PlannedTables;
 pub use session::session_state;
 pub(crate) use session::{columns_of_public, exact_rows, session_state_within};
@@ -55,18 +60,19 @@ use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::datasource::provider_as_source;
-use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
-use futures::TryStreamExt;
 
 use bound::{HashKey, LateKey};
 use data_groups::extra_columns;
 use draw::Recipe;
 use feed::{Feed, feeds};
+use memory::Advance;
 use physical::{Permit, PrivatizeExec, Specification};
 use released::ReleasedTable;
+use session::at_most;
 use verify::{Expected, verify, verify_public};
 
 use crate::analysis::{Gathering, Measure, Part, Value, released_part};
@@ -84,6 +90,8 @@ pub struct Prepared {
     remainder: Arc<dyn ExecutionPlan>,
     /// The answer's columns, as they were bound.
     schema: SchemaRef,
+    /// What the operators reserve, whatever rows there are.
+    advance: Advance,
 }
 
 #[derive(Debug)]
@@ -99,6 +107,11 @@ impl Prepared {
     #[doc(hidden)]
     pub fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
         self.parts.iter().map(|part| &part.plan)
+    }
+
+    /// Bytes of memory that its operators take before the number of rows matters; known without one.
+    pub(crate) fn memory(&self) -> usize {
+        self.advance.bytes()
     }
 }
 
@@ -150,7 +163,14 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     let remainder = release.analysis().remainder();
     let schema = Arc::new(remainder.schema().as_arrow().clone());
     let remainder = over_released(remainder, &released, &state).await?;
-    Ok(Prepared { due: due(release), parts, values, remainder, schema })
+    let plans = parts.iter().map(|part| &part.plan).chain(values.iter().map(|(_, plan)| plan));
+    // They run one after the other.
+    let advance = plans
+        .chain([&remainder])
+        .map(|plan| Advance::of(plan, state.config().batch_size()))
+        .reduce(Advance::or)
+        .unwrap_or_default();
+    Ok(Prepared { due: due(release), parts, values, remainder, schema, advance })
 }
 
 /// What has to be paid before this release runs.
@@ -278,7 +298,7 @@ pub async fn run(
     state: &SessionState,
     most_rows: usize,
 ) -> Result<(Rows, Option<Charge>)> {
-    let Prepared { due, parts, values, remainder, schema } = prepared;
+    let Prepared { due, parts, values, remainder, schema, advance } = prepared;
     match &charge {
         Some(charge) if !charge.settles(&due) => {
             return internal_err!("a charge pays for its own release");
@@ -286,42 +306,27 @@ pub async fn run(
         None if !parts.is_empty() => return internal_err!("a private part runs after a charge"),
         Some(_) | None => {}
     }
+    let context = memory::context(state, advance)?;
     let mut mean_rows = Vec::new();
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
     for (i, part) in parts.into_iter().enumerate() {
         for (value, plan) in values.iter().filter(|(value, _)| value.before() == i) {
-            value.give(&collect(Arc::clone(plan), state.task_ctx()).await?)?;
+            value.give(&collect(Arc::clone(plan), Arc::clone(&context)).await?)?;
         }
         let mut rng = QueryRng::from_os().map_err(entropy)?;
         // One key for all parts: a unit keeps the same groups wherever the query bounds it.
         let key = *hash.get_or_insert_with(|| HashKey::new(rng.hash_key()));
         part.key.set(key);
         part.permit.grant(rng);
-        let batches = collect(Arc::clone(&part.plan), state.task_ctx()).await?;
+        let batches = collect(Arc::clone(&part.plan), Arc::clone(&context)).await?;
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
         let (columns, rows) = split(batch, part.released.columns())?;
         part.released.give(&columns)?;
         mean_rows.push(rows);
     }
-    let batches = at_most(most_rows, execute_stream(remainder, state.task_ctx())?).await?;
+    let batches = at_most(most_rows, execute_stream(remainder, context)?).await?;
     Ok((Rows { schema, batches, mean_rows }, charge))
-}
-
-/// Collects an answer, but no more rows than allowed.
-async fn at_most(
-    most_rows: usize,
-    mut answer: SendableRecordBatchStream,
-) -> Result<Vec<RecordBatch>> {
-    let (mut batches, mut rows) = (Vec::new(), 0_usize);
-    while let Some(batch) = answer.try_next().await? {
-        rows = rows.saturating_add(batch.num_rows());
-        if rows > most_rows {
-            return Err(DataFusionError::ResourcesExhausted("the answer is too long".to_owned()));
-        }
-        batches.push(batch);
-    }
-    Ok(batches)
 }
 
 /// The released columns of a batch, the least row count behind each mean and the largest ± of each variance.

@@ -8,25 +8,32 @@ use arrow::compute::concat_batches;
 use datafusion::catalog::TableProvider;
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Column, Result};
+use datafusion::common::{Column, DataFusionError, Result};
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::execution::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
-use datafusion::physical_plan::collect;
+use datafusion::physical_plan::{collect, execute_stream};
 use datafusion::prelude::SessionConfig;
+use futures::TryStreamExt;
 
 use super::build_side::BuildSide;
 use super::by_name::{BY_NAME, WhereNamesDiffer};
 use super::forget::Forget;
+use super::limited::LimitJoins;
 use super::logical;
+use super::planning::Planning;
+use super::spill::SpillFolder;
 use crate::analysis::Tables;
 use crate::bind::Sources;
 use crate::catalog::{Catalog, RESERVED};
+
+/// The most public rows that are read while a query is planned: one more than the analysis keeps, so that it sees so.
+const MOST_PUBLIC_ROWS: usize = 1_000_001;
 
 /// The session of an engine.
 ///
@@ -47,11 +54,11 @@ pub(crate) fn session_state_within(
     memory: Option<usize>,
     spill: Option<&Path>,
 ) -> Result<SessionState> {
-    let files = match spill {
-        Some(folder) => DiskManagerMode::Directories(vec![folder.to_owned()]),
-        None => DiskManagerMode::Disabled,
+    let disk = DiskManagerBuilder::default();
+    let disk = match spill {
+        Some(folder) => disk.with_temp_file_factory(Arc::new(SpillFolder::open(folder)?)),
+        None => disk.with_mode(DiskManagerMode::Disabled),
     };
-    let disk = DiskManagerBuilder::default().with_mode(files);
     let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk);
     if let Some(bytes) = memory {
         // A greedy pool: what one operator leaves free another may use.
@@ -62,6 +69,8 @@ pub(crate) fn session_state_within(
     // written to at once.
     let options = state.config_mut().options_mut();
     options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
+    // A sort that may write files would reserve ten megabytes with its first row, and none without a row.
+    options.execution.sort_spill_reservation_bytes = 0;
     Ok(state)
 }
 
@@ -94,6 +103,7 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
     // Before the rules that place rows in partitions, which joins are turned round for.
     let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
     rules.insert(joins, Arc::new(BuildSide));
+    rules.push(Arc::new(LimitJoins));
     SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
@@ -127,13 +137,24 @@ pub(crate) fn columns_of_public(
     Ok(rows_of_public(&plan, state)?.columns().to_vec())
 }
 
-/// All rows of a plan over public tables, in one batch.
+/// All rows of a plan over public tables, in one batch: at most a million, read before the planning has to end.
 fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatch> {
     let failed = |_| crate::grid::failed();
+    let planning = Planning::of(state);
     let batches = std::thread::scope(|scope| {
         let read = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map_err(failed)?.block_on(exact_rows(plan, state))
+            runtime.map_err(failed)?.block_on(async {
+                let read = async {
+                    let plan = state.create_physical_plan(plan).await?;
+                    at_most(MOST_PUBLIC_ROWS, execute_stream(plan, state.task_ctx())?).await
+                };
+                tokio::select! {
+                    biased;
+                    () = planning.deadline().over() => Err(crate::grid::failed()),
+                    rows = read => rows,
+                }
+            })
         });
         read.join().map_err(|_| crate::grid::failed())?
     })?;
@@ -142,6 +163,22 @@ fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatc
         None => Arc::new(plan.schema().as_arrow().clone()),
     };
     Ok(concat_batches(&schema, &batches)?)
+}
+
+/// Collects rows, but no more than so many.
+pub(super) async fn at_most(
+    most_rows: usize,
+    mut answer: SendableRecordBatchStream,
+) -> Result<Vec<RecordBatch>> {
+    let (mut batches, mut rows) = (Vec::new(), 0_usize);
+    while let Some(batch) = answer.try_next().await? {
+        rows = rows.saturating_add(batch.num_rows());
+        if rows > most_rows {
+            return Err(DataFusionError::ResourcesExhausted("there are too many rows".to_owned()));
+        }
+        batches.push(batch);
+    }
+    Ok(batches)
 }
 
 /// The tables of a query, and the public ones read while it is planned.
@@ -178,7 +215,14 @@ impl Tables for PlannedTables<'_> {
             Ok(TreeNodeRecursion::Continue)
         })
         .ok()?;
-        if public { rows_of_public(plan, self.state).ok() } else { None }
+        if !public {
+            return None;
+        }
+        Planning::of(self.state).once(plan, || rows_of_public(plan, self.state).ok())
+    }
+
+    fn most_rows_of_a_unit(&self) -> u64 {
+        Planning::of(self.state).rows_of_a_unit()
     }
 
     fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>> {

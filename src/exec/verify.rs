@@ -26,6 +26,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use super::bound::BoundContributionsExec;
 use super::forget::{ForgetExec, goes_by_no_order, orders_its_rows};
 use super::keep::KeepRowsExec;
+use super::limited::{LimitedJoinExec, may_spill};
 use super::physical::{PrivatizeExec, Specification};
 use super::table::PrivateScanExec;
 use crate::analysis::Part;
@@ -83,7 +84,8 @@ pub(super) fn verify(
 /// # Guarantee
 /// Succeeds only if every leaf is a private scan of one of the tables, public where that is expected, or empty, all
 /// else is filter, projection, join, union, aggregate (of whole groups), window (of rows that were put in the order of
-/// its functions below it), sort, contribution bounding or a move between partitions, and exactly one operator (none
+/// its functions below it), sort, contribution bounding or a move between partitions, no nested-loop join may write files,
+/// and exactly one operator (none
 /// where every row is a unit) bounds contributions, be it by aggregates or by rows.
 ///
 /// # Errors
@@ -112,7 +114,21 @@ pub(super) fn verify_public(plan: &Arc<dyn ExecutionPlan>) -> Result<(), VerifyE
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
         return Err(VerifyError(format!("its public part reads {}", scan.table())));
     }
-    plan.children().into_iter().try_for_each(verify_public)
+    plan.children().into_iter().try_for_each(|child| {
+        keeps_to_memory(child, plan)?;
+        verify_public(child)
+    })
+}
+
+/// Refuses a nested-loop join that may write files: it may hand on a row several times then.
+fn keeps_to_memory(
+    plan: &Arc<dyn ExecutionPlan>,
+    parent: &Arc<dyn ExecutionPlan>,
+) -> Result<(), VerifyError> {
+    match may_spill(plan, parent) {
+        true => Err(VerifyError(format!("its {} may write files", plan.name()))),
+        false => Ok(()),
+    }
 }
 
 fn below(
@@ -138,6 +154,7 @@ fn below(
     let known = bounding
         || plan.is::<AggregateExec>()
         || plan.is::<ForgetExec>()
+        || plan.is::<LimitedJoinExec>()
         || plan.is::<BoundedWindowAggExec>()
         || plan.is::<CrossJoinExec>()
         || plan.is::<HashJoinExec>()
@@ -166,7 +183,10 @@ fn below(
     if children.is_empty() && !plan.is::<EmptyExec>() && !is_public {
         return Err(VerifyError(format!("its rows come from a {}", plan.name())));
     }
-    children.into_iter().try_for_each(|child| below(child, expected, bounds))
+    children.into_iter().try_for_each(|child| {
+        keeps_to_memory(child, plan)?;
+        below(child, expected, bounds)
+    })
 }
 
 /// Whether rows come out of a table here.

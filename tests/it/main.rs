@@ -28,6 +28,7 @@ mod files;
 mod fuzz;
 mod grammar;
 mod imports;
+mod limits;
 mod line;
 mod mutants;
 mod noiseless;

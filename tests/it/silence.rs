@@ -126,7 +126,7 @@ fn shown(error: &Error) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_fails_after_the_charge_says_the_same() {
     let quick = Resources { time: Some(Duration::from_millis(300)), ..Resources::default() };
-    let small = Resources { memory: Some(100_000), ..Resources::default() };
+    let small = Resources { memory: Some(12_000_000), ..Resources::default() };
     let usual = Resources::default;
     let grouped = "SELECT LAPLACE(eps=1) SUM(CLAMP(t, 0, 9)) FROM (SELECT id, SUM(x) AS t FROM people GROUP BY id)";
     let long = "SELECT a.n FROM (SELECT x % 10 AS n, LAPLACE(eps=1) COUNT(*) AS c FROM people GROUP BY x % 10 KEYS (0, 1, 2, 3, 4)) a";
@@ -293,7 +293,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a file was seen below a folder while something ran.
+/// How many files without a name this process has open below a folder: what does not fit into memory has none.
+fn nameless(folder: &Path) -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    open.filter(|file| file.starts_with(folder) && file.to_string_lossy().ends_with("(deleted)"))
+        .count()
+}
+
+/// Whether files were written below a folder while something ran; none that has a name has a byte.
 async fn writes<T>(folder: &Path, running: impl Future<Output = T>) -> (T, bool) {
     let (done, folder) = (Arc::new(AtomicBool::new(false)), folder.to_owned());
     let watch = std::thread::spawn({
@@ -301,7 +309,9 @@ async fn writes<T>(folder: &Path, running: impl Future<Output = T>) -> (T, bool)
         move || {
             let mut seen = false;
             while !done.load(Ordering::Relaxed) {
-                seen |= files(&folder).iter().any(|path| path.is_file());
+                let sizes = files(&folder).into_iter().filter_map(|path| path.metadata().ok());
+                assert!(sizes.filter(|file| file.is_file()).all(|file| file.len() == 0));
+                seen |= nameless(&folder) > 0;
                 std::thread::sleep(Duration::from_millis(1));
             }
             seen
@@ -329,14 +339,14 @@ async fn spilled_rows_are_removed() {
         drop((answer, session));
         // Tasks of a query that failed may still be leaving.
         for _ in 0..500 {
-            if files(folder).is_empty() {
+            if files(folder).is_empty() && nameless(folder) == 0 {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        assert_eq!(files(folder), Vec::<PathBuf>::new());
+        assert_eq!((files(folder), nameless(folder)), (Vec::<PathBuf>::new(), 0));
     }
-    assert!(written > 0, "nothing was written, which proves nothing");
+    assert!(written > 0 || !cfg!(target_os = "linux"), "nothing was written, which proves nothing");
     assert!(answered > 0, "nothing was answered");
 }
 

@@ -1,0 +1,205 @@
+//! Stages 2 to 6 of a query's life, up to its charge: nothing is paid for, and no row of a person is read.
+//!
+//! In: a statement, and the session in which public rows are read while it is planned. Out: what it releases, costs and runs.
+//! All of it has a thread of its own, under the statement's clock.
+//!
+//! ```text
+//! QueryStatement ─▶ bind ─▶ look up ─▶ analyze ─▶ choose ─▶ quote ─▶ prepare ─▶ Ready
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+
+use super::unplanned::unplanned;
+use super::{Inner, Session};
+use crate::analysis::{Analysis, Lookups, analyze};
+use crate::bind::{Bound, bind};
+use crate::catalog::{Catalog, Table};
+use crate::dialect::{ColumnName, QueryStatement};
+use crate::error::Error;
+use crate::exec::{self, PlannedTables, Planning, Prepared, files};
+use crate::explain::{ledger_texts, threshold_ledger_texts};
+use crate::ledger::{ChargeEntry, ChargeRequest, plan_hash};
+use crate::privacy::{Cost, Notion};
+use crate::range::Proposal;
+use crate::release::{Drawn, Release, choose};
+use crate::resources::Clock;
+use crate::{show, views};
+
+/// A query that waits to be paid for.
+pub(super) struct Ready {
+    pub(super) planned: Planned,
+    /// What is asked of the ledger; `None` for what is free.
+    pub(super) request: Option<ChargeRequest>,
+    pub(super) prepared: Prepared,
+}
+
+impl Session {
+    /// The session of DataFusion in which one statement is planned and run.
+    pub(super) fn state(&self, clock: &Clock) -> SessionState {
+        let Inner { state, resources, .. } = &*self.engine.inner;
+        Planning::new(clock.deadline(), resources.rows_of_a_unit).within(state)
+    }
+
+    /// Everything before the charge. `prepare` may wait, on this runtime.
+    pub(super) fn ready(
+        &self,
+        query: QueryStatement,
+        state: &SessionState,
+        runtime: Option<tokio::runtime::Handle>,
+    ) -> Result<Ready, Error> {
+        let planned = self.plan(query, state)?;
+        let request = self.request(&planned.release)?.map(|(request, _)| request);
+        if let Some(request) = &request {
+            self.engine.inner.vault.quote(request)?;
+        }
+        self.check_files(&planned)?;
+        let preparing = exec::prepare(&planned.release, state);
+        let prepared = match runtime {
+            Some(runtime) => runtime.block_on(preparing),
+            None => {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.map_err(|_| Error::Internal)?.block_on(preparing)
+            }
+        };
+        let prepared = prepared.map_err(|error| unplanned(&planned.release, &error))?;
+        self.engine.inner.resources.check_memory(prepared.memory())?;
+        Ok(Ready { planned, request, prepared })
+    }
+
+    /// Stages 2 to 4.
+    pub(super) fn plan(
+        &self,
+        query: QueryStatement,
+        state: &SessionState,
+    ) -> Result<Planned, Error> {
+        self.engine.inner.resources.statement.check_tree(&query.tree)?;
+        let mut catalog = self.engine.inner.vault.catalog()?;
+        let range_of = query.range_of.clone();
+        if let Some(ColumnName { table, column }) = &range_of {
+            views::refuse_range(&catalog, table)?;
+            // What was declared of the values would answer in their place.
+            catalog = Arc::new(catalog.without_domain(table, column));
+        }
+        let sources = self.engine.inner.sources(&query.tree, &catalog)?;
+        let over = views::named(&query.tree, &catalog);
+        let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
+        let lookups = self.look_up(&bound, &catalog, state)?;
+        let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
+        let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)
+            .map_err(|refusal| refusal.over_views(&over))?;
+        self.engine.inner.resources.check_keys(&analysis)?;
+        let release: Release = choose(analysis, &catalog)?;
+        let proposal = range_of.map(|column| self.proposal(&release, column, &catalog));
+        Ok(Planned { proposal: proposal.transpose()?, release, catalog })
+    }
+
+    /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
+    fn proposal(
+        &self,
+        release: &Release,
+        column: ColumnName,
+        catalog: &Catalog,
+    ) -> Result<Proposal, Error> {
+        let table = catalog.table(&column.table).ok_or(Error::Internal)?;
+        let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
+        let schema = provider.schema();
+        let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;
+        Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
+    }
+
+    /// The public tables that clauses name, read before the analysis.
+    fn look_up(
+        &self,
+        bound: &Bound,
+        catalog: &Catalog,
+        state: &SessionState,
+    ) -> Result<Lookups, Error> {
+        let mut lookups = Lookups::default();
+        for lookup in Lookups::needed(bound.releases(), catalog)? {
+            let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
+            files::check(table)?;
+            let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
+            let values = exec::columns_of_public(provider, &lookup.columns, state)
+                .map_err(|_| Error::catalog(format!("`{}` cannot be read", lookup.table)))?;
+            lookups.insert(lookup, values);
+        }
+        Ok(lookups)
+    }
+
+    /// What a release asks of the ledger; `None` for a query that releases nothing.
+    pub(super) fn request(
+        &self,
+        release: &Release,
+    ) -> Result<Option<(ChargeRequest, Cost)>, Error> {
+        let catalog = self.engine.inner.vault.catalog()?;
+        let mut entries = Vec::new();
+        let mut cost = Cost::zero();
+        for drawn in release.draws() {
+            let (mechanism, parameters, sensitivity) = match drawn {
+                Drawn::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
+                Drawn::Hiding(hidden, loss) => threshold_ledger_texts(hidden, loss),
+            };
+            let loss = drawn.loss().clone();
+            cost = cost.plus(Cost::round_up(&loss)?)?;
+            entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
+        }
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        self.engine.inner.resources.check_cost(cost)?;
+        let spaces = release.spaces();
+        let plan_hash = plan_hash(&release.plan_text());
+        let analyst = self.analyst.clone();
+        let counts: Vec<Notion> = spaces
+            .iter()
+            .flat_map(|space| catalog.budgets_of(space))
+            .map(|budget| budget.limit.notion)
+            .collect();
+        let cost = cost.counted_in(&counts);
+        // Whoever charges it knows how it was written.
+        let statement = String::new();
+        Ok(Some((ChargeRequest { analyst, plan_hash, statement, entries, spaces }, cost)))
+    }
+
+    /// A file that is no longer the declared one is refused before anything is charged.
+    fn check_files(&self, planned: &Planned) -> Result<(), Error> {
+        for part in planned.release.analysis().parts() {
+            for name in part.subject().tables() {
+                files::check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
+            }
+            // What was read while the query was planned is no file any more.
+            for table in part.public().iter().filter_map(|name| planned.catalog.table(name)) {
+                files::check(table)?;
+            }
+        }
+        for table in public_tables(planned.release.analysis(), &planned.catalog) {
+            files::check(table)?;
+        }
+        Ok(())
+    }
+}
+
+/// A query that is analyzed and calibrated.
+pub(super) struct Planned {
+    pub(super) release: Release,
+    /// Where a range is asked for.
+    pub(super) proposal: Option<Proposal>,
+    catalog: Arc<Catalog>,
+}
+
+/// The public tables that the remainder reads.
+fn public_tables<'a>(
+    analysis: &'a Analysis,
+    catalog: &'a Catalog,
+) -> impl Iterator<Item = &'a Table> {
+    let mut names = Vec::new();
+    let _ = analysis.remainder().apply_with_subqueries(|node| {
+        if let datafusion::logical_expr::LogicalPlan::TableScan(scan) = node {
+            names.push(scan.table_name.table().to_owned());
+        }
+        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+    });
+    names.into_iter().filter_map(|name| catalog.table(&name))
+}
