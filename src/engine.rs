@@ -1,7 +1,8 @@
 //! THE LINE: an [`Engine`] holds a vault and tables, a [`Session`] asks.
 //!
 //! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse, bind,
-//! analyze, choose, prepare, charge, run, answer; each stage takes what only the stage before can make.
+//! analyze, choose, prepare, charge, run, answer; each stage takes what only the stage before can make, and all of them
+//! see one state of the declarations (`engine/query.rs`).
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -19,15 +20,15 @@ use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 
-use crate::analysis::{Analysis, Lookups, analyze};
-use crate::answer::{Answer, Receipt};
+use crate::analysis::{Analysis, analyze};
+use crate::answer::Answer;
 use crate::bind::{Bound, bind};
 use crate::catalog::{Catalog, Privacy, Source, Table};
 use crate::dialect::{
     ColumnName, ExplainFormat, QueryStatement, ScriptStatement, Statement, parse_within, split,
 };
 use crate::error::Error;
-use crate::exec::{self, PlannedTables, files};
+use crate::exec::{PlannedTables, files};
 use crate::explain::{Explanation, ledger_texts, threshold_ledger_texts};
 use crate::ledger::{
     BudgetQuote, BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash,
@@ -39,10 +40,12 @@ use crate::release::{Drawn, Release, choose};
 use crate::resources::Resources;
 use crate::{declare, guard, show, views};
 
+use self::query::Planned;
 use self::unplanned::unplanned;
 pub(crate) use inner::{Inner, Registered};
 
 mod inner;
+mod query;
 mod unplanned;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
@@ -159,6 +162,8 @@ impl Engine {
     ) -> Result<(), Error> {
         let columns = files::columns_of(&provider.schema());
         files::refuse_reserved(&columns)?;
+        // Held to the end: no table is declared while what it is registered with changes.
+        let mut registered = self.inner.registered.write().unwrap_or_else(PoisonError::into_inner);
         let catalog = self.inner.vault.catalog()?;
         match catalog.table(name) {
             None => {
@@ -183,9 +188,9 @@ impl Engine {
                         "the vault knows `{name}` with other columns; DROP TABLE {name} first"
                     )));
                 }
+                declare::may_be_registered(&registered, &catalog, known, &provider)?;
             }
         }
-        let mut registered = self.inner.registered.write().unwrap_or_else(PoisonError::into_inner);
         registered.insert(name.to_owned(), provider);
         Ok(())
     }
@@ -313,12 +318,13 @@ impl Session {
     pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
         let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
         guard::run(|| {
-            let planned = self.plan(query)?;
-            let Some((request, spend)) = self.request(&planned.release)? else {
-                return Ok(Cost::default());
-            };
-            self.engine.inner.vault.quote(&request)?;
-            Ok(spend)
+            self.with_plan(&query, |planned| {
+                let Some((request, spend)) = self.request(&planned)? else {
+                    return Ok(Cost::default());
+                };
+                self.engine.inner.vault.quote(&request)?;
+                Ok(spend)
+            })
         })
     }
 
@@ -342,39 +348,6 @@ impl Session {
         Ok(tables.chain(views::columns(&self.engine.inner, &catalog)).collect())
     }
 
-    /// The life of a query, from its statement to its answer.
-    async fn answer(&self, query: QueryStatement) -> Result<Answer, Error> {
-        let Inner { state, resources, .. } = &*self.engine.inner;
-        let planned = self.plan(query)?;
-        let request = self.request(&planned.release)?;
-        if let Some((request, _)) = &request {
-            self.engine.inner.vault.quote(request)?;
-        }
-        self.check_files(&planned)?;
-        let prepared = exec::prepare(&planned.release, state)
-            .await
-            .map_err(|error| unplanned(&planned.release, &error))?;
-        let timer = resources.timer();
-        let charge = match &request {
-            Some((request, _)) => Some(self.engine.inner.vault.charge(request)?),
-            None => None,
-        };
-        let run = async {
-            let (rows, charge) = exec::run(prepared, charge, state, resources.rows).await.ok()?;
-            let receipt = charge
-                .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
-            Some(match &planned.proposal {
-                Some(proposal) => {
-                    Answer::proposed(proposal.answer(&rows).ok()?, proposal.rule(), receipt)
-                }
-                None => Answer::new(rows, &planned.release, receipt),
-            })
-        };
-        // A panic on some row, an overrun or a failed read would each tell about the rows: one error for all.
-        let run = timer.limit(guard::poll(run));
-        run.await.flatten().flatten().ok_or(Error::Execution)
-    }
-
     /// Stages 2 to 4.
     fn plan(&self, query: QueryStatement) -> Result<Planned, Error> {
         self.engine.inner.resources.statement.check_tree(&query.tree)?;
@@ -388,7 +361,7 @@ impl Session {
         let sources = self.engine.inner.sources(&query.tree, &catalog)?;
         let over = views::named(&query.tree, &catalog);
         let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
-        let lookups = self.look_up(&bound, &catalog)?;
+        let (lookups, looked_up) = self.look_up(&bound, &catalog)?;
         let state = &self.engine.inner.state;
         let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
         let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)
@@ -396,7 +369,7 @@ impl Session {
         self.engine.inner.resources.check_keys(&analysis)?;
         let release: Release = choose(analysis, &catalog)?;
         let proposal = range_of.map(|column| self.proposal(&release, column, &catalog));
-        Ok(Planned { proposal: proposal.transpose()?, release, catalog })
+        Ok(Planned { proposal: proposal.transpose()?, release, looked_up, catalog })
     }
 
     /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
@@ -413,24 +386,9 @@ impl Session {
         Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
     }
 
-    /// The public tables that clauses name, read before the analysis.
-    fn look_up(&self, bound: &Bound, catalog: &Catalog) -> Result<Lookups, Error> {
-        let mut lookups = Lookups::default();
-        for lookup in Lookups::needed(bound.releases(), catalog)? {
-            let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
-            files::check(table)?;
-            let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
-            let values =
-                exec::columns_of_public(provider, &lookup.columns, &self.engine.inner.state)
-                    .map_err(|_| Error::catalog(format!("`{}` cannot be read", lookup.table)))?;
-            lookups.insert(lookup, values);
-        }
-        Ok(lookups)
-    }
-
     /// What a release asks of the ledger; `None` for a query that releases nothing.
-    fn request(&self, release: &Release) -> Result<Option<(ChargeRequest, Cost)>, Error> {
-        let catalog = self.engine.inner.vault.catalog()?;
+    fn request(&self, planned: &Planned) -> Result<Option<(ChargeRequest, Cost)>, Error> {
+        let Planned { release, catalog, .. } = planned;
         let mut entries = Vec::new();
         let mut cost = Cost::zero();
         for drawn in release.draws() {
@@ -454,7 +412,8 @@ impl Session {
             .map(|budget| budget.limit.notion)
             .collect();
         let cost = cost.counted_in(&counts);
-        Ok(Some((ChargeRequest { analyst, plan_hash, entries, spaces }, cost)))
+        let catalog = Arc::clone(catalog);
+        Ok(Some((ChargeRequest { analyst, plan_hash, entries, spaces, catalog }, cost)))
     }
 
     /// A file that is no longer the declared one is refused before anything is charged.
@@ -468,19 +427,21 @@ impl Session {
                 files::check(table)?;
             }
         }
-        for table in public_tables(planned.release.analysis(), &planned.catalog) {
+        for table in remaining_tables(planned.release.analysis(), &planned.catalog) {
             files::check(table)?;
         }
         Ok(())
     }
 
     fn explained(&self, query: QueryStatement) -> Result<Explanation, Error> {
-        let planned = match self.plan(query) {
-            Ok(planned) => planned,
-            Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
-            Err(error) => return Err(error),
-        };
-        let Some((request, cost)) = self.request(&planned.release)? else {
+        match self.with_plan(&query, |planned| self.explanation(&planned)) {
+            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
+            explained => explained,
+        }
+    }
+
+    fn explanation(&self, planned: &Planned) -> Result<Explanation, Error> {
+        let Some((request, cost)) = self.request(planned)? else {
             return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
         };
         let explained = |quotes: &[BudgetQuote]| {
@@ -492,7 +453,6 @@ impl Session {
         };
         match self.engine.inner.vault.quote(&request).map_err(Error::from) {
             Ok(quotes) => Ok(explained(&quotes)),
-            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error @ Error::Budget(_)) => Ok(explained(&[]).over_budget(&error.to_string())),
             Err(error) => Err(error),
         }
@@ -517,15 +477,8 @@ impl Session {
     }
 }
 
-struct Planned {
-    release: Release,
-    /// Where a range is asked for.
-    proposal: Option<Proposal>,
-    catalog: Arc<Catalog>,
-}
-
 /// The public tables that the remainder reads.
-fn public_tables<'a>(
+fn remaining_tables<'a>(
     analysis: &'a Analysis,
     catalog: &'a Catalog,
 ) -> impl Iterator<Item = &'a Table> {

@@ -167,6 +167,7 @@ fn paid(due: &Due) -> Charge {
         plan_hash: due.plan_hash,
         entries: due.losses.iter().map(entry).collect(),
         spaces: due.spaces.clone(),
+        catalog: vault.catalog().unwrap(),
     };
     vault.ensure_analyst("lab").unwrap();
     vault.charge(&request).unwrap()

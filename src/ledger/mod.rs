@@ -36,6 +36,7 @@
 //!         loss: Loss::pure(&"1".parse()?),
 //!     }],
 //!     spaces: vec!["adult".to_owned()],
+//!     catalog: vault.catalog()?,
 //! })?;
 //! assert_eq!(charge.spend().to_string(), "ε = 1");
 //! assert_eq!(charge.left()[0].1.to_string(), "ε = 9");
@@ -50,6 +51,7 @@ mod chain;
 mod charge;
 mod error;
 mod handle;
+mod moves;
 mod place;
 mod schema;
 #[cfg(test)]
