@@ -9,7 +9,7 @@
 //! /data/visits.csv, /data/copy-of-visits.csv   the same bytes
 //! ```
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
@@ -29,6 +29,10 @@ pub(crate) enum Same {
 pub(crate) fn same(one: &str, other: &str) -> io::Result<Option<Same>> {
     if one == other {
         return Ok(Some(Same::File));
+    }
+    // Opening what is no file may wait forever.
+    if !fs::metadata(one)?.is_file() || !fs::metadata(other)?.is_file() {
+        return Ok(None);
     }
     // What was opened is compared, whatever the paths name by then.
     let (mut one, mut other) = (File::open(one)?, File::open(other)?);
@@ -71,8 +75,6 @@ fn block<'a>(file: &mut impl Read, buffer: &'a mut [u8]) -> io::Result<&'a [u8]>
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
