@@ -4,14 +4,17 @@
 //! against the column types here, and enforced again by every plan; MAX ROWS and UNIQUE of a file are also
 //! verified on the file itself, once, so that an owner hears at once that a declaration would drop rows.
 
+mod twins;
 mod units;
 mod views;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
+use std::sync::{Arc, PoisonError};
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
+use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::col;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -19,8 +22,7 @@ use num_traits::ToPrimitive;
 use crate::analysis::{MOST_KEYS, enforced, typed};
 use crate::bind::BindError;
 use crate::catalog::{
-    Budget, Catalog, CatalogError, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit,
-    zcdp_limit,
+    Budget, Catalog, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit, zcdp_limit,
 };
 use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
 use crate::engine::Inner;
@@ -30,22 +32,43 @@ use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spen
 use crate::refusal::nearest;
 use crate::show::known;
 
+/// How often a declaration is prepared while others are made.
+const ATTEMPTS: usize = 8;
+
 /// Carries out a declaration.
+///
+/// # Guarantee
+/// What it was checked against is what is declared when it is written: where another declaration came in between, it is
+/// checked again.
+///
+/// # Errors
+/// What is wrong with the declaration; [`VaultError::Redeclared`] when others came in between again and again.
 pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
+    for _ in 1..ATTEMPTS {
+        match attempt(inner, declaration).await {
+            Err(error) if error.is_redeclared() => {}
+            done => return done,
+        }
+    }
+    attempt(inner, declaration).await
+}
+
+async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     match declaration {
         Declaration::CreateTable { name, columns, format, location, options } => {
             let table = files::declared(name, columns, file_format(format)?, location, options)?;
             let shown = table.columns.len();
+            let twin = twins::notice(&*inner.vault.catalog()?, &table);
             inner.vault.create_table(&table)?;
             Ok(format!(
-                "table {name} has {shown} columns; it is undeclared until SET PRIVACY UNIT or SET PUBLIC"
+                "table {name} has {shown} columns; it is undeclared until SET PRIVACY UNIT or SET PUBLIC{twin}"
             ))
         }
-        Declaration::SetUnit { table, unit: clause } => {
+        Declaration::SetUnit { table, unit: clause, other_people } => {
             let catalog = inner.vault.catalog()?;
             let unit = units::checked(&catalog, known(&catalog, table)?, clause)?;
             units::verified(inner, &catalog, known(&catalog, table)?, &unit).await?;
-            set_unit(inner, table, unit)
+            set_unit(inner, &catalog, known(&catalog, table)?, unit, other_people)
         }
         other => in_memory(inner, other),
     }
@@ -53,12 +76,12 @@ pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<
 
 /// The declarations that read no file.
 pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
+    let catalog = &*inner.vault.catalog()?;
     match declaration {
         Declaration::CreateTable { .. } => Err(Error::Internal),
         Declaration::DropTable { name } => {
-            let catalog = inner.vault.catalog()?;
-            units::nothing_leads_through(&catalog, name)?;
-            units::keeps_charges(inner, known(&catalog, name)?, None)?;
+            units::nothing_leads_through(catalog, name)?;
+            known(catalog, name)?;
             inner.vault.drop_table(name)?;
             Ok(format!("table {name} is forgotten; what was charged for it is not"))
         }
@@ -66,41 +89,32 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             views::create(inner, name, columns, query, *replace)
         }
         Declaration::DropView { name, if_exists } => views::drop(inner, name, *if_exists),
-        Declaration::SetUnit { table, unit } => {
-            let catalog = inner.vault.catalog()?;
-            let unit = units::checked(&catalog, known(&catalog, table)?, unit)?;
-            set_unit(inner, table, unit)
+        Declaration::SetUnit { table, unit, other_people } => {
+            let unit = units::checked(catalog, known(catalog, table)?, unit)?;
+            set_unit(inner, catalog, known(catalog, table)?, unit, other_people)
         }
         Declaration::SetPublic { table } => {
-            let catalog = inner.vault.catalog()?;
-            units::nothing_leads_through(&catalog, table)?;
-            units::keeps_charges(inner, known(&catalog, table)?, None)?;
-            alter(inner, table, |entry| {
-                entry.privacy = Privacy::Public;
-                Ok(())
-            })?;
+            units::nothing_leads_through(catalog, table)?;
+            let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+            twins::may_be_public(&providers, catalog, known(catalog, table)?)?;
+            alter(inner, catalog, table, |entry| entry.privacy = Privacy::Public)?;
             Ok(format!("table {table} is public: its rows may be shown to anyone"))
         }
         Declaration::DropUnit { table } => {
-            let catalog = inner.vault.catalog()?;
-            units::nothing_leads_through(&catalog, table)?;
-            units::keeps_charges(inner, known(&catalog, table)?, None)?;
-            alter(inner, table, |entry| {
-                entry.privacy = Privacy::Undeclared;
-                Ok(())
-            })?;
-            Ok(format!("table {table} is undeclared: every query on it is refused"))
+            units::nothing_leads_through(catalog, table)?;
+            alter(inner, catalog, table, |entry| entry.privacy = Privacy::Undeclared)?;
+            let carried = carried(inner, catalog, table)?;
+            Ok(format!("table {table} is undeclared: every query on it is refused{carried}"))
         }
         Declaration::SetDomain { table, column, domain } => {
-            set_domain(inner, table, column, domain)
+            set_domain(inner, catalog, table, column, domain)
         }
         Declaration::DropDomain { table, column } => {
-            column_of(known(&*inner.vault.catalog()?, table)?, column)?;
-            alter(inner, table, |entry| {
+            column_of(known(catalog, table)?, column)?;
+            alter(inner, catalog, table, |entry| {
                 if let Some(column) = entry.column_mut(column) {
                     column.domain = None;
                 }
-                Ok(())
             })?;
             Ok(format!("column {table}.{column} has no domain"))
         }
@@ -137,44 +151,79 @@ fn left_text(left: Spend) -> String {
 }
 
 /// Writes a unit that was checked, and verified on its file.
-fn set_unit(inner: &Inner, table: &str, unit: Unit) -> Result<String, Error> {
-    let catalog = inner.vault.catalog()?;
-    let entry = known(&catalog, table)?;
-    units::keeps_charges(inner, entry, Some(&unit))?;
-    let fingerprint = units::fingerprint(&catalog, entry, &unit)?;
-    let of_target = units::fingerprint_of_target(&catalog, &unit)?;
+fn set_unit(
+    inner: &Inner,
+    catalog: &Catalog,
+    entry: &Table,
+    unit: Unit,
+    other_people: &[String],
+) -> Result<String, Error> {
+    for other in other_people {
+        known(catalog, other)?;
+    }
+    // Held until the unit is written: what was compared stays registered.
+    let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+    twins::may_be_private(&providers, catalog, entry, &unit, other_people)?;
+    let fingerprint = units::fingerprint(catalog, entry, &unit)?;
+    let of_target = units::fingerprint_of_target(catalog, &unit)?;
+    let table = &entry.name;
     let shown = match &unit {
         Unit::Row => "its unit is the row".to_owned(),
         Unit::Column { column, .. } => format!("its unit is {column}"),
         Unit::Via(link) => {
-            format!("its unit is that of {}, reached through {}", link.space, link.table)
+            let space = catalog.space(&link.table).unwrap_or(&link.table);
+            format!("its unit is that of {space}, reached through {}", link.table)
         }
     };
-    alter(inner, table, |entry| {
-        entry.privacy = Privacy::Private(unit);
-        if let Source::File { fingerprint: slot, .. } = &mut entry.source {
-            *slot = fingerprint;
-        }
-        Ok(())
-    })?;
-    if let Some((target, fingerprint)) = of_target {
-        alter(inner, &target, |entry| {
-            if let Source::File { fingerprint: slot, .. } = &mut entry.source {
-                *slot = Some(fingerprint);
-            }
-            Ok(())
-        })?;
+    let mut changed = vec![Table { privacy: Privacy::Private(unit), ..entry.clone() }];
+    if let Some(Source::File { fingerprint: slot, .. }) = changed.first_mut().map(|t| &mut t.source)
+    {
+        *slot = fingerprint;
     }
-    Ok(format!("table {table} is private; {shown}"))
+    if let Some((target, fingerprint)) = of_target {
+        let mut target = known(catalog, &target)?.clone();
+        if let Source::File { fingerprint: slot, .. } = &mut target.source {
+            *slot = Some(fingerprint);
+        }
+        changed.push(target);
+    }
+    inner.vault.alter_tables(catalog, &changed)?;
+    let carried = carried(inner, catalog, table)?;
+    Ok(format!("table {table} is private; {shown}{carried}"))
 }
 
+/// What an owner should know when the people of a table come to others, and what was charged comes with them.
+fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error> {
+    let after = inner.vault.catalog()?;
+    let people = |catalog: &Catalog| catalog.people(catalog.space(table).unwrap_or(table));
+    let counted: Vec<String> = people(&after).into_iter().collect();
+    let is_new = counted.len() > 1 && people(before) != people(&after);
+    Ok(match is_new {
+        true => format!("; what is charged for {} counts together from now on", counted.join(", ")),
+        false => String::new(),
+    })
+}
+
+/// Writes the changed declaration of a table that was checked in this snapshot.
 fn alter(
     inner: &Inner,
+    catalog: &Catalog,
     table: &str,
-    change: impl FnOnce(&mut Table) -> Result<(), CatalogError>,
+    change: impl FnOnce(&mut Table),
 ) -> Result<(), Error> {
-    known(&*inner.vault.catalog()?, table)?;
-    Ok(inner.vault.alter_table(table, change)?)
+    let mut changed = known(catalog, table)?.clone();
+    change(&mut changed);
+    Ok(inner.vault.alter_tables(catalog, &[changed])?)
+}
+
+/// Refuses to register rows for a known table that are another's, and declared otherwise there.
+pub(crate) fn may_be_registered(
+    providers: &HashMap<String, Arc<dyn TableProvider>>,
+    catalog: &Catalog,
+    known: &Table,
+    provider: &Arc<dyn TableProvider>,
+) -> Result<(), Error> {
+    twins::may_be_registered(providers, catalog, known, provider)
 }
 
 fn file_format(name: &str) -> Result<FileFormat, Error> {
@@ -202,13 +251,13 @@ pub(crate) fn data_type(column: &crate::catalog::Column) -> Result<DataType, Err
 
 fn set_domain(
     inner: &Inner,
+    catalog: &Catalog,
     table: &str,
     column: &str,
     clause: &DomainClause,
 ) -> Result<String, Error> {
-    let catalog = inner.vault.catalog()?;
-    units::no_link_leads_to(&catalog, table, column)?;
-    let found = column_of(known(&catalog, table)?, column)?;
+    units::no_link_leads_to(catalog, table, column)?;
+    let found = column_of(known(catalog, table)?, column)?;
     let data_type = data_type(found)?;
     let domain = match clause {
         DomainClause::In(values) => {
@@ -218,7 +267,7 @@ fn set_domain(
             Domain::In(values.iter().map(Literal::text).collect())
         }
         DomainClause::References { table, column } => {
-            Domain::In(referenced(inner, &catalog, table, column, &data_type)?)
+            Domain::In(referenced(inner, catalog, table, column, &data_type)?)
         }
         DomainClause::Between { lo, hi, step } => {
             let text = |literal: &Literal| {
@@ -236,11 +285,10 @@ fn set_domain(
         }
     };
     enforced(col(column), &data_type, Some(&domain))?;
-    alter(inner, table, |entry| {
+    alter(inner, catalog, table, |entry| {
         if let Some(column) = entry.column_mut(column) {
             column.domain = Some(domain);
         }
-        Ok(())
     })?;
     Ok(format!("column {table}.{column} has a domain"))
 }

@@ -1,7 +1,8 @@
 //! THE LINE: an [`Engine`] holds a vault and tables, a [`Session`] asks.
 //!
 //! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse, bind,
-//! analyze, choose, prepare, charge, run, answer; each stage takes what only the stage before can make.
+//! analyze, choose, prepare, charge, run, answer; each stage takes what only the stage before can make, and all of them
+//! see one state of the declarations (`engine/query.rs`).
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -19,28 +20,28 @@ use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionState;
-use tokio::runtime::Handle;
 
-use crate::answer::{Answer, Receipt};
+use crate::answer::Answer;
 use crate::catalog::{Privacy, Source, Table};
 use crate::dialect::{
     ExplainFormat, QueryStatement, ScriptStatement, Statement, parse_within, split,
 };
 use crate::error::Error;
-use crate::exec::{self, files};
+use crate::exec::files;
 use crate::explain::Explanation;
-use crate::ledger::{BudgetQuote, BudgetState, ChargeRequest, OWNER, Vault};
+use crate::ledger::{BudgetQuote, BudgetState, OWNER, Vault};
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::{Clock, Resources};
 use crate::{declare, guard, show, views, visible};
 
-use self::plan::Ready;
+use self::plan::Planned;
 use self::unplanned::unplanned;
 pub(crate) use inner::{Inner, Registered};
 
 mod inner;
 mod plan;
+mod query;
 mod unplanned;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
@@ -186,6 +187,8 @@ impl Engine {
     ) -> Result<(), Error> {
         let columns = files::columns_of(&provider.schema());
         files::refuse_reserved(&columns)?;
+        // Held to the end: no table is declared while what it is registered with changes.
+        let mut registered = self.inner.registered.write().unwrap_or_else(PoisonError::into_inner);
         let catalog = self.inner.vault.catalog()?;
         match catalog.table(name) {
             None => {
@@ -210,9 +213,9 @@ impl Engine {
                         "the vault knows `{name}` with other columns; DROP TABLE {name} first"
                     )));
                 }
+                declare::may_be_registered(&registered, &catalog, known, &provider)?;
             }
         }
-        let mut registered = self.inner.registered.write().unwrap_or_else(PoisonError::into_inner);
         registered.insert(name.to_owned(), provider);
         Ok(())
     }
@@ -368,12 +371,13 @@ impl Session {
         let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
         let (session, state) = (self.clone(), self.state(&clock));
         self.told(clock.blocking(move || {
-            let planned = session.plan(query, &state)?;
-            let Some((request, spend)) = session.request(&planned.release)? else {
-                return Ok(Cost::default());
-            };
-            session.engine.inner.vault.quote(&request)?;
-            Ok(spend)
+            session.with_plan(&query, &state, |planned| {
+                let Some((request, spend)) = session.request(&planned)? else {
+                    return Ok(Cost::default());
+                };
+                session.engine.inner.vault.quote(&request)?;
+                Ok(spend)
+            })
         }))
     }
 
@@ -397,52 +401,15 @@ impl Session {
         Ok(tables.chain(views::columns(&self.engine.inner, &catalog)).collect())
     }
 
-    /// The life of a query, from its statement to its answer; `text` is how it was written.
-    async fn answer(
-        &self,
-        query: QueryStatement,
-        text: &str,
-        clock: &Clock,
-    ) -> Result<Answer, Error> {
-        let Inner { vault, resources, .. } = &*self.engine.inner;
-        let (session, state) = (self.clone(), self.state(clock));
-        let (planning, runtime) = (state.clone(), Handle::try_current().ok());
-        let ready = clock.aside(move || session.ready(query, &planning, runtime)).await?;
-        let Ready { planned, request, prepared } = ready;
-        let statement = text.trim().to_owned();
-        let request = request.map(|request| ChargeRequest { statement, ..request });
-        clock.check()?;
-        let charge = match &request {
-            Some(request) => Some(vault.charge(request)?),
-            None => None,
-        };
-        let run = async {
-            let (rows, charge) = exec::run(prepared, charge, &state, resources.rows).await.ok()?;
-            let receipt = charge
-                .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
-            Some(match &planned.proposal {
-                Some(proposal) => {
-                    Answer::proposed(proposal.answer(&rows).ok()?, proposal.rule(), receipt)
-                }
-                None => Answer::new(rows, &planned.release, receipt),
-            })
-        };
-        // A panic on some row, an overrun or a failed read would each tell about the rows: one error for all.
-        let run = clock.limit(guard::poll(run));
-        run.await.flatten().flatten().ok_or(Error::Execution)
+    fn explained(&self, query: QueryStatement, state: &SessionState) -> Result<Explanation, Error> {
+        match self.with_plan(&query, state, |planned| self.explanation(&planned)) {
+            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
+            explained => explained,
+        }
     }
 
-    fn explained(&self, query: QueryStatement, state: &SessionState) -> Result<Explanation, Error> {
-        let planned = match self.plan(query, state) {
-            Ok(planned) => planned,
-            Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
-            Err(error) => return Err(error),
-        };
-        let requested = match self.request(&planned.release) {
-            Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
-            requested => requested?,
-        };
-        let Some((request, cost)) = requested else {
+    fn explanation(&self, planned: &Planned) -> Result<Explanation, Error> {
+        let Some((request, cost)) = self.request(planned)? else {
             return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
         };
         let explained = |quotes: &[BudgetQuote]| {
@@ -454,7 +421,6 @@ impl Session {
         };
         match self.engine.inner.vault.quote(&request).map_err(Error::from) {
             Ok(quotes) => Ok(explained(&quotes)),
-            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error @ Error::Budget(_)) => Ok(explained(&[]).over_budget(&error.to_string())),
             Err(error) => Err(error),
         }

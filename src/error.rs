@@ -85,6 +85,11 @@ impl Error {
         }
     }
 
+    /// Whether the declarations changed while a statement was prepared, so that it may be prepared again.
+    pub(crate) fn is_redeclared(&self) -> bool {
+        matches!(self, Self::Ledger(VaultError::Redeclared))
+    }
+
     /// The same error of a statement in a script: its position is one of the script.
     pub fn in_script(mut self, statement: &ScriptStatement) -> Self {
         match &mut self {

@@ -136,8 +136,7 @@ impl Walk<'_> {
     fn root_of(&self, table: &Table) -> Result<(&Table, &str), Refusal> {
         let root = self.catalog.root(&table.name).map(|(root, _)| root);
         let named = root.and_then(|root| Some((root, root.unit()?.column()?)));
-        let space = table.unit().and_then(Unit::link).map(|link| link.space.as_str());
-        named.filter(|(root, _)| Some(root.name.as_str()) == space).ok_or_else(|| {
+        named.ok_or_else(|| {
             Refusal::new(
                 Reason::Undeclared,
                 &table.name,

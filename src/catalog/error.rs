@@ -124,6 +124,14 @@ pub enum CatalogError {
         /// The budget.
         budget: String,
     },
+    /// A budget in ε belongs to a table whose people were given releases without an ε.
+    #[error(
+        "the privacy budget `{budget}` counts in epsilon, and some of what was released for these people has a rho only: write `DROP PRIVACY BUDGET {budget}`, declare this again, and create a budget with LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"
+    )]
+    Uncarried {
+        /// The budget.
+        budget: String,
+    },
     /// A declaration contradicts itself.
     #[error("the table `{table}` cannot be declared: {reason}")]
     Declaration {

@@ -25,6 +25,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::accounting::rho_of;
+use super::spaces::{CatalogVersion, Joined};
 use super::{CatalogError, RESERVED, View};
 use crate::privacy::{Notion, Spend};
 
@@ -136,7 +137,7 @@ pub enum Unit {
 
 /// How the rows of a table lead to their person through another table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "WrittenLink")]
 pub struct Link {
     /// The columns that lead there.
     pub columns: Vec<String>,
@@ -146,8 +147,25 @@ pub struct Link {
     pub references: Vec<String>,
     /// At most so many rows for each person, when declared.
     pub max_rows: Option<u64>,
-    /// The unit space at the end of the chain, as it was when the link was declared.
-    pub space: String,
+}
+
+/// A link as it is read. Earlier programs kept the unit space at its end, which is derived from the chain.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLink {
+    columns: Vec<String>,
+    table: String,
+    references: Vec<String>,
+    max_rows: Option<u64>,
+    #[serde(default, rename = "space")]
+    _space: Option<String>,
+}
+
+impl From<WrittenLink> for Link {
+    fn from(link: WrittenLink) -> Self {
+        let WrittenLink { columns, table, references, max_rows, _space } = link;
+        Self { columns, table, references, max_rows }
+    }
 }
 
 impl Unit {
@@ -247,7 +265,7 @@ pub enum Domain {
 }
 
 /// A name as it is written in a statement.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
         && !name.starts_with(|c: char| c.is_ascii_digit());
     if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
@@ -275,20 +293,6 @@ impl Table {
     /// Whether it is declared public.
     pub fn is_public(&self) -> bool {
         self.privacy == Privacy::Public
-    }
-
-    /// The unit space it belongs to: the name under which losses of its people add up.
-    ///
-    /// # Guarantee
-    /// Tables of different spaces share no privacy unit by declaration; charges on tables of one space are
-    /// summed. A table whose unit is a row or a column of its own has a space of its own, named like the table;
-    /// one that leads to its unit through others shares the space at the end of the chain.
-    pub fn space(&self) -> Option<&str> {
-        match &self.privacy {
-            Privacy::Private(Unit::Row | Unit::Column { .. }) => Some(&self.name),
-            Privacy::Private(Unit::Via(link)) => Some(&link.space),
-            Privacy::Undeclared | Privacy::Public => None,
-        }
     }
 
     /// Checks the declaration against itself.
@@ -480,9 +484,11 @@ pub(super) fn check_name(name: &str) -> Result<(), CatalogError> {
 /// An unchanging snapshot of everything that is declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
-    tables: BTreeMap<String, Table>,
+    pub(super) tables: BTreeMap<String, Table>,
     views: BTreeMap<String, View>,
     budgets: BTreeMap<String, Budget>,
+    pub(super) joined: Joined,
+    pub(super) version: CatalogVersion,
 }
 
 impl Catalog {
@@ -493,8 +499,8 @@ impl Catalog {
     ) -> Self {
         Self {
             tables: tables.into_iter().map(|table| (table.name.clone(), table)).collect(),
-            views: BTreeMap::new(),
             budgets: budgets.into_iter().map(|budget| (budget.name.clone(), budget)).collect(),
+            ..Self::default()
         }
     }
 
@@ -527,22 +533,6 @@ impl Catalog {
         self.tables.values().filter(leads)
     }
 
-    /// The table at the end of the chain of links that begins here, and how many links there are.
-    ///
-    /// # Guarantee
-    /// `None` for a table that is not private and for a chain that leads to one that is not, or in circles;
-    /// what is returned has a row or a column of its own as its unit.
-    pub fn root(&self, table: &str) -> Option<(&Table, usize)> {
-        let mut table = self.table(table)?;
-        for links in 0..=self.tables.len() {
-            match table.unit()?.link() {
-                None => return Some((table, links)),
-                Some(link) => table = self.table(&link.table)?,
-            }
-        }
-        None
-    }
-
     /// All tables, by name.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.tables.values()
@@ -565,15 +555,5 @@ impl Catalog {
     /// All budgets, by name.
     pub fn budgets(&self) -> impl Iterator<Item = &Budget> {
         self.budgets.values()
-    }
-
-    /// The unit space of the table that a budget was declared for.
-    pub fn space_of(&self, budget: &Budget) -> Option<&str> {
-        self.table(&budget.table)?.space()
-    }
-
-    /// All budgets that a query on this unit space is charged to, by name.
-    pub fn budgets_of(&self, space: &str) -> impl Iterator<Item = &Budget> {
-        self.budgets.values().filter(move |budget| self.space_of(budget) == Some(space))
     }
 }

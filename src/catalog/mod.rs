@@ -7,7 +7,7 @@
 //! damaged catalog is refused and not repaired.
 //!
 //! ```
-//! use hushql::catalog::{Privacy, Source, Table, Unit};
+//! use hushql::catalog::{Catalog, Privacy, Source, Table, Unit};
 //!
 //! let adult = Table {
 //!     name: "adult".to_owned(),
@@ -15,7 +15,7 @@
 //!     privacy: Privacy::Private(Unit::Row),
 //!     columns: Vec::new(),
 //! };
-//! assert_eq!(adult.space(), Some("adult"));
+//! assert_eq!(Catalog::new([adult], []).space("adult"), Some("adult"));
 //! ```
 
 /// Names that begin so belong to the engine: no table, column, alias or function of anybody's has one.
@@ -24,14 +24,18 @@ pub const RESERVED: &str = "__hushql";
 mod accounting;
 pub(crate) mod describe;
 mod error;
+pub(crate) mod joins;
 mod metadata;
+mod spaces;
 pub(crate) mod store;
 mod view;
 
 pub use accounting::zcdp_limit;
 pub use error::CatalogError;
+pub(crate) use metadata::quoted;
 pub use metadata::{
     Budget, Catalog, Column, Domain, FileFormat, Fingerprint, Link, PerQuery, Privacy, Source,
     Table, Unit,
 };
+pub use spaces::CatalogVersion;
 pub use view::View;

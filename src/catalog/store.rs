@@ -11,6 +11,7 @@
 //!
 //! ```text
 //! declared_table(name, body): also views     seal('tables')   = SHA-256 of every name and body
+//! joined_space(space, other)                 in seal('tables') too
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column
 //! ```
 
@@ -20,14 +21,17 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::joins::joined_rows;
 use super::metadata::check_limit;
-use super::{Budget, Catalog, CatalogError, PerQuery, Table, View};
+use super::spaces::Joined;
+use super::{Budget, Catalog, CatalogError, CatalogVersion, PerQuery, Table, View};
 use crate::privacy::{Notion, Spend};
 
 /// The tables of the catalog and of the seals.
 ///
 /// `floor_…` is what had been spent when the limit was last set. A limit may be set below that, and then
-/// the floor alone keeps the constraint true while forbidding any further spending.
+/// the floor alone keeps the constraint true while forbidding any further spending. `joined_space` holds the pairs of
+/// unit spaces whose charges count for each other's people; see [`super::spaces`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
     kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home')),
@@ -39,10 +43,22 @@ CREATE TABLE declared_table (
     body TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE joined_space (
+    space TEXT NOT NULL,
+    other TEXT NOT NULL,
+    PRIMARY KEY (space, other),
+    CONSTRAINT in_order CHECK (space < other)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER spaces_stay_joined BEFORE DELETE ON joined_space
+BEGIN SELECT RAISE(ABORT, 'what was joined is never parted'); END;
+
+CREATE TRIGGER joined_spaces_stay_as_they_are BEFORE UPDATE ON joined_space
+BEGIN SELECT RAISE(ABORT, 'what was joined is never parted'); END;
+
 CREATE TABLE budget (
     name TEXT PRIMARY KEY NOT NULL,
     table_name TEXT NOT NULL REFERENCES declared_table (name),
-    space TEXT NOT NULL,
     notion TEXT NOT NULL CHECK (notion IN ('epsilon', 'rho')),
     promised_epsilon INTEGER CHECK (promised_epsilon > 0),
     promised_delta INTEGER CHECK (promised_delta > 0),
@@ -182,8 +198,8 @@ pub(crate) fn check_seal(
     if seal(connection, kind)? == digest { Ok(()) } else { Err(kind.damage()) }
 }
 
-/// Writes the seals of a catalog without tables and budgets.
-pub(crate) fn initialise(connection: &Connection) -> Result<(), CatalogError> {
+/// Seals the rows as they are: none yet, or carried over from an older format and checked there.
+pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
     reseal_tables(connection)?;
     reseal_budgets(connection)
 }
@@ -213,13 +229,18 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
         }
     }
     let budgets = accounts(connection)?.into_iter().map(|account| account.budget);
-    Ok(Catalog::new(tables, budgets).with_views(views))
+    let joined = Joined::of(joined_rows(connection)?);
+    Ok(Catalog::new(tables, budgets).with_views(views).kept_as(version(connection)?, joined))
+}
+
+/// The version of what is declared now.
+pub(crate) fn version(connection: &Connection) -> Result<CatalogVersion, CatalogError> {
+    Ok(CatalogVersion::sealed(seal(connection, Kind::Tables)?, seal(connection, Kind::Budgets)?))
 }
 
 /// The declared table of this name.
-pub(crate) fn table(connection: &Connection, name: &str) -> Result<Table, CatalogError> {
-    let catalog = load(connection)?;
-    catalog.table(name).cloned().ok_or_else(|| no_table(&catalog, name))
+pub(crate) fn table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, CatalogError> {
+    catalog.table(name).ok_or_else(|| no_table(catalog, name))
 }
 
 /// Why there is no table of a name.
@@ -331,11 +352,10 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
     reseal_tables(connection)
 }
 
-/// A budget, the unit space it binds, and what has been spent of it.
+/// A budget, and what has been spent of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) budget: Budget,
-    pub(crate) space: String,
     floor: Spend,
     pub(crate) spent: Spend,
 }
@@ -357,7 +377,6 @@ pub(crate) fn accounts(connection: &Connection) -> Result<Vec<Account>, CatalogE
 pub(crate) fn insert_budget(
     connection: &Connection,
     budget: &Budget,
-    space: &str,
     spent: Spend,
 ) -> Result<(), CatalogError> {
     budget.check()?;
@@ -369,13 +388,12 @@ pub(crate) fn insert_budget(
     }
     let PerQuery { default, default_rho, default_delta, max, max_delta } = budget.per_query;
     connection.execute(
-        "INSERT INTO budget VALUES (:name, :table, :space, :notion, :promised_epsilon,
+        "INSERT INTO budget VALUES (:name, :table, :notion, :promised_epsilon,
              :promised_delta, :limit_loss, :limit_delta, :spent_loss, :spent_delta, :default,
              :default_rho, :default_delta, :max, :max_delta, :spent_loss, :spent_delta)",
         named_params! {
             ":name": budget.name,
             ":table": budget.table,
-            ":space": space,
             ":notion": budget.limit.notion.name(),
             ":promised_epsilon": budget.promise.map(|promise| promise.nano),
             ":promised_delta": budget.promise.map(|promise| promise.atto_delta),
@@ -494,28 +512,33 @@ fn table_rows(connection: &Connection) -> Result<BTreeMap<String, String>, Catal
 }
 
 /// The stored tables, checked: also before a write, for a new seal must not bless damaged rows.
-fn checked_table_rows(connection: &Connection) -> Result<BTreeMap<String, String>, CatalogError> {
+pub(super) fn checked_table_rows(
+    connection: &Connection,
+) -> Result<BTreeMap<String, String>, CatalogError> {
     let rows = table_rows(connection)?;
-    check_seal(connection, Kind::Tables, tables_digest(&rows))?;
+    check_seal(connection, Kind::Tables, tables_digest(&joined_rows(connection)?, &rows))?;
     Ok(rows)
 }
 
-fn tables_digest(rows: &BTreeMap<String, String>) -> [u8; 32] {
-    let mut fields = Fields::new("hushql tables 1");
-    for (name, body) in rows {
+fn tables_digest(joined: &[(String, String)], rows: &BTreeMap<String, String>) -> [u8; 32] {
+    let mut fields = Fields::new("hushql tables 2");
+    // How many there are: a pair must not pass for a table.
+    fields.text(&joined.len().to_string());
+    for (name, body) in joined.iter().map(|(one, other)| (one, other)).chain(rows) {
         fields.text(name);
         fields.text(body);
     }
     fields.digest()
 }
 
-fn reseal_tables(connection: &Connection) -> Result<(), CatalogError> {
-    set_seal(connection, Kind::Tables, tables_digest(&table_rows(connection)?))
+pub(super) fn reseal_tables(connection: &Connection) -> Result<(), CatalogError> {
+    let digest = tables_digest(&joined_rows(connection)?, &table_rows(connection)?);
+    set_seal(connection, Kind::Tables, digest)
 }
 
 fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
     let mut statement = connection.prepare_cached(
-        "SELECT name, table_name, space, notion, promised_epsilon, promised_delta, limit_loss,
+        "SELECT name, table_name, notion, promised_epsilon, promised_delta, limit_loss,
              limit_delta, floor_loss, floor_delta, default_epsilon, default_rho, default_delta,
              max_loss, max_delta, spent_loss, spent_delta
          FROM budget ORDER BY name",
@@ -544,7 +567,6 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
                     max_delta: row.get("max_delta")?,
                 },
             },
-            space: row.get("space")?,
             floor: spend(row, notion, "floor")?,
             spent: spend(row, notion, "spent")?,
         });
@@ -560,12 +582,11 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
 
 /// Everything of a budget but what was spent, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql budgets 2");
-    for Account { budget, space, floor, spent: _ } in accounts {
+    let mut fields = Fields::new("hushql budgets 3");
+    for Account { budget, floor, spent: _ } in accounts {
         let PerQuery { default, default_rho, default_delta, max, max_delta } = budget.per_query;
         fields.text(&budget.name);
         fields.text(&budget.table);
-        fields.text(space);
         fields.text(budget.limit.notion.name());
         fields.optional(budget.promise.map(|promise| promise.nano));
         fields.optional(budget.promise.map(|promise| promise.atto_delta));
@@ -580,6 +601,6 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
     fields.digest()
 }
 
-fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
+pub(super) fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
     set_seal(connection, Kind::Budgets, budgets_digest(&account_rows(connection)?))
 }

@@ -38,13 +38,12 @@ pub(super) fn checked(
             Unit::Column { column: column.clone(), max_rows: *max_rows, unique: *unique }
         }
         UnitClause::Via { columns, table: to, references, max_rows } => {
-            let space = linked(catalog, table, columns, to, references)?;
+            linked(catalog, table, columns, to, references)?;
             Unit::Via(Link {
                 columns: columns.clone(),
                 table: to.clone(),
                 references: references.clone(),
                 max_rows: *max_rows,
-                space,
             })
         }
     };
@@ -52,14 +51,14 @@ pub(super) fn checked(
     Ok(unit)
 }
 
-/// Checks a link, and returns the unit space that it leads to.
+/// Checks a link.
 fn linked(
     catalog: &Catalog,
     table: &Table,
     columns: &[String],
     to: &str,
     references: &[String],
-) -> Result<String, Error> {
+) -> Result<(), Error> {
     let target = known(catalog, to)?;
     let root = catalog.root(to).map(|(root, _)| root);
     let named = root.filter(|root| matches!(root.unit(), Some(Unit::Column { .. })));
@@ -88,7 +87,7 @@ fn linked(
             )));
         }
     }
-    Ok(root.name.clone())
+    Ok(())
 }
 
 /// Units and links are compared and hashed as they are: no floats, no booleans, no domain.
@@ -116,9 +115,9 @@ fn keeps_links(catalog: &Catalog, table: &Table, unit: &Unit) -> Result<(), Erro
     let space = match unit {
         Unit::Row => None,
         Unit::Column { .. } => Some(table.name.as_str()),
-        Unit::Via(link) => Some(link.space.as_str()),
+        Unit::Via(link) => catalog.space(&link.table),
     };
-    match catalog.referring(&table.name).find(|other| other.space() != space) {
+    match catalog.referring(&table.name).find(|other| catalog.space(&other.name) != space) {
         Some(other) => Err(referred(table, &other.name)),
         None => Ok(()),
     }
@@ -134,7 +133,7 @@ pub(super) fn nothing_leads_through(catalog: &Catalog, table: &str) -> Result<()
 
 fn referred(table: &Table, other: &str) -> Error {
     Error::catalog(format!(
-        "{other} reaches its unit through {}; ALTER TABLE {other} DROP PRIVACY UNIT first, which goes as long as nothing was charged",
+        "{other} reaches its unit through {}; ALTER TABLE {other} DROP PRIVACY UNIT first",
         table.name
     ))
 }
@@ -152,44 +151,6 @@ pub(super) fn no_link_leads_to(catalog: &Catalog, table: &str, column: &str) -> 
         ))),
         None => Ok(()),
     }
-}
-
-/// Refuses to move a table to another unit space when something was charged on the one it is in.
-pub(super) fn keeps_charges(
-    inner: &Inner,
-    table: &Table,
-    unit: Option<&Unit>,
-) -> Result<(), Error> {
-    let charged = |space: &str| -> Result<bool, Error> {
-        Ok(inner.vault.entries()?.iter().any(|e| e.spaces.iter().any(|s| s == space)))
-    };
-    // A table keeps its name whatever became of its unit in between, and what was charged under it.
-    if let Some(Unit::Via(_)) = unit
-        && charged(&table.name)?
-    {
-        return Err(forgets(&table.name, &table.name));
-    }
-    let Some(present) = table.space() else { return Ok(()) };
-    let next = match unit {
-        Some(Unit::Via(link)) => Some(link.space.as_str()),
-        Some(Unit::Row | Unit::Column { .. }) => Some(table.name.as_str()),
-        // A table of its own space keeps its name, and with it what was charged.
-        None if present == table.name => Some(present),
-        None => None,
-    };
-    if next == Some(present) {
-        return Ok(());
-    }
-    if charged(present)? {
-        return Err(forgets(&table.name, present));
-    }
-    Ok(())
-}
-
-fn forgets(table: &str, space: &str) -> Error {
-    Error::catalog(format!(
-        "something was charged for the people of {space}, and another unit of {table} would forget it: leave this table, and declare the same file as one of another name"
-    ))
 }
 
 /// Verifies on files what a unit's declaration says of them.

@@ -50,12 +50,14 @@ pub enum Declaration {
         /// Whether nothing is to be said where there is none.
         if_exists: bool,
     },
-    /// `ALTER TABLE name SET PRIVACY UNIT …`.
+    /// `ALTER TABLE name SET PRIVACY UNIT … [OTHER PEOPLE THAN table, …]`.
     SetUnit {
         /// The table's name.
         table: String,
         /// Its unit.
         unit: UnitClause,
+        /// Tables with the same rows that are about other people, as the owner says.
+        other_people: Vec<String>,
     },
     /// `ALTER TABLE name SET PUBLIC`.
     SetPublic {

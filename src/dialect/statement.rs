@@ -357,13 +357,28 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     }
     expect_word(parser, "PRIVACY")?;
     expect_word(parser, "UNIT")?;
+    let unit = unit(parser)?;
+    let mut other_people = Vec::new();
+    if take_word(parser, "OTHER") {
+        expect_word(parser, "PEOPLE")?;
+        expect_word(parser, "THAN")?;
+        other_people.push(name(parser)?);
+        while parser.consume_token(&Token::Comma) {
+            other_people.push(name(parser)?);
+        }
+    }
+    Ok(Declaration::SetUnit { table, unit, other_people })
+}
+
+/// What stands behind SET PRIVACY UNIT, up to OTHER PEOPLE.
+fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
     if take_word(parser, "ROW") {
-        return Ok(Declaration::SetUnit { table, unit: UnitClause::Row });
+        return Ok(UnitClause::Row);
     }
     if take_word(parser, "VIA") {
         let columns = names(parser)?;
         expect_word(parser, "REFERENCES")?;
-        let other = name(parser)?;
+        let table = name(parser)?;
         let references = names(parser)?;
         if columns.len() != references.len() {
             return error(
@@ -371,9 +386,7 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
                 "a link has as many columns on either side: VIA (a) REFERENCES t(b)",
             );
         }
-        let max_rows = max_rows(parser)?;
-        let unit = UnitClause::Via { columns, table: other, references, max_rows };
-        return Ok(Declaration::SetUnit { table, unit });
+        return Ok(UnitClause::Via { columns, table, references, max_rows: max_rows(parser)? });
     }
     parser.expect_token(&Token::LParen)?;
     let column = name(parser)?;
@@ -385,8 +398,7 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     }
     parser.expect_token(&Token::RParen)?;
     let unique = take_word(parser, "UNIQUE");
-    let max_rows = max_rows(parser)?;
-    Ok(Declaration::SetUnit { table, unit: UnitClause::Column { column, unique, max_rows } })
+    Ok(UnitClause::Column { column, unique, max_rows: max_rows(parser)? })
 }
 
 fn max_rows(parser: &mut Parser) -> Result<Option<u64>, ParserError> {

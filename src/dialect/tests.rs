@@ -155,6 +155,8 @@ fn declarations_parse() {
         "ALTER TABLE adult SET PRIVACY UNIT ROW",
         "ALTER TABLE visits SET PRIVACY UNIT (patient_id) MAX ROWS 20;",
         "ALTER TABLE customer SET PRIVACY UNIT (c) UNIQUE",
+        "ALTER TABLE b SET PRIVACY UNIT ROW OTHER PEOPLE THAN a, \"A b\"",
+        "ALTER TABLE b SET PRIVACY UNIT VIA (x) REFERENCES c(y) MAX ROWS 2 other people than a;",
         "ALTER TABLE nation SET PUBLIC",
         "ALTER TABLE adult DROP PRIVACY UNIT",
         "ALTER TABLE adult ALTER COLUMN status SET PRIVACY DOMAIN IN ('a', NULL)",

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use datafusion::execution::SessionState;
 
 use super::unplanned::unplanned;
@@ -20,7 +21,7 @@ use crate::dialect::{ColumnName, QueryStatement};
 use crate::error::Error;
 use crate::exec::{self, PlannedTables, Planning, Prepared, files};
 use crate::explain::{ledger_texts, threshold_ledger_texts};
-use crate::ledger::{ChargeEntry, ChargeRequest, plan_hash};
+use crate::ledger::{ChargeEntry, ChargeRequest, VaultError, plan_hash};
 use crate::privacy::{Cost, Notion};
 use crate::range::Proposal;
 use crate::release::{Drawn, Release, choose};
@@ -50,7 +51,7 @@ impl Session {
         runtime: Option<tokio::runtime::Handle>,
     ) -> Result<Ready, Error> {
         let planned = self.plan(query, state)?;
-        let request = self.request(&planned.release)?.map(|(request, _)| request);
+        let request = self.request(&planned)?.map(|(request, _)| request);
         if let Some(request) = &request {
             self.engine.inner.vault.quote(request)?;
         }
@@ -85,14 +86,14 @@ impl Session {
         let sources = self.engine.inner.sources(&query.tree, &catalog)?;
         let over = views::named(&query.tree, &catalog);
         let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
-        let lookups = self.look_up(&bound, &catalog, state)?;
+        let (lookups, looked_up) = self.look_up(&bound, &catalog, state)?;
         let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
         let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)
             .map_err(|refusal| refusal.over_views(&over))?;
         self.engine.inner.resources.check_keys(&analysis)?;
         let release: Release = choose(analysis, &catalog)?;
         let proposal = range_of.map(|column| self.proposal(&release, column, &catalog));
-        Ok(Planned { proposal: proposal.transpose()?, release, catalog })
+        Ok(Planned { proposal: proposal.transpose()?, release, looked_up, catalog })
     }
 
     /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
@@ -109,31 +110,47 @@ impl Session {
         Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
     }
 
-    /// The public tables that clauses name, read before the analysis.
+    /// The public tables that clauses name, read before the analysis, and their names.
+    ///
+    /// # Guarantee
+    /// They were public when they had been read: what the analysis says of their values may be said.
     fn look_up(
         &self,
         bound: &Bound,
         catalog: &Catalog,
         state: &SessionState,
-    ) -> Result<Lookups, Error> {
-        let mut lookups = Lookups::default();
+    ) -> Result<(Lookups, Vec<String>), Error> {
+        let (mut lookups, mut names) = (Lookups::default(), Vec::new());
         for lookup in Lookups::needed(bound.releases(), catalog)? {
             let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
-            files::check(table)?;
-            let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
-            let values = exec::columns_of_public(provider, &lookup.columns, state)
-                .map_err(|_| Error::catalog(format!("`{}` cannot be read", lookup.table)))?;
-            lookups.insert(lookup, values);
+            let read = self.read_public(table, &lookup.columns, state);
+            if !self.engine.inner.vault.catalog()?.version().is(&catalog.version()) {
+                return Err(VaultError::Redeclared.into());
+            }
+            names.push(lookup.table.clone());
+            lookups.insert(lookup, read?);
         }
-        Ok(lookups)
+        Ok((lookups, names))
+    }
+
+    fn read_public(
+        &self,
+        table: &Table,
+        columns: &[String],
+        state: &SessionState,
+    ) -> Result<Vec<ArrayRef>, Error> {
+        files::check(table)?;
+        let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
+        exec::columns_of_public(provider, columns, state)
+            .map_err(|_| Error::catalog(format!("`{}` cannot be read", table.name)))
     }
 
     /// What a release asks of the ledger; `None` for a query that releases nothing.
     pub(super) fn request(
         &self,
-        release: &Release,
+        planned: &Planned,
     ) -> Result<Option<(ChargeRequest, Cost)>, Error> {
-        let catalog = self.engine.inner.vault.catalog()?;
+        let Planned { release, catalog, .. } = planned;
         let mut entries = Vec::new();
         let mut cost = Cost::zero();
         for drawn in release.draws() {
@@ -160,7 +177,9 @@ impl Session {
         let cost = cost.counted_in(&counts);
         // Whoever charges it knows how it was written.
         let statement = String::new();
-        Ok(Some((ChargeRequest { analyst, plan_hash, statement, entries, spaces }, cost)))
+        let catalog = Arc::clone(catalog);
+        let request = ChargeRequest { analyst, plan_hash, statement, entries, spaces, catalog };
+        Ok(Some((request, cost)))
     }
 
     /// A file that is no longer the declared one is refused before anything is charged.
@@ -174,23 +193,34 @@ impl Session {
                 files::check(table)?;
             }
         }
-        for table in public_tables(planned.release.analysis(), &planned.catalog) {
+        for table in remaining_tables(planned.release.analysis(), &planned.catalog) {
             files::check(table)?;
         }
         Ok(())
     }
 }
 
-/// A query that is analyzed and calibrated.
+/// A query that is analyzed and calibrated, and what it was planned with.
 pub(super) struct Planned {
     pub(super) release: Release,
     /// Where a range is asked for.
     pub(super) proposal: Option<Proposal>,
-    catalog: Arc<Catalog>,
+    /// The public tables that were read while it was planned.
+    pub(super) looked_up: Vec<String>,
+    pub(super) catalog: Arc<Catalog>,
+}
+
+impl Planned {
+    /// Every public table whose rows the query reads, or its plan has read.
+    pub(super) fn public_tables(&self) -> impl Iterator<Item = &Table> {
+        let parts = self.release.analysis().parts().iter().flat_map(|part| part.public());
+        let named = parts.chain(&self.looked_up).filter_map(|name| self.catalog.table(name));
+        remaining_tables(self.release.analysis(), &self.catalog).chain(named)
+    }
 }
 
 /// The public tables that the remainder reads.
-fn public_tables<'a>(
+fn remaining_tables<'a>(
     analysis: &'a Analysis,
     catalog: &'a Catalog,
 ) -> impl Iterator<Item = &'a Table> {

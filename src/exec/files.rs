@@ -5,6 +5,7 @@
 //! make a query fail. The columns are fixed when the table is created.
 
 mod lenient;
+pub(crate) mod same;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

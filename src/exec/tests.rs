@@ -168,6 +168,7 @@ fn paid(due: &Due) -> Charge {
         statement: String::new(),
         entries: due.losses.iter().map(entry).collect(),
         spaces: due.spaces.clone(),
+        catalog: vault.catalog().unwrap(),
     };
     vault.ensure_analyst("lab").unwrap();
     vault.charge(&request).unwrap()

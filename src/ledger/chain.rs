@@ -1,6 +1,6 @@
 //! The chain of hashes through the ledger, and the one reader that follows it.
 //!
-//! Stored entries go in, sums per unit space come out, and only for entries whose hashes connect them to
+//! Stored entries go in, sums per set of unit spaces come out, and only for entries whose hashes connect them to
 //! the first one without a gap. A [`Witness`] remembers how far one handle has followed the chain: what
 //! another process appended is verified before it is believed, and a file that was exchanged for an
 //! older one while it was open is noticed. The chain detects damage, not forgery: it has no key.
@@ -14,7 +14,7 @@
 //! chain(n) = SHA-256(chain(n − 1), n, charge, analyst, spaces, budgets, mechanism, …, plan hash, nonce)
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -83,17 +83,32 @@ pub(super) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[
 pub(super) struct Witness {
     sequence: i64,
     chain: [u8; 32],
-    spent: BTreeMap<String, Cost>,
+    /// What the entries add up to, for every set of unit spaces that one of them names.
+    spent: BTreeMap<Vec<String>, Cost>,
 }
 
 impl Witness {
-    /// What was ever charged on this unit space.
+    /// What was ever charged on any of these unit spaces.
     ///
     /// # Guarantee
-    /// The exact sum of the stored entries that name the space, as far as the chain was followed; none in a notion that
-    /// one of them does not have.
-    pub(super) fn spent(&self, space: &str) -> Cost {
-        self.spent.get(space).copied().unwrap_or(Cost::zero())
+    /// The exact sum of the stored entries that name one of the spaces or more, each counted once, as far as the chain
+    /// was followed; none in a notion that one of them does not have.
+    ///
+    /// # Errors
+    /// [`VaultError::Amount`] for a sum that cannot be written down.
+    pub(super) fn spent(&self, spaces: &BTreeSet<String>) -> Result<Cost, Fault> {
+        let sum = self.of(spaces).try_fold(Cost::zero(), Cost::plus);
+        Ok(sum?)
+    }
+
+    /// Whether anything was ever charged on one of these unit spaces.
+    pub(super) fn is_charged(&self, spaces: &BTreeSet<String>) -> bool {
+        self.of(spaces).next().is_some()
+    }
+
+    fn of(&self, spaces: &BTreeSet<String>) -> impl Iterator<Item = Cost> {
+        let named = move |names: &[String]| names.iter().any(|name| spaces.contains(name));
+        self.spent.iter().filter(move |(names, _)| named(names)).map(|(_, sum)| *sum)
     }
 
     /// How far the chain was followed.
@@ -151,10 +166,8 @@ impl Witness {
 
     /// Takes the entry that follows into the sums.
     fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
-        for space in &entry.spaces {
-            let sum = self.spent(space).plus(entry.cost)?;
-            self.spent.insert(space.clone(), sum);
-        }
+        let sum = self.spent.get(&entry.spaces).copied().unwrap_or(Cost::zero());
+        self.spent.insert(entry.spaces.clone(), sum.plus(entry.cost)?);
         self.sequence = entry.sequence;
         self.chain = entry.chain;
         Ok(())

@@ -16,14 +16,15 @@
 //! Wu 2023).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use super::chain::{LedgerEntry, Witness};
 use super::error::{Fault, VaultError};
 use super::statements;
-use crate::catalog::Budget;
 use crate::catalog::store::{self, Account};
+use crate::catalog::{Budget, Catalog};
 use crate::privacy::{Cost, Loss, Notion, Spend};
 
 /// What a statement is about to release, and at what loss.
@@ -39,6 +40,8 @@ pub struct ChargeRequest {
     pub entries: Vec<ChargeEntry>,
     /// The unit spaces of all private tables that any of the releases reads.
     pub spaces: Vec<String>,
+    /// The declarations that the statement was planned with. They are compared with today's when it is charged.
+    pub catalog: Arc<Catalog>,
 }
 
 impl ChargeRequest {
@@ -138,15 +141,19 @@ pub struct BudgetQuote {
 /// All budgets, with what is spent of them proven by the ledger.
 ///
 /// # Guarantee
-/// `Ok` only if the amount beside every budget is the sum of the ledger's entries of its unit space. The
-/// witness must have been advanced in the same transaction.
-pub(super) fn accounts(connection: &Connection, witness: &Witness) -> Result<Vec<Account>, Fault> {
+/// `Ok` only if the amount beside every budget is the sum of the ledger's entries that count for the unit space of its
+/// table. The catalog must be current, and the witness must have been advanced, in the same transaction.
+pub(super) fn accounts(
+    connection: &Connection,
+    witness: &Witness,
+    catalog: &Catalog,
+) -> Result<Vec<Account>, Fault> {
     let accounts = store::accounts(connection)?;
-    let proven = |account: &Account| {
-        witness.spent(&account.space).within(account.budget.limit.notion) == Some(account.spent)
-    };
-    if !accounts.iter().all(proven) {
-        return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
+    for Account { budget, spent, .. } in &accounts {
+        let charged = witness.spent(&catalog.people(catalog.space_of(budget)))?;
+        if charged.within(budget.limit.notion) != Some(*spent) {
+            return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
+        }
     }
     Ok(accounts)
 }
@@ -154,8 +161,8 @@ pub(super) fn accounts(connection: &Connection, witness: &Witness) -> Result<Vec
 /// Checks a request against every budget it touches; changes nothing.
 ///
 /// # Guarantee
-/// `Ok` only if every unit space of the request has a budget, no budget's maximum per query is passed,
-/// and every budget holds the whole cost, in the notion that it counts in.
+/// `Ok` only if what is declared is what the request was planned with, every unit space of the request has a budget, no
+/// budget's maximum per query is passed, and every budget holds the whole cost, in the notion that it counts in.
 pub(super) fn quote(
     connection: &Connection,
     witness: &Witness,
@@ -176,6 +183,10 @@ fn price(
     witness: &Witness,
     request: &ChargeRequest,
 ) -> Result<Price, Fault> {
+    let catalog = &request.catalog;
+    if !catalog.version().is(&store::version(connection)?) {
+        return Err(VaultError::Redeclared.into());
+    }
     let spaces: BTreeSet<&String> = request.spaces.iter().collect();
     if spaces.is_empty() || request.entries.is_empty() {
         return Err(VaultError::EmptyCharge.into());
@@ -191,14 +202,19 @@ fn price(
         rounded.push(cost);
     }
 
-    let accounts = accounts(connection, witness)?;
+    let accounts = accounts(connection, witness, catalog)?;
+    let binds = |account: &Account, space: &str| {
+        catalog.same_people(catalog.space_of(&account.budget), space)
+    };
     for space in &spaces {
-        if !accounts.iter().any(|account| account.space == **space) {
+        if !accounts.iter().any(|account| binds(account, space)) {
             return Err(VaultError::NoBudget { table: (*space).clone() }.into());
         }
     }
-    let touched: Vec<&Account> =
-        accounts.iter().filter(|account| spaces.contains(&account.space)).collect();
+    let touched: Vec<&Account> = accounts
+        .iter()
+        .filter(|account| spaces.iter().any(|space| binds(account, space)))
+        .collect();
     // A budget counts what it can: a release without an (ε, δ) cannot be charged to one in ε.
     let within = |budget: &Budget| {
         let uncounted = || VaultError::NoEpsilon { budget: budget.name.clone() };

@@ -338,6 +338,11 @@ pub enum VaultError {
     /// A charge must differ from every other one, and that takes random bytes.
     #[error("the operating system gave no random bytes: nothing was charged")]
     Entropy(#[source] SamplerError),
+    /// What is declared changed between the plan of a statement and its charge, or under a declaration.
+    #[error(
+        "the declarations changed while this statement was prepared, and nothing was charged or declared: say it again"
+    )]
+    Redeclared,
     /// A charge without releases, without loss or without tables: it would be a proof of no payment.
     #[error("a charge needs a release, a loss greater than 0 and a private table")]
     EmptyCharge,
@@ -437,6 +442,7 @@ impl VaultError {
             | Self::OverMax { .. }
             | Self::Amount(_)
             | Self::Entropy(_)
+            | Self::Redeclared
             | Self::EmptyCharge
             | Self::AnalystName { .. } => {}
         }

@@ -37,6 +37,7 @@
 //!         loss: Loss::pure(&"1".parse()?),
 //!     }],
 //!     spaces: vec!["adult".to_owned()],
+//!     catalog: vault.catalog()?,
 //! })?;
 //! assert_eq!(charge.spend().to_string(), "ε = 1");
 //! assert_eq!(charge.left()[0].1.to_string(), "ε = 9");
@@ -54,6 +55,7 @@ mod handle;
 mod history;
 mod home;
 mod journal;
+mod moves;
 mod place;
 mod schema;
 mod statements;

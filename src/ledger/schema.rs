@@ -112,7 +112,7 @@ pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
 
 /// Writes the seals of a vault without declarations, charges and home.
 pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
-    store::initialise(connection)?;
+    store::reseal(connection)?;
     chain::initialise(connection)?;
     history::initialise(connection)?;
     home::initialise(connection)?;

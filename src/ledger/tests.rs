@@ -8,11 +8,13 @@ mod accounting;
 mod concentrated;
 mod damage;
 mod history;
+mod moves;
 mod races;
 mod views;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use num_bigint::BigInt;
 use rand::{RngExt, SeedableRng};
@@ -20,9 +22,7 @@ use rand_chacha::ChaCha20Rng;
 use tempfile::TempDir;
 
 use super::{BudgetState, Charge, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
-use crate::catalog::{
-    Budget, CatalogError, Column, Domain, PerQuery, Privacy, Source, Table, Unit,
-};
+use crate::catalog::{Budget, Catalog, Column, Domain, PerQuery, Privacy, Source, Table, Unit};
 use crate::privacy::{Cost, Epsilon, Loss, Notion, Rational, Spend};
 
 const NANO: i64 = 1_000_000_000;
@@ -81,7 +81,16 @@ fn request(nano: i64, atto: i64, spaces: &[&str]) -> ChargeRequest {
         statement: "SELECT LAPLACE(eps=1) COUNT(*) FROM adult".to_owned(),
         entries: vec![entry(loss)],
         spaces: spaces.iter().map(|space| (*space).to_owned()).collect(),
+        catalog: Arc::new(Catalog::of_any_vault()),
     }
+}
+
+/// Changes the declaration of a table, as it is now.
+fn alter(vault: &Vault, name: &str, change: impl FnOnce(&mut Table)) -> Result<(), VaultError> {
+    let catalog = vault.catalog()?;
+    let mut table = catalog.table(name).cloned().unwrap_or_else(|| table(name));
+    change(&mut table);
+    vault.alter_tables(&catalog, &[table])
 }
 
 fn entry(loss: Loss) -> ChargeEntry {
@@ -237,7 +246,7 @@ fn declarations_are_kept_and_refused() {
     let says = |result: Result<(), VaultError>| result.unwrap_err().to_string();
     assert_eq!(says(vault.create_table(&table("adult"))), "there is a table `adult` already");
     assert_eq!(says(vault.drop_table("bids")), "there is no table `bids`");
-    assert_eq!(says(vault.alter_table("bids", |_| Ok(()))), "there is no table `bids`");
+    assert_eq!(says(alter(&vault, "bids", |_| ())), "there is no table `bids`");
     assert_eq!(says(vault.drop_budget("b")), "there is no privacy budget `b`");
     assert_eq!(
         says(vault.drop_table("adult")),
@@ -258,27 +267,15 @@ fn declarations_are_kept_and_refused() {
     );
 
     let before = vault.catalog().unwrap();
-    let refused = vault.alter_table("adult", |table| {
-        table.privacy = Privacy::Public;
-        Err(CatalogError::UnknownTable { table: "x".to_owned() })
-    });
-    assert!(refused.is_err());
+    let public = Table { privacy: Privacy::Public, ..table("adult") };
+    let refused = vault.alter_tables(&before, &[public, table("x")]);
+    assert_eq!(says(refused), "there is no table `x`");
     assert_eq!(before, vault.catalog().unwrap(), "a refused change changes nothing");
-    vault
-        .alter_table("adult", |table| {
-            table.privacy = Privacy::Private(Unit::Row);
-            Ok(())
-        })
-        .unwrap();
+    alter(&vault, "adult", |table| table.privacy = Privacy::Private(Unit::Row)).unwrap();
     // Another handle sees it, although it had read the catalog before.
     let other = Vault::open(&path).unwrap();
     assert_eq!(other.catalog().unwrap().table("adult").unwrap().unit(), Some(&Unit::Row));
-    vault
-        .alter_table("adult", |table| {
-            table.columns[1].domain = None;
-            Ok(())
-        })
-        .unwrap();
+    alter(&vault, "adult", |table| table.columns[1].domain = None).unwrap();
     let catalog = other.catalog().unwrap();
     assert_eq!(catalog.table("adult").unwrap().column("age").unwrap().domain, None);
     assert_eq!(

@@ -11,6 +11,9 @@
 //! is it a vault of format 4? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
 //! ```
 
+mod format_4;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -18,12 +21,9 @@ use rusqlite::Connection;
 use super::anchor::Anchor;
 use super::error::{Fault, VaultError};
 use super::vault::{OWNER, Vault};
-use super::{charge, history, home, schema};
+use super::{charge, history, home, moves, schema};
 use crate::catalog::describe;
 use crate::catalog::store;
-
-/// The tables of format 4.
-const FORMAT_4: &str = include_str!("upgrade/format_4.sql");
 
 impl Vault {
     /// Carries a vault over to the format of this program, and opens it; one that has this format already is opened.
@@ -45,18 +45,22 @@ impl Vault {
             let home = vault.home()?;
             let shown = vault.path().to_owned();
             vault.transact_anywhere(|connection, witness| {
-                carry_over(connection, &shown)?;
+                let budgets = format_4::budgets(connection, &shown)?;
+                carry_over(connection)?;
+                store::reseal(connection)?;
                 history::initialise(connection)?;
                 home::initialise(connection)?;
                 if let Some(home) = &home {
                     home::set(connection, home, held.is_some())?;
                 }
-                let declared = describe::texts(&store::load(connection)?);
-                let first = describe::changes(&std::collections::BTreeMap::new(), &declared);
-                history::append(connection, OWNER, first)?;
                 witness.advance(connection)?;
-                charge::accounts(connection, witness)?;
                 super::analyst::all(connection)?;
+                format_4::agree(witness, &budgets)?;
+                moves::carried_over(connection, witness, &format_4::spaces(budgets))?;
+                let catalog = store::load(connection)?;
+                charge::accounts(connection, witness, &catalog)?;
+                let first = describe::changes(&BTreeMap::new(), &describe::texts(&catalog));
+                history::append(connection, OWNER, first)?;
                 held.iter().try_for_each(|anchor| anchor.check(connection, &shown))
             })?;
         }
@@ -67,10 +71,8 @@ impl Vault {
     }
 }
 
-/// Rebuilds the tables of a vault of format 4; the caller holds the transaction.
-fn carry_over(connection: &Connection, path: &str) -> Result<(), Fault> {
-    // Somebody else may have carried it over since it was looked at.
-    schema::check_format(connection, path, schema::OLDEST, FORMAT_4)?;
+/// Makes the tables of today out of those of an older format; the caller holds the transaction.
+fn carry_over(connection: &Connection) -> Result<(), Fault> {
     let tables = names(
         connection,
         "SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name",

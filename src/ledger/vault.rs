@@ -30,6 +30,7 @@ use super::error::{Fault, VaultError};
 use super::handle::{Handle, connect, in_snapshot};
 use super::history::{self, Declared};
 use super::home::{self, Home};
+use super::moves;
 use super::place::Place;
 use super::{schema, statements};
 use crate::catalog::describe;
@@ -366,35 +367,44 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] when the name is taken or the declaration contradicts itself.
     pub fn create_table(&self, table: &Table) -> Result<(), VaultError> {
-        self.declare(|connection, _| Ok(store::insert_table(connection, table)?))
+        self.declare(|connection, witness| {
+            moves::redeclared(connection, witness, |_| Ok(store::insert_table(connection, table)?))
+        })
     }
 
-    /// Changes the declaration of a table, reading and writing it in one transaction.
+    /// Changes the declarations of tables, all of them or none, as was decided on this snapshot.
     ///
-    /// A changed unit keeps the table's unit space: budgets and what was spent stay. The name cannot change.
+    /// A table whose unit leads to other people than before takes its budgets with it, and what was charged.
+    ///
+    /// # Guarantee
+    /// `Ok` only if what was declared until now is the snapshot: no decision rests on what is not so any more. What is
+    /// spent of a budget never falls.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when there is no such table, or the change itself refuses or makes the
-    /// declaration contradict itself; nothing is changed then.
-    pub fn alter_table(
-        &self,
-        name: &str,
-        change: impl FnOnce(&mut Table) -> Result<(), CatalogError>,
-    ) -> Result<(), VaultError> {
-        self.declare(|connection, _| {
-            let mut table = store::table(connection, name)?;
-            change(&mut table)?;
-            name.clone_into(&mut table.name);
-            Ok(store::update_table(connection, &table)?)
+    /// [`VaultError::Redeclared`] when anything was declared since; [`VaultError::Catalog`] when there is no such
+    /// table, a declaration contradicts itself, a link leads to no unit, or a budget cannot count what was charged.
+    pub fn alter_tables(&self, planned: &Catalog, changed: &[Table]) -> Result<(), VaultError> {
+        self.declare(|connection, witness| {
+            moves::redeclared(connection, witness, |before| {
+                if !planned.version().is(&before.version()) {
+                    return Err(VaultError::Redeclared.into());
+                }
+                for table in changed {
+                    store::update_table(connection, table)?;
+                }
+                Ok(())
+            })
         })
     }
 
     /// Forgets the declaration of a table. What was spent on it is remembered under its name.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when there is no such table, or it still has budgets.
+    /// [`VaultError::Catalog`] when there is no such table, it still has budgets, or others lead through it.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
-        self.declare(|connection, _| Ok(store::delete_table(connection, name)?))
+        self.declare(|connection, witness| {
+            moves::redeclared(connection, witness, |_| Ok(store::delete_table(connection, name)?))
+        })
     }
 
     /// Keeps a view; whether its query can be read is for the caller to check, now and whenever it is used.
@@ -413,7 +423,7 @@ impl Vault {
         self.declare(|connection, _| Ok(store::delete_view(connection, name)?))
     }
 
-    /// Declares a budget for the unit space of a private table.
+    /// Declares a budget for the unit space of a private table, and for the one that the table is in later.
     ///
     /// # Guarantee
     /// It starts with everything that was ever charged on that unit space, under whatever budgets.
@@ -423,14 +433,15 @@ impl Vault {
     /// out of range, or the budget counts in ε where releases without an ε were charged.
     pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
         self.declare(|connection, witness| {
-            let table = store::table(connection, &budget.table)?;
-            let space = table
-                .space()
-                .ok_or_else(|| CatalogError::NotPrivate { table: budget.table.clone() })?;
+            let catalog = store::load(connection)?;
+            let table = store::table(&catalog, &budget.table)?;
+            let not_private = || CatalogError::NotPrivate { table: budget.table.clone() };
+            let space = catalog.space(&table.name).ok_or_else(not_private)?;
             witness.advance(connection)?;
             let uncountable = || CatalogError::Uncountable { budget: budget.name.clone() };
-            let spent = witness.spent(space).within(budget.limit.notion).ok_or_else(uncountable)?;
-            store::insert_budget(connection, budget, space, spent)?;
+            let spent = witness.spent(&catalog.people(space))?;
+            let spent = spent.within(budget.limit.notion).ok_or_else(uncountable)?;
+            store::insert_budget(connection, budget, spent)?;
             Ok(state(budget.clone(), spent))
         })
     }
@@ -463,7 +474,7 @@ impl Vault {
     /// [`VaultError::Corrupt`] when a budget disagrees with the ledger, or the file cannot be read.
     pub fn budgets(&self) -> Result<Vec<BudgetState>, VaultError> {
         self.read(|connection, witness| {
-            let accounts = charge::accounts(connection, witness)?;
+            let accounts = charge::accounts(connection, witness, &store::load(connection)?)?;
             Ok(accounts
                 .into_iter()
                 .map(|Account { budget, spent, .. }| state(budget, spent))
@@ -514,13 +525,13 @@ impl Vault {
     /// Charges a statement to every budget of every unit space it touches, all or nothing.
     ///
     /// # Guarantee
-    /// `Ok` only after the whole cost, rounded up, is on the disk in the ledger and in every budget, none
-    /// of which passed its limit. On an error no [`Charge`] exists; the cost may then stand all the same
+    /// `Ok` only if the declarations are those that the statement was planned with, and after the whole cost, rounded
+    /// up, is on the disk in the ledger and in every budget, none of which passed its limit. On an error no [`Charge`] exists; the cost may then stand all the same
     /// (a failed sync), never the reverse.
     ///
     /// # Errors
-    /// [`VaultError::NoBudget`], [`VaultError::OverMax`], [`VaultError::Exhausted`],
-    /// [`VaultError::EmptyCharge`], [`VaultError::AnalystName`] or [`VaultError::Amount`] for the request;
+    /// [`VaultError::Redeclared`] when the declarations are not those of the request any more;
+    /// [`VaultError::NoBudget`], [`VaultError::OverMax`], [`VaultError::Exhausted`], [`VaultError::EmptyCharge`], [`VaultError::AnalystName`] or [`VaultError::Amount`] for the request;
     /// the other variants when the file cannot be written.
     pub fn charge(&self, request: &ChargeRequest) -> Result<Charge, VaultError> {
         analyst::check(&request.analyst)?;

@@ -70,7 +70,7 @@ pub(super) fn default_of(analysis: &Analysis, space: &str, catalog: &Catalog) ->
     let bare = analysis
         .parts()
         .iter()
-        .filter(|part| part.subject().space() == space)
+        .filter(|part| catalog.same_people(part.subject().space(), space))
         .flat_map(|part| part.measures())
         .filter(|m| is_bare(m))
         .count();

@@ -20,6 +20,7 @@ mod bad_input;
 mod choices;
 mod coverage;
 mod data_groups;
+mod declarations;
 mod draws;
 mod examples;
 #[cfg(target_os = "linux")]

@@ -150,3 +150,22 @@ fn json_is_read_back_and_read_strictly() {
     let more = text.replacen('{', "{\"via\":\"customer\",", 1);
     assert!(serde_json::from_str::<Table>(&more).is_err());
 }
+
+/// A link once said which unit space is at its end; it follows from the tables.
+#[test]
+fn links_of_earlier_vaults_are_read() {
+    let link = Link {
+        columns: vec!["patient".to_owned()],
+        table: "people".to_owned(),
+        references: vec!["id".to_owned()],
+        max_rows: None,
+    };
+    let text = serde_json::to_string(&link).unwrap();
+    assert!(!text.contains("space"), "{text}");
+    let earlier = text.replacen('{', "{\"space\":\"people\",", 1);
+    for text in [text.as_str(), earlier.as_str()] {
+        assert_eq!(serde_json::from_str::<Link>(text).unwrap(), link);
+    }
+    let more = text.replacen('{', "{\"via\":\"people\",", 1);
+    assert!(serde_json::from_str::<Link>(&more).is_err());
+}

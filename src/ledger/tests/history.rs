@@ -1,6 +1,6 @@
 //! What the vault remembers beside what was spent: who changed which declaration, what was asked, and when.
 
-use super::{NANO, budget, file, furnish, request, spend, table};
+use super::{NANO, alter, budget, file, furnish, request, spend, table};
 use crate::catalog::{CatalogError, Privacy};
 use crate::ledger::{OWNER, Vault, VaultError};
 
@@ -18,12 +18,7 @@ fn every_declaration_is_in_the_history() {
     let refused = vault.create_budget(&budget("research", "adult", spend(NANO, 0)));
     assert!(matches!(refused, Err(VaultError::Catalog(CatalogError::DuplicateBudget { .. }))));
     vault.drop_budget("research").unwrap();
-    vault
-        .alter_table("adult", |table| {
-            table.privacy = Privacy::Public;
-            Ok(())
-        })
-        .unwrap();
+    alter(&vault, "adult", |table| table.privacy = Privacy::Public).unwrap();
     vault.drop_table("adult").unwrap();
     assert_eq!(
         changes(&vault),

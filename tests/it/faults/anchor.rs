@@ -37,11 +37,11 @@ fn every_charge_moves_the_anchor_before_it_is_handed_out() {
         Vault::open_anchored(&vault, &anchor).unwrap(),
     );
     assert_eq!(sequence(&anchor), 1);
-    assert_eq!(first.charge(&one()).unwrap().sequence(), 2);
+    assert_eq!(first.charge(&one(&first)).unwrap().sequence(), 2);
     assert_eq!(sequence(&anchor), 2);
-    assert_eq!(second.charge(&one()).unwrap().sequence(), 3);
+    assert_eq!(second.charge(&one(&second)).unwrap().sequence(), 3);
     assert_eq!(sequence(&anchor), 3);
-    assert!(first.charge(&one()).unwrap_err().is_budget());
+    assert!(first.charge(&one(&first)).unwrap_err().is_budget());
     assert_eq!(sequence(&anchor), 3);
     let left: Vec<_> = fs::read_dir(anchor.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
@@ -66,7 +66,7 @@ fn a_vault_that_was_put_back_is_refused() {
     let run = ask(&bench, &vault);
     assert!(run.out.contains(&says) && run.status == 1, "{run:?}");
     // The handle that was open saw one charge and not the other: only the anchor knows.
-    assert_eq!(open.charge(&one()).unwrap_err().to_string(), says);
+    assert_eq!(open.charge(&one(&open)).unwrap_err().to_string(), says);
     assert!(matches!(open.ensure_analyst("eve"), Err(VaultError::PutBack { .. })));
     assert_eq!((sequence(&anchor), fs::read(&vault).unwrap()), (2, old));
 
@@ -75,7 +75,7 @@ fn a_vault_that_was_put_back_is_refused() {
     assert!(matches!(error, VaultError::Unanchored { .. }), "{error}");
     let unanchored = Vault::remove_anchor(&vault).unwrap();
     assert_eq!(charges(&unanchored), 1);
-    assert_eq!(unanchored.charge(&one()).unwrap().sequence(), 2);
+    assert_eq!(unanchored.charge(&one(&unanchored)).unwrap().sequence(), 2);
     let error = Vault::open_anchored(&vault, &anchor).unwrap_err();
     assert!(matches!(error, VaultError::OtherHistory { .. }), "{error}");
     assert!(error.to_string().contains("it was put back and charged since"), "{error}");
@@ -128,13 +128,17 @@ fn another_vault_is_refused() {
 #[test]
 fn a_vault_that_is_ahead_moves_its_anchor() {
     let (_bench, vault, anchor) = anchored();
-    drop(Vault::remove_anchor(&vault).unwrap().charge(&one()).unwrap());
+    let opened = Vault::remove_anchor(&vault).unwrap();
+    drop(opened.charge(&one(&opened)).unwrap());
+    drop(opened);
     assert_eq!(sequence(&anchor), 1);
     let open = Vault::open_anchored(&vault, &anchor).unwrap();
     assert_eq!(sequence(&anchor), 2);
-    drop(Vault::open(&vault).unwrap().charge(&one()).unwrap());
+    let opened = Vault::open(&vault).unwrap();
+    drop(opened.charge(&one(&opened)).unwrap());
+    drop(opened);
     // Also under an open handle, with whatever is charged next; here there is nothing left to charge.
-    assert!(open.charge(&one()).unwrap_err().is_budget());
+    assert!(open.charge(&one(&open)).unwrap_err().is_budget());
     drop(Vault::open_anchored(&vault, &anchor).unwrap());
     assert_eq!(sequence(&anchor), 3);
 }
@@ -185,11 +189,11 @@ fn a_damaged_anchor_is_refused() {
         let error = Vault::open_anchored(&vault, &anchor).unwrap_err();
         assert!(matches!(error, VaultError::AnchorDamaged { .. }), "{error}");
         assert!(ask(&bench, &vault).out.contains("is damaged: nothing is answered"));
-        assert!(matches!(open.charge(&one()), Err(VaultError::AnchorDamaged { .. })));
+        assert!(matches!(open.charge(&one(&open)), Err(VaultError::AnchorDamaged { .. })));
     }
     assert_eq!(charges(&open), 1);
     fs::write(&anchor, text).unwrap();
-    assert_eq!(open.charge(&one()).unwrap().sequence(), 2);
+    assert_eq!(open.charge(&one(&open)).unwrap().sequence(), 2);
 }
 
 /// Where the anchor cannot be moved, a charge stands and is not handed out.
@@ -200,10 +204,10 @@ fn an_anchor_that_cannot_be_moved_answers_nothing() {
     // A folder in the way of the file that is to become the anchor.
     let fresh = anchor.with_file_name("study.anchor.new");
     fs::create_dir(&fresh).unwrap();
-    let error = open.charge(&one()).unwrap_err();
+    let error = open.charge(&one(&open)).unwrap_err();
     assert!(matches!(error, VaultError::Anchor { .. }), "{error}");
     assert!(error.to_string().contains("what was charged stays charged"), "{error}");
-    assert!(matches!(open.charge(&one()), Err(VaultError::Poisoned { .. })));
+    assert!(matches!(open.charge(&one(&open)), Err(VaultError::Poisoned { .. })));
     // Whoever opens it next hears of it before anything is charged.
     assert!(matches!(Vault::open_anchored(&vault, &anchor), Err(VaultError::Anchor { .. })));
     assert_eq!((charges(&Vault::remove_anchor(&vault).unwrap()), sequence(&anchor)), (2, 1));
@@ -223,7 +227,7 @@ fn threads_share_an_anchor() {
         let vault = Vault::open_anchored(&vault, &anchor).unwrap();
         let (mut paid, mut late) = (0, 0);
         loop {
-            match vault.charge(&one()) {
+            match vault.charge(&one(&vault)) {
                 Ok(charge) => {
                     assert!(sequence(&anchor) >= charge.sequence());
                     paid += 1;

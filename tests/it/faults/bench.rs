@@ -208,8 +208,8 @@ pub fn each<T: Sync>(cases: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// A request that costs 1, as a later program would make it.
-pub fn one() -> ChargeRequest {
+/// A request that costs 1, as a later program would make it; of no catalog where the vault is not readable.
+pub fn one(vault: &Vault) -> ChargeRequest {
     ChargeRequest {
         analyst: "lab".to_owned(),
         plan_hash: plan_hash("later"),
@@ -221,6 +221,7 @@ pub fn one() -> ChargeRequest {
             loss: Loss::pure(&"1".parse().unwrap()),
         }],
         spaces: vec!["people".to_owned()],
+        catalog: vault.catalog().unwrap_or_default(),
     }
 }
 

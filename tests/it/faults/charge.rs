@@ -63,11 +63,11 @@ fn inspect(bench: &Bench, case: Case, calls: &[Call], outcome: &Outcome, tally: 
     }
     // Whoever comes next gets what is left, to the last unit.
     let mut paid = found;
-    while opened.charge(&one()).is_ok() {
+    while opened.charge(&one(&opened)).is_ok() {
         paid += 1;
     }
     assert_eq!(paid, LIMIT, "{about}");
-    assert!(opened.charge(&one()).unwrap_err().is_budget(), "{about}");
+    assert!(opened.charge(&one(&opened)).unwrap_err().is_budget(), "{about}");
     bench.drop(outcome);
 }
 

@@ -47,11 +47,11 @@ fn a_vault_with_two_names_is_refused() {
     assert_eq!(charges(&Vault::open(&vault).unwrap()), 1);
     // A name that comes while the vault is open stops the next charge.
     let open = Vault::open(&vault).unwrap();
-    assert_eq!(open.charge(&one()).unwrap().sequence(), 2);
+    assert_eq!(open.charge(&one(&open)).unwrap().sequence(), 2);
     fs::hard_link(&vault, &alias).unwrap();
-    assert!(matches!(open.charge(&one()), Err(VaultError::Linked { .. })));
+    assert!(matches!(open.charge(&one(&open)), Err(VaultError::Linked { .. })));
     fs::remove_file(&alias).unwrap();
-    assert_eq!(open.charge(&one()).unwrap().sequence(), 3);
+    assert_eq!(open.charge(&one(&open)).unwrap().sequence(), 3);
 }
 
 /// Moved away after a crash, charged, and moved back: the old journal would undo the charge.
@@ -66,7 +66,10 @@ fn a_journal_of_another_state_is_not_rolled_back() {
     // What the killed charge had written stays written: its own journal is not beside it.
     let adopted = bench.adopt(&away).unwrap();
     let before = charges(&adopted);
-    assert_eq!(adopted.charge(&one()).unwrap().sequence(), i64::try_from(before).unwrap() + 1);
+    assert_eq!(
+        adopted.charge(&one(&adopted)).unwrap().sequence(),
+        i64::try_from(before).unwrap() + 1
+    );
     drop(adopted);
 
     fs::rename(&away, &vault).unwrap();
@@ -94,19 +97,20 @@ fn an_open_handle_rolls_no_other_state_back() {
     let (bench, vault, journal) = killed();
     let old = fs::read(&journal).unwrap();
     let open = Vault::open(&vault).unwrap();
+    let later = one(&open);
     assert!(!journal.exists(), "its own crash is rolled back");
     let away = vault.with_file_name("away.db");
     fs::rename(&vault, &away).unwrap();
     let adopted = bench.adopt(&away).unwrap();
     let adopted_then = charges(&adopted);
-    assert!(adopted.charge(&one()).is_ok());
+    assert!(adopted.charge(&one(&adopted)).is_ok());
     drop(adopted);
     fs::rename(&away, &vault).unwrap();
     fs::write(&journal, old).unwrap();
-    assert!(matches!(open.charge(&one()), Err(VaultError::ForeignJournal { .. })));
+    assert!(matches!(open.charge(&later), Err(VaultError::ForeignJournal { .. })));
     assert!(matches!(open.budgets(), Err(VaultError::ForeignJournal { .. })));
     fs::remove_file(&journal).unwrap();
-    assert!(matches!(open.charge(&one()), Err(VaultError::NotAtHome { .. })));
+    assert!(matches!(open.charge(&later), Err(VaultError::NotAtHome { .. })));
     assert_eq!(charges(&bench.adopt(&vault).unwrap()), adopted_then + 1);
 }
 
@@ -154,7 +158,7 @@ fn an_anchored_copy_is_adopted_with_its_anchor() {
     assert!(matches!(unanchored, Err(VaultError::Unanchored { .. })));
     assert!(matches!(Vault::remove_anchor(&moved), Err(VaultError::NotAtHome { .. })));
     let adopted = Vault::adopt(&moved, Some(bench.anchor(&vault))).unwrap();
-    assert_eq!(adopted.charge(&one()).unwrap().sequence(), 2);
+    assert_eq!(adopted.charge(&one(&adopted)).unwrap().sequence(), 2);
 }
 
 /// A bind mount gives one file a second path, with one link and one inode.

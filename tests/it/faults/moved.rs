@@ -30,7 +30,7 @@ fn refuses(vault: &Vault) {
         per_query: PerQuery::default(),
     };
     for error in [
-        vault.charge(&one()).map(drop).unwrap_err(),
+        vault.charge(&one(&vault)).map(drop).unwrap_err(),
         vault.create_budget(&budget).map(drop).unwrap_err(),
     ] {
         assert!(matches!(error, VaultError::Moved { .. }), "{error}");
@@ -55,7 +55,7 @@ fn a_vault_that_was_exchanged_is_not_charged() {
     assert_eq!(fs::read(aside(&path)).unwrap(), before);
     // Back where it was it is the same file again.
     fs::rename(aside(&path), &path).unwrap();
-    assert_eq!(vault.charge(&one()).unwrap().sequence(), 2);
+    assert_eq!(vault.charge(&one(&vault)).unwrap().sequence(), 2);
     assert_eq!(charges(&Vault::open(&path).unwrap()), 2);
 }
 
@@ -79,7 +79,7 @@ fn a_link_that_leads_elsewhere_is_noticed() {
     let link = path.with_file_name("link.db");
     symlink(&path, &link).unwrap();
     let vault = Vault::open(&link).unwrap();
-    assert_eq!(vault.charge(&one()).unwrap().sequence(), 2);
+    assert_eq!(vault.charge(&one(&vault)).unwrap().sequence(), 2);
     fs::remove_file(&link).unwrap();
     symlink(bench.copy(), &link).unwrap();
     refuses(&vault);
@@ -91,9 +91,9 @@ fn a_link_that_leads_elsewhere_is_noticed() {
 fn a_vault_that_was_written_over_is_noticed() {
     let (_bench, path, vault) = open();
     let before = fs::read(&path).unwrap();
-    assert_eq!(vault.charge(&one()).unwrap().sequence(), 2);
+    assert_eq!(vault.charge(&one(&vault)).unwrap().sequence(), 2);
     fs::write(&path, &before).unwrap();
-    let error = vault.charge(&one()).unwrap_err();
+    let error = vault.charge(&one(&vault)).unwrap_err();
     assert!(error.to_string().contains("not the ledger that was there before"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }

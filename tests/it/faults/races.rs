@@ -30,7 +30,7 @@ fn open(path: &Path) -> Vault {
 fn spend_all(vault: &Vault) -> usize {
     let mut paid = 0;
     loop {
-        match vault.charge(&one()) {
+        match vault.charge(&one(&vault)) {
             Ok(_) => paid += 1,
             Err(VaultError::Locked { .. }) => {}
             Err(error) => {
@@ -91,5 +91,5 @@ fn a_crowd_is_paid_exactly_what_there_is() {
     }
     assert_eq!(paid.iter().sum::<usize>(), 100, "{paid:?}");
     assert_eq!(charges(&vault), 101);
-    assert!(vault.charge(&one()).unwrap_err().is_budget());
+    assert!(vault.charge(&one(&vault)).unwrap_err().is_budget());
 }

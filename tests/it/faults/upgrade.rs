@@ -77,7 +77,7 @@ fn an_old_vault_is_carried_over() {
     let vault = Vault::open(&path).unwrap();
     is_carried_over(&vault, &path);
     // New entries follow on the old ones, and know when they were made.
-    let request = ChargeRequest { spaces: vec!["customers".to_owned()], ..one() };
+    let request = ChargeRequest { spaces: vec!["customers".to_owned()], ..one(&vault) };
     assert_eq!(vault.charge(&request).unwrap().sequence(), 7);
     assert!(vault.entries().unwrap()[6].at.is_some());
     drop(vault);

@@ -168,7 +168,6 @@ pub(super) fn plan(dice: &mut Dice) -> Plan {
             table: table.to_owned(),
             references: own(references),
             max_rows: Some(50),
-            space: "p".to_owned(),
         }
     };
     let mut relation = |name: &str, own: &[&'static str], role: Role| {

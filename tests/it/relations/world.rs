@@ -339,7 +339,6 @@ impl Plan {
                 table: relations[parent].name.clone(),
                 references: own(&references),
                 max_rows: bound(dice),
-                space: "p".to_owned(),
             };
             relations.push(Relation {
                 name: format!("c{i}"),

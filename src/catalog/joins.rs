@@ -1,0 +1,54 @@
+//! What the vault keeps where the people of a table come to others: joined unit spaces, and budgets that follow.
+//!
+//! In: two spaces, or a budget and what is spent of it by now; the caller holds the transaction and has found out what
+//! follows from the changed declarations. Out: rows under the seals of the catalog. Nothing here is ever taken back.
+//!
+//! ```text
+//! visits, charged, leads to people   →   joined_space (people, visits), and the budgets of both hold both sums
+//! ```
+
+use rusqlite::{Connection, params};
+
+use super::CatalogError;
+use super::store::{accounts, checked_table_rows, reseal_budgets, reseal_tables};
+use crate::privacy::Spend;
+
+/// Joins two unit spaces for good: what was or will be charged on either counts for the people of both.
+pub(crate) fn join_spaces(
+    connection: &Connection,
+    one: &str,
+    other: &str,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    connection.execute(
+        "INSERT INTO joined_space VALUES (min(?1, ?2), max(?1, ?2)) ON CONFLICT DO NOTHING",
+        [one, other],
+    )?;
+    reseal_tables(connection)
+}
+
+/// Sets what is spent of a budget whose table came to people of whom more was spent, also beyond its limit.
+///
+/// # Errors
+/// [`CatalogError::Store`] when it would fall: the file refuses by itself.
+pub(crate) fn carry_spent(
+    connection: &Connection,
+    budget: &str,
+    spent: Spend,
+) -> Result<(), CatalogError> {
+    accounts(connection)?;
+    connection.execute(
+        "UPDATE budget SET spent_loss = ?2, spent_delta = ?3, floor_loss = ?2, floor_delta = ?3
+         WHERE name = ?1 AND notion = ?4",
+        params![budget, spent.nano, spent.atto_delta, spent.notion.name()],
+    )?;
+    reseal_budgets(connection)
+}
+
+/// The pairs of unit spaces that were ever joined, in order.
+pub(super) fn joined_rows(connection: &Connection) -> Result<Vec<(String, String)>, CatalogError> {
+    let mut statement =
+        connection.prepare_cached("SELECT space, other FROM joined_space ORDER BY space, other")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

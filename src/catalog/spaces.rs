@@ -1,0 +1,198 @@
+//! Unit spaces: the names under which losses add up, which tables belong to one, and which were joined.
+//!
+//! In: the declared tables, and the pairs of spaces that were ever joined. Out: the space of a table today, derived
+//! from its chain of links and never stored; and for a space all those whose charges count for its people. Spaces are
+//! joined when a table leaves one for another after something was charged: its people bring what was spent on them,
+//! and what was joined is never parted.
+//!
+//! ```text
+//! visits (patient)                             space visits      its charges: visits
+//! visits VIA (patient) REFERENCES people(id)   space people      its charges: people, visits: once joined, always
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Budget, Catalog, Table};
+
+/// One state of everything that is declared.
+///
+/// # Guarantee
+/// Equal versions were read from equal declarations: they are the seals of the tables and of the budgets. The default
+/// is the version of a catalog that was read from no vault, and is current in none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CatalogVersion(State);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    OfNoVault,
+    Sealed([[u8; 32]; 2]),
+    /// For tests of the ledger alone, which plan nothing.
+    #[cfg(test)]
+    Any,
+}
+
+impl CatalogVersion {
+    /// The version with these seals, of the tables and of the budgets.
+    pub(crate) fn sealed(tables: [u8; 32], budgets: [u8; 32]) -> Self {
+        Self(State::Sealed([tables, budgets]))
+    }
+
+    /// A version that every vault takes for its own.
+    #[cfg(test)]
+    pub(crate) fn any() -> Self {
+        Self(State::Any)
+    }
+
+    /// Whether this is the current version of a vault.
+    pub(crate) fn is(&self, current: &Self) -> bool {
+        match self.0 {
+            State::OfNoVault => false,
+            State::Sealed(_) => self == current,
+            #[cfg(test)]
+            State::Any => true,
+        }
+    }
+}
+
+/// Which unit spaces were joined, each with the first one by name of those that it was joined with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Joined(BTreeMap<String, String>);
+
+impl Joined {
+    /// The classes that these pairs make.
+    pub(crate) fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut joined = Self::default();
+        pairs.into_iter().for_each(|(one, other)| joined.join(&one, &other));
+        joined
+    }
+
+    fn first<'a>(&'a self, space: &'a str) -> &'a str {
+        self.0.get(space).map_or(space, String::as_str)
+    }
+
+    fn join(&mut self, one: &str, other: &str) {
+        let (one_first, other_first) = (self.first(one).to_owned(), self.first(other).to_owned());
+        let (kept, lost) = match one_first <= other_first {
+            true => (one_first, other_first),
+            false => (other_first, one_first),
+        };
+        for first in self.0.values_mut().filter(|first| **first == lost) {
+            first.clone_from(&kept);
+        }
+        for space in [one, other, &lost] {
+            self.0.insert(space.to_owned(), kept.clone());
+        }
+    }
+
+    /// All spaces that were joined with this one, and itself.
+    pub(crate) fn with(&self, space: &str) -> BTreeSet<String> {
+        let first = self.first(space);
+        let others = self.0.iter().filter(|(_, of)| *of == first).map(|(other, _)| other.clone());
+        others.chain([space.to_owned()]).collect()
+    }
+}
+
+impl Catalog {
+    /// The version of the declarations that this snapshot was read from.
+    pub fn version(&self) -> CatalogVersion {
+        self.version
+    }
+
+    /// The same snapshot, as a vault keeps it: of this version, and with the spaces that were ever joined.
+    #[must_use]
+    pub(crate) fn kept_as(mut self, version: CatalogVersion, joined: Joined) -> Self {
+        (self.version, self.joined) = (version, joined);
+        self
+    }
+
+    /// A snapshot of nothing that is current in every vault, for tests of the ledger alone.
+    #[cfg(test)]
+    pub(crate) fn of_any_vault() -> Self {
+        Self::default().kept_as(CatalogVersion::any(), Joined::default())
+    }
+
+    /// The table at the end of the chain of links that begins here, and how many links there are.
+    ///
+    /// # Guarantee
+    /// `None` for a table that is not private and for a chain that leads to one that is not, or in circles;
+    /// what is returned has a row or a column of its own as its unit.
+    pub fn root(&self, table: &str) -> Option<(&Table, usize)> {
+        let mut table = self.table(table)?;
+        for links in 0..=self.tables.len() {
+            match table.unit()?.link() {
+                None => return Some((table, links)),
+                Some(link) => table = self.table(&link.table)?,
+            }
+        }
+        None
+    }
+
+    /// The unit space of a private table: the name under which losses of its people add up.
+    ///
+    /// # Guarantee
+    /// Tables of different spaces share no privacy unit by declaration; charges on tables of one space are summed. A
+    /// table whose unit is a row or a column of its own has a space of its own, named like the table; one that leads to
+    /// its unit through others shares the space at the end of the chain, as the chain is in this snapshot.
+    pub fn space(&self, table: &str) -> Option<&str> {
+        self.root(table).map(|(root, _)| root.name.as_str())
+    }
+
+    /// The unit space that a budget binds: that of its table, or the one of the table's name while it has no unit.
+    pub fn space_of<'a>(&'a self, budget: &'a Budget) -> &'a str {
+        self.space(&budget.table).unwrap_or(&budget.table)
+    }
+
+    /// Every unit space whose charges count for the people of this one.
+    ///
+    /// # Guarantee
+    /// Whatever was charged for rows of a table that is in this space today, wherever its unit led when it was charged,
+    /// names one of these.
+    pub(crate) fn people(&self, space: &str) -> BTreeSet<String> {
+        self.joined.with(space)
+    }
+
+    /// Whether the charges on these unit spaces are summed: they are the same, or were joined.
+    pub fn same_people(&self, one: &str, other: &str) -> bool {
+        self.joined.first(one) == self.joined.first(other)
+    }
+
+    /// All budgets that a query on this unit space is charged to, by name.
+    pub fn budgets_of(&self, space: &str) -> impl Iterator<Item = &Budget> {
+        self.budgets().filter(move |budget| self.same_people(self.space_of(budget), space))
+    }
+
+    /// A private table whose links lead nowhere, if there is one.
+    pub(crate) fn broken_link(&self) -> Option<&Table> {
+        let links = |table: &&Table| table.unit().is_some_and(|unit| unit.link().is_some());
+        let named =
+            |table: &Table| self.root(&table.name).and_then(|(root, _)| root.unit()?.column());
+        self.tables().filter(links).find(|table| named(table).is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joining_is_symmetric_and_transitive() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let joined = Joined::of([pair("d", "c"), pair("a", "b"), pair("b", "d"), pair("x", "y")]);
+        let of = |names: &str| names.chars().map(String::from).collect::<BTreeSet<_>>();
+        for space in ["a", "b", "c", "d"] {
+            assert_eq!(joined.with(space), of("abcd"), "{space}");
+        }
+        assert_eq!(joined.with("y"), of("xy"));
+        assert_eq!(joined.with("z"), of("z"));
+        assert_eq!(Joined::of([pair("a", "a")]).with("a"), of("a"));
+    }
+
+    #[test]
+    fn a_catalog_of_no_vault_is_never_current() {
+        let none = CatalogVersion::default();
+        let sealed = CatalogVersion::sealed([1; 32], [2; 32]);
+        assert!(!none.is(&none) && !none.is(&sealed));
+        assert!(sealed.is(&sealed) && !sealed.is(&CatalogVersion::sealed([1; 32], [3; 32])));
+    }
+}

@@ -1,0 +1,167 @@
+//! Tables that hold the same rows, and whether they may be what an owner declares.
+//!
+//! In: a table that is about to be private or public. Out: nothing, or a refusal. One file under two names would have two
+//! budgets for the same people, and a public table of a private one's rows would show them, so equal rows may only be
+//! declared where they share a unit space, or where the owner says in words that they are other people's. Files are
+//! compared by path, inode and bytes, registered tables by their provider.
+//!
+//! ```text
+//! visits (private), copy.csv (the same bytes)   →   ALTER TABLE copy SET PUBLIC                      refused
+//!                                                   ALTER TABLE copy SET PRIVACY UNIT (patient)      refused, without
+//!                                                                              OTHER PEOPLE THAN visits
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+
+use crate::catalog::{Catalog, Privacy, Source, Table, Unit, quoted};
+use crate::error::Error;
+use crate::exec::files::same::{Same, same};
+
+/// The tables that a program registered, by name.
+pub(super) type Providers = HashMap<String, Arc<dyn TableProvider>>;
+
+/// Another table with the rows of one.
+struct Twin<'a> {
+    table: &'a Table,
+    /// How it is known, for a sentence.
+    how: String,
+}
+
+/// Refuses to make a table private whose rows another table shows or counts for other people.
+pub(super) fn may_be_private(
+    providers: &Providers,
+    catalog: &Catalog,
+    table: &Table,
+    unit: &Unit,
+    other_people: &[String],
+) -> Result<(), Error> {
+    let space = match unit {
+        Unit::Row | Unit::Column { .. } => Some(table.name.as_str()),
+        Unit::Via(link) => catalog.space(&link.table),
+    };
+    let mut counted_twice = Vec::new();
+    for twin in twins(providers, catalog, table) {
+        let Twin { table: other, how } = &twin;
+        if other.is_public() {
+            let name = quoted(&other.name);
+            return Err(Error::catalog(format!(
+                "{how}, and {0} is public, so that anyone may read there what is to be private: write ALTER TABLE {name} DROP PRIVACY UNIT, or DROP TABLE {name}, first",
+                other.name
+            )));
+        }
+        let shared =
+            space.zip(catalog.space(&other.name)).is_some_and(|(a, b)| catalog.same_people(a, b));
+        if !shared && !other_people.contains(&other.name) {
+            counted_twice.push(twin);
+        }
+    }
+    let Some(first) = counted_twice.first() else { return Ok(()) };
+    let names: Vec<String> = counted_twice.iter().map(|twin| quoted(&twin.table.name)).collect();
+    Err(Error::catalog(format!(
+        "{}, and the same people in two unit spaces would have two budgets: query {}, or, if these are other people, say so: ALTER TABLE {} SET PRIVACY UNIT {} OTHER PEOPLE THAN {}",
+        first.how,
+        first.table.name,
+        quoted(&table.name),
+        unit.declaration(),
+        names.join(", ")
+    )))
+}
+
+/// Refuses to make a table public whose rows are private under another name.
+pub(super) fn may_be_public(
+    providers: &Providers,
+    catalog: &Catalog,
+    table: &Table,
+) -> Result<(), Error> {
+    let twins = twins(providers, catalog, table);
+    match twins.iter().find(|twin| !twin.table.is_public()) {
+        Some(Twin { table: private, how }) => Err(Error::catalog(format!(
+            "{how}, and {0} is private: its rows are not shown under another name; query {0}, and write DROP TABLE {1}",
+            private.name,
+            quoted(&table.name)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to register rows under a name when that would show or count twice what is private under another.
+pub(super) fn may_be_registered(
+    providers: &Providers,
+    catalog: &Catalog,
+    known: &Table,
+    provider: &Arc<dyn TableProvider>,
+) -> Result<(), Error> {
+    // What was declared of the rows before holds: the owner was asked.
+    let replaced = providers.get(&known.name);
+    if known.privacy == Privacy::Undeclared || replaced.is_some_and(|old| equal(old, provider)) {
+        return Ok(());
+    }
+    for (name, other) in providers.iter().filter(|(name, _)| **name != known.name) {
+        let Some(other) = catalog.table(name).filter(|_| equal(other, provider)) else { continue };
+        let shown = match (&known.privacy, &other.privacy) {
+            (Privacy::Undeclared, _) | (_, Privacy::Undeclared) => false,
+            (Privacy::Public, Privacy::Public) => false,
+            (Privacy::Public, Privacy::Private(_)) | (Privacy::Private(_), Privacy::Public) => true,
+            // A program that starts anew registers again what its owner has declared.
+            (Privacy::Private(_), Privacy::Private(_)) => {
+                let spaces = catalog.space(&known.name).zip(catalog.space(name));
+                replaced.is_some() && !spaces.is_some_and(|(a, b)| catalog.same_people(a, b))
+            }
+        };
+        if shown {
+            return Err(Error::catalog(format!(
+                "`{}` cannot be registered with the rows of {name}, which are declared otherwise there: register them under a name of their own",
+                known.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What an owner should know who declares a file that another table has.
+pub(super) fn notice(catalog: &Catalog, table: &Table) -> String {
+    match twins(&Providers::new(), catalog, table).first() {
+        Some(Twin { table: other, how }) => {
+            let privacy = if other.is_public() { "public" } else { "private" };
+            format!("; {how}, which is {privacy}")
+        }
+        None => String::new(),
+    }
+}
+
+/// The other declared tables, private or public, that hold the rows of this one.
+fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<Twin<'a>> {
+    let declared = catalog
+        .tables()
+        .filter(|other| other.name != table.name && other.privacy != Privacy::Undeclared);
+    let twin = |other: &'a Table| {
+        let (name, its) = (&table.name, &other.name);
+        let how = match (&table.source, &other.source) {
+            (Source::File { location, .. }, Source::File { location: of_other, .. }) => {
+                // A file that cannot be read now answers no query either.
+                match same(location, of_other).ok().flatten()? {
+                    Same::File => format!("the file of {name} is that of {its}"),
+                    Same::Bytes => {
+                        format!("the file of {name} has the same bytes as that of {its}")
+                    }
+                }
+            }
+            (Source::Registered, Source::Registered) => {
+                let (one, two) = (providers.get(name)?, providers.get(its)?);
+                equal(one, two).then(|| format!("{name} is registered with the rows of {its}"))?
+            }
+            (Source::File { .. }, Source::Registered)
+            | (Source::Registered, Source::File { .. }) => return None,
+        };
+        Some(Twin { table: other, how })
+    };
+    declared.filter_map(twin).collect()
+}
+
+/// Whether two tables come from one provider.
+fn equal(one: &Arc<dyn TableProvider>, other: &Arc<dyn TableProvider>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+}

@@ -1,0 +1,116 @@
+//! What follows for budgets and charges when the declared tables change: in the same transaction, or not at all.
+//!
+//! In: a change of the declared tables, and the ledger, followed to its end. Out: the change, the unit spaces that are
+//! joined from now on, and every budget with what was ever spent on the people that its table has now. A table that
+//! leaves a space after something was charged there brings that along under its own name, wherever it goes next. What
+//! is spent of a budget never falls, and nothing that was charged is forgotten.
+//!
+//! ```text
+//! visits: 1 charged       people: 3 charged      visits VIA (patient) REFERENCES people(id)
+//! budget of visits: 1     budget of people: 3    both budgets: 4, and from now on every charge on either
+//! ```
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use super::chain::Witness;
+use super::error::Fault;
+use crate::catalog::joins::{carry_spent, join_spaces};
+use crate::catalog::{Catalog, CatalogError, store};
+
+/// Changes declared tables, and carries over what was charged. `change` is given what was declared before.
+///
+/// # Guarantee
+/// After `Ok` every charge that was made while a table was in some unit space counts for the space that the table is in
+/// now; every budget shows the sum of the charges that count for its table's space; no such sum has fallen.
+///
+/// # Errors
+/// What the change itself refuses; [`CatalogError::Declaration`] where a link would lead to no unit;
+/// [`CatalogError::Uncarried`] where a budget could not count what was charged. The caller rolls back.
+pub(super) fn redeclared(
+    connection: &Connection,
+    witness: &mut Witness,
+    change: impl FnOnce(&Catalog) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    witness.advance(connection)?;
+    let before = store::load(connection)?;
+    change(&before)?;
+    let after = store::load(connection)?;
+    if let Some(table) = after.broken_link() {
+        let reason = "its link does not lead to a column that names a person".to_owned();
+        let table = table.name.clone();
+        return Err(CatalogError::Declaration { table, reason }.into());
+    }
+    join(connection, witness, &before, &after)?;
+    carry(connection, witness, &store::load(connection)?)
+}
+
+/// Joins the spaces of tables that moved with those that they were charged in.
+fn join(
+    connection: &Connection,
+    witness: &Witness,
+    before: &Catalog,
+    after: &Catalog,
+) -> Result<(), Fault> {
+    let tables = before.tables().chain(after.tables()).map(|table| table.name.as_str());
+    for table in tables.collect::<BTreeSet<_>>() {
+        let (left, entered) = (before.space(table), after.space(table));
+        if left == entered {
+            continue;
+        }
+        // The table's own name is where its history is kept; at first that of the space that it leaves, …
+        if let Some(left) = left.filter(|left| *left != table)
+            && witness.is_charged(&before.people(left))
+        {
+            join_spaces(connection, table, left)?;
+        }
+        // … and all of it goes where the table goes.
+        if let Some(entered) = entered.filter(|entered| *entered != table)
+            && witness.is_charged(&store::load(connection)?.people(table))
+        {
+            join_spaces(connection, table, entered)?;
+        }
+    }
+    Ok(())
+}
+
+/// Joins the spaces of a vault whose budgets kept the space in which they were charged, and carries over what was.
+///
+/// # Guarantee
+/// After `Ok` what was charged under a table's own name, or in the space that a budget of it kept, counts for the space
+/// that the table is in now.
+///
+/// # Errors
+/// [`CatalogError::Uncarried`] where a budget could not count what was charged. The caller rolls back.
+pub(super) fn carried_over(
+    connection: &Connection,
+    witness: &Witness,
+    kept: &[(String, String)],
+) -> Result<(), Fault> {
+    let catalog = store::load(connection)?;
+    let own = catalog.tables().map(|table| (table.name.as_str(), table.name.as_str()));
+    let kept = kept.iter().map(|(table, space)| (table.as_str(), space.as_str()));
+    for (table, charged) in own.chain(kept) {
+        if let Some(space) = catalog.space(table).filter(|space| *space != charged)
+            && witness.is_charged(&catalog.people(charged))
+        {
+            join_spaces(connection, charged, space)?;
+        }
+    }
+    carry(connection, witness, &store::load(connection)?)
+}
+
+/// Writes beside every budget what is spent on the people of its table now.
+fn carry(connection: &Connection, witness: &Witness, now: &Catalog) -> Result<(), Fault> {
+    for account in store::accounts(connection)? {
+        let budget = &account.budget;
+        let spent = witness.spent(&now.people(now.space_of(budget)))?;
+        let uncarried = || CatalogError::Uncarried { budget: budget.name.clone() };
+        let spent = spent.within(budget.limit.notion).ok_or_else(uncarried)?;
+        if spent != account.spent {
+            carry_spent(connection, &budget.name, spent)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,412 @@
+//! Budgets and charges while tables are declared again and again: who must be charged, and what is spent at least.
+//!
+//! The reference knows a table's history alone: which charges its people have seen, wherever its unit led. The vault
+//! must count all of them against every budget that binds the table's people now, and say so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::{NANO, alter, budget, entry, request, spend, table};
+use crate::catalog::{CatalogError, Link, Privacy, Table, Unit};
+use crate::ledger::{ChargeRequest, Vault, VaultError};
+use crate::privacy::{Loss, Spend};
+
+const TABLES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+fn column() -> Privacy {
+    Privacy::Private(Unit::Column { column: "id".to_owned(), max_rows: None, unique: false })
+}
+
+fn via(target: &str) -> Privacy {
+    Privacy::Private(Unit::Via(Link {
+        columns: vec!["id".to_owned()],
+        table: target.to_owned(),
+        references: vec!["id".to_owned()],
+        max_rows: None,
+    }))
+}
+
+fn declared(name: &str, privacy: Privacy) -> Table {
+    Table { privacy, ..table(name) }
+}
+
+/// What was declared, and which charges the people of each table have seen.
+#[derive(Debug, Default)]
+struct Reference {
+    tables: BTreeMap<&'static str, Privacy>,
+    budgets: BTreeMap<String, (&'static str, i64)>,
+    /// Every charge: its cost.
+    charges: Vec<i64>,
+    /// The charges that a table's people have seen, by its name, whatever became of it.
+    seen: BTreeMap<&'static str, BTreeSet<usize>>,
+    /// Which names share what is charged: those of tables that left one another's people after a charge.
+    classes: Vec<BTreeSet<&'static str>>,
+    /// The unit spaces that were ever charged.
+    charged: BTreeSet<&'static str>,
+}
+
+impl Reference {
+    fn space(&self, table: &'static str) -> Option<&'static str> {
+        let mut table = *self.tables.get_key_value(table)?.0;
+        for _ in TABLES {
+            match self.tables.get(table)? {
+                Privacy::Private(Unit::Via(link)) => {
+                    table = self.tables.get_key_value(link.table.as_str())?.0;
+                }
+                Privacy::Private(_) => return Some(table),
+                Privacy::Public | Privacy::Undeclared => return None,
+            }
+        }
+        None
+    }
+
+    fn home(&self, table: &'static str) -> &'static str {
+        self.space(table).unwrap_or(table)
+    }
+
+    fn class(&self, space: &'static str) -> BTreeSet<&'static str> {
+        let found = self.classes.iter().find(|class| class.contains(space));
+        found.cloned().unwrap_or_else(|| BTreeSet::from([space]))
+    }
+
+    fn is_charged(&self, class: &BTreeSet<&'static str>) -> bool {
+        class.iter().any(|space| self.charged.contains(space))
+    }
+
+    fn join(&mut self, one: &'static str, other: &'static str) {
+        let both: BTreeSet<_> = self.class(one).union(&self.class(other)).copied().collect();
+        self.classes.retain(|class| class.is_disjoint(&both));
+        self.classes.push(both);
+    }
+
+    /// Whether every link leads to a column of a private table.
+    fn is_whole(&self) -> bool {
+        self.tables.iter().all(|(name, privacy)| match privacy {
+            Privacy::Private(Unit::Via(_)) => {
+                let root = self.space(name).and_then(|root| self.tables.get(root));
+                matches!(root, Some(Privacy::Private(Unit::Column { .. })))
+            }
+            _ => true,
+        })
+    }
+
+    /// Declares tables anew; what every table has seen goes where it goes.
+    fn change(&mut self, change: impl FnOnce(&mut BTreeMap<&'static str, Privacy>)) -> bool {
+        let old = self.tables.clone();
+        let before: Vec<_> = TABLES.iter().map(|name| self.space(name)).collect();
+        change(&mut self.tables);
+        if !self.is_whole() {
+            self.tables = old;
+            return false;
+        }
+        for (name, left) in TABLES.into_iter().zip(before) {
+            let entered = self.space(name);
+            if left == entered {
+                continue;
+            }
+            if let Some(left) = left.filter(|left| self.is_charged(&self.class(left))) {
+                self.join(name, left);
+            }
+            if let Some(entered) = entered.filter(|_| self.is_charged(&self.class(name))) {
+                self.join(name, entered);
+            }
+        }
+        true
+    }
+
+    fn binds(&self, budget: &str, space: &'static str) -> bool {
+        self.class(self.home(self.budgets[budget].0)).contains(space)
+    }
+
+    /// The charges that the people of a budget's table have seen, of whatever tables they are.
+    fn at_least(&self, budget: &str) -> i64 {
+        let home = self.home(self.budgets[budget].0);
+        let of = TABLES.iter().filter(|name| self.home(name) == home);
+        let seen: BTreeSet<usize> =
+            of.filter_map(|name| self.seen.get(name)).flatten().copied().collect();
+        seen.into_iter().map(|charge| self.charges[charge]).sum()
+    }
+
+    fn left(&self, budget: &str, spent: i64) -> i64 {
+        (self.budgets[budget].1 - spent).max(0)
+    }
+}
+
+/// One vault and its reference, declared and charged at random.
+struct Walk {
+    vault: Vault,
+    reference: Reference,
+    rng: ChaCha20Rng,
+    spent: BTreeMap<String, i64>,
+    paid: usize,
+}
+
+impl Walk {
+    fn pick(&mut self) -> &'static str {
+        TABLES[self.rng.random_range(0..TABLES.len())]
+    }
+
+    fn privacy(&mut self) -> Privacy {
+        match self.rng.random_range(0..8) {
+            0 => Privacy::Public,
+            1 => Privacy::Undeclared,
+            2 => Privacy::Private(Unit::Row),
+            3 | 4 => column(),
+            _ => via(self.pick()),
+        }
+    }
+
+    fn declare(&mut self) {
+        let name = self.pick();
+        match self.rng.random_range(0..6) {
+            0 => {
+                let privacy = self.privacy();
+                let made = self.vault.create_table(&declared(name, privacy.clone())).is_ok();
+                let is_new = !self.reference.tables.contains_key(name);
+                let whole =
+                    is_new && self.reference.change(|tables| drop(tables.insert(name, privacy)));
+                assert_eq!(made, whole, "CREATE {name}");
+            }
+            1 => {
+                let dropped = self.vault.drop_table(name).is_ok();
+                let is_free = self.reference.tables.contains_key(name)
+                    && self.reference.budgets.values().all(|(table, _)| *table != name);
+                let whole = is_free && self.reference.change(|tables| drop(tables.remove(name)));
+                assert_eq!(dropped, whole, "DROP {name}");
+            }
+            _ => {
+                let privacy = self.privacy();
+                let altered = alter(&self.vault, name, |t| t.privacy = privacy.clone()).is_ok();
+                let whole = self.reference.tables.contains_key(name)
+                    && self.reference.change(|tables| drop(tables.insert(name, privacy)));
+                assert_eq!(altered, whole, "ALTER {name}");
+            }
+        }
+    }
+
+    fn budget(&mut self) {
+        let (table, name) = (self.pick(), format!("b{}", self.rng.random_range(0..4)));
+        let limit = self.rng.random_range(1..=400);
+        let known = self.reference.budgets.contains_key(&name);
+        match self.rng.random_range(0..5) {
+            0..=2 => {
+                let made = self.vault.create_budget(&budget(&name, table, spend(limit, 0))).is_ok();
+                let expected = !known && self.reference.space(table).is_some();
+                assert_eq!(made, expected, "budget {name} for {table}");
+                if expected {
+                    self.reference.budgets.insert(name, (table, limit));
+                }
+            }
+            3 => {
+                assert_eq!(
+                    self.vault.set_budget_limit(&name, spend(limit, 0), None).is_ok(),
+                    known
+                );
+                self.reference.budgets.entry(name).and_modify(|(_, old)| *old = limit);
+            }
+            _ => {
+                assert_eq!(self.vault.drop_budget(&name).is_ok(), known);
+                self.reference.budgets.remove(&name);
+                self.spent.remove(&name);
+            }
+        }
+    }
+
+    fn charge(&mut self) {
+        let tables = [self.pick(), self.pick()];
+        let spaces: BTreeSet<&'static str> =
+            tables.iter().filter_map(|table| self.reference.space(table)).collect();
+        let spaces: Vec<&str> = spaces.into_iter().collect();
+        let cost = self.rng.random_range(1..=9);
+        let ask = self.planned(cost, &spaces);
+        let bound = |space: &str| {
+            let binding = TABLES.iter().find(|name| **name == space).unwrap();
+            let of = self.reference.budgets.keys();
+            of.filter(|name| self.reference.binds(name, binding)).cloned().collect::<Vec<_>>()
+        };
+        let touched: BTreeSet<String> = spaces.iter().flat_map(|space| bound(space)).collect();
+        let has_budgets = spaces.iter().all(|space| !bound(space).is_empty());
+        let fits = |name: &String| cost <= self.reference.left(name, self.spent[name]);
+        let expected = !spaces.is_empty() && has_budgets && touched.iter().all(fits);
+        assert_eq!(self.vault.quote(&ask).is_ok(), expected, "{ask:?}");
+        let charge = self.vault.charge(&ask);
+        assert_eq!(charge.is_ok(), expected, "{ask:?}");
+        let Ok(charge) = charge else { return };
+        // Whoever must be charged: every budget whose table has the people of one that is read.
+        for (name, (table, _)) in &self.reference.budgets {
+            if self.reference.space(table).is_some_and(|space| spaces.contains(&space)) {
+                assert!(touched.contains(name), "{name}");
+            }
+        }
+        let charged: BTreeSet<String> =
+            charge.left().iter().map(|(name, _)| name.clone()).collect();
+        assert_eq!(charged, touched);
+        let number = self.reference.charges.len();
+        self.reference.charges.push(cost);
+        for name in TABLES {
+            if let Some(space) = self.reference.space(name).filter(|s| spaces.contains(s)) {
+                self.reference.charged.insert(space);
+                self.reference.seen.entry(name).or_default().insert(number);
+            }
+        }
+        self.paid += 1;
+    }
+
+    /// A request that was planned on what is declared now.
+    fn planned(&self, cost: i64, spaces: &[&str]) -> ChargeRequest {
+        ChargeRequest { catalog: self.vault.catalog().unwrap(), ..request(cost, 0, spaces) }
+    }
+
+    /// What the vault shows is what the reference asks for, and what a charge is held to.
+    fn check(&mut self, step: usize) {
+        let states = self.vault.budgets().unwrap();
+        assert_eq!(states.len(), self.reference.budgets.len(), "step {step}");
+        let all: i64 = self.reference.charges.iter().sum();
+        for state in &states {
+            let name = &state.budget.name;
+            let spent = state.spent.nano;
+            let before = self.spent.insert(name.clone(), spent).unwrap_or(0);
+            assert!(spent >= before, "step {step}: {name} got something back");
+            assert!(spent >= self.reference.at_least(name), "step {step}: {name} forgets");
+            assert!(spent <= all, "step {step}: {name} counts a charge twice");
+            assert_eq!(state.left.nano, self.reference.left(name, spent), "step {step}: {name}");
+        }
+        let Some(space) = self.reference.space(self.pick_at(step)) else { return };
+        let binding = states.iter().filter(|s| self.reference.binds(&s.budget.name, space));
+        let Some(left) = binding.map(|state| state.left.nano).min() else { return };
+        assert!(self.vault.quote(&self.planned(left + 1, &[space])).is_err(), "step {step}");
+        if left > 0 {
+            self.vault.quote(&self.planned(left, &[space])).unwrap();
+        }
+    }
+
+    fn pick_at(&self, step: usize) -> &'static str {
+        TABLES[step % TABLES.len()]
+    }
+}
+
+#[test]
+fn budgets_bind_the_people_of_their_tables_whatever_is_declared() {
+    let mut paid = 0;
+    for seed in 0..12 {
+        let rng = ChaCha20Rng::seed_from_u64(seed);
+        let vault = Vault::in_memory().unwrap();
+        let reference = Reference::default();
+        let mut walk = Walk { vault, reference, rng, spent: BTreeMap::new(), paid: 0 };
+        for step in 0..500 {
+            // At first much is declared, and later much is asked; then all over again.
+            let declares = if step % 100 < 30 { 7 } else { 2 };
+            match walk.rng.random_range(0..10) {
+                n if n < declares => walk.declare(),
+                n if n < declares + 2 => walk.budget(),
+                _ => walk.charge(),
+            }
+            walk.check(step);
+        }
+        paid += walk.paid;
+    }
+    assert!(paid > 300, "{paid} charges: the walk tests refusals only");
+}
+
+/// A charge that names two spaces counts once where they are the same people later; the limit holds both.
+#[test]
+fn spaces_that_are_joined_add_up_once() {
+    let vault = Vault::in_memory().unwrap();
+    for (name, limit) in [("people", 100), ("visits", 10)] {
+        vault.create_table(&declared(name, column())).unwrap();
+        vault.create_budget(&budget(&format!("of_{name}"), name, spend(limit, 0))).unwrap();
+    }
+    assert!(vault.charge(&request(3, 0, &["people"])).is_ok());
+    assert!(vault.charge(&request(2, 0, &["people", "visits"])).is_ok());
+    assert!(vault.charge(&request(4, 0, &["visits"])).is_ok());
+    alter(&vault, "visits", |t| t.privacy = via("people")).unwrap();
+    let spent = || vault.budgets().unwrap().iter().map(|s| s.spent.nano).collect::<Vec<_>>();
+    assert_eq!(spent(), [9, 9]);
+    // What is left of the strict one is left for all of them.
+    let ask = |cost, space: &str| {
+        let catalog = vault.catalog().unwrap();
+        vault.charge(&ChargeRequest { catalog, ..request(cost, 0, &[space]) }).map(drop)
+    };
+    assert!(ask(2, "people").unwrap_err().is_budget());
+    ask(1, "people").unwrap();
+    // Once joined, always joined.
+    alter(&vault, "visits", |t| t.privacy = column()).unwrap();
+    assert_eq!(spent(), [10, 10]);
+    assert!(ask(1, "people").unwrap_err().is_budget() && ask(1, "visits").unwrap_err().is_budget());
+    vault.set_budget_limit("of_visits", spend(12, 0), None).unwrap();
+    ask(1, "visits").unwrap();
+    assert_eq!(spent(), [11, 11]);
+    let fails = |sql: &str| vault.raw(|c| c.execute_batch(sql)).unwrap_err().to_string();
+    assert!(fails("DELETE FROM joined_space").contains("never parted"));
+    assert!(fails("UPDATE joined_space SET other = 'z'").contains("never parted"));
+}
+
+/// More was spent on the people than the limit of a budget that comes to them: nothing is left of it, and nothing fails.
+#[test]
+fn a_budget_may_arrive_exhausted() {
+    let vault = Vault::in_memory().unwrap();
+    for (name, limit) in [("people", 100), ("visits", 10)] {
+        vault.create_table(&declared(name, column())).unwrap();
+        vault.create_budget(&budget(&format!("of_{name}"), name, spend(limit, 0))).unwrap();
+    }
+    assert!(vault.charge(&request(50, 0, &["people"])).is_ok());
+    alter(&vault, "visits", |t| t.privacy = via("people")).unwrap();
+    let state = vault.budget("of_visits").unwrap();
+    assert_eq!((state.spent, state.left), (spend(50, 0), Spend::default()));
+    let catalog = vault.catalog().unwrap();
+    let refused = vault.charge(&ChargeRequest { catalog, ..request(1, 0, &["people"]) });
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, VaultError::Exhausted { budget, .. } if budget == "of_visits"));
+    vault.set_budget_limit("of_visits", spend(60, 0), None).unwrap();
+    assert_eq!(vault.budget("of_visits").unwrap().left, spend(10, 0));
+}
+
+/// A budget in ε cannot count releases that have a ρ alone, wherever they come from.
+#[test]
+fn a_budget_that_cannot_count_what_comes_is_named() {
+    let vault = Vault::in_memory().unwrap();
+    for name in ["people", "visits"] {
+        vault.create_table(&declared(name, column())).unwrap();
+    }
+    vault.create_budget(&budget("curve", "people", Spend::of_rho(NANO, 0))).unwrap();
+    vault.create_budget(&budget("plain", "visits", spend(NANO, 0))).unwrap();
+    let entries = vec![entry(Loss::concentrated(&"0.25".parse().unwrap()))];
+    let ask = ChargeRequest { entries, ..request(1, 0, &["people"]) };
+    assert!(vault.charge(&ask).is_ok());
+    let before = vault.catalog().unwrap();
+    let refused = alter(&vault, "visits", |t| t.privacy = via("people")).unwrap_err();
+    assert!(
+        matches!(&refused, VaultError::Catalog(CatalogError::Uncarried { budget }) if budget == "plain"),
+        "{refused}"
+    );
+    assert_eq!(before, vault.catalog().unwrap());
+    vault.drop_budget("plain").unwrap();
+    alter(&vault, "visits", |t| t.privacy = via("people")).unwrap();
+}
+
+/// What was planned or checked with other declarations is neither charged nor declared.
+#[test]
+fn what_was_planned_before_a_declaration_is_not_charged_after_it() {
+    let vault = Vault::in_memory().unwrap();
+    vault.create_table(&declared("people", column())).unwrap();
+    vault.create_budget(&budget("wide", "people", spend(NANO, 0))).unwrap();
+    let planned = vault.catalog().unwrap();
+    let ask = || ChargeRequest { catalog: planned.clone(), ..request(1, 0, &["people"]) };
+    assert!(vault.charge(&ask()).is_ok(), "charges are not declarations");
+    vault.create_budget(&budget("strict", "people", spend(9, 0))).unwrap();
+    let stale = |result: Result<(), VaultError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, VaultError::Redeclared), "{error}");
+    };
+    stale(vault.quote(&ask()).map(drop));
+    stale(vault.charge(&ask()).map(drop));
+    stale(vault.alter_tables(&planned, &[declared("people", Privacy::Public)]));
+    let of_no_vault = ChargeRequest { catalog: std::sync::Arc::default(), ..ask() };
+    stale(vault.charge(&of_no_vault).map(drop));
+    // Declared back, it is what it was.
+    vault.drop_budget("strict").unwrap();
+    assert!(vault.charge(&ask()).is_ok());
+    assert_eq!(vault.entries().unwrap().len(), 2);
+}
