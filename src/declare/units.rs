@@ -160,9 +160,7 @@ pub(super) fn keeps_charges(
     table: &Table,
     unit: Option<&Unit>,
 ) -> Result<(), Error> {
-    let charged = |space: &str| -> Result<bool, Error> {
-        Ok(inner.vault.entries()?.iter().any(|e| e.spaces.iter().any(|s| s == space)))
-    };
+    let charged = |space: &str| -> Result<bool, Error> { Ok(inner.vault.is_charged(space)?) };
     // A table keeps its name whatever became of its unit in between, and what was charged under it.
     if let Some(Unit::Via(_)) = unit
         && charged(&table.name)?

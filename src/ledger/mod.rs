@@ -48,15 +48,22 @@ mod analyst;
 mod anchor;
 mod chain;
 mod charge;
+mod checkpoint;
 mod error;
 mod handle;
+mod pages;
 mod place;
+mod queue;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod vault;
+mod verify;
+mod wait;
 
 pub use chain::{LedgerEntry, plan_hash};
 pub use charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
 pub use error::VaultError;
+pub(crate) use pages::{Extent, PAGE};
 pub use vault::{BudgetState, OWNER, Vault};
+pub use verify::Verified;

@@ -5,9 +5,12 @@
 #![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
 
 mod accounting;
+mod checkpoints;
 mod concentrated;
 mod damage;
+mod queue;
 mod races;
+mod rates;
 mod views;
 
 use std::collections::BTreeMap;

@@ -24,12 +24,14 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::analyst;
 use super::anchor::Anchor;
-use super::chain::{self, LedgerEntry, Witness};
+use super::chain::{self, Witness};
 use super::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use super::error::{Fault, VaultError};
 use super::handle::{Handle, connect, in_snapshot};
 use super::place::Place;
+use super::queue::{Group, Queue};
 use super::schema;
+use super::wait::BUSY;
 use crate::catalog::store::{self, Account, Kind};
 use crate::catalog::{Budget, Catalog, CatalogError, Table, View};
 use crate::privacy::Spend;
@@ -37,14 +39,12 @@ use crate::privacy::Spend;
 /// The name under which the owner's queries are charged.
 pub const OWNER: &str = "owner";
 
-/// How long to wait for another program that holds the file.
-const BUSY: Duration = Duration::from_secs(5);
-
 /// The catalog and the ledger, in one SQLite file.
 #[derive(Debug)]
 pub struct Vault {
     path: String,
     handle: Mutex<Handle>,
+    queue: Queue,
 }
 
 /// A budget and where it stands.
@@ -91,11 +91,13 @@ impl Vault {
         made
     }
 
-    /// Opens a vault that exists, and verifies it from the first entry to the last.
+    /// Opens a vault that exists, and verifies what it goes on with, in a time that does not grow with the ledger.
     ///
     /// # Guarantee
-    /// `Ok` only if the file is a vault, SQLite finds it sound, the chain of the ledger is whole, every
-    /// budget agrees with the ledger, and the catalog is what was declared.
+    /// `Ok` only if the file is a vault, SQLite finds the free pages and those of the declarations sound, the newest
+    /// checkpoint of the ledger is there and is what was written, the chain is whole from it to the end that was sealed,
+    /// every budget agrees with the sums of that checkpoint and the entries after it, and the catalog is what was
+    /// declared. Damage to an earlier entry or checkpoint is found by whatever reads it, and by [`Vault::verify`].
     ///
     /// # Errors
     /// A variant of [`VaultError`] for each way in which it is not. Nothing is ever created.
@@ -192,8 +194,8 @@ impl Vault {
     pub fn in_memory() -> Result<Self, VaultError> {
         let shown = ":memory:";
         let open = || {
-            let connection = Connection::open_in_memory()?;
-            schema::configure(&connection, BUSY)?;
+            let mut connection = Connection::open_in_memory()?;
+            schema::configure(&mut connection, BUSY)?;
             Ok(connection)
         };
         Self::make(open().map_err(|fault: Fault| fault.at(shown))?, None, shown)
@@ -212,7 +214,7 @@ impl Vault {
 
     fn over(connection: Connection, place: Option<Place>, path: String) -> Self {
         let handle = Handle::new(connection, place);
-        Self { path, handle: Mutex::new(handle) }
+        Self { path, handle: Mutex::new(handle), queue: Queue::default() }
     }
 
     /// The path of the file as it was given, or `:memory:`.
@@ -405,23 +407,39 @@ impl Vault {
     /// the other variants when the file cannot be written.
     pub fn charge(&self, request: &ChargeRequest) -> Result<Charge, VaultError> {
         analyst::check(&request.analyst)?;
-        self.write(|connection, witness| {
-            witness.advance(connection)?;
-            analyst::add(connection, &request.analyst)?;
-            charge::pay(connection, witness, request)
-        })
+        let ticket = self.queue.join(request);
+        let handle = self.handle.lock();
+        // Whoever had the handle before may have paid for this request too.
+        if let Some(outcome) = ticket.outcome() {
+            return outcome;
+        }
+        match handle {
+            Ok(mut handle) if !handle.poisoned => self.pay_for_all(&mut handle),
+            Ok(_) | Err(_) => self.queue.leave(&ticket),
+        }
+        ticket.outcome().unwrap_or_else(|| Err(self.poisoned()))
     }
 
-    /// Everything that was ever charged, oldest first.
+    /// Pays for everyone who waits in the queue, with one commit, and hands each their outcome.
+    fn pay_for_all(&self, handle: &mut Handle) {
+        let mut group = Group::of(&self.queue);
+        let committed = self.write_with(handle, |connection, witness| {
+            witness.advance(connection)?;
+            group.pay(&self.queue, connection, witness)
+        });
+        group.settle(committed);
+    }
+
+    /// Whether anything was ever charged on this unit space.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when the chain is broken, or the file cannot be read.
-    pub fn entries(&self) -> Result<Vec<LedgerEntry>, VaultError> {
-        self.read(|connection, _| chain::entries(connection))
+    /// [`VaultError::Corrupt`] when the ledger is damaged from its newest checkpoint on, or the file cannot be read.
+    pub(crate) fn is_charged(&self, space: &str) -> Result<bool, VaultError> {
+        self.read(|_, witness| Ok(witness.is_charged(space)))
     }
 
-    /// Runs `work` on one state of the file, with the ledger verified up to it.
-    fn read<T>(
+    /// Runs `work` on one state of the file, with the ledger verified up to it, from its newest checkpoint on.
+    pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&Connection, &Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
@@ -448,7 +466,15 @@ impl Vault {
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
-        let mut handle = self.lock()?;
+        self.write_with(&mut *self.lock()?, work)
+    }
+
+    /// The same for who has the handle already.
+    fn write_with<T>(
+        &self,
+        handle: &mut Handle,
+        work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
+    ) -> Result<T, VaultError> {
         handle.still_there(&self.path)?;
         let Handle { connection, witness, poisoned, place, anchor, .. } = &mut *handle;
         let begin = connection.execute_batch("BEGIN IMMEDIATE");
@@ -493,9 +519,12 @@ impl Vault {
 
     /// The handle, unless an earlier failure or a panic left it in an unknown state.
     fn lock(&self) -> Result<MutexGuard<'_, Handle>, VaultError> {
-        let poisoned = || VaultError::Poisoned { path: self.path.clone() };
-        let handle = self.handle.lock().map_err(|_| poisoned())?;
-        if handle.poisoned { Err(poisoned()) } else { Ok(handle) }
+        let handle = self.handle.lock().map_err(|_| self.poisoned())?;
+        if handle.poisoned { Err(self.poisoned()) } else { Ok(handle) }
+    }
+
+    fn poisoned(&self) -> VaultError {
+        VaultError::Poisoned { path: self.path.clone() }
     }
 
     /// The raw connection, for tests that damage a vault or fill its disk.
