@@ -314,7 +314,7 @@ impl Session {
         let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
         guard::run(|| {
             let planned = self.plan(query)?;
-            let Some((request, spend)) = self.request(&planned.release)? else {
+            let Some((request, spend)) = self.request(&planned)? else {
                 return Ok(Cost::default());
             };
             self.engine.inner.vault.quote(&request)?;
@@ -345,40 +345,68 @@ impl Session {
     /// The life of a query, from its statement to its answer.
     async fn answer(&self, query: QueryStatement) -> Result<Answer, Error> {
         let Inner { state, resources, .. } = &*self.engine.inner;
-        let planned = self.plan(query)?;
-        let request = self.request(&planned.release)?;
-        if let Some((request, _)) = &request {
-            self.engine.inner.vault.quote(request)?;
+        let catalog = self.at_vault(Vault::catalog).await?;
+        let planned = self.plan_with(query, catalog)?;
+        let request = self.request(&planned)?.map(|(request, _)| Arc::new(request));
+        if let Some(request) = request.clone() {
+            self.at_vault(move |vault| vault.quote(&request)).await?;
         }
         self.check_files(&planned)?;
         let prepared = exec::prepare(&planned.release, state)
             .await
             .map_err(|error| unplanned(&planned.release, &error))?;
         let timer = resources.timer();
-        let charge = match &request {
-            Some((request, _)) => Some(self.engine.inner.vault.charge(request)?),
+        let charge = match request {
+            Some(request) => Some(self.at_vault(move |vault| vault.charge(&request)).await?),
             None => None,
         };
         let run = async {
-            let (rows, charge) = exec::run(prepared, charge, state, resources.rows).await.ok()?;
+            let ran = exec::run(prepared, charge, state, resources.rows).await;
+            let (rows, charge) = match ran {
+                Ok(ran) => ran,
+                // Of what can fail now, the ledger alone is the same whatever the rows are.
+                Err(error) => return exec::vault_error(&error).map(|error| Err(error.into())),
+            };
             let receipt = charge
                 .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
-            Some(match &planned.proposal {
+            Some(Ok(match &planned.proposal {
                 Some(proposal) => {
                     Answer::proposed(proposal.answer(&rows).ok()?, proposal.rule(), receipt)
                 }
                 None => Answer::new(rows, &planned.release, receipt),
-            })
+            }))
         };
         // A panic on some row, an overrun or a failed read would each tell about the rows: one error for all.
         let run = timer.limit(guard::poll(run));
-        run.await.flatten().flatten().ok_or(Error::Execution)
+        run.await.flatten().flatten().unwrap_or(Err(Error::Execution))
+    }
+
+    /// Does something at the vault, which may have to be waited for, while other sessions go on: those that wait for the
+    /// same disk are charged together.
+    async fn at_vault<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Vault) -> Result<T, VaultError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let vault = Arc::clone(&self.engine.inner.vault);
+        let done = match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => runtime.spawn_blocking(move || work(&vault)).await,
+            Err(_) => Ok(work(&vault)),
+        };
+        // Whoever panics there, or is stopped with the runtime, has no charge to show.
+        Ok(done.map_err(|_| Error::Internal)??)
     }
 
     /// Stages 2 to 4.
     fn plan(&self, query: QueryStatement) -> Result<Planned, Error> {
+        self.plan_with(query, self.engine.inner.vault.catalog()?)
+    }
+
+    fn plan_with(
+        &self,
+        query: QueryStatement,
+        mut catalog: Arc<Catalog>,
+    ) -> Result<Planned, Error> {
         self.engine.inner.resources.statement.check_tree(&query.tree)?;
-        let mut catalog = self.engine.inner.vault.catalog()?;
         let range_of = query.range_of.clone();
         if let Some(ColumnName { table, column }) = &range_of {
             views::refuse_range(&catalog, table)?;
@@ -429,8 +457,8 @@ impl Session {
     }
 
     /// What a release asks of the ledger; `None` for a query that releases nothing.
-    fn request(&self, release: &Release) -> Result<Option<(ChargeRequest, Cost)>, Error> {
-        let catalog = self.engine.inner.vault.catalog()?;
+    fn request(&self, planned: &Planned) -> Result<Option<(ChargeRequest, Cost)>, Error> {
+        let Planned { release, catalog, .. } = planned;
         let mut entries = Vec::new();
         let mut cost = Cost::zero();
         for drawn in release.draws() {
@@ -480,7 +508,7 @@ impl Session {
             Err(Error::Refused(refusal)) => return Ok(Explanation::of_refusal(&refusal)),
             Err(error) => return Err(error),
         };
-        let Some((request, cost)) = self.request(&planned.release)? else {
+        let Some((request, cost)) = self.request(&planned)? else {
             return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
         };
         let explained = |quotes: &[BudgetQuote]| {

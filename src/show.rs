@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use sqlparser::ast as sql;
 
 use crate::answer::Answer;
@@ -292,34 +292,4 @@ pub(crate) fn refuse_system_tables(query: &sql::Query) -> Result<(), Error> {
         )
         .into()),
     }
-}
-
-/// The ledger as a public table.
-pub(crate) fn ledger(vault: &Vault) -> Result<RecordBatch, Error> {
-    let entries = vault.entries()?;
-    let text = |of: &dyn Fn(&crate::ledger::LedgerEntry) -> String| -> ArrayRef {
-        Arc::new(entries.iter().map(|e| Some(of(e))).collect::<StringArray>())
-    };
-    let number = |of: &dyn Fn(&crate::ledger::LedgerEntry) -> i64| -> ArrayRef {
-        Arc::new(entries.iter().map(|e| Some(of(e))).collect::<Int64Array>())
-    };
-    let amount = |notion: Notion, of: &dyn Fn(&Spend) -> String| -> ArrayRef {
-        let amounts = entries.iter().map(|e| e.cost.within(notion).map(|spend| of(&spend)));
-        Arc::new(amounts.collect::<StringArray>())
-    };
-    let columns: [(&str, ArrayRef); 12] = [
-        ("sequence", number(&|e| e.sequence)),
-        ("charge", number(&|e| e.charge)),
-        ("analyst", text(&|e| e.analyst.clone())),
-        ("spaces", text(&|e| e.spaces.join(", "))),
-        ("budgets", text(&|e| e.budgets.join(", "))),
-        ("mechanism", text(&|e| e.mechanism.clone())),
-        ("parameters", text(&|e| e.parameters.clone())),
-        ("sensitivity", text(&|e| e.sensitivity.clone())),
-        ("epsilon", amount(Notion::Approximate, &Spend::loss_text)),
-        ("delta", amount(Notion::Approximate, &Spend::delta_text)),
-        ("rho", amount(Notion::Concentrated, &Spend::loss_text)),
-        ("rho_delta", amount(Notion::Concentrated, &Spend::delta_text)),
-    ];
-    RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)
 }

@@ -8,14 +8,14 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use datafusion::catalog::TableProvider;
-use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use sqlparser::ast as sql;
 
 use crate::bind::{LEDGER, Sources};
 use crate::catalog::{Catalog, Source, Table, Unit};
 use crate::error::Error;
-use crate::exec::{PrivateTable, files};
+use crate::exec::{LedgerTable, PrivateTable, files};
 use crate::ledger::Vault;
 use crate::resources::Resources;
 use crate::show;
@@ -71,10 +71,8 @@ impl Inner {
             sources.insert(table.name.clone(), provider_as_source(provider));
         }
         if show::names_ledger(query) || views.read_table(LEDGER) {
-            let batch = show::ledger(&self.vault)?;
-            let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
-                .map_err(|_| Error::Internal)?;
-            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(table)));
+            let ledger = LedgerTable::of(&self.vault)?;
+            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(ledger)));
         }
         show::refuse_system_tables(query)?;
         views.plan_into(&mut sources)?;

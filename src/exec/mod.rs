@@ -28,6 +28,7 @@ pub(crate) mod files;
 mod forget;
 mod gather;
 pub mod keep;
+mod ledger;
 mod logical;
 mod moments;
 mod physical;
@@ -42,6 +43,7 @@ mod verify;
 
 #[doc(hidden)]
 pub use exact::{Draws, Exact, ExactSums};
+pub(crate) use ledger::{LedgerTable, vault_error};
 pub use session::PlannedTables;
 pub use session::session_state;
 pub(crate) use session::{columns_of_public, exact_rows, session_state_within};
