@@ -26,6 +26,7 @@ exhausted.\nResults go to standard output, everything else to standard error.";
     hushql init PATH\n       \
     hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE\n       \
+    hushql check VAULT [--anchor FILE]\n       \
     hushql slt FILE… [--vault PATH]")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -61,6 +62,14 @@ enum Command {
         vault: PathBuf,
         /// Where; an existing file is never touched
         anchor: PathBuf,
+    },
+    /// Verify a whole vault: every page of the file, every entry of the ledger, every seal and budget
+    Check {
+        /// The vault
+        vault: PathBuf,
+        /// Refuse if the vault was put back since this anchor was last moved
+        #[arg(long, value_name = "FILE")]
+        anchor: Option<PathBuf>,
     },
     /// Run sqllogictest suites; `connection owner` or `connection NAME` picks the session
     Slt {
@@ -173,6 +182,8 @@ pub(super) enum Task {
     Init { path: PathBuf },
     /// Makes an anchor.
     Anchor { vault: PathBuf, anchor: PathBuf },
+    /// Verifies a vault.
+    Check { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
     Suites { files: Vec<PathBuf>, vault: Option<PathBuf> },
     /// Runs statements.
@@ -217,13 +228,14 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options do not go with `demo`, `init`, `anchor` or `slt`; \
+            let message = "a vault and its options do not go with `demo`, `init`, `anchor`, `check` or `slt`; \
                 options of `demo` stand after the word";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let task = match (self.command, self.vault) {
             (Some(Command::Init { path }), _) => Task::Init { path },
             (Some(Command::Anchor { vault, anchor }), _) => Task::Anchor { vault, anchor },
+            (Some(Command::Check { vault, anchor }), _) => Task::Check { vault, anchor },
             (Some(Command::Slt { files, vault }), _) => Task::Suites { files, vault },
             (Some(Command::Demo { ask }), _) => {
                 let (asker, source) = ask.split();
@@ -324,6 +336,10 @@ mod tests {
                 Task::Anchor { vault: "study.db".into(), anchor: "/safe/study.anchor".into() },
             ),
             (
+                "hushql check study.db --anchor /safe/study.anchor",
+                Task::Check { vault: "study.db".into(), anchor: Some("/safe/study.anchor".into()) },
+            ),
+            (
                 "hushql study.db --anchor /safe/study.anchor --owner",
                 Task::Ask {
                     place: Place::Anchored {
@@ -363,6 +379,8 @@ mod tests {
             "hushql --owner demo",
             "hushql init",
             "hushql anchor study.db",
+            "hushql check",
+            "hushql --anchor a check study.db",
             "hushql --anchor a demo",
             "hushql slt",
             "hushql demo --format xml",
