@@ -361,11 +361,12 @@ impl Session {
             None => None,
         };
         let run = async {
-            let ran = exec::run(prepared, charge, state, resources.rows).await;
-            let (rows, charge) = match ran {
+            let free = charge.is_none();
+            let (rows, charge) = match exec::run(prepared, charge, state, resources.rows).await {
                 Ok(ran) => ran,
-                // Of what can fail now, the ledger alone is the same whatever the rows are.
-                Err(error) => return exec::vault_error(&error).map(|error| Err(error.into())),
+                // A query that reads no private row may say that the ledger it reads is damaged.
+                Err(error) if free => return exec::vault_error(&error).map(|e| Err(e.into())),
+                Err(_) => return None,
             };
             let receipt = charge
                 .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });

@@ -316,7 +316,7 @@ impl Scan {
 
 /// The scan of a ledger, in one partition.
 #[derive(Debug)]
-struct LedgerExec {
+pub(super) struct LedgerExec {
     scan: Scan,
     properties: Arc<PlanProperties>,
 }

@@ -140,8 +140,8 @@ impl Vault {
     /// the ledger. A vault that is ahead of it is fine: a program died in between, or charged without it.
     ///
     /// # Guarantee
-    /// `Ok` only if [`Vault::open`] would be, and the ledger has every entry that it had when the anchor was
-    /// last moved. No charge is handed out before the anchor on the disk is as far as that charge.
+    /// `Ok` only if [`Vault::open`] would be, and the ledger is the one that the anchor was last moved along, or goes on
+    /// from it. No charge is handed out before the anchor on the disk is as far as that charge.
     ///
     /// # Errors
     /// [`VaultError::PutBack`] or [`VaultError::OtherHistory`] for a vault without the anchor's entry,

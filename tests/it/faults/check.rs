@@ -7,7 +7,7 @@ use hushql::ledger::{ChargeRequest, Vault};
 use hushql::privacy::{Loss, Spend};
 use rusqlite::Connection;
 
-use super::bench::{Bench, ONE, charges, one};
+use super::bench::{Bench, ONE, charges, one, said};
 use crate::program::Run;
 
 fn check(arguments: &[&str]) -> Run {
@@ -28,7 +28,9 @@ fn charge(path: &Path, entries: usize) {
 
 #[test]
 fn a_whole_vault_is_verified() {
-    let bench = Bench::new(&[]);
+    let ask = "SELECT epsilon FROM hushql.ledger WHERE sequence = 7; SELECT LAPLACE(eps=1) COUNT(*) FROM people";
+    let bench =
+        Bench::new(&["@", "--analyst", "lab", "--keep-going", "--format", "json", "-c", ask]);
     let path = bench.copy();
     let shown = path.to_str().unwrap();
     check(&[shown]).says(
@@ -55,6 +57,11 @@ fn a_whole_vault_is_verified() {
     let vault = Vault::open(&path).unwrap();
     assert_eq!(vault.budget("b").unwrap().spent.nano, 601 * ONE);
     check(&[shown]).says(1, &["is damaged (the chain of its ledger is broken)"]);
+    // Whoever reads the entries of that page is refused; what is charged now depends on none of them.
+    let run = Run::from(bench.command(&path).output().unwrap());
+    assert!(run.out.contains("is damaged (the chain of its ledger is broken)"), "{run:?}");
+    assert_eq!(said(&run, "columns"), 1, "{run:?}");
+    assert_eq!(Vault::open(&path).unwrap().budget("b").unwrap().spent.nano, 602 * ONE);
     check(&[bench.fresh().to_str().unwrap()]).says(1, &["there is no vault"]);
     check(&[]).says(2, &["Usage"]);
 }
