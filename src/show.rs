@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
 use sqlparser::ast as sql;
 
 use crate::answer::Answer;
@@ -17,7 +17,7 @@ use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::{BudgetState, Vault};
 use crate::mechanism::epsilon_of_rho;
-use crate::privacy::{Delta, Notion, Rational, Spend, decimal_text};
+use crate::privacy::{Delta, Rational, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 use crate::views;
 
@@ -55,6 +55,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, to_owner: bool) -> Result<Answer,
         )
         .into()),
         Show::Privacy => privacy(vault, &catalog),
+        Show::History => history(vault, to_owner),
         Show::Budget(name) => match name {
             Some(name) => budgets(&[vault.budget(name)?]),
             None => budgets(&vault.budgets()?),
@@ -141,6 +142,33 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
         ("domain", of(|_, column| column_domain(column))),
         ("role", of(role)),
     ])
+}
+
+/// What was declared when. The query of a view is for owners.
+fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
+    let declared = vault.declarations()?;
+    let change = |change: &str| match change.split_once(": ") {
+        Some((view, query)) if view.starts_with("view ") && query != "dropped" && !to_owner => {
+            format!("{view}: declared")
+        }
+        _ => change.to_owned(),
+    };
+    let columns: [(&str, ArrayRef); 4] = [
+        ("sequence", Arc::new(Int64Array::from_iter_values(declared.iter().map(|d| d.sequence)))),
+        ("time", seconds(declared.iter().map(|d| Some(d.at)))),
+        ("analyst", Arc::new(StringArray::from_iter_values(declared.iter().map(|d| &d.analyst)))),
+        (
+            "change",
+            Arc::new(StringArray::from_iter_values(declared.iter().map(|d| change(&d.change)))),
+        ),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
+    Ok(Answer::public(batch))
+}
+
+/// Moments in seconds since 1970 as what they are, in UTC.
+fn seconds(moments: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    Arc::new(moments.collect::<TimestampSecondArray>().with_timezone("UTC"))
 }
 
 fn privacy(vault: &Vault, catalog: &Catalog) -> Result<Answer, Error> {
@@ -233,34 +261,4 @@ pub(crate) fn refuse_system_tables(query: &sql::Query) -> Result<(), Error> {
         )
         .into()),
     }
-}
-
-/// The ledger as a public table.
-pub(crate) fn ledger(vault: &Vault) -> Result<RecordBatch, Error> {
-    let entries = vault.entries()?;
-    let text = |of: &dyn Fn(&crate::ledger::LedgerEntry) -> String| -> ArrayRef {
-        Arc::new(entries.iter().map(|e| Some(of(e))).collect::<StringArray>())
-    };
-    let number = |of: &dyn Fn(&crate::ledger::LedgerEntry) -> i64| -> ArrayRef {
-        Arc::new(entries.iter().map(|e| Some(of(e))).collect::<Int64Array>())
-    };
-    let amount = |notion: Notion, of: &dyn Fn(&Spend) -> String| -> ArrayRef {
-        let amounts = entries.iter().map(|e| e.cost.within(notion).map(|spend| of(&spend)));
-        Arc::new(amounts.collect::<StringArray>())
-    };
-    let columns: [(&str, ArrayRef); 12] = [
-        ("sequence", number(&|e| e.sequence)),
-        ("charge", number(&|e| e.charge)),
-        ("analyst", text(&|e| e.analyst.clone())),
-        ("spaces", text(&|e| e.spaces.join(", "))),
-        ("budgets", text(&|e| e.budgets.join(", "))),
-        ("mechanism", text(&|e| e.mechanism.clone())),
-        ("parameters", text(&|e| e.parameters.clone())),
-        ("sensitivity", text(&|e| e.sensitivity.clone())),
-        ("epsilon", amount(Notion::Approximate, &Spend::loss_text)),
-        ("delta", amount(Notion::Approximate, &Spend::delta_text)),
-        ("rho", amount(Notion::Concentrated, &Spend::loss_text)),
-        ("rho_delta", amount(Notion::Concentrated, &Spend::delta_text)),
-    ];
-    RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)
 }

@@ -26,7 +26,7 @@ exhausted.\nResults go to standard output, everything else to standard error.";
     hushql init PATH\n       \
     hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
-    hushql adopt|upgrade VAULT [--anchor FILE]\n       \
+    hushql adopt|check|upgrade VAULT [--anchor FILE]\n       \
     hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -66,6 +66,14 @@ enum Command {
         /// Take the anchor off instead: from then on the vault is opened without
         #[arg(long)]
         remove: bool,
+    },
+    /// Verify a whole vault: every page of the file, every entry of the ledger, every seal and budget
+    Check {
+        /// The vault
+        vault: PathBuf,
+        /// Refuse if the vault was put back since this anchor was last moved
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
     },
     /// Say that a vault that was copied, restored, renamed or moved is the one that is used from now on
     Adopt {
@@ -263,6 +271,8 @@ pub(super) enum Task {
     Adopt { vault: PathBuf, anchor: Option<PathBuf> },
     /// Carries a vault over from an older format.
     Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
+    /// Verifies a vault.
+    Check { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
     Suites { files: Vec<PathBuf>, stage: Stage },
     /// Runs statements.
@@ -307,7 +317,7 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options do not go with `demo`, `init`, `anchor`, `adopt`, `upgrade` or `slt`; \
+            let message = "a vault and its options do not go with `demo`, `init`, `anchor`, `adopt`, `check`, `upgrade` or `slt`; \
                 options of `demo` stand after the word";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -317,6 +327,7 @@ impl Arguments {
                 Task::Anchor { vault, anchor }
             }
             (Some(Command::Adopt { vault, held }), _) => Task::Adopt { vault, anchor: held },
+            (Some(Command::Check { vault, held }), _) => Task::Check { vault, anchor: held },
             (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
             (Some(Command::Slt { files, stage }), _) => Task::Suites { files, stage },
             (Some(Command::Demo { ask }), _) => {
@@ -443,6 +454,10 @@ mod tests {
             ),
             ("hushql upgrade study.db", Task::Upgrade { vault: "study.db".into(), anchor: None }),
             (
+                "hushql check study.db --anchor /safe/study.anchor",
+                Task::Check { vault: "study.db".into(), anchor: Some("/safe/study.anchor".into()) },
+            ),
+            (
                 "hushql study.db --anchor /safe/study.anchor --owner",
                 Task::Ask {
                     place: Place::Anchored {
@@ -515,6 +530,8 @@ mod tests {
             "hushql anchor study.db",
             "hushql anchor study.db a --remove",
             "hushql adopt",
+            "hushql check",
+            "hushql --anchor a check study.db",
             "hushql --anchor a demo",
             "hushql slt",
             "hushql demo --format xml",

@@ -32,7 +32,8 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
 
-use hushql::{Engine, Resources, Session};
+use hushql::ledger::Vault;
+use hushql::{Engine, Error, Resources, Session};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use self::arguments::Arguments;
@@ -108,6 +109,7 @@ async fn perform(
             Engine::upgrade(&vault, anchor)?;
             said(printer, &format!("vault {} has today's format", vault.display()))
         }
+        Task::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
         Task::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         Task::Ask { place, asker, source } => {
             let session = open(&place, &asker, resources)?;
@@ -156,5 +158,15 @@ fn make_anchor(vault: &Path, anchor: &Path, printer: Printer) -> Result<u8, Fail
     let (vault, anchor) = (vault.display(), anchor.display());
     printer
         .done(&format!("anchor {anchor} made; from now on: hushql {vault} --anchor {anchor} …"))?;
+    Ok(0)
+}
+
+fn check(vault: &Path, anchor: Option<&Path>, printer: Printer) -> Result<u8, Failure> {
+    let opened = match anchor {
+        Some(anchor) => Vault::open_anchored(vault, anchor),
+        None => Vault::open(vault),
+    };
+    let verified = opened.and_then(|opened| opened.verify()).map_err(Error::from)?;
+    printer.done(&format!("the vault {} is sound: {verified}", vault.display()))?;
     Ok(0)
 }

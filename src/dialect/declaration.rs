@@ -206,6 +206,8 @@ pub enum Show {
     Privacy,
     /// `SHOW PRIVACY BUDGET [name]`.
     Budget(Option<String>),
+    /// `SHOW PRIVACY HISTORY`: what was declared, changed and dropped, and when.
+    History,
     /// `DESCRIBE table`, or a view.
     Describe(String),
     /// `SHOW CREATE VIEW name`, for owners.

@@ -229,13 +229,16 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
         return Ok(Show::View(name(parser)?));
     }
     if take_word(parser, "PRIVACY") {
+        if take_word(parser, "HISTORY") {
+            return Ok(Show::History);
+        }
         if !take_word(parser, "BUDGET") {
             return Ok(Show::Privacy);
         }
         let named = !matches!(parser.peek_token().token, Token::EOF | Token::SemiColon);
         return Ok(Show::Budget(if named { Some(name(parser)?) } else { None }));
     }
-    error(parser, "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET or CREATE VIEW")
+    error(parser, "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY or CREATE VIEW")
 }
 
 fn declaration(

@@ -8,14 +8,14 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use datafusion::catalog::TableProvider;
-use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use sqlparser::ast as sql;
 
 use crate::bind::{LEDGER, Sources};
 use crate::catalog::{Catalog, Source, Table, Unit};
 use crate::error::Error;
-use crate::exec::{PrivateTable, files};
+use crate::exec::{LedgerTable, PrivateTable, files};
 use crate::ledger::Vault;
 use crate::resources::Resources;
 use crate::show;
@@ -55,7 +55,12 @@ impl Inner {
     }
 
     /// The tables that a query may name, as plan sources, and the views that it does; private tables are marked.
-    pub(crate) fn sources(&self, query: &sql::Query, catalog: &Catalog) -> Result<Sources, Error> {
+    pub(crate) fn sources(
+        &self,
+        query: &sql::Query,
+        catalog: &Catalog,
+        reader: &str,
+    ) -> Result<Sources, Error> {
         let views = Views::of(query, catalog, &self.resources.statement)?;
         let mut sources: Sources = BTreeMap::new();
         for table in catalog.tables() {
@@ -71,10 +76,8 @@ impl Inner {
             sources.insert(table.name.clone(), provider_as_source(provider));
         }
         if show::names_ledger(query) || views.read_table(LEDGER) {
-            let batch = show::ledger(&self.vault)?;
-            let table = MemTable::try_new(batch.schema(), vec![vec![batch]])
-                .map_err(|_| Error::Internal)?;
-            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(table)));
+            let ledger = LedgerTable::of(&self.vault, reader)?;
+            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(ledger)));
         }
         show::refuse_system_tables(query)?;
         views.plan_into(&mut sources)?;

@@ -83,7 +83,7 @@ impl Session {
             // What was declared of the values would answer in their place.
             catalog = Arc::new(catalog.without_domain(table, column));
         }
-        let sources = self.engine.inner.sources(&query.tree, &catalog)?;
+        let sources = self.engine.inner.sources(&query.tree, &catalog, &self.analyst)?;
         let over = views::named(&query.tree, &catalog);
         let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
         let (lookups, looked_up) = self.look_up(&bound, &catalog, state)?;

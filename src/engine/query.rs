@@ -9,6 +9,8 @@
 //!          ▲──────────────── no, v2 ─┘                └─ no → withheld
 //! ```
 
+use std::sync::Arc;
+
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
 
@@ -20,7 +22,7 @@ use crate::dialect::QueryStatement;
 use crate::error::Error;
 use crate::exec::{self, Prepared};
 use crate::guard;
-use crate::ledger::{Charge, ChargeRequest, VaultError};
+use crate::ledger::{Charge, ChargeRequest, Vault, VaultError};
 use crate::resources::Clock;
 
 /// How often a query is planned while declarations are made.
@@ -57,19 +59,26 @@ impl Session {
         let most_rows = self.engine.inner.resources.rows;
         let is_charged = charge.is_some();
         let run = async {
-            let (rows, charge) = exec::run(prepared, charge, &state, most_rows).await.ok()?;
+            let (rows, charge) = match exec::run(prepared, charge, &state, most_rows).await {
+                Ok(ran) => ran,
+                // A query that reads no private row may say that the ledger it reads is damaged.
+                Err(error) if !is_charged => {
+                    return exec::vault_error(&error).map(|e| Err(e.into()));
+                }
+                Err(_) => return None,
+            };
             let receipt = charge
                 .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
-            Some(match &planned.proposal {
+            Some(Ok(match &planned.proposal {
                 Some(proposal) => {
                     Answer::proposed(proposal.answer(&rows).ok()?, proposal.rule(), receipt)
                 }
                 None => Answer::new(rows, &planned.release, receipt),
-            })
+            }))
         };
         // A panic on some row, an overrun or a failed read would each tell about the rows: one error for all.
         let run = clock.limit(guard::poll(run));
-        let answer = run.await.flatten().flatten().ok_or(Error::Execution);
+        let answer = run.await.flatten().flatten().unwrap_or(Err(Error::Execution));
         // That it failed would tell too.
         self.still_public(&planned, is_charged)?;
         answer
@@ -91,11 +100,27 @@ impl Session {
         let statement = text.trim().to_owned();
         let charge = match request {
             Some(request) => {
-                Some(self.engine.inner.vault.charge(&ChargeRequest { statement, ..request })?)
+                let request = ChargeRequest { statement, ..request };
+                Some(self.at_vault(move |vault| vault.charge(&request)).await?)
             }
             None => None,
         };
         Ok(Paid { planned, prepared, charge })
+    }
+
+    /// Does something at the vault, which may have to be waited for, while other sessions go on: those that wait for the
+    /// same disk are charged together.
+    async fn at_vault<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Vault) -> Result<T, VaultError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let vault = Arc::clone(&self.engine.inner.vault);
+        let done = match Handle::try_current() {
+            Ok(runtime) => runtime.spawn_blocking(move || work(&vault)).await,
+            Err(_) => Ok(work(&vault)),
+        };
+        // Whoever panics there, or is stopped with the runtime, has no charge to show.
+        Ok(done.map_err(|_| Error::Internal)??)
     }
 
     /// Does `work` on the plan of a query, and again where the declarations changed meanwhile.

@@ -28,6 +28,7 @@ pub(crate) mod files;
 mod forget;
 mod gather;
 pub mod keep;
+mod ledger;
 mod limited;
 mod logical;
 mod memory;
@@ -46,6 +47,7 @@ mod verify;
 
 #[doc(hidden)]
 pub use exact::{Draws, Exact, ExactSums};
+pub(crate) use ledger::{LedgerTable, vault_error};
 pub(crate) use planning::{Deadline, Planning};
 pub use session::PlannedTables;
 pub use session::session_state;

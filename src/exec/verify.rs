@@ -26,6 +26,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use super::bound::BoundContributionsExec;
 use super::forget::{ForgetExec, goes_by_no_order, orders_its_rows};
 use super::keep::KeepRowsExec;
+use super::ledger::LedgerExec;
 use super::limited::{LimitedJoinExec, may_spill};
 use super::physical::{PrivatizeExec, Specification};
 use super::table::PrivateScanExec;
@@ -191,5 +192,5 @@ fn below(
 
 /// Whether rows come out of a table here.
 fn is_source(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.is::<DataSourceExec>() || plan.is::<StreamingTableExec>()
+    plan.is::<DataSourceExec>() || plan.is::<StreamingTableExec>() || plan.is::<LedgerExec>()
 }

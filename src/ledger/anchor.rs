@@ -95,8 +95,9 @@ impl Anchor {
     /// Refuses a vault that does not hold the anchor's entry; the caller holds a transaction.
     ///
     /// # Guarantee
-    /// `Ok` only if the ledger has an entry of this number with this very hash, and so, its chain being
-    /// whole, every entry that was there when the anchor was last moved.
+    /// `Ok` only if the ledger has an entry of this number with this very hash, and so, as far as its chain is whole, every
+    /// entry that was there when the anchor was last moved. The chain is followed from the newest checkpoint on when a vault
+    /// is opened, and from the first entry by `hushql check`.
     pub(super) fn check(&self, connection: &Connection, vault: &str) -> Result<(), Fault> {
         let known = self.read()?;
         if known.sequence > 0 {

@@ -1,9 +1,10 @@
 //! The chain of hashes through the ledger, and the one reader that follows it.
 //!
-//! Stored entries go in, sums per set of unit spaces come out, and only for entries whose hashes connect them to
-//! the first one without a gap. A [`Witness`] remembers how far one handle has followed the chain: what
-//! another process appended is verified before it is believed, and a file that was exchanged for an
-//! older one while it was open is noticed. The chain detects damage, not forgery: it has no key.
+//! Stored entries go in, sums per set of unit spaces come out, and only for entries whose hashes connect them to a sealed
+//! checkpoint, or to the first entry, without a gap. A [`Witness`] remembers how far one handle has followed the chain: what
+//! another process appended is verified before it is believed, and a file that was exchanged for an older one while it
+//! was open is noticed. A vault that is opened is followed from its newest checkpoint on; its earlier entries are verified
+//! when they are read, and by `hushql check`. The chain detects damage, not forgery: it has no key.
 //!
 //! Entries that were carried over from an older format lack the newer fields, and keep the hash that they had.
 //!
@@ -14,14 +15,15 @@
 //! chain(n) = SHA-256(chain(n − 1), n, charge, analyst, spaces, budgets, mechanism, …, plan hash, nonce)
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::checkpoint::{self, Checkpoint, Sums};
 use super::error::{Fault, VaultError};
 use super::time;
 use crate::catalog::store::{self, Fields, Kind};
-use crate::privacy::{Cost, Notion, ParameterError};
+use crate::privacy::{Cost, ParameterError};
 use crate::sampler::QueryRng;
 
 /// One release that was paid for. None of it depends on data.
@@ -84,15 +86,16 @@ pub(super) struct Witness {
     sequence: i64,
     chain: [u8; 32],
     /// What the entries add up to, for every set of unit spaces that one of them names.
-    spent: BTreeMap<Vec<String>, Cost>,
+    spent: Sums,
 }
 
 impl Witness {
     /// What was ever charged on any of these unit spaces.
     ///
     /// # Guarantee
-    /// The exact sum of the stored entries that name one of the spaces or more, each counted once, as far as the chain
-    /// was followed; none in a notion that one of them does not have.
+    /// The exact sum of the entries that name one of the spaces or more, each counted once, as far as the chain was
+    /// followed: those up to the checkpoint that it was followed from, as they were when that was sealed, and those after
+    /// it, as they are stored. None in a notion that one of them does not have.
     ///
     /// # Errors
     /// [`VaultError::Amount`] for a sum that cannot be written down.
@@ -118,32 +121,97 @@ impl Witness {
 
     /// Follows the chain to its end; the caller holds a transaction.
     ///
+    /// A witness that has followed nothing yet begins at the newest checkpoint.
+    ///
     /// # Guarantee
-    /// `Ok` only if the entry this handle saw last is still there, every later one is linked to it, and the
-    /// last one is the one that was sealed: no entry was altered, dropped, inserted or cut off.
+    /// `Ok` only if the entry this handle saw last (or that of the newest checkpoint) is still there, every later one is
+    /// linked to it, the last one is the one that was sealed, and every checkpoint from there on is what these entries
+    /// come to: no such entry was altered, dropped, inserted or cut off.
     pub(super) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
         let damage = |detail: &str| Fault::Damage(detail.to_owned());
         if self.sequence > 0 && hash_of(connection, self.sequence)? != Some(self.chain) {
             return Err(damage("it is not the ledger that was there before"));
         }
-        let mut statement = connection
-            .prepare_cached("SELECT * FROM ledger WHERE sequence > ?1 ORDER BY sequence")?;
-        let mut rows = statement.query([self.sequence])?;
+        if self.sequence == 0 {
+            *self = Self::at_newest_checkpoint(connection)?;
+        }
+        self.follow(connection, i64::MAX)?;
+        self.check_end(connection)
+    }
+
+    /// Begins where the newest checkpoint is; before the first entry, where there is none.
+    ///
+    /// # Guarantee
+    /// `Ok` only at the last number that is due for a checkpoint in a ledger of this length, with a checkpoint that agrees
+    /// with its digest, and whose hash is that of the entry.
+    fn at_newest_checkpoint(connection: &Connection) -> Result<Self, Fault> {
+        let mut statement =
+            connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM ledger")?;
+        let newest = checkpoint::before(statement.query_row([], |row| row.get(0))?);
+        if newest == 0 {
+            return Ok(Self::default());
+        }
+        let Checkpoint { sequence, chain, spent } = Checkpoint::read(connection, newest)?;
+        if hash_of(connection, sequence)? != Some(chain) {
+            return Err(Fault::Damage("the chain of its ledger is broken".to_owned()));
+        }
+        Ok(Self { sequence, chain, spent })
+    }
+
+    /// Follows the chain by so many entries, or to its end; the caller holds a transaction.
+    ///
+    /// # Guarantee
+    /// `Ok` only if each of them is linked to the one before it, and every checkpoint on the way is what they come to.
+    pub(super) fn follow(&mut self, connection: &Connection, most: i64) -> Result<(), Fault> {
+        self.follow_with(connection, most, Checkpoint::check)
+    }
+
+    /// Follows the chain of a ledger that has no checkpoints yet, from its first entry on, and writes them.
+    ///
+    /// # Guarantee
+    /// As [`Witness::advance`]: `Ok` only if the chain is whole from the first entry to the one that was sealed.
+    pub(super) fn with_new_checkpoints(connection: &Connection) -> Result<Self, Fault> {
+        let mut witness = Self::default();
+        witness.follow_with(connection, i64::MAX, Checkpoint::write)?;
+        witness.check_end(connection)?;
+        Ok(witness)
+    }
+
+    fn follow_with(
+        &mut self,
+        connection: &Connection,
+        most: i64,
+        at_checkpoint: impl Fn(&Checkpoint, &Connection) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut statement = connection.prepare_cached(
+            "SELECT * FROM ledger WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
+        )?;
+        let mut rows = statement.query([self.sequence, most])?;
         while let Some(row) = rows.next()? {
             let entry = read(row)?;
-            if Some(entry.sequence) != self.sequence.checked_add(1)
-                || entry.chain != link(&self.chain, &entry)
-            {
-                return Err(damage("the chain of its ledger is broken"));
-            }
+            check_link(&Mark { sequence: self.sequence, hash: self.chain }, &entry)?;
             self.add(&entry)?;
+            if checkpoint::is_due(self.sequence) {
+                at_checkpoint(&self.checkpoint(), connection)?;
+            }
         }
-        store::check_seal(connection, Kind::Ledger, self.chain)?;
         Ok(())
     }
 
-    /// Appends entries, linked to the end of the chain; the caller holds a transaction and rolls it back
-    /// on an error. `entry.sequence`, `entry.charge`, `entry.nonce` and `entry.chain` are written here, as is `entry.at`.
+    /// Checks that the chain was followed to the end that was sealed, by the ledger and by its checkpoints.
+    pub(super) fn check_end(&self, connection: &Connection) -> Result<(), Fault> {
+        checkpoint::check_end(connection, self.sequence)?;
+        Ok(store::check_seal(connection, Kind::Ledger, self.chain)?)
+    }
+
+    /// What the ledger has come to, as far as the chain was followed.
+    fn checkpoint(&self) -> Checkpoint {
+        let Self { sequence, chain, spent } = self.clone();
+        Checkpoint { sequence, chain, spent }
+    }
+
+    /// Appends the entries of one charge to the end of the chain, and seals it; the caller holds a transaction and rolls it
+    /// back on an error. `entry.sequence`, `entry.charge`, `entry.nonce` and `entry.chain` are written here, as is `entry.at`.
     pub(super) fn append(
         &mut self,
         connection: &Connection,
@@ -152,16 +220,25 @@ impl Witness {
         let first = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
         let now = time::now();
         for mut entry in entries {
-            entry.sequence = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
             entry.charge = first;
             entry.at = Some(now);
             entry.nonce = QueryRng::nonce().map_err(VaultError::Entropy)?;
-            entry.chain = link(&self.chain, &entry);
-            write(connection, &entry)?;
-            self.add(&entry)?;
+            self.push(connection, entry)?;
         }
         store::set_seal(connection, Kind::Ledger, self.chain)?;
         Ok(first)
+    }
+
+    /// Links an entry to the end of the chain and stores it, with its checkpoint where one is due; the end is not sealed.
+    fn push(&mut self, connection: &Connection, mut entry: LedgerEntry) -> Result<(), Fault> {
+        entry.sequence = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
+        entry.chain = link(&self.chain, &entry);
+        write(connection, &entry)?;
+        self.add(&entry)?;
+        if checkpoint::is_due(self.sequence) {
+            self.checkpoint().write(connection)?;
+        }
+        Ok(())
     }
 
     /// Takes the entry that follows into the sums.
@@ -174,31 +251,37 @@ impl Witness {
     }
 }
 
+/// Checks that an entry follows this place in the chain.
+pub(super) fn check_link(before: &Mark, entry: &LedgerEntry) -> Result<(), Fault> {
+    if Some(entry.sequence) == before.sequence.checked_add(1)
+        && entry.chain == link(&before.hash, entry)
+    {
+        Ok(())
+    } else {
+        Err(Fault::Damage("the chain of its ledger is broken".to_owned()))
+    }
+}
+
 /// Seals a ledger without entries.
 pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, Kind::Ledger, Witness::default().chain)?)
 }
 
-/// All entries, oldest first.
-pub(super) fn entries(connection: &Connection) -> Result<Vec<LedgerEntry>, Fault> {
-    let mut statement = connection.prepare_cached("SELECT * FROM ledger ORDER BY sequence")?;
-    let mut rows = statement.query([])?;
+/// The entries after one number up to another, oldest first, as they are stored.
+pub(super) fn entries(
+    connection: &Connection,
+    after: i64,
+    last: i64,
+) -> Result<Vec<LedgerEntry>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT * FROM ledger WHERE sequence > ?1 AND sequence <= ?2 ORDER BY sequence",
+    )?;
+    let mut rows = statement.query([after, last])?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
         entries.push(read(row)?);
     }
     Ok(entries)
-}
-
-/// ε, δ, ρ and its δ, in ledger units; `None` for those that an entry does not have.
-fn amounts(cost: &Cost) -> [Option<i64>; 4] {
-    let (epsilon, rho) = (cost.within(Notion::Approximate), cost.within(Notion::Concentrated));
-    [
-        epsilon.map(|spend| spend.nano),
-        epsilon.map(|spend| spend.atto_delta),
-        rho.map(|spend| spend.nano),
-        rho.map(|spend| spend.atto_delta),
-    ]
 }
 
 /// The hash of an entry that follows `before`.
@@ -233,7 +316,7 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
     fields.text(mechanism);
     fields.text(parameters);
     fields.text(sensitivity);
-    amounts(cost).into_iter().for_each(|amount| fields.optional(amount));
+    cost.amounts().into_iter().for_each(|amount| fields.optional(amount));
     fields.bytes(plan_hash);
     fields.bytes(nonce);
     if let Some((at, statement)) = when {
@@ -249,7 +332,7 @@ fn names_text(names: &[String]) -> String {
 }
 
 fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
-    let [epsilon, delta, rho, rho_delta] = amounts(&entry.cost);
+    let [epsilon, delta, rho, rho_delta] = entry.cost.amounts();
     connection
         .prepare_cached(
             "INSERT INTO ledger (sequence, charge, analyst, spaces, budgets, mechanism, parameters,
@@ -289,7 +372,7 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
     let cost =
         Cost::of(epsilon.0.zip(epsilon.1), (row.get("rho_nano")?, row.get("rho_delta_atto")?));
     // A negative amount would be a refund; the table forbids it, a failing disk does not.
-    if amounts(&cost).into_iter().flatten().any(|amount| amount < 0) {
+    if cost.amounts().into_iter().flatten().any(|amount| amount < 0) {
         return Err(Fault::Damage("the ledger has a negative amount".to_owned()));
     }
     Ok(LedgerEntry {

@@ -103,8 +103,8 @@ pub(super) fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connec
     // turn locks off.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        schema::configure(&connection, busy)?;
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        schema::configure(&mut connection, busy)?;
         Ok(connection)
     };
     open().map_err(|fault: Fault| fault.at(shown))

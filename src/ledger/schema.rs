@@ -8,6 +8,7 @@
 //! ledger(sequence, charge, analyst, spaces, budgets, mechanism, parameters, sensitivity,
 //!        epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, at, statement, nonce, chain)
 //!                                                          one row per release, append-only
+//! checkpoint(sequence, chain, sums, digest)                one row per 256 entries, append-only
 //! statement(hash, text)     declaration     home           see the modules of these names
 //! analyst(name)     seal, declared_table, budget           see the catalog's store
 //! ```
@@ -17,8 +18,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use super::checkpoint;
 use super::error::{Fault, VaultError};
-use super::{analyst, chain, history, home, statements};
+use super::{analyst, chain, history, home, statements, wait};
 use crate::catalog::store;
 
 /// "Hush" in ASCII: what makes a SQLite file a vault.
@@ -27,6 +29,10 @@ const APPLICATION_ID: i64 = 0x4875_7368;
 pub(super) const VERSION: i64 = 5;
 /// The oldest format that can be carried over.
 pub(super) const OLDEST: i64 = 4;
+
+/// The tables of a vault that do not grow with what is asked. The check of the schema's own is that of the free pages too.
+const CHECKED: [&str; 7] =
+    ["sqlite_schema", "seal", "analyst", "declared_table", "joined_space", "budget", "home"];
 
 /// The ledger's own tables.
 ///
@@ -76,8 +82,8 @@ BEGIN SELECT RAISE(ABORT, 'the ledger is never deleted'); END;
 /// # Guarantee
 /// A `COMMIT` on this connection that returns without an error has been synced, with the journal's
 /// removal, to the disk (`synchronous = EXTRA`).
-pub(super) fn configure(connection: &Connection, busy: Duration) -> Result<(), Fault> {
-    connection.busy_timeout(busy)?;
+pub(super) fn configure(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
+    wait::set(connection, busy)?;
     // Nothing in the file may run code of SQLite that could be misused, or be written past the tables.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.execute_batch(
@@ -104,6 +110,7 @@ pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
     for schema in [SCHEMA, statements::SCHEMA, history::SCHEMA, home::SCHEMA] {
         connection.execute_batch(schema)?;
     }
+    checkpoint::create(connection)?;
     connection.execute_batch(&format!(
         "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
     ))?;
@@ -130,14 +137,22 @@ pub(super) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> 
     number(connection, "PRAGMA user_version")
 }
 
-/// Checks that a file is a vault, of this format, with exactly our tables, and sound.
+/// Checks that a file is a vault, of this format, with exactly our tables.
+///
+/// # Guarantee
+/// `Ok` only if SQLite finds its list of free pages and the pages of what is declared sound. The pages of the ledger and
+/// of its checkpoints are as many as was ever charged; damage there is found by their hashes when they are read, and by
+/// [`check_whole`].
 pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     let expected = Connection::open_in_memory()?;
     create(&expected)?;
-    check_tables(connection, path, VERSION, &expected)
+    check_tables(connection, path, VERSION, &expected)?;
+    CHECKED
+        .into_iter()
+        .try_for_each(|table| check_sound(connection, &format!("PRAGMA quick_check({table})")))
 }
 
-/// The same for another format, which had these tables.
+/// Checks that a file is a vault of another format, which had these tables, and sound.
 pub(super) fn check_format(
     connection: &Connection,
     path: &str,
@@ -146,7 +161,8 @@ pub(super) fn check_format(
 ) -> Result<(), Fault> {
     let expected = Connection::open_in_memory()?;
     expected.execute_batch(tables)?;
-    check_tables(connection, path, version, &expected)
+    check_tables(connection, path, version, &expected)?;
+    check_whole(connection)
 }
 
 fn check_tables(
@@ -164,11 +180,25 @@ fn check_tables(
     if objects(connection)? != objects(expected)? {
         return Err(Fault::Damage("its tables are not those of a vault".to_owned()));
     }
-    let sound: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if sound != "ok" {
-        return Err(Fault::Damage("SQLite's own check fails".to_owned()));
+    Ok(())
+}
+
+/// Checks every page and every row of the file.
+///
+/// # Guarantee
+/// `Ok` only if SQLite's full check finds no page damaged, lost or used twice, and no row that breaks a constraint.
+pub(super) fn check_whole(connection: &Connection) -> Result<(), Fault> {
+    check_sound(connection, "PRAGMA integrity_check(1)")?;
+    let mut references = connection.prepare("PRAGMA foreign_key_check")?;
+    if references.exists([])? {
+        return Err(Fault::Damage("a row names one that does not exist".to_owned()));
     }
     Ok(())
+}
+
+fn check_sound(connection: &Connection, pragma: &str) -> Result<(), Fault> {
+    let sound: String = connection.query_row(pragma, [], |row| row.get(0))?;
+    if sound == "ok" { Ok(()) } else { Err(Fault::Damage("SQLite's own check fails".to_owned())) }
 }
 
 fn number(connection: &Connection, pragma: &str) -> Result<i64, Fault> {

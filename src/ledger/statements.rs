@@ -29,6 +29,11 @@ pub(super) fn hash(text: &str) -> [u8; 32] {
     fields.digest()
 }
 
+/// What stands for a text whose reader may not see it.
+pub(super) fn name(hash: &[u8; 32]) -> String {
+    hash.iter().fold("sha256:".to_owned(), |name, byte| name + &format!("{byte:02x}"))
+}
+
 /// Keeps a text; the caller holds the write lock.
 pub(super) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
     connection
@@ -52,4 +57,27 @@ pub(super) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<St
         }
         text => Ok(text),
     }
+}
+
+/// Checks that every entry that names a text has it, and that every text is the one of its hash.
+///
+/// # Errors
+/// [`Fault::Damage`] for the first one that is not.
+pub(super) fn check(connection: &Connection) -> Result<(), Fault> {
+    let damage = || Fault::Damage("a statement of its ledger is missing or altered".to_owned());
+    let mut missing = connection.prepare(
+        "SELECT 1 FROM ledger WHERE statement IS NOT NULL
+             AND statement NOT IN (SELECT hash FROM statement)",
+    )?;
+    if missing.exists([])? {
+        return Err(damage());
+    }
+    let mut statement = connection.prepare("SELECT hash, text FROM statement")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if row.get::<_, [u8; 32]>(0)? != hash(&row.get::<_, String>(1)?) {
+            return Err(damage());
+        }
+    }
+    Ok(())
 }

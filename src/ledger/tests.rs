@@ -5,11 +5,14 @@
 #![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
 
 mod accounting;
+mod checkpoints;
 mod concentrated;
 mod damage;
 mod history;
 mod moves;
+mod queue;
 mod races;
+mod rates;
 mod views;
 
 use std::collections::BTreeMap;

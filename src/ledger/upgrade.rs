@@ -19,6 +19,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::anchor::Anchor;
+use super::chain::Witness;
 use super::error::{Fault, VaultError};
 use super::vault::{OWNER, Vault};
 use super::{charge, history, home, moves, schema};
@@ -53,7 +54,7 @@ impl Vault {
                 if let Some(home) = &home {
                     home::set(connection, home, held.is_some())?;
                 }
-                witness.advance(connection)?;
+                *witness = Witness::with_new_checkpoints(connection)?;
                 super::analyst::all(connection)?;
                 format_4::agree(witness, &budgets)?;
                 moves::carried_over(connection, witness, &format_4::spaces(budgets))?;

@@ -24,7 +24,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::analyst;
 use super::anchor::Anchor;
-use super::chain::{self, LedgerEntry, Witness};
+use super::chain::{LedgerEntry, Witness};
 use super::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use super::error::{Fault, VaultError};
 use super::handle::{Handle, connect, in_snapshot};
@@ -32,6 +32,8 @@ use super::history::{self, Declared};
 use super::home::{self, Home};
 use super::moves;
 use super::place::Place;
+use super::queue::{Group, Queue};
+use super::wait::BUSY;
 use super::{schema, statements};
 use crate::catalog::describe;
 use crate::catalog::store::{self, Account, Kind};
@@ -41,14 +43,12 @@ use crate::privacy::Spend;
 /// The name under which the owner's queries are charged.
 pub const OWNER: &str = "owner";
 
-/// How long to wait for another program that holds the file.
-const BUSY: Duration = Duration::from_secs(5);
-
 /// The catalog and the ledger, in one SQLite file.
 #[derive(Debug)]
 pub struct Vault {
     path: String,
     handle: Mutex<Handle>,
+    queue: Queue,
 }
 
 /// Where a vault has to be for a transaction.
@@ -104,11 +104,13 @@ impl Vault {
         made
     }
 
-    /// Opens a vault that exists, and verifies it from the first entry to the last.
+    /// Opens a vault that exists, and verifies what it goes on with, in a time that does not grow with the ledger.
     ///
     /// # Guarantee
-    /// `Ok` only if the file is a vault, SQLite finds it sound, the chain of the ledger is whole, every
-    /// budget agrees with the ledger, and the catalog is what was declared.
+    /// `Ok` only if the file is a vault, SQLite finds the free pages and those of the declarations sound, the newest
+    /// checkpoint of the ledger is there and is what was written, the chain is whole from it to the end that was sealed,
+    /// every budget agrees with the sums of that checkpoint and the entries after it, and the catalog is what was
+    /// declared. Damage to an earlier entry or checkpoint is found by whatever reads it, and by [`Vault::verify`].
     ///
     /// # Errors
     /// A variant of [`VaultError`] for each way in which it is not. Nothing is ever created.
@@ -182,8 +184,8 @@ impl Vault {
     /// the ledger. A vault that is ahead of it is fine: a program died in between, or charged without it.
     ///
     /// # Guarantee
-    /// `Ok` only if [`Vault::open`] would be, and the ledger has every entry that it had when the anchor was
-    /// last moved. No charge is handed out before the anchor on the disk is as far as that charge.
+    /// `Ok` only if [`Vault::open`] would be, and the ledger is the one that the anchor was last moved along, or goes on
+    /// from it. No charge is handed out before the anchor on the disk is as far as that charge.
     ///
     /// # Errors
     /// [`VaultError::PutBack`] or [`VaultError::OtherHistory`] for a vault without the anchor's entry,
@@ -307,8 +309,8 @@ impl Vault {
     pub fn in_memory() -> Result<Self, VaultError> {
         let shown = ":memory:";
         let open = || {
-            let connection = Connection::open_in_memory()?;
-            schema::configure(&connection, BUSY)?;
+            let mut connection = Connection::open_in_memory()?;
+            schema::configure(&mut connection, BUSY)?;
             Ok(connection)
         };
         Self::make(open().map_err(|fault: Fault| fault.at(shown))?, None, shown)
@@ -330,7 +332,7 @@ impl Vault {
 
     fn over(connection: Connection, place: Option<Place>, path: String) -> Self {
         let handle = Handle::new(connection, place);
-        Self { path, handle: Mutex::new(handle) }
+        Self { path, handle: Mutex::new(handle), queue: Queue::default() }
     }
 
     /// The path of the file as it was given, or `:memory:`.
@@ -535,19 +537,27 @@ impl Vault {
     /// the other variants when the file cannot be written.
     pub fn charge(&self, request: &ChargeRequest) -> Result<Charge, VaultError> {
         analyst::check(&request.analyst)?;
-        self.write(|connection, witness| {
-            witness.advance(connection)?;
-            analyst::add(connection, &request.analyst)?;
-            charge::pay(connection, witness, request)
-        })
+        let ticket = self.queue.join(request);
+        let handle = self.handle.lock();
+        // Whoever had the handle before may have paid for this request too.
+        if let Some(outcome) = ticket.outcome() {
+            return outcome;
+        }
+        match handle {
+            Ok(mut handle) if !handle.poisoned => self.pay_for_all(&mut handle),
+            Ok(_) | Err(_) => self.queue.leave(&ticket),
+        }
+        ticket.outcome().unwrap_or_else(|| Err(self.poisoned()))
     }
 
-    /// Everything that was ever charged, oldest first.
-    ///
-    /// # Errors
-    /// [`VaultError::Corrupt`] when the chain is broken, or the file cannot be read.
-    pub fn entries(&self) -> Result<Vec<LedgerEntry>, VaultError> {
-        self.read(|connection, _| chain::entries(connection))
+    /// Pays for everyone who waits in the queue, with one commit, and hands each their outcome.
+    fn pay_for_all(&self, handle: &mut Handle) {
+        let mut group = Group::of(&self.queue);
+        let committed = self.write_with(handle, |connection, witness| {
+            witness.advance(connection)?;
+            group.pay(&self.queue, connection, witness)
+        });
+        group.settle(committed);
     }
 
     /// Everything that was declared, changed and dropped, oldest first.
@@ -566,6 +576,29 @@ impl Vault {
         self.read(|connection, _| statements::text(connection, hash))
     }
 
+    /// For each entry the text of its statement where `reader` asked it or is the owner, else `sha256:` and its hash;
+    /// `None` for entries that an older program made.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] when a text is not what was written, or the file cannot be read.
+    pub fn statements(
+        &self,
+        entries: &[LedgerEntry],
+        reader: &str,
+    ) -> Result<Vec<Option<String>>, VaultError> {
+        self.read(|connection, _| {
+            let shown = |entry: &LedgerEntry| {
+                let Some(hash) = &entry.statement else { return Ok(None) };
+                let text = match reader == OWNER || reader == entry.analyst {
+                    true => statements::text(connection, hash)?,
+                    false => None,
+                };
+                Ok(text.or_else(|| Some(statements::name(hash))))
+            };
+            entries.iter().map(shown).collect()
+        })
+    }
+
     /// Writes declarations, and what changed into the history.
     fn declare<T>(
         &self,
@@ -580,8 +613,8 @@ impl Vault {
         })
     }
 
-    /// Runs `work` on one state of the file, with the ledger verified up to it.
-    fn read<T>(
+    /// Runs `work` on one state of the file, with the ledger verified up to it, from its newest checkpoint on.
+    pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&Connection, &Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
@@ -610,7 +643,16 @@ impl Vault {
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
-        self.transact(Whereabouts::Home, work)
+        self.transact(&mut *self.lock()?, Whereabouts::Home, work)
+    }
+
+    /// The same for who has the handle already.
+    fn write_with<T>(
+        &self,
+        handle: &mut Handle,
+        work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
+    ) -> Result<T, VaultError> {
+        self.transact(handle, Whereabouts::Home, work)
     }
 
     /// The same for a vault that need not be at home.
@@ -618,15 +660,15 @@ impl Vault {
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
-        self.transact(Whereabouts::Unknown, work)
+        self.transact(&mut *self.lock()?, Whereabouts::Unknown, work)
     }
 
     fn transact<T>(
         &self,
+        handle: &mut Handle,
         whereabouts: Whereabouts,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
-        let mut handle = self.lock()?;
         handle.still_there(&self.path)?;
         handle.may_begin(&self.path)?;
         let Handle { connection, witness, poisoned, place, anchor, .. } = &mut *handle;
@@ -678,9 +720,12 @@ impl Vault {
 
     /// The handle, unless an earlier failure or a panic left it in an unknown state.
     fn lock(&self) -> Result<MutexGuard<'_, Handle>, VaultError> {
-        let poisoned = || VaultError::Poisoned { path: self.path.clone() };
-        let handle = self.handle.lock().map_err(|_| poisoned())?;
-        if handle.poisoned { Err(poisoned()) } else { Ok(handle) }
+        let handle = self.handle.lock().map_err(|_| self.poisoned())?;
+        if handle.poisoned { Err(self.poisoned()) } else { Ok(handle) }
+    }
+
+    fn poisoned(&self) -> VaultError {
+        VaultError::Poisoned { path: self.path.clone() }
     }
 
     /// The raw connection, for tests that damage a vault or fill its disk.

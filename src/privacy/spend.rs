@@ -216,6 +216,17 @@ impl Cost {
         Self { approximate: kept(self.approximate), concentrated: kept(self.concentrated) }
     }
 
+    /// ε, δ, ρ and its δ in the ledger's units; `None` for a notion that it does not have.
+    pub(crate) fn amounts(&self) -> [Option<i64>; 4] {
+        let (epsilon, rho) = (self.approximate, self.concentrated);
+        [
+            epsilon.map(|spend| spend.nano),
+            epsilon.map(|spend| spend.atto_delta),
+            rho.map(|spend| spend.nano),
+            rho.map(|spend| spend.atto_delta),
+        ]
+    }
+
     /// The amounts, ε before ρ.
     pub fn parts(&self) -> impl Iterator<Item = Spend> {
         [self.approximate, self.concentrated].into_iter().flatten()

@@ -459,7 +459,7 @@ fn a_read_only_vault_answers_nothing() {
     study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM people").says(1, &["read-only"]);
 }
 
-/// SQLite waits 5 s for another program, then the query is refused, not answered.
+/// Another program is waited for, 10 s, and then the query is refused, not answered.
 #[test]
 fn a_locked_vault_is_waited_for_and_then_refused() {
     let study = Study::with_people();

@@ -8,6 +8,7 @@
 mod anchor;
 mod bench;
 mod charge;
+mod check;
 mod declare;
 mod home;
 mod journal;

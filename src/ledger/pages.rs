@@ -1,0 +1,111 @@
+//! The ledger as it was at one moment, read in pages.
+//!
+//! In goes how far the ledger reached when a statement was planned; out come its entries, a page at a time, each page
+//! verified between two checkpoints (or the first entry, or the end that was seen). A page is read in a transaction of
+//! its own and verified after it: nobody who charges waits for a long reading. What was appended since is not shown, and
+//! what was there cannot change, so the pages are those of one state of the vault.
+//!
+//! ```text
+//! checkpoint 0   entries 1 … 2048   checkpoint 2048   entries 2049 … 4096   …   the end: entry 5000, its hash
+//! ```
+
+use rusqlite::Connection;
+
+use super::chain::{self, LedgerEntry, Mark};
+use super::checkpoint::{self, Checkpoint};
+use super::error::{Fault, VaultError};
+use super::vault::Vault;
+
+/// How many entries a page has: a multiple of those between two checkpoints.
+pub(crate) const PAGE: i64 = 8 * checkpoint::EVERY;
+
+/// How far the ledger reached at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    end: Mark,
+}
+
+impl Extent {
+    /// The number of the last entry; 0 for a ledger without entries.
+    pub(crate) fn last(&self) -> i64 {
+        self.end.sequence
+    }
+}
+
+impl Vault {
+    /// How far the ledger reaches now.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] when it is damaged from its newest checkpoint on, or the file cannot be read.
+    pub(crate) fn extent(&self) -> Result<Extent, VaultError> {
+        self.read(|_, witness| Ok(Extent { end: witness.mark() }))
+    }
+
+    /// The entries of the page that holds this one, oldest first; none for a number outside of the extent.
+    ///
+    /// # Guarantee
+    /// Exactly the entries that were charged under these numbers: they are linked to each other, to the checkpoint before
+    /// them (or are the first), and to the one after them or to the end of the extent.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] when they are not, or the file cannot be read.
+    pub(crate) fn page(
+        &self,
+        extent: &Extent,
+        sequence: i64,
+    ) -> Result<Vec<LedgerEntry>, VaultError> {
+        if !(1..=extent.last()).contains(&sequence) {
+            return Ok(Vec::new());
+        }
+        let before = sequence.saturating_sub(1);
+        let after = before.saturating_sub(before.rem_euclid(PAGE));
+        let last = after.saturating_add(PAGE).min(extent.last());
+        let read = self.read(|connection, _| {
+            let begin = mark(connection, after)?;
+            let entries = chain::entries(connection, after, last)?;
+            let end = if last == extent.last() { extent.end } else { mark(connection, last)? };
+            Ok((begin, entries, end))
+        });
+        let (begin, entries, end) = read?;
+        check(begin, &entries, end).map_err(|fault| fault.at(self.path()))?;
+        Ok(entries)
+    }
+
+    /// Everything that was ever charged, oldest first, verified from the first entry to the last.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] when the chain is broken, or the file cannot be read.
+    pub fn entries(&self) -> Result<Vec<LedgerEntry>, VaultError> {
+        let extent = self.extent()?;
+        let mut entries = Vec::new();
+        let mut next = 1;
+        while next <= extent.last() {
+            entries.extend(self.page(&extent, next)?);
+            next = next.saturating_add(PAGE);
+        }
+        Ok(entries)
+    }
+}
+
+/// The place in the chain of a checkpoint, or before the first entry.
+fn mark(connection: &Connection, sequence: i64) -> Result<Mark, Fault> {
+    if sequence == 0 {
+        return Ok(Mark::default());
+    }
+    let Checkpoint { sequence, chain, spent: _ } = Checkpoint::read(connection, sequence)?;
+    Ok(Mark { sequence, hash: chain })
+}
+
+/// Checks that entries lead from one place in the chain to another.
+fn check(begin: Mark, entries: &[LedgerEntry], end: Mark) -> Result<(), Fault> {
+    let mut at = begin;
+    for entry in entries {
+        chain::check_link(&at, entry)?;
+        at = Mark { sequence: entry.sequence, hash: entry.chain };
+    }
+    if at == end {
+        Ok(())
+    } else {
+        Err(Fault::Damage("the chain of its ledger is broken".to_owned()))
+    }
+}

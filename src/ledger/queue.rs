@@ -1,0 +1,211 @@
+//! Charges that wait for the vault, paid together: one transaction and one sync for all who came meanwhile.
+//!
+//! Threads of one process that charge at once each join the queue. Whoever gets the vault's handle first takes everyone
+//! who waits, pays for each in turn within one transaction, commits, and hands each its [`Charge`] or its refusal;
+//! the others find theirs when they get the handle. A request that is refused leaves no trace in the transaction of the
+//! others. Where the commit fails, it fails for all of them, and nobody has a [`Charge`].
+//!
+//! ```text
+//! lab ──▶ ┐                     ┌ savepoint: lab  ✓ ┐            ┌▶ lab: Charge 17
+//! eve ──▶ ├ queue ─▶ BEGIN ─────┤ savepoint: eve  ✗ ├─▶ COMMIT ──┤▶ eve: the budget does not suffice
+//! ann ──▶ ┘        (one thread) └ savepoint: ann  ✓ ┘  one sync  └▶ ann: Charge 18
+//! ```
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::{Connection, ffi};
+
+use super::analyst;
+use super::chain::Witness;
+use super::charge::{self, Charge, ChargeRequest};
+use super::error::{Fault, VaultError};
+
+/// What became of a request.
+pub(super) type Outcome = Result<Charge, VaultError>;
+
+/// The requests that wait for the next transaction, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: Mutex<Vec<Arc<Ticket>>>,
+}
+
+/// One request, and later its outcome.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    request: ChargeRequest,
+    outcome: Mutex<Option<Outcome>>,
+}
+
+impl Queue {
+    /// Adds a request at the end.
+    pub(super) fn join(&self, request: &ChargeRequest) -> Arc<Ticket> {
+        let ticket = Arc::new(Ticket { request: request.clone(), outcome: Mutex::default() });
+        unpoisoned(&self.waiting).push(Arc::clone(&ticket));
+        ticket
+    }
+
+    /// Takes back a request that nobody will pay for any more.
+    pub(super) fn leave(&self, ticket: &Arc<Ticket>) {
+        unpoisoned(&self.waiting).retain(|other| !Arc::ptr_eq(other, ticket));
+    }
+
+    /// Takes everyone who waits; the caller holds the handle and gives each an outcome before it lets go of it.
+    pub(super) fn take(&self) -> Vec<Arc<Ticket>> {
+        std::mem::take(&mut *unpoisoned(&self.waiting))
+    }
+}
+
+impl Ticket {
+    /// The outcome, if there is one; it can be taken once.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        unpoisoned(&self.outcome).take()
+    }
+
+    fn give(&self, outcome: Outcome) {
+        *unpoisoned(&self.outcome) = Some(outcome);
+    }
+}
+
+/// Requests that share a transaction, and what became of each; nothing of it holds before the transaction is committed.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    tickets: Vec<Arc<Ticket>>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Group {
+    /// Those who wait now.
+    pub(super) fn of(queue: &Queue) -> Self {
+        Self { tickets: queue.take(), outcomes: Vec::new() }
+    }
+
+    /// Pays for everyone in the group, and for those who joined the queue meanwhile; the caller holds the write lock and
+    /// rolls back on an error.
+    ///
+    /// # Guarantee
+    /// `Ok` only if at least one request was paid; those that were refused changed nothing.
+    ///
+    /// # Errors
+    /// [`VaultError::EmptyCharge`] when there is nothing to commit, and what concerns the whole transaction.
+    pub(super) fn pay(
+        &mut self,
+        queue: &Queue,
+        connection: &Connection,
+        witness: &mut Witness,
+    ) -> Result<(), Fault> {
+        self.tickets.extend(queue.take());
+        for ticket in &self.tickets {
+            self.outcomes.push(pay_one(connection, witness, &ticket.request)?);
+        }
+        if self.outcomes.iter().any(Result::is_ok) {
+            Ok(())
+        } else {
+            Err(VaultError::EmptyCharge.into())
+        }
+    }
+
+    /// Hands everyone their outcome, after the transaction has ended.
+    ///
+    /// # Guarantee
+    /// A [`Charge`] is handed out only if the transaction was committed.
+    pub(super) fn settle(self, committed: Result<(), VaultError>) {
+        let Self { tickets, outcomes } = self;
+        let all_refused = outcomes.len() == tickets.len() && outcomes.iter().all(Result::is_err);
+        match committed {
+            Err(error) if !all_refused => {
+                tickets.iter().for_each(|ticket| ticket.give(Err(error.again())));
+            }
+            Ok(()) | Err(_) => {
+                tickets.iter().zip(outcomes).for_each(|(ticket, outcome)| ticket.give(outcome));
+            }
+        }
+    }
+}
+
+/// Charges one request of a transaction, or leaves the transaction as it was.
+fn pay_one(
+    connection: &Connection,
+    witness: &mut Witness,
+    request: &ChargeRequest,
+) -> Result<Outcome, Fault> {
+    connection.execute_batch("SAVEPOINT request")?;
+    let mut staged = witness.clone();
+    let paid = analyst::add(connection, &request.analyst)
+        .and_then(|()| charge::pay(connection, &mut staged, request));
+    match paid {
+        Ok(charge) => {
+            connection.execute_batch("RELEASE request")?;
+            *witness = staged;
+            Ok(Ok(charge))
+        }
+        Err(Fault::Refusal(refusal)) => {
+            connection.execute_batch("ROLLBACK TO request; RELEASE request")?;
+            Ok(Err(refusal))
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+impl VaultError {
+    /// The same failure, for another one whom it concerns.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            VaultError::Locked { path } => VaultError::Locked { path: path.clone() },
+            VaultError::AnchorLate { path } => VaultError::AnchorLate { path: path.clone() },
+            VaultError::Moved { path } => VaultError::Moved { path: path.clone() },
+            VaultError::ReadOnly { path } => VaultError::ReadOnly { path: path.clone() },
+            VaultError::Poisoned { path } => VaultError::Poisoned { path: path.clone() },
+            VaultError::DiskFull { path, source } => {
+                VaultError::DiskFull { path: path.clone(), source: same(source) }
+            }
+            VaultError::Failed { path, source } => {
+                VaultError::Failed { path: path.clone(), source: same(source) }
+            }
+            VaultError::Corrupt { path, detail, source: _ } => {
+                VaultError::Corrupt { path: path.clone(), detail: detail.clone(), source: None }
+            }
+            VaultError::Unsynced { path, source } => {
+                VaultError::Unsynced { path: path.clone(), source: same_io(source) }
+            }
+            VaultError::PutBack { path, anchor } => {
+                VaultError::PutBack { path: path.clone(), anchor: anchor.clone() }
+            }
+            VaultError::OtherHistory { path, anchor } => {
+                VaultError::OtherHistory { path: path.clone(), anchor: anchor.clone() }
+            }
+            VaultError::NoAnchor { anchor } => VaultError::NoAnchor { anchor: anchor.clone() },
+            VaultError::AnchorDamaged { anchor } => {
+                VaultError::AnchorDamaged { anchor: anchor.clone() }
+            }
+            VaultError::Anchor { anchor, source } => {
+                VaultError::Anchor { anchor: anchor.clone(), source: same_io(source) }
+            }
+            other => VaultError::Failed {
+                path: String::new(),
+                source: rusqlite::Error::SqliteFailure(
+                    ffi::Error::new(ffi::SQLITE_ABORT),
+                    Some(other.to_string()),
+                ),
+            },
+        }
+    }
+}
+
+fn same(error: &rusqlite::Error) -> rusqlite::Error {
+    let code = error.sqlite_error().copied();
+    let code = code.unwrap_or_else(|| ffi::Error::new(ffi::SQLITE_ERROR));
+    rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
+}
+
+fn same_io(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+/// What is behind a lock under which nothing can be left half done.
+fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
