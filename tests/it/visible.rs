@@ -194,3 +194,29 @@ async fn the_library_spells_out_what_steers_a_terminal() {
     }
     assert!(answers > 10 && errors > 20, "{answers} answers, {errors} errors");
 }
+
+/// `=HYPERLINK(…)` in a cell ran when the answer was opened in a spreadsheet.
+#[test]
+fn spreadsheets_run_nothing() {
+    let study = Study::new();
+    let cells = ["=1+1", "+1", "-1", "@x", "\t=1", "plain", "a=1"];
+    let lines: String = cells
+        .iter()
+        .map(|cell| format!("{}\n", serde_json::json!({ "x": cell, "n": -1 })))
+        .collect();
+    study.write("cells.json", lines);
+    let declare = "CREATE EXTERNAL TABLE cells STORED AS JSON LOCATION 'cells.json';
+                   ALTER TABLE cells SET PUBLIC";
+    study.owner(declare).says(0, &[]);
+    let ask = |rest: &[&str]| {
+        let sql = "SELECT x, n AS \"-n\" FROM cells";
+        study
+            .run(&[&["study.db", "--analyst", "lab", "--format", "csv", "-c", sql], rest].concat())
+            .out
+    };
+    assert_eq!(
+        ask(&["--csv-safe"]),
+        "x,'-n\n'=1+1,-1\n'+1,-1\n'-1,-1\n'@x,-1\n\"'\t=1\",-1\nplain,-1\na=1,-1\n"
+    );
+    assert_eq!(ask(&[]), "x,-n\n=1+1,-1\n+1,-1\n-1,-1\n@x,-1\n\"\t=1\",-1\nplain,-1\na=1,-1\n");
+}
