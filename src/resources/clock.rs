@@ -62,6 +62,8 @@ impl Clock {
         let ends = Stops(&self.deadline);
         let done = self.limit(told).await;
         let done = done.ok_or_else(|| self.too_long())?.map_err(|_| Error::Internal)?;
+        // What could not be read in time is refused with other words.
+        self.check()?;
         std::mem::forget(ends);
         done
     }
@@ -83,7 +85,7 @@ impl Clock {
             None => told.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match done {
-            Ok(done) => done,
+            Ok(done) => self.check().and(done),
             Err(RecvTimeoutError::Disconnected) => Err(Error::Internal),
             Err(RecvTimeoutError::Timeout) => {
                 self.deadline.stop();

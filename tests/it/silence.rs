@@ -123,10 +123,18 @@ fn shown(error: &Error) -> String {
     shown
 }
 
+/// As little memory as the query is not refused for.
+async fn least(sql: &str) -> Resources {
+    let of = |memory| Resources { memory: Some(memory), ..Resources::default() };
+    let error = lab(Failure::Fine, 10, of(1)).await.query(sql).await.map(drop).unwrap_err();
+    let hint = error.hint().unwrap();
+    let megabytes = hint.split("--memory ").nth(1).and_then(|size| size.strip_suffix("MB"));
+    of(megabytes.unwrap().parse::<usize>().unwrap() * 1_000_000)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_fails_after_the_charge_says_the_same() {
     let quick = Resources { time: Some(Duration::from_millis(300)), ..Resources::default() };
-    let small = Resources { memory: Some(12_000_000), ..Resources::default() };
     let usual = Resources::default;
     let grouped = "SELECT LAPLACE(eps=1) SUM(CLAMP(t, 0, 9)) FROM (SELECT id, SUM(x) AS t FROM people GROUP BY id)";
     let long = "SELECT a.n FROM (SELECT x % 10 AS n, LAPLACE(eps=1) COUNT(*) AS c FROM people GROUP BY x % 10 KEYS (0, 1, 2, 3, 4)) a";
@@ -139,8 +147,8 @@ async fn whatever_fails_after_the_charge_says_the_same() {
         (Failure::Panic, 10, usual(), grouped),
         (Failure::PanicElsewhere, 10, usual(), grouped),
         (Failure::Never, 10, quick, QUERY),
-        (Failure::Fine, 50_000, small.clone(), QUERY),
-        (Failure::Fine, 50_000, small, grouped),
+        (Failure::Fine, 200_000, least(QUERY).await, QUERY),
+        (Failure::Fine, 200_000, least(grouped).await, grouped),
         (Failure::Fine, 10, short, long),
     ] {
         let session = lab(failure, rows, resources).await;
