@@ -13,7 +13,7 @@ use datafusion::execution::SessionState;
 use sqlparser::ast as sql;
 
 use crate::bind::{LEDGER, Sources};
-use crate::catalog::{Catalog, Source, Table, Unit};
+use crate::catalog::{Catalog, FileFormat, Source, Table, Unit};
 use crate::error::Error;
 use crate::exec::{PrivateTable, files};
 use crate::ledger::Vault;
@@ -65,8 +65,12 @@ impl Inner {
             } else {
                 let rows =
                     table.unit().and_then(Unit::max_rows).and_then(|n| u32::try_from(n).ok());
-                let private = PrivateTable::new(&table.name, provider);
-                Arc::new(private.with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED)))
+                let private = PrivateTable::new(&table.name, provider)
+                    .with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED));
+                match &table.source {
+                    Source::File { format: FileFormat::Parquet, .. } => Arc::new(private.pruned()),
+                    Source::File { .. } | Source::Registered => Arc::new(private),
+                }
             };
             sources.insert(table.name.clone(), provider_as_source(provider));
         }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::config::TableParquetOptions;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
@@ -327,7 +328,10 @@ pub(crate) fn provider(table: &Table) -> Result<Arc<dyn TableProvider>, Error> {
         Ok(table)
     };
     match format {
-        FileFormat::Parquet => listing(Arc::new(ParquetFormat::default()), viewed(&schema)),
+        FileFormat::Parquet => {
+            let format = ParquetFormat::default().with_options(options_of(table));
+            listing(Arc::new(format), viewed(&schema))
+        }
         FileFormat::Arrow => listing(Arc::new(ArrowFormat), schema),
         FileFormat::Csv | FileFormat::Json => {
             let schema = viewed(&schema);
@@ -336,6 +340,20 @@ pub(crate) fn provider(table: &Table) -> Result<Arc<dyn TableProvider>, Error> {
             Ok(Arc::new(table))
         }
     }
+}
+
+/// How Parquet is read: of a private table, by the statistics of row groups at most.
+///
+/// Bloom filters and the statistics of pages would be more that has to be right, for the same answers; filters that the
+/// reader evaluates by itself would take the place of those above it.
+fn options_of(table: &Table) -> TableParquetOptions {
+    let mut options = TableParquetOptions::default();
+    options.global.pushdown_filters = false;
+    if !table.is_public() {
+        options.global.bloom_filter_on_read = false;
+        options.global.enable_page_index = false;
+    }
+    options
 }
 
 /// What a file looks like now.

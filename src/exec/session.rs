@@ -71,6 +71,8 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_collect_statistics(false)
         .with_repartition_file_scans(true);
     config.options_mut().optimizer.skip_failed_rules = false;
+    // Readers evaluate no filter by themselves: what is read is filtered above, whatever a file says of itself.
+    config.options_mut().execution.parquet.pushdown_filters = false;
     // Filters out of the rows that one side of a join turned out to have: its partitions wait for each other to tell
     // them, and where a join above has no rows in one of them, they wait forever.
     let optimizer = &mut config.options_mut().optimizer;
