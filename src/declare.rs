@@ -25,7 +25,8 @@ use crate::catalog::{
 use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::exec::{columns_of_public, files};
+use crate::exec::columns_of_public;
+use crate::exec::files::{self, OpenFiles};
 use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
 use crate::refusal::nearest;
 use crate::show::known;
@@ -44,8 +45,9 @@ pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<
         Declaration::SetUnit { table, unit: clause } => {
             let catalog = inner.vault.catalog()?;
             let unit = units::checked(&catalog, known(&catalog, table)?, clause)?;
-            units::verified(inner, &catalog, known(&catalog, table)?, &unit).await?;
-            set_unit(inner, table, unit)
+            let open = inner.open_files();
+            units::verified(inner, &open, &catalog, known(&catalog, table)?, &unit).await?;
+            set_unit(inner, &open, table, unit)
         }
         other => in_memory(inner, other),
     }
@@ -69,7 +71,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         Declaration::SetUnit { table, unit } => {
             let catalog = inner.vault.catalog()?;
             let unit = units::checked(&catalog, known(&catalog, table)?, unit)?;
-            set_unit(inner, table, unit)
+            set_unit(inner, &inner.open_files(), table, unit)
         }
         Declaration::SetPublic { table } => {
             let catalog = inner.vault.catalog()?;
@@ -137,12 +139,12 @@ fn left_text(left: Spend) -> String {
 }
 
 /// Writes a unit that was checked, and verified on its file.
-fn set_unit(inner: &Inner, table: &str, unit: Unit) -> Result<String, Error> {
+fn set_unit(inner: &Inner, open: &OpenFiles, table: &str, unit: Unit) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
     let entry = known(&catalog, table)?;
     units::keeps_charges(inner, entry, Some(&unit))?;
-    let fingerprint = units::fingerprint(&catalog, entry, &unit)?;
-    let of_target = units::fingerprint_of_target(&catalog, &unit)?;
+    let fingerprint = units::fingerprint(open, &catalog, entry, &unit)?;
+    let of_target = units::fingerprint_of_target(open, &catalog, &unit)?;
     let shown = match &unit {
         Unit::Row => "its unit is the row".to_owned(),
         Unit::Column { column, .. } => format!("its unit is {column}"),
@@ -261,7 +263,7 @@ fn referenced(
         )));
     }
     let unread = || Error::catalog(format!("the rows of {table} cannot be read"));
-    let provider = inner.provider(found).ok_or_else(unread)?;
+    let provider = inner.provider(found, &inner.open_files()).ok_or_else(unread)?;
     let columns = [column.to_owned()];
     let arrays = columns_of_public(provider, &columns, &inner.state).map_err(|_| unread())?;
     let values = arrays.first().ok_or_else(unread)?;

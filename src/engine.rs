@@ -27,7 +27,8 @@ use crate::dialect::{
     ColumnName, ExplainFormat, QueryStatement, ScriptStatement, Statement, parse_within, split,
 };
 use crate::error::Error;
-use crate::exec::{self, PlannedTables, files};
+use crate::exec::files::{self, OpenFiles};
+use crate::exec::{self, PlannedTables};
 use crate::explain::{Explanation, ledger_texts, threshold_ledger_texts};
 use crate::ledger::{
     BudgetQuote, BudgetState, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash,
@@ -62,8 +63,7 @@ impl Engine {
         registered: Registered,
         resources: Resources,
     ) -> Result<Self, Error> {
-        let state = resources.session_state()?;
-        Ok(Self { inner: Arc::new(Inner { vault, registered, state, resources }) })
+        Ok(Self { inner: Arc::new(Inner::new(vault, registered, resources)?) })
     }
 
     /// The same vault and tables, for sessions whose statements may use so much; those that are there keep theirs.
@@ -361,6 +361,8 @@ impl Session {
         };
         let run = async {
             let (rows, charge) = exec::run(prepared, charge, state, resources.rows).await.ok()?;
+            // What was claimed is of other rows where somebody wrote into a file since: nothing of it is told.
+            planned.open.is_unchanged().then_some(())?;
             let receipt = charge
                 .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
             Some(match &planned.proposal {
@@ -385,18 +387,19 @@ impl Session {
             // What was declared of the values would answer in their place.
             catalog = Arc::new(catalog.without_domain(table, column));
         }
-        let sources = self.engine.inner.sources(&query.tree, &catalog)?;
+        let open = self.engine.inner.open_files();
+        let sources = self.engine.inner.sources(&query.tree, &catalog, &open)?;
         let over = views::named(&query.tree, &catalog);
         let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
-        let lookups = self.look_up(&bound, &catalog)?;
+        let lookups = self.look_up(&bound, &catalog, &open)?;
         let state = &self.engine.inner.state;
         let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
         let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)
             .map_err(|refusal| refusal.over_views(&over))?;
         self.engine.inner.resources.check_keys(&analysis)?;
         let release: Release = choose(analysis, &catalog)?;
-        let proposal = range_of.map(|column| self.proposal(&release, column, &catalog));
-        Ok(Planned { proposal: proposal.transpose()?, release, catalog })
+        let proposal = range_of.map(|column| self.proposal(&release, column, &catalog, &open));
+        Ok(Planned { proposal: proposal.transpose()?, release, catalog, open })
     }
 
     /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
@@ -405,21 +408,27 @@ impl Session {
         release: &Release,
         column: ColumnName,
         catalog: &Catalog,
+        open: &Arc<OpenFiles>,
     ) -> Result<Proposal, Error> {
         let table = catalog.table(&column.table).ok_or(Error::Internal)?;
-        let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
+        let provider = self.engine.inner.provider(table, open).ok_or(Error::Internal)?;
         let schema = provider.schema();
         let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;
         Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
     }
 
     /// The public tables that clauses name, read before the analysis.
-    fn look_up(&self, bound: &Bound, catalog: &Catalog) -> Result<Lookups, Error> {
+    fn look_up(
+        &self,
+        bound: &Bound,
+        catalog: &Catalog,
+        open: &Arc<OpenFiles>,
+    ) -> Result<Lookups, Error> {
         let mut lookups = Lookups::default();
         for lookup in Lookups::needed(bound.releases(), catalog)? {
             let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
-            files::check(table)?;
-            let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
+            open.check(table)?;
+            let provider = self.engine.inner.provider(table, open).ok_or(Error::Internal)?;
             let values =
                 exec::columns_of_public(provider, &lookup.columns, &self.engine.inner.state)
                     .map_err(|_| Error::catalog(format!("`{}` cannot be read", lookup.table)))?;
@@ -461,15 +470,15 @@ impl Session {
     fn check_files(&self, planned: &Planned) -> Result<(), Error> {
         for part in planned.release.analysis().parts() {
             for name in part.subject().tables() {
-                files::check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
+                planned.open.check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
             }
             // What was read while the query was planned is no file any more.
             for table in part.public().iter().filter_map(|name| planned.catalog.table(name)) {
-                files::check(table)?;
+                planned.open.check(table)?;
             }
         }
         for table in public_tables(planned.release.analysis(), &planned.catalog) {
-            files::check(table)?;
+            planned.open.check(table)?;
         }
         Ok(())
     }
@@ -522,6 +531,8 @@ struct Planned {
     /// Where a range is asked for.
     proposal: Option<Proposal>,
     catalog: Arc<Catalog>,
+    /// The files that were and will be read.
+    open: Arc<OpenFiles>,
 }
 
 /// The public tables that the remainder reads.

@@ -26,7 +26,7 @@ use super::forget::Forget;
 use super::logical;
 use crate::analysis::Tables;
 use crate::bind::Sources;
-use crate::catalog::{Catalog, RESERVED};
+use crate::catalog::{Catalog, RESERVED, Table};
 
 /// The session of an engine.
 ///
@@ -174,8 +174,7 @@ impl Tables for PlannedTables<'_> {
                 // What was read before has a name of the engine's own.
                 let name = scan.table_name.table();
                 let table = self.catalog.table(name);
-                public &= name.starts_with(RESERVED)
-                    || table.is_some_and(|t| t.is_public() && super::files::check(t).is_ok());
+                public &= name.starts_with(RESERVED) || table.is_some_and(Table::is_public);
             }
             Ok(TreeNodeRecursion::Continue)
         })

@@ -27,6 +27,7 @@ mod faults;
 mod files;
 mod fuzz;
 mod grammar;
+mod held;
 mod imports;
 mod line;
 mod mutants;
