@@ -27,7 +27,8 @@ use crate::catalog::{
 use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::exec::{columns_of_public, files};
+use crate::exec::columns_of_public;
+use crate::exec::files::{self, OpenFiles};
 use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
 use crate::refusal::nearest;
 use crate::show::known;
@@ -67,8 +68,9 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
         Declaration::SetUnit { table, unit: clause, other_people } => {
             let catalog = inner.vault.catalog()?;
             let unit = units::checked(&catalog, known(&catalog, table)?, clause)?;
-            units::verified(inner, &catalog, known(&catalog, table)?, &unit).await?;
-            set_unit(inner, &catalog, known(&catalog, table)?, unit, other_people)
+            let open = inner.open_files();
+            units::verified(inner, &open, &catalog, known(&catalog, table)?, &unit).await?;
+            set_unit(inner, &open, &catalog, known(&catalog, table)?, unit, other_people)
         }
         other => in_memory(inner, other),
     }
@@ -91,7 +93,8 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         Declaration::DropView { name, if_exists } => views::drop(inner, name, *if_exists),
         Declaration::SetUnit { table, unit, other_people } => {
             let unit = units::checked(catalog, known(catalog, table)?, unit)?;
-            set_unit(inner, catalog, known(catalog, table)?, unit, other_people)
+            let open = inner.open_files();
+            set_unit(inner, &open, catalog, known(catalog, table)?, unit, other_people)
         }
         Declaration::SetPublic { table } => {
             units::nothing_leads_through(catalog, table)?;
@@ -153,6 +156,7 @@ fn left_text(left: Spend) -> String {
 /// Writes a unit that was checked, and verified on its file.
 fn set_unit(
     inner: &Inner,
+    open: &OpenFiles,
     catalog: &Catalog,
     entry: &Table,
     unit: Unit,
@@ -164,8 +168,8 @@ fn set_unit(
     // Held until the unit is written: what was compared stays registered.
     let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
     twins::may_be_private(&providers, catalog, entry, &unit, other_people)?;
-    let fingerprint = units::fingerprint(catalog, entry, &unit)?;
-    let of_target = units::fingerprint_of_target(catalog, &unit)?;
+    let fingerprint = units::fingerprint(open, catalog, entry, &unit)?;
+    let of_target = units::fingerprint_of_target(open, catalog, &unit)?;
     let table = &entry.name;
     let shown = match &unit {
         Unit::Row => "its unit is the row".to_owned(),
@@ -309,7 +313,7 @@ fn referenced(
         )));
     }
     let unread = || Error::catalog(format!("the rows of {table} cannot be read"));
-    let provider = inner.provider(found).ok_or_else(unread)?;
+    let provider = inner.provider(found, &inner.open_files()).ok_or_else(unread)?;
     let columns = [column.to_owned()];
     let arrays = columns_of_public(provider, &columns, &inner.state).map_err(|_| unread())?;
     let values = arrays.first().ok_or_else(unread)?;

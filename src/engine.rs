@@ -61,8 +61,7 @@ impl Engine {
         registered: Registered,
         resources: Resources,
     ) -> Result<Self, Error> {
-        let state = resources.session_state()?;
-        Ok(Self { inner: Arc::new(Inner { vault, registered, state, resources }) })
+        Ok(Self { inner: Arc::new(Inner::new(vault, registered, resources)?) })
     }
 
     /// The same vault and tables, for sessions whose statements may use so much; those that are there keep theirs.

@@ -248,11 +248,9 @@ impl Change {
     /// # Guarantee
     /// When true: on every row where the comparison holds for the enforced column, it holds for the raw one.
     pub(super) fn keeps(&self, op: Operator, literal: &ScalarValue) -> bool {
-        match (self, literal) {
-            // −0.0 is 0.0 to us, and less than that where files are read.
-            (_, ScalarValue::Float64(Some(v))) if *v == 0.0 => return false,
-            (_, ScalarValue::Float32(Some(v))) if *v == 0.0 => return false,
-            _ => {}
+        // A comparison of other types prunes nothing, and would only be computed twice.
+        if !prunes(&literal.data_type()) {
+            return false;
         }
         let compares = matches!(
             op,
@@ -273,6 +271,25 @@ impl Change {
             },
         }
     }
+}
+
+/// Whether parts of a file may be left out by the least and the greatest value that it notes of a column of this
+/// type.
+///
+/// # Guarantee
+/// When true, the values of the type are integers of 32 or 64 bits that Parquet stores, orders and compares as they
+/// are. All writers have one order for them, the oldest fields for statistics have the same, every value takes
+/// part in it, and its bounds are never cut short; so a part of a file in which no bound admits a comparison has no
+/// row for which it holds. Nothing of the kind can be said of the other types:
+///
+/// - floats: some writers note NaN where one person has it, or what came after it, and −0.0 on its own side of 0.0;
+/// - texts and bytes: bounds are cut to a prefix, and old ones are in the order of signed bytes;
+/// - decimals and unsigned numbers: old bounds are in the order of signed bytes and numbers;
+/// - 8 and 16 bits: the file holds 32, and what does not fit is not what is compared;
+/// - times: a file may have them in a zone, whose clocks are put back;
+/// - NULL: how many there are is noted by some writers only.
+pub(crate) fn prunes(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Int32 | DataType::Int64 | DataType::Date32)
 }
 
 /// `column IS NOT NULL`: rows that belong to nobody are dropped at the scan.

@@ -57,8 +57,8 @@ mod values;
 mod window;
 
 pub use choice::{Axis, Choice, LineScore, Prices, Prior, Sharing, Source};
-pub(crate) use enforce::enforced;
 pub use enforce::{DomainError, typed};
+pub(crate) use enforce::{enforced, prunes};
 pub use keys::{KeySpace, MOST_KEYS};
 pub use lookup::{Lookup, Lookups};
 pub use measure::{Gathering, Input, Measure, TermColumns, Use};

@@ -98,6 +98,13 @@ pub struct Fingerprint {
     pub size: u64,
     /// When it was last modified, in nanoseconds since 1970.
     pub modified_nanos: i64,
+    /// When it was last changed in any way, in nanoseconds since 1970: unlike the other, nobody can set it. Vaults of
+    /// older versions lack it, and their files are known by their hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_nanos: Option<i64>,
+    /// The number of its device; vaults of older versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u64>,
     /// Its inode number.
     pub inode: u64,
     /// The SHA-256 of its bytes, in hexadecimal.
@@ -293,6 +300,12 @@ impl Table {
     /// Whether it is declared public.
     pub fn is_public(&self) -> bool {
         self.privacy == Privacy::Public
+    }
+
+    /// Whether what was verified on its rows is true of the rows that are read: those of a file that is held to
+    /// what it was. Of other tables nobody knows whether they still are what they were.
+    pub fn is_verified(&self) -> bool {
+        matches!(&self.source, Source::File { fingerprint: Some(_), .. })
     }
 
     /// Checks the declaration against itself.

@@ -4,11 +4,14 @@
 //! or lead to one, exist, have the same comparable types on either side, and carry no domain; a chain of links
 //! ends at a column that names the person. Of files, MAX ROWS is verified once, so that
 //! an owner hears at once that a declaration would drop rows; every plan enforces it again. That what a link leads
-//! to is unique is verified too, on whatever holds the rows, and bound to the file; no plan can enforce it.
+//! to is unique is verified too, on whatever holds the rows. Of a file it stays so, for the file is held to what it
+//! was; of other tables, every plan enforces it.
 //!
 //! ```text
 //! lineitem VIA (l_orderkey) → orders(o_orderkey) VIA (o_custkey) → customer(c_custkey)      space: customer
 //! ```
+
+use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int64Type};
@@ -22,7 +25,8 @@ use crate::catalog::{Catalog, Fingerprint, Link, Source, Table, Unit};
 use crate::dialect::UnitClause;
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::exec::{exact_rows, files};
+use crate::exec::exact_rows;
+use crate::exec::files::{OpenFiles, hashes_content};
 use crate::show::known;
 
 /// The unit that a clause declares for a table, checked against the catalog.
@@ -156,6 +160,7 @@ pub(super) fn no_link_leads_to(catalog: &Catalog, table: &str, column: &str) -> 
 /// Verifies on files what a unit's declaration says of them.
 pub(super) async fn verified(
     inner: &Inner,
+    open: &Arc<OpenFiles>,
     catalog: &Catalog,
     table: &Table,
     unit: &Unit,
@@ -164,16 +169,16 @@ pub(super) async fn verified(
         return Ok(());
     }
     if let Some(link) = unit.link() {
-        leads_to_one_row(inner, known(catalog, &link.table)?, &link.references).await?;
+        leads_to_one_row(inner, open, known(catalog, &link.table)?, &link.references).await?;
     }
     for link in catalog.referring(&table.name).filter_map(|other| other.unit()?.link()) {
-        leads_to_one_row(inner, table, &link.references).await?;
+        leads_to_one_row(inner, open, table, &link.references).await?;
     }
     let (Some(most), Source::File { .. }) = (unit.max_rows(), &table.source) else {
         return Ok(());
     };
-    let rows = scan(inner, table)?;
-    let (rows, person) = with_person(inner, catalog, table, unit, rows)?;
+    let rows = scan(inner, open, table)?;
+    let (rows, person) = with_person(inner, open, catalog, table, unit, rows)?;
     if most_alike(inner, table, rows, vec![person]).await? > most {
         return Err(Error::catalog(format!(
             "a unit of {} has more than {most} rows; declare a larger MAX ROWS, or none and bound each query with rows=m",
@@ -184,9 +189,14 @@ pub(super) async fn verified(
 }
 
 /// Verifies that the columns which links refer to are unique in their table.
-async fn leads_to_one_row(inner: &Inner, target: &Table, columns: &[String]) -> Result<(), Error> {
+async fn leads_to_one_row(
+    inner: &Inner,
+    open: &Arc<OpenFiles>,
+    target: &Table,
+    columns: &[String],
+) -> Result<(), Error> {
     let keys = columns.iter().map(|c| qualified(&target.name, c)).collect();
-    if most_alike(inner, target, scan(inner, target)?, keys).await? > 1 {
+    if most_alike(inner, target, scan(inner, open, target)?, keys).await? > 1 {
         return Err(Error::catalog(format!(
             "({}) of {} holds a value twice; a link leads to one row",
             columns.join(", "),
@@ -204,9 +214,14 @@ fn unread(table: &Table, error: datafusion::common::DataFusionError) -> Error {
     Error::catalog_from(format!("the rows of {} cannot be read", table.name), error)
 }
 
-fn scan(inner: &Inner, table: &Table) -> Result<LogicalPlanBuilder, Error> {
+/// The rows of a table, whatever was verified of another file in its place.
+fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPlanBuilder, Error> {
+    let mut anew = table.clone();
+    if let Source::File { fingerprint, .. } = &mut anew.source {
+        *fingerprint = None;
+    }
     let provider = inner
-        .provider(table)
+        .provider(&anew, open)
         .ok_or_else(|| Error::catalog(format!("{} is not registered yet", table.name)))?;
     LogicalPlanBuilder::scan(table.name.as_str(), provider_as_source(provider), None)
         .map_err(|e| unread(table, e))
@@ -215,6 +230,7 @@ fn scan(inner: &Inner, table: &Table) -> Result<LogicalPlanBuilder, Error> {
 /// Rows joined along their chain, and the column that names their person.
 fn with_person(
     inner: &Inner,
+    open: &Arc<OpenFiles>,
     catalog: &Catalog,
     table: &Table,
     unit: &Unit,
@@ -224,7 +240,7 @@ fn with_person(
     let mut at = (table, unit);
     while let Some(link) = at.1.link() {
         let target = known(catalog, &link.table)?;
-        let right = scan(inner, target)?.build().map_err(|e| unread(target, e))?;
+        let right = scan(inner, open, target)?.build().map_err(|e| unread(target, e))?;
         let on = link.columns.iter().zip(&link.references);
         let on = on.map(|(a, b)| qualified(&at.0.name, a).eq(qualified(&target.name, b)));
         rows = rows.join_on(right, JoinType::Inner, on).map_err(|e| unread(target, e))?;
@@ -262,8 +278,9 @@ async fn most_alike(
     Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
 }
 
-/// The fingerprint of a table's file, where something was verified on it.
+/// The fingerprint of a table's file, where something was verified on it or the owner wants its bytes to stay.
 pub(super) fn fingerprint(
+    open: &OpenFiles,
     catalog: &Catalog,
     table: &Table,
     unit: &Unit,
@@ -271,16 +288,19 @@ pub(super) fn fingerprint(
     let bounded = unit.max_rows().is_some() && !matches!(unit, Unit::Row);
     let is_target = catalog.referring(&table.name).next().is_some();
     match &table.source {
-        Source::File { location, .. } if bounded || is_target => {
-            Ok(Some(files::fingerprint(location)?))
+        Source::File { location, options, .. } => {
+            let hashes = hashes_content(options);
+            let wanted = bounded || is_target || hashes;
+            wanted.then(|| open.fingerprint(location)).transpose()
         }
-        Source::File { .. } | Source::Registered => Ok(None),
+        Source::Registered => Ok(None),
     }
 }
 
 /// The fingerprint of the file that a link leads to: it was verified that its columns are unique. Where it has one, the
 /// file must be that one still.
 pub(super) fn fingerprint_of_target(
+    open: &OpenFiles,
     catalog: &Catalog,
     unit: &Unit,
 ) -> Result<Option<(String, Fingerprint)>, Error> {
@@ -288,9 +308,9 @@ pub(super) fn fingerprint_of_target(
     let target = known(catalog, &link.table)?;
     match &target.source {
         Source::File { location, fingerprint: None, .. } => {
-            Ok(Some((target.name.clone(), files::fingerprint(location)?)))
+            Ok(Some((target.name.clone(), open.fingerprint(location)?)))
         }
-        Source::File { .. } => files::check(target).map(|()| None),
+        Source::File { .. } => open.check(target).map(|()| None),
         Source::Registered => Ok(None),
     }
 }

@@ -13,9 +13,10 @@ use datafusion::execution::SessionState;
 use sqlparser::ast as sql;
 
 use crate::bind::{LEDGER, Sources};
-use crate::catalog::{Catalog, Source, Table, Unit};
+use crate::catalog::{Catalog, FileFormat, Source, Table, Unit};
 use crate::error::Error;
-use crate::exec::{LedgerTable, PrivateTable, files};
+use crate::exec::files::{self, HeldFiles, OpenFiles};
+use crate::exec::{LedgerTable, PrivateTable};
 use crate::ledger::Vault;
 use crate::resources::Resources;
 use crate::show;
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) registered: Registered,
     pub(crate) state: SessionState,
     pub(super) resources: Resources,
+    files: Arc<HeldFiles>,
 }
 
 /// Tables are not shown: those in memory would show their rows.
@@ -43,14 +45,34 @@ impl fmt::Debug for Inner {
 }
 
 impl Inner {
+    pub(super) fn new(
+        vault: Arc<Vault>,
+        registered: Registered,
+        resources: Resources,
+    ) -> Result<Self, Error> {
+        let state = resources.session_state()?;
+        let files = Arc::<HeldFiles>::default();
+        files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
+        Ok(Self { vault, registered, state, resources, files })
+    }
+
+    /// The files of a new statement, none of them open yet.
+    pub(crate) fn open_files(&self) -> Arc<OpenFiles> {
+        Arc::new(OpenFiles::new(&self.files))
+    }
+
     /// Where the rows of a table come from; `None` for one that is not registered, or a file of no known format.
-    pub(crate) fn provider(&self, table: &Table) -> Option<Arc<dyn TableProvider>> {
+    pub(crate) fn provider(
+        &self,
+        table: &Table,
+        open: &Arc<OpenFiles>,
+    ) -> Option<Arc<dyn TableProvider>> {
         match &table.source {
             Source::Registered => {
                 let registered = self.registered.read().unwrap_or_else(PoisonError::into_inner);
                 registered.get(&table.name).cloned()
             }
-            Source::File { .. } => files::provider(table).ok(),
+            Source::File { .. } => files::provider(table, open).ok(),
         }
     }
 
@@ -60,18 +82,23 @@ impl Inner {
         query: &sql::Query,
         catalog: &Catalog,
         reader: &str,
+        open: &Arc<OpenFiles>,
     ) -> Result<Sources, Error> {
         let views = Views::of(query, catalog, &self.resources.statement)?;
         let mut sources: Sources = BTreeMap::new();
         for table in catalog.tables() {
-            let Some(provider) = self.provider(table) else { continue };
+            let Some(provider) = self.provider(table, open) else { continue };
             let provider: Arc<dyn TableProvider> = if table.is_public() {
                 provider
             } else {
                 let rows =
                     table.unit().and_then(Unit::max_rows).and_then(|n| u32::try_from(n).ok());
-                let private = PrivateTable::new(&table.name, provider);
-                Arc::new(private.with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED)))
+                let private = PrivateTable::new(&table.name, provider)
+                    .with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED));
+                match &table.source {
+                    Source::File { format: FileFormat::Parquet, .. } => Arc::new(private.pruned()),
+                    Source::File { .. } | Source::Registered => Arc::new(private),
+                }
             };
             sources.insert(table.name.clone(), provider_as_source(provider));
         }

@@ -19,7 +19,8 @@ use crate::bind::{Bound, bind};
 use crate::catalog::{Catalog, Table};
 use crate::dialect::{ColumnName, QueryStatement};
 use crate::error::Error;
-use crate::exec::{self, PlannedTables, Planning, Prepared, files};
+use crate::exec::files::OpenFiles;
+use crate::exec::{self, PlannedTables, Planning, Prepared};
 use crate::explain::{ledger_texts, threshold_ledger_texts};
 use crate::ledger::{ChargeEntry, ChargeRequest, VaultError, plan_hash};
 use crate::privacy::{Cost, Notion};
@@ -83,17 +84,19 @@ impl Session {
             // What was declared of the values would answer in their place.
             catalog = Arc::new(catalog.without_domain(table, column));
         }
-        let sources = self.engine.inner.sources(&query.tree, &catalog, &self.analyst)?;
+        let open = self.engine.inner.open_files();
+        let inner = &self.engine.inner;
+        let sources = inner.sources(&query.tree, &catalog, &self.analyst, &open)?;
         let over = views::named(&query.tree, &catalog);
         let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
-        let (lookups, looked_up) = self.look_up(&bound, &catalog, state)?;
+        let (lookups, looked_up) = self.look_up(&bound, &catalog, &open, state)?;
         let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
         let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)
             .map_err(|refusal| refusal.over_views(&over))?;
         self.engine.inner.resources.check_keys(&analysis)?;
         let release: Release = choose(analysis, &catalog)?;
-        let proposal = range_of.map(|column| self.proposal(&release, column, &catalog));
-        Ok(Planned { proposal: proposal.transpose()?, release, looked_up, catalog })
+        let proposal = range_of.map(|column| self.proposal(&release, column, &catalog, &open));
+        Ok(Planned { proposal: proposal.transpose()?, release, looked_up, catalog, open })
     }
 
     /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
@@ -102,9 +105,10 @@ impl Session {
         release: &Release,
         column: ColumnName,
         catalog: &Catalog,
+        open: &Arc<OpenFiles>,
     ) -> Result<Proposal, Error> {
         let table = catalog.table(&column.table).ok_or(Error::Internal)?;
-        let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
+        let provider = self.engine.inner.provider(table, open).ok_or(Error::Internal)?;
         let schema = provider.schema();
         let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;
         Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
@@ -118,12 +122,13 @@ impl Session {
         &self,
         bound: &Bound,
         catalog: &Catalog,
+        open: &Arc<OpenFiles>,
         state: &SessionState,
     ) -> Result<(Lookups, Vec<String>), Error> {
         let (mut lookups, mut names) = (Lookups::default(), Vec::new());
         for lookup in Lookups::needed(bound.releases(), catalog)? {
             let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
-            let read = self.read_public(table, &lookup.columns, state);
+            let read = self.read_public(table, &lookup.columns, open, state);
             if !self.engine.inner.vault.catalog()?.version().is(&catalog.version()) {
                 return Err(VaultError::Redeclared.into());
             }
@@ -137,10 +142,11 @@ impl Session {
         &self,
         table: &Table,
         columns: &[String],
+        open: &Arc<OpenFiles>,
         state: &SessionState,
     ) -> Result<Vec<ArrayRef>, Error> {
-        files::check(table)?;
-        let provider = self.engine.inner.provider(table).ok_or(Error::Internal)?;
+        open.check(table)?;
+        let provider = self.engine.inner.provider(table, open).ok_or(Error::Internal)?;
         exec::columns_of_public(provider, columns, state)
             .map_err(|_| Error::catalog(format!("`{}` cannot be read", table.name)))
     }
@@ -186,15 +192,15 @@ impl Session {
     fn check_files(&self, planned: &Planned) -> Result<(), Error> {
         for part in planned.release.analysis().parts() {
             for name in part.subject().tables() {
-                files::check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
+                planned.open.check(planned.catalog.table(name).ok_or(Error::Internal)?)?;
             }
             // What was read while the query was planned is no file any more.
             for table in part.public().iter().filter_map(|name| planned.catalog.table(name)) {
-                files::check(table)?;
+                planned.open.check(table)?;
             }
         }
         for table in remaining_tables(planned.release.analysis(), &planned.catalog) {
-            files::check(table)?;
+            planned.open.check(table)?;
         }
         Ok(())
     }
@@ -208,6 +214,8 @@ pub(super) struct Planned {
     /// The public tables that were read while it was planned.
     pub(super) looked_up: Vec<String>,
     pub(super) catalog: Arc<Catalog>,
+    /// The files that were and will be read.
+    pub(super) open: Arc<OpenFiles>,
 }
 
 impl Planned {

@@ -67,6 +67,8 @@ impl Session {
                 }
                 Err(_) => return None,
             };
+            // What was claimed is of other rows where somebody wrote into a file since: nothing of it is told.
+            planned.open.is_unchanged().then_some(())?;
             let receipt = charge
                 .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
             Some(Ok(match &planned.proposal {

@@ -2,36 +2,52 @@
 //!
 //! In: a declared file. Out: a [`TableProvider`] with the declared columns. CSV and JSON are read leniently:
 //! a cell that does not parse is NULL and a malformed line is a row of NULLs, so that no one person's row can
-//! make a query fail. The columns are fixed when the table is created.
+//! make a query fail. The columns are fixed when the table is created. A statement opens each file once, and reads
+//! what it checked: see [`held`].
 
+mod check;
+mod held;
 mod lenient;
 pub(crate) mod same;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::{fmt, fs};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use datafusion::catalog::TableProvider;
+use async_trait::async_trait;
 use datafusion::catalog::streaming::StreamingTable;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::DataFusionError;
+use datafusion::common::config::TableParquetOptions;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use sha2::{Digest, Sha256};
+use datafusion::physical_plan::ExecutionPlan;
 use sqlparser::ast as sql;
 
+pub(crate) use check::{OpenFiles, register};
+pub(crate) use held::HeldFiles;
+use held::{Held, Reader};
 use lenient::{LenientFile, Lines, Shape, read_cells, read_object};
 
-use crate::catalog::{Column, FileFormat, Fingerprint, Privacy, RESERVED, Source, Table, Unit};
+use crate::catalog::{Column, FileFormat, Privacy, RESERVED, Source, Table};
 use crate::error::Error;
-use crate::refusal::{Reason, Refusal};
+
+/// The option of a table whose file is known by its bytes: `'true'` or `'false'`.
+const CONTENT_HASH: &str = "content_hash";
+
+/// Whether the owner wants the file to be known by its bytes.
+pub(crate) fn hashes_content(options: &BTreeMap<String, String>) -> bool {
+    options.get(CONTENT_HASH).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
 
 /// How many rows the types of a CSV or JSON file are inferred from.
 const INFERRED_ROWS: usize = 10_000;
@@ -52,13 +68,17 @@ pub(crate) fn declared(
     for (key, value) in options {
         let key = key.trim_start_matches("format.");
         match (format, key) {
-            (FileFormat::Csv, "has_header" | "delimiter") => {}
+            (FileFormat::Csv, "has_header" | "delimiter") | (_, CONTENT_HASH) => {}
             _ => return Err(Error::catalog(format!("{format} files take no option `{key}`"))),
         }
         known.insert(key.to_owned(), value.clone());
     }
+    is_true(known.get(CONTENT_HASH), CONTENT_HASH, false)?;
     let shape = shape(format, &known)?;
-    let inferred = schema_of(&path, format, &shape)?;
+    let shown = path.to_string_lossy();
+    let read = |e| Error::catalog_from(format!("`{shown}` cannot be read"), e);
+    let held = Arc::new(Held::open(&shown, 0).map_err(read)?);
+    let inferred = plain_columns(&held, format, &shape, &shown)?;
     let columns = if columns.is_empty() {
         columns_of(&inferred)
     } else {
@@ -69,7 +89,7 @@ pub(crate) fn declared(
         name: name.to_owned(),
         source: Source::File {
             format,
-            location: path.to_string_lossy().into_owned(),
+            location: shown.into_owned(),
             options: known,
             fingerprint: None,
         },
@@ -116,15 +136,18 @@ fn absolute(location: &str) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
+/// The value of an option that is true or false.
+fn is_true(value: Option<&String>, option: &str, unless: bool) -> Result<bool, Error> {
+    match value.map(|v| v.to_lowercase()).as_deref() {
+        None => Ok(unless),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(value) => Err(Error::catalog(format!("{option} is true or false, not {value}"))),
+    }
+}
+
 fn shape(format: FileFormat, options: &BTreeMap<String, String>) -> Result<Shape, Error> {
-    let header = match options.get("has_header").map(|v| v.to_lowercase()) {
-        None => true,
-        Some(value) if value == "true" => true,
-        Some(value) if value == "false" => false,
-        Some(value) => {
-            return Err(Error::catalog(format!("has_header is true or false, not {value}")));
-        }
-    };
+    let header = is_true(options.get("has_header"), "has_header", true)?;
     let delimiter = match options.get("delimiter").map(String::as_bytes) {
         None => b',',
         Some([byte]) => *byte,
@@ -139,21 +162,40 @@ fn shape(format: FileFormat, options: &BTreeMap<String, String>) -> Result<Shape
 }
 
 /// The columns of a file, from its footer or its first rows.
-fn schema_of(path: &Path, format: FileFormat, shape: &Shape) -> Result<SchemaRef, Error> {
-    let shown = path.display();
+fn plain_columns(
+    held: &Arc<Held>,
+    format: FileFormat,
+    shape: &Shape,
+    shown: &str,
+) -> Result<SchemaRef, Error> {
+    match held.columns.get() {
+        Some(columns) => Ok(Arc::clone(columns)),
+        None => {
+            let columns = schema_of(held, format, shape, shown)?;
+            Ok(Arc::clone(held.columns.get_or_init(|| columns)))
+        }
+    }
+}
+
+fn schema_of(
+    held: &Arc<Held>,
+    format: FileFormat,
+    shape: &Shape,
+    shown: &str,
+) -> Result<SchemaRef, Error> {
     let wrong = |e: arrow::error::ArrowError| {
         Error::catalog_from(format!("`{shown}` is not a {format} file"), e)
     };
     let read = |e| Error::catalog_from(format!("`{shown}` cannot be read"), e);
-    let open = || File::open(path).map_err(read);
     let schema = match (format, shape) {
         (FileFormat::Parquet, _) => {
-            let reader = ParquetRecordBatchReaderBuilder::try_new(open()?)
+            let reader = ParquetRecordBatchReaderBuilder::try_new(held.handle().map_err(read)?)
                 .map_err(|e| Error::catalog_from(format!("`{shown}` is not a {format} file"), e))?;
             Arc::clone(reader.schema())
         }
         (FileFormat::Arrow, _) => {
-            let reader = arrow::ipc::reader::FileReader::try_new(open()?, None).map_err(wrong)?;
+            let reader =
+                arrow::ipc::reader::FileReader::try_new(held.reader(), None).map_err(wrong)?;
             reader.schema()
         }
         (FileFormat::Csv, Shape::Csv { header, delimiter }) => {
@@ -161,11 +203,11 @@ fn schema_of(path: &Path, format: FileFormat, shape: &Shape) -> Result<SchemaRef
                 .with_header(*header)
                 .with_delimiter(*delimiter)
                 .with_truncated_rows(true);
-            let sample = sample(open()?, shape).map_err(read)?;
+            let sample = sample(held.reader(), shape).map_err(read)?;
             Arc::new(format.infer_schema(sample.as_slice(), None).map_err(wrong)?.0)
         }
         (FileFormat::Json, _) | (FileFormat::Csv, Shape::Json) => {
-            let sample = sample(open()?, &Shape::Json).map_err(read)?;
+            let sample = sample(held.reader(), &Shape::Json).map_err(read)?;
             let (schema, _) =
                 arrow::json::reader::infer_json_schema(sample.as_slice(), None).map_err(wrong)?;
             Arc::new(schema)
@@ -181,7 +223,7 @@ fn schema_of(path: &Path, format: FileFormat, shape: &Shape) -> Result<SchemaRef
 }
 
 /// The first lines of a text file that are whole: the others are rows of NULLs and have no types.
-fn sample(file: File, shape: &Shape) -> io::Result<Vec<u8>> {
+fn sample(file: Reader, shape: &Shape) -> io::Result<Vec<u8>> {
     let (mut sample, mut rows, mut width) = (Vec::new(), 0, None);
     let mut record = csv::ByteRecord::new();
     let mut lines = Lines::new(file);
@@ -309,146 +351,125 @@ fn viewed(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// A declared file as a table; opens nothing.
+/// A declared file as a table; opens nothing before it is scanned.
 ///
 /// # Errors
 /// [`Error::Catalog`] for a table that is no file, or whose declaration is damaged.
-pub(crate) fn provider(table: &Table) -> Result<Arc<dyn TableProvider>, Error> {
-    let Source::File { format, location, options, .. } = &table.source else {
+pub(crate) fn provider(
+    table: &Table,
+    open: &Arc<OpenFiles>,
+) -> Result<Arc<dyn TableProvider>, Error> {
+    let Source::File { format, options, .. } = &table.source else {
         return Err(Error::Internal);
     };
-    let schema = schema(table)?;
-    let failed = |e| Error::catalog_from(format!("table {} cannot be opened", table.name), e);
-    let listing = |format: Arc<dyn datafusion::datasource::file_format::FileFormat>, schema| {
-        let url = ListingTableUrl::parse(location).map_err(failed)?;
-        let options = ListingOptions::new(format).with_file_extension("");
-        let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
-        let table: Arc<dyn TableProvider> =
-            Arc::new(ListingTable::try_new(config).map_err(failed)?);
-        Ok(table)
+    let (schema, shape) = (schema(table)?, shape(*format, options)?);
+    let schema = match format {
+        FileFormat::Arrow => schema,
+        FileFormat::Parquet | FileFormat::Csv | FileFormat::Json => viewed(&schema),
     };
-    match format {
-        FileFormat::Parquet => listing(Arc::new(ParquetFormat::default()), viewed(&schema)),
-        FileFormat::Arrow => listing(Arc::new(ArrowFormat), schema),
-        FileFormat::Csv | FileFormat::Json => {
-            let schema = viewed(&schema);
-            let file = LenientFile::new(location, shape(*format, options)?, Arc::clone(&schema));
-            let table = StreamingTable::try_new(schema, vec![Arc::new(file)]).map_err(failed)?;
-            Ok(Arc::new(table))
-        }
+    let open = Arc::clone(open);
+    Ok(Arc::new(FileTable { table: table.clone(), schema, shape, open }))
+}
+
+/// A declared file, of which a statement reads what it checked.
+struct FileTable {
+    table: Table,
+    schema: SchemaRef,
+    shape: Shape,
+    open: Arc<OpenFiles>,
+}
+
+/// Paths stay out of plans and messages.
+impl fmt::Debug for FileTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileTable").field("name", &self.table.name).finish_non_exhaustive()
     }
 }
 
-/// What a file looks like now.
-///
-/// # Errors
-/// [`Error::Catalog`] when it cannot be read.
-pub(crate) fn fingerprint(location: &str) -> Result<Fingerprint, Error> {
-    let failed = |e| Error::catalog_from(format!("`{location}` cannot be read"), e);
-    let mut file = File::open(location).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0_u8; 1 << 20];
-    loop {
-        let read = file.read(&mut buffer).map_err(failed)?;
-        if read == 0 {
-            break;
-        }
-        hash.update(buffer.get(..read).unwrap_or_default());
-    }
-    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Fingerprint {
-        size: metadata.len(),
-        modified_nanos: modified(&metadata),
-        inode: metadata.ino(),
-        sha256,
-    })
-}
-
-fn modified(metadata: &fs::Metadata) -> i64 {
-    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
-}
-
-/// Whether the file of a table is still the declared one; costs nothing and opens the file at most to hash it
-/// or to read its columns.
-///
-/// # Guarantee
-/// Of a file without verified constraints, nothing is looked at but its header or footer, never a row: a
-/// refusal is free, and one that a person's row can cause would tell of that row for nothing.
-///
-/// # Errors
-/// A refusal when it is missing, was changed since its constraints were verified, or has other columns.
-pub(crate) fn check(table: &Table) -> Result<(), Error> {
-    let Source::File { format, location, options, fingerprint: verified } = &table.source else {
-        return Ok(());
-    };
-    let name = &table.name;
-    let changed = |what: &str, write: String| -> Error {
-        let message = format!("the file of {name} {what}");
-        Refusal::new(Reason::ChangedFile, name, message, write).into()
-    };
-    let unread = |what| changed(what, "the owner puts the file back where it was".to_owned());
-    let remade = |what| {
-        changed(
-            what,
-            format!(
-                "the owner puts a file with the columns of {name} in its place, or declares it under a new name"
-            ),
-        )
-    };
-    let metadata = fs::metadata(location).map_err(|_| unread("cannot be read"))?;
-    if !metadata.is_file() {
-        return Err(unread("is no file"));
-    }
-    if let Some(verified) = verified {
-        let same = verified.size == metadata.len()
-            && verified.modified_nanos == modified(&metadata)
-            && verified.inode == metadata.ino();
-        if !same {
-            let now = fingerprint(location).map_err(|_| unread("cannot be read"))?;
-            if now.sha256 != verified.sha256 {
-                let unit = table.unit().map_or(String::new(), Unit::declaration);
-                let write = format!(
-                    "the owner verifies it again: ALTER TABLE {name} SET PRIVACY UNIT {unit}"
-                );
-                return Err(changed(
-                    "was changed since MAX ROWS or UNIQUE was verified on it",
-                    write,
-                ));
+impl FileTable {
+    /// The rows of the file, opened and checked.
+    fn rows(&self) -> datafusion::common::Result<Arc<dyn TableProvider>> {
+        let Source::File { format, location, .. } = &self.table.source else {
+            return Err(crate::grid::failed());
+        };
+        self.open.check(&self.table).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let held = self.open.held(location)?;
+        let schema = Arc::clone(&self.schema);
+        match format {
+            FileFormat::Parquet => {
+                let format = ParquetFormat::default().with_options(options_of(&self.table));
+                listing(&held, Arc::new(format), schema)
+            }
+            FileFormat::Arrow => listing(&held, Arc::new(ArrowFormat), schema),
+            FileFormat::Csv | FileFormat::Json => {
+                let file = LenientFile::new(held, self.shape, Arc::clone(&schema));
+                Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(file)])?))
             }
         }
     }
-    let named = match (format, shape(*format, options)?) {
-        (FileFormat::Csv, Shape::Csv { header: true, delimiter }) => {
-            let header = header_of(location, delimiter).map_err(|_| unread("cannot be read"))?;
-            header.iter().eq(table.columns.iter().map(|column| column.name.as_bytes()))
-        }
-        // Any line may be somebody's: nothing but the declaration says what is in these files.
-        (FileFormat::Csv | FileFormat::Json, _) => true,
-        (FileFormat::Parquet | FileFormat::Arrow, shape) => {
-            let now = schema_of(Path::new(location), *format, &shape)
-                .map_err(|_| remade("is no longer of its format"))?;
-            same_names(&now, table)
-                && now
-                    .fields()
-                    .iter()
-                    .zip(&table.columns)
-                    .all(|(field, column)| field.data_type().to_string() == column.data_type)
-        }
-    };
-    if named { Ok(()) } else { Err(remade("has other columns than were declared")) }
 }
 
-/// The first line of a CSV file, taken apart.
-fn header_of(location: &str, delimiter: u8) -> io::Result<csv::ByteRecord> {
-    let mut record = csv::ByteRecord::new();
-    if let Some(line) = Lines::new(File::open(location)?).next()? {
-        read_cells(line, delimiter, &mut record);
+#[async_trait]
+impl TableProvider for FileTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
     }
-    Ok(record)
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> datafusion::common::Result<Vec<TableProviderFilterPushDown>> {
+        // Readers leave out what they can by themselves.
+        Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+        self.rows()?.scan(state, projection, filters, limit).await
+    }
 }
 
-fn same_names(schema: &SchemaRef, table: &Table) -> bool {
+/// A file that DataFusion reads.
+fn listing(
+    held: &Held,
+    format: Arc<dyn datafusion::datasource::file_format::FileFormat>,
+    schema: SchemaRef,
+) -> datafusion::common::Result<Arc<dyn TableProvider>> {
+    let url = ListingTableUrl::parse(held.url())?;
+    let options = ListingOptions::new(format).with_file_extension("");
+    let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
+    Ok(Arc::new(ListingTable::try_new(config)?))
+}
+
+/// How Parquet is read: of a private table, by the statistics of row groups at most.
+///
+/// Bloom filters and the statistics of pages would be more that has to be right, for the same answers; filters that the
+/// reader evaluates by itself would take the place of those above it.
+fn options_of(table: &Table) -> TableParquetOptions {
+    let mut options = TableParquetOptions::default();
+    options.global.pushdown_filters = false;
+    if !table.is_public() {
+        options.global.bloom_filter_on_read = false;
+        options.global.enable_page_index = false;
+    }
+    options
+}
+
+/// Whether a file has the columns that were declared.
+fn same_columns(schema: &SchemaRef, table: &Table) -> bool {
     schema.fields().len() == table.columns.len()
-        && schema.fields().iter().zip(&table.columns).all(|(f, c)| *f.name() == c.name)
+        && schema
+            .fields()
+            .iter()
+            .zip(&table.columns)
+            .all(|(f, c)| *f.name() == c.name && f.data_type().to_string() == c.data_type)
 }

@@ -30,7 +30,7 @@ use super::planning::Planning;
 use super::spill::SpillFolder;
 use crate::analysis::Tables;
 use crate::bind::Sources;
-use crate::catalog::{Catalog, RESERVED};
+use crate::catalog::{Catalog, RESERVED, Table};
 
 /// The most public rows that are read while a query is planned: one more than the analysis keeps, so that it sees so.
 const MOST_PUBLIC_ROWS: usize = 1_000_001;
@@ -80,6 +80,8 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_collect_statistics(false)
         .with_repartition_file_scans(true);
     config.options_mut().optimizer.skip_failed_rules = false;
+    // Readers evaluate no filter by themselves: what is read is filtered above, whatever a file says of itself.
+    config.options_mut().execution.parquet.pushdown_filters = false;
     // Filters out of the rows that one side of a join turned out to have: its partitions wait for each other to tell
     // them, and where a join above has no rows in one of them, they wait forever.
     let optimizer = &mut config.options_mut().optimizer;
@@ -209,8 +211,7 @@ impl Tables for PlannedTables<'_> {
                 // What was read before has a name of the engine's own.
                 let name = scan.table_name.table();
                 let table = self.catalog.table(name);
-                public &= name.starts_with(RESERVED)
-                    || table.is_some_and(|t| t.is_public() && super::files::check(t).is_ok());
+                public &= name.starts_with(RESERVED) || table.is_some_and(Table::is_public);
             }
             Ok(TreeNodeRecursion::Continue)
         })

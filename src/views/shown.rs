@@ -95,7 +95,7 @@ fn quoted(name: &str) -> String {
 fn plan(inner: &Inner, catalog: &Catalog, view: &View) -> Result<LogicalPlan, Error> {
     let all = format!("SELECT * FROM {}", quoted(&view.name));
     let Statement::Query(query) = parse(&all)? else { return Err(Error::Internal) };
-    let sources = inner.sources(&query.tree, catalog, "")?;
+    let sources = inner.sources(&query.tree, catalog, "", &inner.open_files())?;
     Ok(bind(query, &sources)?.plan().clone())
 }
 

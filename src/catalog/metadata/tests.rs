@@ -139,6 +139,8 @@ fn json_is_read_back_and_read_strictly() {
         fingerprint: Some(Fingerprint {
             size: u64::MAX,
             modified_nanos: i64::MIN,
+            changed_nanos: Some(i64::MAX),
+            device: Some(1),
             inode: u64::MAX,
             sha256: "00".repeat(32),
         }),
@@ -146,6 +148,15 @@ fn json_is_read_back_and_read_strictly() {
     table.columns[1].domain = Some(Domain::In(vec![None, Some("\u{0}'\"".to_owned())]));
     let text = serde_json::to_string(&table).unwrap();
     assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
+    // A vault of an older version notes less of a file.
+    let older = text.replace(",\"changed_nanos\":9223372036854775807,\"device\":1", "");
+    assert_ne!(older, text);
+    let Source::File { fingerprint: Some(older), .. } =
+        serde_json::from_str::<Table>(&older).unwrap().source
+    else {
+        panic!("it has a fingerprint");
+    };
+    assert_eq!((older.changed_nanos, older.device, older.size), (None, None, u64::MAX));
     // A field that this program does not know may be a protection that it would not give.
     let more = text.replacen('{', "{\"via\":\"customer\",", 1);
     assert!(serde_json::from_str::<Table>(&more).is_err());

@@ -7,9 +7,7 @@
 //! read.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringBuilder};
@@ -19,6 +17,8 @@ use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
+
+use super::held::{Held, Reader};
 
 /// Rows a batch.
 const BATCH: usize = 8_192;
@@ -49,7 +49,7 @@ impl Shape {
 
 /// A text file with declared columns.
 pub(super) struct LenientFile {
-    path: PathBuf,
+    held: Arc<Held>,
     shape: Shape,
     schema: SchemaRef,
 }
@@ -62,8 +62,8 @@ impl fmt::Debug for LenientFile {
 }
 
 impl LenientFile {
-    pub(super) fn new(path: &str, shape: Shape, schema: SchemaRef) -> Self {
-        Self { path: PathBuf::from(path), shape, schema }
+    pub(super) fn new(held: Arc<Held>, shape: Shape, schema: SchemaRef) -> Self {
+        Self { held, shape, schema }
     }
 }
 
@@ -75,15 +75,15 @@ impl PartitionStream for LenientFile {
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
         let output = builder.tx();
-        let (path, shape, schema) = (self.path.clone(), self.shape, Arc::clone(&self.schema));
+        let (file, shape, schema) = (self.held.reader(), self.shape, Arc::clone(&self.schema));
         builder.spawn_blocking(move || {
             let mut rows = Rows::new(&schema);
             let mut emit = |batch: RecordBatch| output.blocking_send(Ok(batch)).is_ok();
             match shape {
                 Shape::Csv { header, delimiter } => {
-                    csv_rows(File::open(path)?, header, delimiter, &mut rows, &mut emit)?;
+                    csv_rows(file, header, delimiter, &mut rows, &mut emit)?;
                 }
-                Shape::Json => json_rows(File::open(path)?, &mut rows, &mut emit)?,
+                Shape::Json => json_rows(file, &mut rows, &mut emit)?,
             }
             if rows.len > 0 {
                 emit(rows.batch()?);
@@ -138,7 +138,7 @@ impl Rows {
 }
 
 fn csv_rows(
-    file: File,
+    file: Reader,
     header: bool,
     delimiter: u8,
     rows: &mut Rows,
@@ -163,13 +163,13 @@ fn csv_rows(
 
 /// The lines of a text file without their ends; empty ones and a byte order mark are left out.
 pub(super) struct Lines {
-    reader: BufReader<File>,
+    reader: BufReader<Reader>,
     line: Vec<u8>,
     first: bool,
 }
 
 impl Lines {
-    pub(super) fn new(file: File) -> Self {
+    pub(super) fn new(file: Reader) -> Self {
         let reader = BufReader::with_capacity(1 << 20, file);
         Self { reader, line: Vec::new(), first: true }
     }
@@ -218,7 +218,11 @@ pub(super) fn read_cells(line: &[u8], delimiter: u8, record: &mut csv::ByteRecor
         && !matches!(reader.read_byte_record(&mut csv::ByteRecord::new()), Ok(true))
 }
 
-fn json_rows(file: File, rows: &mut Rows, emit: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
+fn json_rows(
+    file: Reader,
+    rows: &mut Rows,
+    emit: &mut dyn FnMut(RecordBatch) -> bool,
+) -> Result<()> {
     let mut lines = Lines::new(file);
     let names: Vec<String> = rows.schema.fields().iter().map(|f| f.name().clone()).collect();
     while let Some(line) = lines.next()? {

@@ -374,7 +374,8 @@ impl Plan {
             let schema = relation.schema_as(relation.kept(stored));
             let own: Vec<Swap> = (0..partitions).map(|_| Swap::new(Arc::clone(&schema))).collect();
             let private = |table: Arc<dyn TableProvider>| {
-                provider_as_source(Arc::new(PrivateTable::new(relation.name.as_str(), table)))
+                let table = PrivateTable::new(relation.name.as_str(), table);
+                provider_as_source(Arc::new(table.pruned()))
             };
             let source = match (self.public.get(&i), stored, &files) {
                 (Some(rows), _, _) => {

@@ -1,0 +1,327 @@
+//! Files that are held open, and read through the handle that was checked.
+//!
+//! In: a path, once. Out: a [`Held`] file, of which every reader has a place of its own, and [`HeldFiles`], where
+//! DataFusion finds it by a number instead of its path. Whatever is put in the place of the file afterwards, the bytes
+//! come from the one that was opened; whether somebody wrote into that one is seen by its [`Stamp`].
+//!
+//! ```text
+//! /data/visits.parquet ── opened ──▶ Held ◀── held://files/17 ── ParquetSource
+//!                                     ▲
+//!                          checked, hashed, and checked again before anything is answered
+//! ```
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{
+    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result,
+};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use sha2::{Digest, Sha256};
+use tokio::task::spawn_blocking;
+
+/// Where DataFusion looks for held files.
+pub(super) const STORE: &str = "held://files";
+
+/// Bytes that are read at once.
+const BLOCK: usize = 4 << 20;
+
+/// What the file system says of a file; writing into it changes this, also where its size and its time are put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) size: u64,
+    pub(super) modified_nanos: i64,
+    /// When the file or what is said of it was last changed: nobody can set that.
+    pub(super) changed_nanos: i64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        let nanos =
+            |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified_nanos: nanos(metadata.mtime(), metadata.mtime_nsec()),
+            changed_nanos: nanos(metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+/// A file that is open.
+pub(super) struct Held {
+    number: u64,
+    file: File,
+    metadata: Metadata,
+    stamp: Stamp,
+    sha256: OnceLock<String>,
+    /// What the file says of its columns, once somebody has asked.
+    pub(super) columns: OnceLock<SchemaRef>,
+}
+
+/// Paths stay out of plans and messages.
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Held {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it is missing, no file, or cannot be read.
+    pub(super) fn open(location: &str, number: u64) -> io::Result<Self> {
+        // To open a pipe would wait for somebody to write into it.
+        if !std::fs::metadata(location)?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let file = File::open(location)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let stamp = Stamp::of(&metadata);
+        let (sha256, columns) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { number, file, metadata, stamp, sha256, columns })
+    }
+
+    /// Its place in the store.
+    pub(super) fn url(&self) -> String {
+        format!("{STORE}/{}", self.number)
+    }
+
+    /// What it looked like when it was opened.
+    pub(super) fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Whether it looks as it did when it was opened.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| Stamp::of(&metadata) == self.stamp)
+    }
+
+    /// The handle itself, whose place all share: for readers that seek before they read, one at a time.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// A reader from the beginning.
+    pub(super) fn reader(self: &Arc<Self>) -> Reader {
+        Reader { held: Arc::clone(self), at: 0 }
+    }
+
+    /// The SHA-256 of its bytes, in hexadecimal, as it was when somebody first asked.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn sha256(self: &Arc<Self>) -> io::Result<&str> {
+        if self.sha256.get().is_none() {
+            let hash = self.sha256_now()?;
+            return Ok(self.sha256.get_or_init(|| hash));
+        }
+        Ok(self.sha256.get().map_or("", String::as_str))
+    }
+
+    /// The SHA-256 of its bytes, read once more.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn sha256_now(self: &Arc<Self>) -> io::Result<String> {
+        let mut hash = Sha256::new();
+        let mut reader = self.reader();
+        let mut buffer = vec![0_u8; BLOCK];
+        loop {
+            let read = reader.read(&mut buffer)?;
+            if read == 0 {
+                break;
+            }
+            hash.update(buffer.get(..read).unwrap_or_default());
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let length = range.end.saturating_sub(range.start);
+        let mut bytes = vec![0_u8; usize::try_from(length).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, range.start)?;
+        Ok(bytes)
+    }
+
+    fn meta(&self, location: &Path) -> Result<ObjectMeta> {
+        Ok(ObjectMeta {
+            location: location.clone(),
+            last_modified: self.metadata.modified().map_err(failed)?.into(),
+            size: self.stamp.size,
+            e_tag: None,
+            version: None,
+        })
+    }
+}
+
+/// A reader of a held file, with a place of its own.
+#[derive(Debug)]
+pub(super) struct Reader {
+    held: Arc<Held>,
+    at: u64,
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.held.file.read_at(buffer, self.at)?;
+        self.at = self.at.saturating_add(u64::try_from(read).map_err(io::Error::other)?);
+        Ok(read)
+    }
+}
+
+impl Seek for Reader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.held.stamp.size.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+/// The held files of an engine by their numbers, as long as a statement holds them.
+#[derive(Default)]
+pub(crate) struct HeldFiles {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    last: u64,
+    files: HashMap<u64, Weak<Held>>,
+}
+
+impl HeldFiles {
+    /// Opens a file and holds it until the last who has it lets it go.
+    ///
+    /// # Errors
+    /// As [`Held::open`].
+    pub(super) fn open(&self, location: &str) -> io::Result<Arc<Held>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.files.retain(|_, held| held.strong_count() > 0);
+        known.last = known.last.saturating_add(1);
+        let number = known.last;
+        let held = Arc::new(Held::open(location, number)?);
+        known.files.insert(number, Arc::downgrade(&held));
+        Ok(held)
+    }
+
+    fn find(&self, location: &Path) -> Result<Arc<Held>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = location.as_ref().parse().ok();
+        let held = number.and_then(|number: u64| known.files.get(&number)?.upgrade());
+        held.ok_or_else(|| failed(io::Error::from(io::ErrorKind::NotFound)))
+    }
+}
+
+impl fmt::Debug for HeldFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldFiles")
+    }
+}
+
+impl fmt::Display for HeldFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("held files")
+    }
+}
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Generic { store: "held", source: Box::new(error) }
+}
+
+fn read_only<T>() -> Result<T> {
+    Err(failed(io::Error::from(io::ErrorKind::ReadOnlyFilesystem)))
+}
+
+/// The bytes of a range, block by block.
+fn blocks(held: Arc<Held>, range: Range<u64>) -> GetResultPayload {
+    let Range { start, end } = range;
+    let blocks = stream::try_unfold(start, move |at| {
+        let held = Arc::clone(&held);
+        async move {
+            if at >= end {
+                return Ok(None);
+            }
+            let block = u64::try_from(BLOCK).map_err(failed)?;
+            let until = end.min(at.saturating_add(block));
+            let read = spawn_blocking(move || held.bytes(at..until)).await.map_err(failed)?;
+            Ok(Some((read.map_err(failed)?.into(), until)))
+        }
+    });
+    GetResultPayload::Stream(blocks.boxed())
+}
+
+/// Files are read by their numbers, and nothing else can be done with them.
+#[async_trait]
+impl ObjectStore for HeldFiles {
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let held = self.find(location)?;
+        let meta = held.meta(location)?;
+        let range = match &options.range {
+            Some(range) => range.as_range(meta.size).map_err(failed)?,
+            None => 0..meta.size,
+        };
+        let read = if options.head { 0..0 } else { range.clone() };
+        let payload = blocks(held, read);
+        Ok(GetResult { payload, meta, range, attributes: Attributes::new() })
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let one = prefix.map(|location| self.find(location)?.meta(location));
+        stream::iter(one).boxed()
+    }
+
+    async fn list_with_delimiter(&self, _prefix: Option<&Path>) -> Result<ListResult> {
+        Ok(ListResult { common_prefixes: Vec::new(), objects: Vec::new() })
+    }
+
+    async fn put_opts(
+        &self,
+        _location: &Path,
+        _payload: PutPayload,
+        _options: PutOptions,
+    ) -> Result<PutResult> {
+        read_only()
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        _location: &Path,
+        _options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        read_only()
+    }
+
+    fn delete_stream(
+        &self,
+        _locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        stream::iter([read_only()]).boxed()
+    }
+
+    async fn copy_opts(&self, _from: &Path, _to: &Path, _options: CopyOptions) -> Result<()> {
+        read_only()
+    }
+}
