@@ -42,6 +42,7 @@ mod sensitivity;
 mod silence;
 mod slt;
 mod sources;
+mod sqlite;
 mod swap;
 mod tpch;
 mod views;
