@@ -30,7 +30,7 @@ use crate::sqlite;
 /// p, whose `u` is the person; c0 leads to p by `u`; c1 leads to c0 by (`k`, `j`); w is public.
 const QUERIES: [&str; 80] = [
     "SELECT !COUNT(*), !SUM(a) FROM c0 WHERE TRY_CAST(a * 50 AS TINYINT) > 100",
-    "SELECT !COUNT(*) FROM c0 WHERE TRY_CAST(a * 50 AS TINYINT) = 50 OR TRY_CAST(b * 50 AS TINYINT) < 100",
+    "SELECT !COUNT(*) FROM c0 WHERE TRY_CAST(a * 50 AS TINYINT) = 50 OR TRY_CAST(a * 50 AS TINYINT) < 0",
     "SELECT !COUNT(*) FROM c0 WHERE NOT (100 >= TRY_CAST(a * 50 AS TINYINT))",
     "SELECT !COUNT(*) FROM c0 WHERE TRY_CAST(a * 50 AS TINYINT) NOT IN (0, 50)",
     "SELECT !COUNT(*) FILTER (WHERE TRY_CAST(a * 50 AS TINYINT) > 30), !COUNT(*) FROM c0",
