@@ -8,6 +8,8 @@
 //! NaN becomes NULL and −0.0 becomes 0.0 in every float that passes, because one NaN would make a sum NaN.
 
 mod capped;
+mod cast;
+mod checked;
 mod line;
 mod magnitude;
 mod released;
@@ -34,6 +36,8 @@ use datafusion::logical_expr::{
 use sha2::{Digest, Sha256};
 
 pub(crate) use capped::capped;
+pub(crate) use cast::opaque_cast;
+pub(crate) use checked::{checked, checked_abs, not_negative};
 pub(crate) use line::{Place, is_countable, place, snap};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};
 pub(crate) use released::{LateValue, in_values_words, is_late_value};

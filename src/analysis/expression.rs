@@ -22,6 +22,7 @@ use num_traits::Zero;
 use super::bounds::Interval;
 use super::deeper;
 use super::facts::{Facts, KeySource, Scope, constant, decimal_unit, rational, type_range};
+use super::image::with_image;
 use super::types;
 use crate::functions::{MOST_OF_A_CONSTANT, in_values_words, sound, ticks_a_day};
 use crate::privacy::Rational;
@@ -264,6 +265,7 @@ fn arithmetic(
         _ => a.rem(b),
     };
     let mut range = apply(&left.facts.range, &right.facts.range);
+    let known = apply(&left.facts.known(), &right.facts.known());
     let mut always = apply(&left.facts.always, &right.facts.always);
     if integer || decimal {
         let Some(fits) = type_range(&result_type) else {
@@ -271,7 +273,7 @@ fn arithmetic(
         };
         // Sums and products wrap silently, which is wrong but never fails: the rows that count must fit.
         // A quotient out of range fails, so it must fit on every row there is.
-        let proven = if divides { &always } else { &range };
+        let proven = if divides { &always } else { &known };
         if !proven.is_within(&fits) {
             return Err(partial(
                 whole,
@@ -312,12 +314,13 @@ fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal>
     let inner = total(inner, scope)?;
     let data_type = type_of(&inner.expr, &scope.schema)?;
     let range = inner.facts.range.neg();
+    let known = inner.facts.known().neg();
     let mut always = inner.facts.always.neg();
     if !data_type.is_numeric() || !castable(&data_type) {
         return Err(not_allowed(whole, "only numbers have a negative"));
     }
     if let Some(fits) = type_range(&data_type) {
-        if !range.is_within(&fits) || !always.is_within(&fits) {
+        if !known.is_within(&fits) || !always.is_within(&fits) {
             return Err(partial(whole, "the negative can overflow", "-CLAMP(x, lo, hi)"));
         }
         always = always.intersect(&fits);
@@ -442,10 +445,15 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
                 // Truncation and rounding both stay between the floor and the ceiling.
                 range.floor().union(&range.ceil()).union(range)
             };
-            type_range(to).map_or(carried.clone(), |fits| carried.intersect(&fits))
+            let cut = type_range(to).map_or(carried.clone(), |fits| carried.intersect(&fits));
+            // Beyond its type a value is NULL. That bounds what has a range, and gives none to what has not.
+            (if carried.bounds().is_some() { cut.clone() } else { carried }, cut)
         };
-        facts.range = carry(&inner.facts.range);
-        facts.always = carry(&inner.facts.always);
+        facts.range = carry(&inner.facts.range).0;
+        facts.always = carry(&inner.facts.always).1;
+    }
+    if from == DataType::Boolean && to.is_numeric() {
+        facts = Facts::ranged(Interval::integer_range(0, 1), facts.nullable);
     }
     if let (Some(from), Some(ticks)) = (ticks_a_day(&from), ticks_a_day(to)) {
         // The same moment in other units; a coarser unit rounds down or toward 1970.
@@ -463,7 +471,8 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     }
     // A cast can make a date that no column has: the limits hold for it too.
     let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
-    Ok(Total { expr: if is_temporal(to) { sound(expr, to) } else { expr }, facts })
+    let expr = if is_temporal(to) { sound(expr, to) } else { expr };
+    Ok(with_image(Total { expr, facts }, scope))
 }
 
 /// A written constant that would be NULL on every row: nobody means that, and it would be paid for.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchemaRef, ExprSchema, ScalarValue};
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr::{Between, Cast, InList, Like};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_bigint::BigInt;
@@ -33,10 +33,11 @@ pub(crate) enum KeySource {
 /// What is known of one column or expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Facts {
-    /// Where its values lie on the rows that pass the filters so far.
+    /// Where its values lie on the rows that pass the filters so far, by what is declared or written: the width of a
+    /// type of numbers says nothing about them. Releases are scaled to this range.
     pub(crate) range: Interval,
-    /// Where its values lie on all rows. What must never fail is proved from this range, because an
-    /// optimizer may evaluate an expression before a filter.
+    /// Where its values lie on all rows, by their type too. What must never fail is proved from this range, because
+    /// an optimizer may evaluate an expression before a filter.
     pub(crate) always: Interval,
     /// Whether it may be NULL.
     pub(crate) nullable: bool,
@@ -52,15 +53,26 @@ impl Facts {
         Self { always: range.clone(), range, nullable, keys: None, is_unit: false }
     }
 
-    /// The widest facts of a type: every value it can hold.
+    /// The widest facts of a type: every value it can hold. Numbers have no range by it: one of the engine's own, that of
+    /// dates, is kept at every scan.
     pub(crate) fn of_type(data_type: &DataType) -> Self {
-        let range = type_range(data_type).unwrap_or_else(Interval::everything);
-        let mut facts = Self::ranged(range, true);
+        let always = type_range(data_type).unwrap_or_else(Interval::everything);
+        let range = if data_type.is_numeric() { Interval::everything() } else { always.clone() };
+        let mut facts = Self { always, ..Self::ranged(range, true) };
         if *data_type == DataType::Boolean {
             let both = [false, true].map(|b| ScalarValue::Boolean(Some(b)));
             facts.keys = Some(KeySource::Values(Arc::new(both.to_vec())));
         }
         facts
+    }
+
+    /// Where its values lie on the rows that pass the filters so far, by their type too: for proofs that these rows do not
+    /// overflow, never for a release.
+    ///
+    /// # Guarantee
+    /// Every such value lies in it.
+    pub(crate) fn known(&self) -> Interval {
+        self.range.intersect(&self.always)
     }
 
     /// The facts of a literal.
@@ -95,7 +107,7 @@ impl Scope {
     ///
     /// # Guarantee
     /// Every row that satisfies `predicate` has its values inside the narrowed ranges. Only comparisons of a
-    /// bare column with literals narrow; whatever else the predicate says is ignored.
+    /// bare column, or of one in a wider type, with literals narrow; whatever else the predicate says is ignored.
     pub(crate) fn narrowed(&self, predicate: &Expr) -> Self {
         let mut narrowed = self.clone();
         for conjunct in split_conjunction(predicate) {
@@ -110,14 +122,29 @@ impl Scope {
     }
 }
 
+/// The column that an expression is, or that it is in a wider type, with the same values.
+fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<&'a Column> {
+    let Expr::Cast(Cast { expr: inner, field }) = expr else { return expr.try_as_col() };
+    let column = inner.try_as_col()?;
+    let from = schema.field_from_column(column).ok()?.data_type();
+    let (values, wider) = (type_range(from)?, field.data_type());
+    let fits = |range: Interval| from.is_integer() && values.is_within(&range);
+    let exact = match wider {
+        // Up to here, floats have every whole number.
+        DataType::Float64 => fits(Interval::integer_range(-(1_i64 << 53), 1_i64 << 53)),
+        whole if whole.is_integer() => type_range(whole).is_some_and(fits),
+        _ => false,
+    };
+    exact.then_some(column)
+}
+
 /// The interval that a comparison with literals puts its column into.
 fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, Interval)> {
     match conjunct {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let (column, op, literal) = match (left.as_ref(), right.as_ref()) {
-                (Expr::Column(column), other) => (column, *op, constant(other)?),
-                (other, Expr::Column(column)) => (column, op.swap()?, constant(other)?),
-                _ => return None,
+            let (column, op, literal) = match same_column(left, schema) {
+                Some(column) => (column, *op, constant(right)?),
+                None => (same_column(right, schema)?, op.swap()?, constant(left)?),
             };
             let point = rational(&literal)?;
             let field = schema.field_from_column(column).ok()?;
@@ -147,25 +174,53 @@ fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
             };
             Some((column, interval))
         }
-        Expr::Between(Between { expr, negated: false, low, high }) => match expr.as_ref() {
-            Expr::Column(column) => {
-                let (low, high) = (constant(low)?, constant(high)?);
-                Some((column, Interval::between(rational(&low)?, rational(&high)?)))
+        Expr::Between(Between { expr, negated: false, low, high }) => {
+            let column = same_column(expr, schema)?;
+            let (low, high) = (constant(low)?, constant(high)?);
+            Some((column, Interval::between(rational(&low)?, rational(&high)?)))
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            let column = same_column(expr, schema)?;
+            let mut hull = Interval::empty();
+            for item in list {
+                hull = hull.union(&Interval::point(rational(&constant(item)?)?));
             }
-            _ => None,
-        },
-        Expr::InList(InList { expr, list, negated: false }) => match expr.as_ref() {
-            Expr::Column(column) => {
-                let mut hull = Interval::empty();
-                for item in list {
-                    hull = hull.union(&Interval::point(rational(&constant(item)?)?));
-                }
-                Some((column, hull))
-            }
-            _ => None,
-        },
+            Some((column, hull))
+        }
         _ => None,
     }
+}
+
+/// The columns that are not NULL on any row where a predicate holds.
+///
+/// # Guarantee
+/// Only conditions that are NULL, and so do not hold, where the column is. Conditions of another shape say nothing.
+pub(super) fn never_null(predicate: &Expr) -> Vec<&Column> {
+    let mut columns = Vec::new();
+    for conjunct in split_conjunction(predicate) {
+        if let Expr::IsNotNull(operand)
+        | Expr::Between(Between { expr: operand, .. })
+        | Expr::InList(InList { expr: operand, .. })
+        | Expr::Like(Like { expr: operand, .. }) = conjunct
+        {
+            columns.extend(operand.try_as_col());
+        }
+        if let Expr::BinaryExpr(BinaryExpr {
+            left,
+            op:
+                Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq,
+            right,
+        }) = conjunct
+        {
+            columns.extend([left, right].into_iter().filter_map(|side| side.try_as_col()));
+        }
+    }
+    columns
 }
 
 /// The value of a literal, also under the cast that brings it to its column's type (`DATE '2025-01-01'`), and of

@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 
 use super::enforce::Change;
 use super::expression::{carried, readable, total};
-use super::facts::{Scope, constant};
+use super::facts::{Scope, constant, never_null};
 use super::subject::Subject;
 use crate::catalog::{Catalog, Link, RESERVED, Table};
 use crate::refusal::{Reason, Refusal};
@@ -68,6 +68,8 @@ pub(super) struct Trace {
     pub(super) reading: usize,
     /// The public rows that it comes from, by its name there.
     pub(super) public: Option<(Arc<LogicalPlan>, Column)>,
+    /// Whether it is not NULL on any row here: it leads to the unit, or a condition says so.
+    pub(super) present: bool,
 }
 
 /// A column of a table.
@@ -216,6 +218,8 @@ impl Flow {
         self.size(predicate)?;
         let total = total(predicate, &self.scope)?;
         let scope = self.scope.narrowed(predicate);
+        let mut traces = self.traces.clone();
+        without_null(&mut traces, &scope, predicate);
         let condition = match self.said_of_raw(predicate) {
             Some(said) => said.and(total.expr),
             None => total.expr,
@@ -224,7 +228,7 @@ impl Flow {
             .filter(condition)
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        Ok(Self { plan, scope, ..self })
+        Ok(Self { plan, scope, traces, ..self })
     }
 
     /// Computed columns under the names of a schema.
@@ -294,6 +298,16 @@ impl Flow {
                 format!("an expression is larger than {MOST} parts when written over the table"),
                 "fewer nested subqueries that use a column twice",
             )),
+        }
+    }
+}
+
+/// Notes the columns that are not NULL on any row where a predicate holds.
+pub(super) fn without_null(traces: &mut [Trace], scope: &Scope, predicate: &Expr) {
+    for column in never_null(predicate) {
+        let index = scope.schema.maybe_index_of_column(column);
+        if let Some(trace) = index.and_then(|i| traces.get_mut(i)) {
+            trace.present = true;
         }
     }
 }

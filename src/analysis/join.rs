@@ -21,7 +21,7 @@ use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
 use super::conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
 use super::expression::total;
 use super::facts::Scope;
-use super::flow::{Flow, Origin, Owner, Trace, internal, lost, told};
+use super::flow::{Flow, Origin, Owner, Trace, internal, lost, told, without_null};
 use super::kept::kept_rows;
 use super::public::Multiplicity;
 use super::rows::{Walk, operator};
@@ -477,13 +477,16 @@ pub(super) fn combined(pair: Pair, kind: JoinType, conditions: &[Expr]) -> Resul
             facts.nullable = true;
             facts.is_unit = false;
         }
-        others = others.into_iter().map(|t| Trace { raw: None, origin: None, ..t }).collect();
-    } else {
-        for condition in conditions {
-            scope = scope.narrowed(condition);
-        }
+        let unmatched = |t| Trace { raw: None, origin: None, present: false, ..t };
+        others = others.into_iter().map(unmatched).collect();
     }
     traces.append(&mut others);
+    if kind == JoinType::Inner {
+        for condition in conditions {
+            scope = scope.narrowed(condition);
+            without_null(&mut traces, &scope, condition);
+        }
+    }
     let public = left.public.union(&right.public).cloned().collect();
     Ok(Flow { plan, scope, traces, public, ..left })
 }

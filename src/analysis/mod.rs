@@ -24,6 +24,7 @@ mod estimate;
 mod expression;
 mod facts;
 mod flow;
+mod image;
 mod implicit;
 mod join;
 mod kept;
@@ -94,7 +95,7 @@ use implicit::finding_bounds;
 use membership::only_true_joins;
 use part::{CallOf, Context, cut};
 use plain::{PlainSelection, plain_selection};
-use remainder::total_remainder;
+use remainder::{total_remainder, without_wrapping};
 use threshold::asks_for_threshold;
 
 /// What a query releases, and how much one unit can change it.
@@ -187,7 +188,10 @@ fn analyzed_once(
         .after(&cutter.steps));
     }
     only_true_joins(bound.plan())?;
-    let remainder = if cutter.parts.is_empty() { remainder } else { total_remainder(remainder)? };
+    let remainder = match cutter.parts.is_empty() {
+        true => without_wrapping(remainder)?,
+        false => total_remainder(remainder)?,
+    };
     Ok(Analysis { parts: cutter.parts, remainder, values: cutter.values, steps: cutter.steps })
 }
 

@@ -276,8 +276,12 @@ fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> 
     match (func.name(), params.distinct) {
         ("count", distinct) => {
             let most = rows.and_then(|rows| i64::try_from(rows).ok());
-            let hi = most.unwrap_or(i64::MAX);
-            let facts = Facts::ranged(Interval::integer_range(0, hi), false);
+            let always = Interval::integer_range(0, most.unwrap_or(i64::MAX));
+            let range = match most {
+                Some(_) => always.clone(),
+                None => Interval::everything().above(&Rational::from_integer(0.into())),
+            };
+            let facts = Facts { always, ..Facts::ranged(range, false) };
             let build = if distinct { count_distinct } else { count };
             Ok(Inner {
                 argument: Some(expr),
@@ -306,9 +310,9 @@ fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> 
             })
         }
         ("sum", false) if data_type.is_floating() => {
-            let grid = grid_of(&facts.range, &text)?;
-            let facts = summed(&facts.range, rows, &result_type);
-            let bounds = ends(&facts.range, &result_type);
+            let grid = grid_of(&facts.known(), &text)?;
+            let facts = summed(&facts, rows, &result_type);
+            let bounds = ends(&facts.always, &result_type);
             Ok(Inner {
                 argument: Some(grid.steps(expr)),
                 filter,
@@ -318,8 +322,8 @@ fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> 
             })
         }
         ("sum", false) => {
-            let facts = summed(&facts.range, rows, &result_type);
-            let bounds = ends(&facts.range, &result_type);
+            let facts = summed(&facts, rows, &result_type);
+            let bounds = ends(&facts.always, &result_type);
             Ok(Inner {
                 argument: Some(expr),
                 filter,
@@ -329,9 +333,9 @@ fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> 
             })
         }
         ("avg", false) if data_type.is_floating() => {
-            let grid = grid_of(&facts.range, &text)?;
+            let grid = grid_of(&facts.known(), &text)?;
             let facts = Facts { keys: None, is_unit: false, nullable: true, ..facts };
-            let bounds = ends(&facts.range, &result_type);
+            let bounds = ends(&facts.known(), &result_type);
             Ok(Inner {
                 argument: Some(grid.steps(expr)),
                 filter,
@@ -354,10 +358,10 @@ fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> 
         ("avg", false) if matches!(data_type, DataType::Decimal128(precision, _) if precision <= 15) =>
         {
             let facts = Facts { keys: None, is_unit: false, nullable: true, ..facts };
-            let facts = Facts { always: facts.range.clone(), ..facts };
-            let bounds = ends(&facts.range, &result_type);
+            let facts = Facts { always: facts.known(), ..facts };
+            let bounds = ends(&facts.always, &result_type);
             // A file may hold longer numbers than its type has digits, and their mean would fail.
-            let digits = ends(&facts.range, &data_type);
+            let digits = ends(&facts.always, &data_type);
             if digits.is_none() {
                 return Err(unknown(&text));
             }
@@ -394,16 +398,18 @@ fn with_filter(call: Expr, filter: Option<Expr>) -> datafusion::common::Result<E
 }
 
 /// What is known of a sum of at most so many values of a range; NULL for no rows.
-fn summed(range: &Interval, rows: Option<u64>, data_type: &DataType) -> Facts {
-    let whole = || type_range(data_type).unwrap_or_else(Interval::everything);
-    let sum = rows.map(|rows| {
+fn summed(values: &Facts, rows: Option<u64>, data_type: &DataType) -> Facts {
+    let whole = type_range(data_type).unwrap_or_else(Interval::everything);
+    let sum = |range: &Interval| {
         let zero = Interval::point(Rational::from_integer(0.into()));
-        let sum = range.union(&zero).mul(&Interval::integer_range(1, rows.max(1)));
+        let sum = range.union(&zero).mul(&Interval::integer_range(1, rows?.max(1)));
         let sum = if data_type.is_floating() { sum.round_outward_f64() } else { sum };
         // Beyond its type a sum wraps: to anywhere.
-        if sum.is_within(&whole()) { sum } else { whole() }
-    });
-    Facts::ranged(sum.unwrap_or_else(whole), true)
+        sum.is_within(&whole).then_some(sum)
+    };
+    let range = sum(&values.range).unwrap_or_else(Interval::everything);
+    let always = sum(&values.known()).unwrap_or_else(|| whole.clone());
+    Facts { always, ..Facts::ranged(range, true) }
 }
 
 /// The ends of a range as values of a type, where both are.

@@ -18,6 +18,7 @@ use super::expression::{
     Total, castable, is_temporal, not_allowed, partial, readable, total, type_of, union,
 };
 use super::facts::{Facts, KeySource, Scope, rational, type_range};
+use super::image::with_image;
 use super::magnitude::magnitude;
 use crate::functions::{is_clamp, is_late_value, is_magnitude, ticks_a_day};
 use crate::privacy::Rational;
@@ -116,7 +117,7 @@ pub(super) fn function(
     };
     let args = args.into_iter().map(|a| a.expr).collect();
     let expr = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args });
-    Ok(Total { expr, facts })
+    Ok(with_image(Total { expr, facts }, scope))
 }
 
 fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {

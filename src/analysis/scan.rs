@@ -75,6 +75,7 @@ impl Walk<'_> {
                 origin: unit.as_ref().map(|_| origin),
                 reading,
                 public: None,
+                present: unit.as_ref().is_some_and(|unit| unit.columns().contains(field.name())),
             });
             facts.push(known);
         }

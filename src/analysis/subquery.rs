@@ -16,7 +16,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Distinct, Expr, Filter, JoinType, LogicalPlan, Projection};
+use datafusion::logical_expr::{
+    BinaryExpr, Distinct, Expr, Filter, JoinType, LogicalPlan, Projection,
+};
 
 use super::expression::readable;
 use super::flow::{Flow, internal, lost};
@@ -110,6 +112,9 @@ impl Walk<'_> {
             return Ok(Flow { owner, subject, ..combined(pair, kind, &conditions)? });
         }
         let basis = self.required_basis(&flow, &other, &conditions)?;
+        if negated && is_in {
+            neither_null(&flow, &other, &conditions, subquery, whole)?;
+        }
         // Whether a row stays must not change its unit, so rows that lead elsewhere are brought there first.
         let keep = if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
         let (pair, basis) = self.paired(flow, other, basis, keep)?;
@@ -120,6 +125,42 @@ impl Walk<'_> {
         let flow = combined(pair, keep, &conditions)?;
         Ok(Flow { subject, ..flow })
     }
+}
+
+/// Refuses NOT IN where either side may be NULL.
+///
+/// To SQL, `x NOT IN (…)` does not hold where x is NULL, unless there is no row at all, and holds nowhere when one of the values is
+/// NULL: both depend on rows of other units. Without NULL it holds where no row matches.
+fn neither_null(
+    flow: &Flow,
+    other: &Flow,
+    conditions: &[Expr],
+    subquery: &LogicalPlan,
+    whole: &Expr,
+) -> Result<(), Refusal> {
+    let present = |flow: &Flow, e: &Expr| flow.trace(e).is_some_and(|trace| trace.present);
+    let refused = |what: &str, hint: String| {
+        let message = format!(
+            "NOT IN where {what} may be NULL depends on the rows of other people: one NULL among them changes the answer"
+        );
+        Err(Refusal::new(Reason::Subquery, readable(whole), message, hint))
+    };
+    for condition in conditions {
+        let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = condition else {
+            return Err(lost());
+        };
+        if !present(flow, left) {
+            let value = readable(left);
+            return refused(&value, format!("{value} IS NOT NULL AND {}", readable(whole)));
+        }
+        if !present(other, right) {
+            let columns = subquery.schema().columns();
+            let named = columns.first().map(|column| readable(&Expr::Column(column.clone())));
+            let named = named.unwrap_or_default();
+            return refused(&named, format!("WHERE {named} IS NOT NULL in the subquery"));
+        }
+    }
+    Ok(())
 }
 
 /// What a row of the subquery must match.

@@ -91,8 +91,11 @@ impl Walk<'_> {
             public.extend(flow.public.iter().cloned());
         }
         let owner = if is_row { Owner::Row } else { Owner::Unit(unit) };
-        let traces = union.schema.fields().iter();
-        let traces = traces.map(|_| Trace { size: 1, ..Trace::default() }).collect();
+        let traces = (0..union.schema.fields().len()).map(|i| {
+            let present = flows.iter().all(|flow| flow.traces.get(i).is_some_and(|t| t.present));
+            Trace { size: 1, present, ..Trace::default() }
+        });
+        let traces = traces.collect();
         Ok(Flow { plan, scope, traces, owner, subject, fans: BTreeMap::new(), public })
     }
 }

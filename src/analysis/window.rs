@@ -28,6 +28,7 @@ use super::flow::{Flow, Trace, internal, lost, named};
 use super::rows::{Walk, operator};
 use super::types;
 use crate::functions::sound;
+use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
@@ -243,12 +244,13 @@ fn over_unit(
         Order::Peers
     };
     let result_type = inner.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
-    let most = rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(i64::MAX);
+    let most = rows.and_then(|rows| i64::try_from(rows).ok());
+    let end = |n: i64| Rational::from_integer(n.into());
     // How many rows there are is declared, and bounded further up: nothing may fail where a person has more.
     let count = |lo: i64| Facts {
         always: Interval::integer_range(lo, i64::MAX),
-        keys: rows.map(|_| KeySource::Integers(lo, most)),
-        ..Facts::ranged(Interval::integer_range(lo, most), true)
+        keys: most.map(|most| KeySource::Integers(lo, most)),
+        ..Facts::ranged(Interval::new(Some(end(lo)), most.map(end)), true)
     };
     let (order, facts) = match (name.as_str(), args.as_slice()) {
         ("row_number", []) => (Order::Total, count(1)),

@@ -2,7 +2,8 @@
 //!
 //! A [`Dialect`] whose `parse_prefix` hook reads `ARGMAX EXPONENTIAL(eps=1) status` and
 //! `LAPLACE(eps=1) COUNT(*)` as expressions, and whose infix hook reads `GROUP BY x KEYS (…)`. Each becomes a
-//! call of a reserved function whose number indexes the clause kept beside the tree. No SQL text is patched.
+//! call of a reserved function whose number indexes the clause kept beside the tree. No SQL text is patched. The infix
+//! hook also reads `IS [NOT] DISTINCT FROM`, after which sqlparser would take the whole rest of a condition.
 
 use std::cell::{Cell, RefCell};
 
@@ -114,14 +115,52 @@ impl Dialect for HushDialect {
         &self,
         parser: &mut Parser,
         expr: &Expr,
-        _precedence: u8,
+        precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if let Some(distinct) = distinct_from(parser) {
+            return Some(distinct.operand(parser, expr, precedence));
+        }
         starts_keys(parser).then(|| {
             parser.next_token();
             let clause = keys(parser)?;
             let mut clauses = self.clauses.borrow_mut();
             clauses.keys.push(clause);
             Ok(call(keys_marker(clauses.keys.len() - 1), vec![expr.clone()]))
+        })
+    }
+}
+
+/// `IS [NOT] DISTINCT FROM`.
+struct DistinctFrom {
+    negated: bool,
+}
+
+/// Whether the next tokens are these words; looks ahead without consuming.
+fn distinct_from(parser: &Parser) -> Option<DistinctFrom> {
+    let keyword = |n| word_at(parser, n).map(|word| word.keyword);
+    let negated = keyword(1) == Some(Keyword::NOT);
+    let rest = 1 + usize::from(negated);
+    let words = [keyword(0), keyword(rest), keyword(rest + 1)];
+    (words == [Keyword::IS, Keyword::DISTINCT, Keyword::FROM].map(Some))
+        .then_some(DistinctFrom { negated })
+}
+
+impl DistinctFrom {
+    /// Reads the words and the right operand, which ends before AND, OR and the next IS.
+    fn operand(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        precedence: u8,
+    ) -> Result<Expr, ParserError> {
+        for _ in 0..3 + usize::from(self.negated) {
+            parser.next_token();
+        }
+        let right = Box::new(parser.parse_subexpr(precedence)?);
+        let left = Box::new(left.clone());
+        Ok(match self.negated {
+            true => Expr::IsNotDistinctFrom(left, right),
+            false => Expr::IsDistinctFrom(left, right),
         })
     }
 }

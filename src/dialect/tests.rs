@@ -184,3 +184,33 @@ fn declarations_parse() {
         assert!(matches!(parse(text), Ok(Statement::Show(_))), "{text}");
     }
 }
+
+/// What followed `IS DISTINCT FROM` was once its operand as a whole, with AND and OR.
+#[test]
+fn distinct_from_ends_before_and() {
+    for (written, read) in [
+        ("a IS DISTINCT FROM 1 AND b", "(a IS DISTINCT FROM 1) AND (b)"),
+        ("a IS NOT DISTINCT FROM b + 1 OR c", "(a IS NOT DISTINCT FROM b + 1) OR (c)"),
+        ("NOT a IS DISTINCT FROM b AND c", "(NOT a IS DISTINCT FROM b) AND (c)"),
+        ("a IS DISTINCT FROM b = c AND d", "(a IS DISTINCT FROM (b = c)) AND (d)"),
+        ("a + 1 IS DISTINCT FROM b IS NULL", "((a + 1) IS DISTINCT FROM b) IS NULL"),
+    ] {
+        let tree = |condition: &str| {
+            let mut tree = query(&format!("SELECT x FROM t WHERE {condition}")).tree;
+            let _ = sqlparser::ast::visit_expressions_mut(&mut tree, |e| {
+                while let sqlparser::ast::Expr::Nested(inner) = e {
+                    *e = inner.as_ref().clone();
+                }
+                std::ops::ControlFlow::<()>::Continue(())
+            });
+            format!("{tree:?}")
+        };
+        // Places in the text differ, and nothing else does.
+        let bare = |tree: String| {
+            tree.split("Location(")
+                .map(|part| part.split_once(')').map_or(part, |(_, rest)| rest).to_owned())
+                .collect::<String>()
+        };
+        assert_eq!(bare(tree(written)), bare(tree(read)), "{written}");
+    }
+}

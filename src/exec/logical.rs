@@ -1,4 +1,4 @@
-//! DataFusion's logical rules, without three things that lead to wrong rows.
+//! DataFusion's logical rules, without four things that lead to wrong rows.
 //!
 //! Joins whose keys are equal where both are NULL: made of `x IS NOT DISTINCT FROM y`, they say so of all their keys at once,
 //! and later rules forget it. Joins beside one were merged with it, and then either its NULLs did not match any more or
@@ -7,6 +7,8 @@
 //! Keys that read several tables on one side: `a.x + b.y = c.z` between a join of a and b and a join with c. Joins are taken
 //! apart and put together anew, c before b, and a key that no pair of what is there then can have was lost, with it the
 //! condition. Such keys are conditions until joins have been put together.
+//!
+//! Casts that lose something, before all others: see [`super::casts`].
 //!
 //! Notes of which columns determine which: see [`crate::bind::dependencies`]. Before each rule that goes by them, they
 //! are forgotten.
@@ -20,6 +22,7 @@ use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, Projection};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
+use super::casts::HideCasts;
 use crate::bind::dependencies::without_dependencies;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -40,7 +43,7 @@ const BELIEVE: [&str; 4] = [
 
 /// The rules, in DataFusion's order.
 pub(super) fn rules() -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
+    let mut rules: Vec<Rule> = vec![Arc::new(HideCasts)];
     let all = Optimizer::new().rules;
     let last = all.iter().find(|rule| rule.name() == MAKES_KEYS).cloned();
     for rule in all {
@@ -204,6 +207,7 @@ mod tests {
         let at = names.iter().position(|name| name == MERGES).unwrap();
         assert_eq!(names[at - 2..at], ["null_keys_apart", "wide_keys_are_conditions"]);
         assert_eq!(names.last().unwrap(), MAKES_KEYS);
+        assert_eq!(names[0], "hide_casts");
     }
 
     /// The condition on all three tables was lost, and two rows were found where there is one.

@@ -18,6 +18,7 @@
 pub mod bound;
 mod build_side;
 mod by_name;
+mod casts;
 mod choose;
 mod data_groups;
 mod distinct;

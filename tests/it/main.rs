@@ -46,6 +46,7 @@ mod shell;
 mod silence;
 mod slt;
 mod sources;
+mod sqlite;
 mod statistics;
 mod swap;
 mod tpch;

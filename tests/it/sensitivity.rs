@@ -38,6 +38,7 @@ mod groups;
 mod histogram;
 mod plain;
 mod query;
+mod ranges;
 mod raw;
 
 pub(crate) use query::TYPES;

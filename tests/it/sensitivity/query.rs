@@ -189,7 +189,7 @@ pub(super) fn predicate(dice: &mut Dice, depth: usize) -> String {
         19 => format!("{} {} {}", text(dice), dice.pick(&["=", "<>", "<", ">="]), text(dice)),
         20 => format!("{} {} DATE '2024-06-01'", days(dice), dice.pick(&["=", "<>", "<", ">="])),
         21 => format!("{} < DATE '2024-01-01' + INTERVAL '3 month'", days(dice)),
-        22 => format!("{value} IS NOT DISTINCT FROM {}", number(dice, 0)),
+        22 => format!("({value} IS NOT DISTINCT FROM {})", number(dice, 0)),
         23 => format!("{} IS {}NULL", any(dice), dice.pick(&["", "NOT "])),
         0 => format!("{value} > {}", dice.pick(&["0", "2", "-1", "9223372036854775807"])),
         1 => format!("{value} <= {}", dice.pick(&["0", "2.5", "-1"])),
@@ -204,7 +204,7 @@ pub(super) fn predicate(dice: &mut Dice, depth: usize) -> String {
         10 => "f IS NOT TRUE".to_owned(),
         11 => "d < DATE '2024-06-01'".to_owned(),
         12 => "UPPER(c) = 'P'".to_owned(),
-        _ => format!("{value} IS DISTINCT FROM b"),
+        _ => format!("({value} IS DISTINCT FROM b)"),
     }
 }
 

@@ -1,0 +1,245 @@
+//! Arithmetic of whole numbers and decimals that is NULL where its result does not fit.
+//!
+//! In: an operation and its operands, of the types that the planner brought them to. Out: the result in the operation's own
+//! type. DataFusion's integers wrap, its decimals and its divisions by zero fail; released values are large, or zero, by
+//! their noise alone.
+//!
+//! ```text
+//! n * 9223372036854775807      NULL where n is 2, not -2
+//! ```
+
+use std::hash::{Hash, Hasher};
+
+use arrow::array::{Array, ArrayRef, Datum, new_null_array};
+use arrow::compute::kernels::cmp::lt;
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{CastOptions, cast_with_options, concat, kernels::numeric, nullif};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+
+/// What is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Of two operands: a sum, difference, product, quotient or remainder.
+    Arithmetic(Operator),
+    /// The magnitude of one number.
+    Magnitude,
+    /// One number, where it is not negative.
+    NotNegative,
+}
+
+/// `left op right`, of type `to`; NULL where it overflows or divides by zero. `None` for other operators than + - * / %.
+pub(crate) fn checked(left: Expr, op: Operator, right: Expr, to: &DataType) -> Option<Expr> {
+    let name = match op {
+        Operator::Plus => "sum_or_null",
+        Operator::Minus => "difference_or_null",
+        Operator::Multiply => "product_or_null",
+        Operator::Divide => "quotient_or_null",
+        Operator::Modulo => "remainder_or_null",
+        _ => return None,
+    };
+    Some(called(name, Kind::Arithmetic(op), to, vec![left, right]))
+}
+
+/// The magnitude of a whole number of type `to`; NULL where it does not fit.
+pub(crate) fn checked_abs(x: Expr, to: &DataType) -> Expr {
+    called("magnitude_or_null", Kind::Magnitude, to, vec![x])
+}
+
+/// A number of type `to`; NULL where it is negative.
+pub(crate) fn not_negative(x: Expr, to: &DataType) -> Expr {
+    called("not_negative_or_null", Kind::NotNegative, to, vec![x])
+}
+
+fn called(name: &'static str, kind: Kind, to: &DataType, args: Vec<Expr>) -> Expr {
+    let signature = Signature::any(args.len(), Volatility::Immutable);
+    ScalarUDF::from(Checked { name, kind, to: to.clone(), signature }).call(args)
+}
+
+#[derive(Debug)]
+struct Checked {
+    /// The operation; the type follows from the operands'.
+    name: &'static str,
+    kind: Kind,
+    to: DataType,
+    signature: Signature,
+}
+
+impl PartialEq for Checked {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.to == other.to
+    }
+}
+
+impl Eq for Checked {}
+
+impl Hash for Checked {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let scalar = args.args.iter().all(|side| matches!(side, ColumnarValue::Scalar(_)));
+        let rows = if scalar { 1 } else { args.number_rows };
+        let operands = args.args.iter().map(|side| side.to_array(rows));
+        let operands = operands.collect::<Result<Vec<_>>>()?;
+        let result = match (self.kind, operands.as_slice()) {
+            (Kind::Arithmetic(op), [left, right]) => self.each(op, left, right)?,
+            (Kind::Magnitude, [x]) => {
+                let zero = ScalarValue::new_zero(&self.to)?.to_scalar()?;
+                let zeros = ScalarValue::new_zero(&self.to)?.to_array_of_size(rows)?;
+                zip(&lt(x, &zero)?, &self.each(Operator::Minus, &zeros, x)?, x)?
+            }
+            (Kind::NotNegative, [x]) => {
+                let zero = ScalarValue::new_zero(&self.to)?.to_scalar()?;
+                nullif(x, &lt(x, &zero)?)?
+            }
+            (Kind::Arithmetic(_) | Kind::Magnitude | Kind::NotNegative, _) => {
+                return exec_err!("checked arithmetic has other operands");
+            }
+        };
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+impl Checked {
+    /// The results of all rows; where the kernel fails, of each row for itself.
+    fn each(&self, op: Operator, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+        if let Ok(all) = self.apply(op, left, right) {
+            return Ok(all);
+        }
+        let rows = (0..left.len()).map(|row| {
+            let one = self.apply(op, &left.slice(row, 1), &right.slice(row, 1));
+            one.unwrap_or_else(|_| new_null_array(&self.to, 1))
+        });
+        let rows: Vec<ArrayRef> = rows.collect();
+        let rows: Vec<&dyn Array> = rows.iter().map(AsRef::as_ref).collect();
+        Ok(concat(&rows)?)
+    }
+
+    fn apply(
+        &self,
+        op: Operator,
+        left: &ArrayRef,
+        right: &ArrayRef,
+    ) -> std::result::Result<ArrayRef, ArrowError> {
+        let kernel: fn(&dyn Datum, &dyn Datum) -> std::result::Result<ArrayRef, ArrowError> =
+            match op {
+                Operator::Plus => numeric::add,
+                Operator::Minus => numeric::sub,
+                Operator::Multiply => numeric::mul,
+                Operator::Divide => numeric::div,
+                _ => numeric::rem,
+            };
+        let result = kernel(left, right)?;
+        if *result.data_type() == self.to {
+            return Ok(result);
+        }
+        let options = CastOptions { safe: true, ..CastOptions::default() };
+        cast_with_options(&result, &self.to, &options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{AsArray, Decimal128Array, Float64Array, Int64Array};
+    use arrow::datatypes::{Decimal128Type, Field, Float64Type, Int64Type};
+
+    use super::*;
+
+    fn results(op: Operator, left: ArrayRef, right: ArrayRef, to: &DataType) -> ArrayRef {
+        let Some(Expr::ScalarFunction(call)) = checked(Expr::default(), op, Expr::default(), to)
+        else {
+            panic!("{op} is arithmetic");
+        };
+        let field = Arc::new(Field::new("x", left.data_type().clone(), true));
+        let rows = left.len();
+        let arguments = ScalarFunctionArgs {
+            number_rows: rows,
+            args: vec![ColumnarValue::Array(left), ColumnarValue::Array(right)],
+            arg_fields: vec![Arc::clone(&field); 2],
+            return_field: Arc::new(Field::new("x", to.clone(), true)),
+            config_options: Arc::default(),
+        };
+        call.func.invoke_with_args(arguments).unwrap().to_array(rows).unwrap()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_null_and_the_rest_stays() {
+        let (most, least) = (i64::MAX, i64::MIN);
+        for (op, left, right, expected) in [
+            (Operator::Plus, [most, 1, 2], [1, 1, -2], [None, Some(2), Some(0)]),
+            (Operator::Minus, [least, 1, 0], [1, 2, least], [None, Some(-1), None]),
+            (Operator::Multiply, [most, 3, -4], [2, 3, 5], [None, Some(9), Some(-20)]),
+            (Operator::Divide, [least, 7, 1], [-1, 2, 0], [None, Some(3), None]),
+            (Operator::Modulo, [7, -7, 1], [4, 4, 0], [Some(3), Some(-3), None]),
+        ] {
+            let array =
+                |values: [i64; 3]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
+            let found = results(op, array(left), array(right), &DataType::Int64);
+            let found: Vec<_> = found.as_primitive::<Int64Type>().iter().collect();
+            assert_eq!(found, expected, "{op}");
+        }
+    }
+
+    #[test]
+    fn magnitudes_and_roots_are_null_where_there_are_none() {
+        let of = |call: Expr, x: ArrayRef| {
+            let Expr::ScalarFunction(call) = call else { panic!("a call") };
+            let field = Arc::new(Field::new("x", x.data_type().clone(), true));
+            let arguments = ScalarFunctionArgs {
+                number_rows: x.len(),
+                args: vec![ColumnarValue::Array(x)],
+                arg_fields: vec![Arc::clone(&field)],
+                return_field: field,
+                config_options: Arc::default(),
+            };
+            call.func.invoke_with_args(arguments).unwrap().to_array(4).unwrap()
+        };
+        let whole = Int64Array::from(vec![Some(i64::MIN), Some(-3), Some(4), None]);
+        let found = of(checked_abs(Expr::default(), &DataType::Int64), Arc::new(whole));
+        let found: Vec<_> = found.as_primitive::<Int64Type>().iter().collect();
+        assert_eq!(found, [None, Some(3), Some(4), None]);
+        let floats = Float64Array::from(vec![Some(-0.5), Some(0.0), Some(4.0), None]);
+        let found = of(not_negative(Expr::default(), &DataType::Float64), Arc::new(floats));
+        let found: Vec<_> = found.as_primitive::<Float64Type>().iter().collect();
+        assert_eq!(found, [None, Some(0.0), Some(4.0), None]);
+    }
+
+    #[test]
+    fn decimals_do_not_fail() {
+        let array = |values: Vec<i128>| -> ArrayRef {
+            let array = Decimal128Array::from(values).with_precision_and_scale(38, 0);
+            Arc::new(array.unwrap())
+        };
+        let most = 10_i128.pow(38) - 1;
+        let to = DataType::Decimal128(38, 0);
+        let found = results(Operator::Multiply, array(vec![most, 2]), array(vec![most, 3]), &to);
+        let found: Vec<_> = found.as_primitive::<Decimal128Type>().iter().collect();
+        assert_eq!(found, [None, Some(6)]);
+    }
+}
