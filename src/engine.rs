@@ -348,10 +348,13 @@ impl Session {
         Ok(tables.chain(views::columns(&self.engine.inner, &catalog)).collect())
     }
 
-    /// Stages 2 to 4.
-    fn plan(&self, query: QueryStatement) -> Result<Planned, Error> {
+    /// Stages 2 to 4, with these declarations.
+    fn plan_with(
+        &self,
+        query: QueryStatement,
+        mut catalog: Arc<Catalog>,
+    ) -> Result<Planned, Error> {
         self.engine.inner.resources.statement.check_tree(&query.tree)?;
-        let mut catalog = self.engine.inner.vault.catalog()?;
         let range_of = query.range_of.clone();
         if let Some(ColumnName { table, column }) = &range_of {
             views::refuse_range(&catalog, table)?;

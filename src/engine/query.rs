@@ -157,10 +157,21 @@ impl Session {
         }
     }
 
-    /// The public tables that clauses name, read before the analysis, and their names.
+    /// Stages 2 to 4, on one state of the declarations.
     ///
     /// # Guarantee
-    /// They were public when they had been read: what the analysis says of their values may be said.
+    /// Public tables that were read for the plan (keys, priors, how often a join multiplies) were public when they had
+    /// been read: what the plan or a refusal says of their values may be said.
+    pub(super) fn plan(&self, query: QueryStatement) -> Result<Planned, Error> {
+        let catalog = self.engine.inner.vault.catalog()?;
+        let planned = self.plan_with(query, Arc::clone(&catalog));
+        match self.engine.inner.vault.catalog()?.version().is(&catalog.version()) {
+            true => planned,
+            false => Err(VaultError::Redeclared.into()),
+        }
+    }
+
+    /// The public tables that clauses name, read before the analysis, and their names.
     pub(super) fn look_up(
         &self,
         bound: &Bound,
@@ -169,12 +180,9 @@ impl Session {
         let (mut lookups, mut names) = (Lookups::default(), Vec::new());
         for lookup in Lookups::needed(bound.releases(), catalog)? {
             let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
-            let read = self.read_public(table, &lookup.columns);
-            if !self.engine.inner.vault.catalog()?.version().is(&catalog.version()) {
-                return Err(VaultError::Redeclared.into());
-            }
+            let values = self.read_public(table, &lookup.columns)?;
             names.push(lookup.table.clone());
-            lookups.insert(lookup, read?);
+            lookups.insert(lookup, values);
         }
         Ok((lookups, names))
     }
