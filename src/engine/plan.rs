@@ -70,14 +70,32 @@ impl Session {
         Ok(Ready { planned, request, prepared })
     }
 
-    /// Stages 2 to 4.
+    /// Stages 2 to 4, on one state of the declarations.
+    ///
+    /// # Guarantee
+    /// Public tables that were read for the plan (keys, priors, how often a join multiplies) were public when they had
+    /// been read: what the plan or a refusal says of their values may be said.
     pub(super) fn plan(
         &self,
         query: QueryStatement,
         state: &SessionState,
     ) -> Result<Planned, Error> {
+        let catalog = self.engine.inner.vault.catalog()?;
+        let planned = self.plan_with(query, Arc::clone(&catalog), state);
+        match self.engine.inner.vault.catalog()?.version().is(&catalog.version()) {
+            true => planned,
+            false => Err(VaultError::Redeclared.into()),
+        }
+    }
+
+    /// Stages 2 to 4, with these declarations.
+    fn plan_with(
+        &self,
+        query: QueryStatement,
+        mut catalog: Arc<Catalog>,
+        state: &SessionState,
+    ) -> Result<Planned, Error> {
         self.engine.inner.resources.statement.check_tree(&query.tree)?;
-        let mut catalog = self.engine.inner.vault.catalog()?;
         let range_of = query.range_of.clone();
         if let Some(ColumnName { table, column }) = &range_of {
             views::refuse_range(&catalog, table)?;
@@ -115,9 +133,6 @@ impl Session {
     }
 
     /// The public tables that clauses name, read before the analysis, and their names.
-    ///
-    /// # Guarantee
-    /// They were public when they had been read: what the analysis says of their values may be said.
     fn look_up(
         &self,
         bound: &Bound,
@@ -128,12 +143,9 @@ impl Session {
         let (mut lookups, mut names) = (Lookups::default(), Vec::new());
         for lookup in Lookups::needed(bound.releases(), catalog)? {
             let table = catalog.table(&lookup.table).ok_or(Error::Internal)?;
-            let read = self.read_public(table, &lookup.columns, open, state);
-            if !self.engine.inner.vault.catalog()?.version().is(&catalog.version()) {
-                return Err(VaultError::Redeclared.into());
-            }
+            let values = self.read_public(table, &lookup.columns, open, state)?;
             names.push(lookup.table.clone());
-            lookups.insert(lookup, read?);
+            lookups.insert(lookup, values);
         }
         Ok((lookups, names))
     }
