@@ -40,6 +40,7 @@ mod redteam;
 mod relations;
 mod selection;
 mod sensitivity;
+mod shared_keys;
 mod silence;
 mod slt;
 mod sources;
