@@ -163,7 +163,12 @@ impl Walk<'_> {
     /// The same rows with their unit, joined along the chain where the query has not done so.
     ///
     /// # Guarantee
-    /// Every row that is left has a unit, and it is the one that the declared chain leads to.
+    /// Every row that is left has a unit, and it is one that the declared chain leads to. That a key leads to one row
+    /// was verified when the link was declared, and a file is held to it; of other tables nobody knows, and nothing
+    /// relies on it. Where units share a key, a row that refers to it comes once for each of them. Each of these
+    /// rows depends on the shared row and on one unit's rows, and counts among the rows of that unit, which are
+    /// bounded above. So where a unit goes, with the rows that lead to nobody else, exactly its own go from here. (To
+    /// leave shared rows out instead would let one person hide the rows of everybody whose keys she holds too.)
     pub(super) fn resolved(&mut self, flow: Flow) -> Result<Flow, Refusal> {
         let Owner::Link(pending) = &flow.owner else { return Ok(flow) };
         let Pending { table, columns, link } = pending.clone();

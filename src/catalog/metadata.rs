@@ -302,12 +302,6 @@ impl Table {
         self.privacy == Privacy::Public
     }
 
-    /// Whether what was verified on its rows is true of the rows that are read: those of a file that is held to
-    /// what it was. Of other tables nobody knows whether they still are what they were.
-    pub fn is_verified(&self) -> bool {
-        matches!(&self.source, Source::File { fingerprint: Some(_), .. })
-    }
-
     /// Checks the declaration against itself.
     ///
     /// # Errors

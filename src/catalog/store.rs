@@ -215,7 +215,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
         let (own, checked) = match read(body)? {
             Declared::Table(table) => {
                 let read = (table.name.clone(), table.check());
-                tables.push(table);
+                tables.push(*table);
                 read
             }
             Declared::View(view) => {
@@ -483,7 +483,7 @@ fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Declared {
-    Table(Table),
+    Table(Box<Table>),
     View(View),
 }
 

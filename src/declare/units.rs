@@ -5,7 +5,7 @@
 //! ends at a column that names the person. Of files, MAX ROWS is verified once, so that
 //! an owner hears at once that a declaration would drop rows; every plan enforces it again. That what a link leads
 //! to is unique is verified too, on whatever holds the rows. Of a file it stays so, for the file is held to what it
-//! was; of other tables, every plan enforces it.
+//! was; of other tables it may be wrong later, and no claim rests on it: see `resolved` in `crate::analysis`.
 //!
 //! ```text
 //! lineitem VIA (l_orderkey) → orders(o_orderkey) VIA (o_custkey) → customer(c_custkey)      space: customer
@@ -310,7 +310,16 @@ pub(super) fn fingerprint_of_target(
         Source::File { location, fingerprint: None, .. } => {
             Ok(Some((target.name.clone(), open.fingerprint(location)?)))
         }
-        Source::File { .. } => open.check(target).map(|()| None),
+        Source::File { .. } => {
+            open.check(target)?;
+            match open.is_unchanged() {
+                true => Ok(None),
+                false => Err(Error::catalog(format!(
+                    "the file of {} was changed while it was verified",
+                    target.name
+                ))),
+            }
+        }
         Source::Registered => Ok(None),
     }
 }

@@ -42,6 +42,7 @@ mod redteam;
 mod relations;
 mod selection;
 mod sensitivity;
+mod shared_keys;
 mod shell;
 mod silence;
 mod slt;
