@@ -27,7 +27,9 @@ use crate::release::{
 pub(crate) use threshold::threshold_ledger_texts;
 
 use bounds::bounds_lines;
-use selection::{calibrated_text, choice_json, choice_lines, chosen_by, winner_text};
+use selection::{
+    calibrated_text, choice_json, choice_lines, chosen_by, instead_text, l1_text, winner_text,
+};
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 
 /// An explanation of a query: lines of (name, text), and the same as JSON.
@@ -232,6 +234,7 @@ fn release_lines(
         }
     }
     lines.push(("error", error_text(measure, mechanized)));
+    lines.extend(instead_text(measure, mechanized).map(|text| ("less error", text)));
     lines
 }
 
@@ -503,7 +506,16 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
     let name = released_by(measure, mechanized);
     let (mechanism, sensitivity) = match &measure.use_ {
         Use::Choice(choice) => {
-            let range = format!("range {}", calibrated_text(measure, choice));
+            let range = match &mechanized.mechanism {
+                Mechanism::Laplace(_) => format!("l1 {}", l1_text(choice)),
+                Mechanism::Gaussian(_)
+                | Mechanism::Exponential(_)
+                | Mechanism::PermuteAndFlip(_)
+                | Mechanism::NoisyMax(_)
+                | Mechanism::Unknown(..) => {
+                    format!("range {}", calibrated_text(measure, choice))
+                }
+            };
             match chosen_by(measure, choice) {
                 Some(selector) => (format!("{selector} {name}"), range),
                 None => (name.to_string(), range),
