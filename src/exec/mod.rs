@@ -112,6 +112,10 @@ pub struct Rows {
     /// For each part by measure: the least noisy number of rows behind its means, the largest ± of its variances;
     /// `None` for the others.
     pub mean_rows: Vec<Vec<Option<f64>>>,
+    /// The released tables of the parts, in their order.
+    pub released: Vec<RecordBatch>,
+    /// The released values that later parts used, as numbers; `None` for what is none.
+    pub values: Vec<Option<f64>>,
 }
 
 /// Plans the private parts of a release.
@@ -286,12 +290,14 @@ pub async fn run(
         None if !parts.is_empty() => return internal_err!("a private part runs after a charge"),
         Some(_) | None => {}
     }
-    let mut mean_rows = Vec::new();
+    let (mut mean_rows, mut released) = (Vec::new(), Vec::new());
+    let mut numbers = vec![None; values.len()];
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
     for (i, part) in parts.into_iter().enumerate() {
-        for (value, plan) in values.iter().filter(|(value, _)| value.before() == i) {
-            value.give(&collect(Arc::clone(plan), state.task_ctx()).await?)?;
+        let needed = values.iter().zip(&mut numbers);
+        for ((value, plan), number) in needed.filter(|((value, _), _)| value.before() == i) {
+            *number = value.give(&collect(Arc::clone(plan), state.task_ctx()).await?)?;
         }
         let mut rng = QueryRng::from_os().map_err(entropy)?;
         // One key for all parts: a unit keeps the same groups wherever the query bounds it.
@@ -303,9 +309,10 @@ pub async fn run(
         let (columns, rows) = split(batch, part.released.columns())?;
         part.released.give(&columns)?;
         mean_rows.push(rows);
+        released.push(columns);
     }
     let batches = at_most(most_rows, execute_stream(remainder, state.task_ctx())?).await?;
-    Ok((Rows { schema, batches, mean_rows }, charge))
+    Ok((Rows { schema, batches, mean_rows, released, values: numbers }, charge))
 }
 
 /// Collects an answer, but no more rows than allowed.

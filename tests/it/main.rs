@@ -25,6 +25,7 @@ mod examples;
 #[cfg(target_os = "linux")]
 mod faults;
 mod files;
+mod found_bounds;
 mod fuzz;
 mod grammar;
 mod imports;
@@ -39,6 +40,7 @@ mod redteam;
 mod relations;
 mod selection;
 mod sensitivity;
+mod shown;
 mod silence;
 mod slt;
 mod sources;
