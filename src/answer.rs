@@ -3,15 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
+use crate::analysis::{Measure, Origin, Part};
+use crate::buckets::float_text;
+use crate::dialect::Finding;
 use crate::exec::Rows;
 use crate::privacy::{Cost, Spend};
-use crate::release::{CONFIDENCE, Predicted, Release};
+use crate::release::{CONFIDENCE, HiddenGroups, Predicted, Release};
 use crate::visible;
 
 /// What an accuracy says.
@@ -20,6 +23,10 @@ use crate::visible;
 pub enum AccuracyKind {
     /// The column's numbers are within the value of the bounded aggregate.
     Within,
+    /// The column's numbers were drawn within the value of the bounded aggregate; but which of them are shown depends on
+    /// themselves, through a threshold, a filter or a LIMIT. What came out large by chance is shown more often, so that of
+    /// the numbers shown fewer are within it.
+    Drawn,
     /// The winner's score is within the value of the best score.
     Winner,
     /// The value's rank is within the value of the best rank that a candidate has, in rows.
@@ -34,6 +41,7 @@ impl fmt::Display for AccuracyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Within => "within",
+            Self::Drawn => "drawn",
             Self::Winner => "winner",
             Self::Rank => "rank",
             Self::Average => "average",
@@ -43,7 +51,7 @@ impl fmt::Display for AccuracyKind {
 }
 
 /// How accurate one released column is. It speaks of the noise alone: what bounding contributions and
-/// clamping values cut is not in it.
+/// clamping values cut is not in it, nor what a bound cuts that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accuracy {
     /// The answer's column.
@@ -90,7 +98,7 @@ impl Answer {
         let accuracy = (0..rows.schema.fields().len())
             .flat_map(|output| accuracy(release, output, &rows))
             .collect();
-        let notes = notes(release);
+        let notes = notes(release, &rows);
         Self { schema: rows.schema, batches: rows.batches, accuracy, notes, receipt }
     }
 
@@ -116,12 +124,14 @@ impl Answer {
         SchemaRef::clone(&self.schema)
     }
 
-    /// How accurate the released columns are; columns computed from them have no entry.
+    /// How accurate the released columns are; columns computed from them have no entry, and choices that rows are
+    /// chosen by have none.
     pub fn accuracy(&self) -> &[Accuracy] {
         &self.accuracy
     }
 
-    /// What is not in the rows by design: groups of few units. The same whatever the data.
+    /// What the reader should know beside the rows: which groups are hidden by design, which columns have no ± and why, which
+    /// bounds were found. It follows from the plan and from what was released.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -148,6 +158,8 @@ impl fmt::Display for Answer {
                 AccuracyKind::Within => {
                     write!(f, "\n{column}: ± {} with {} %", short(*value), confidence * 100.0)?;
                 }
+                // A note says what it means.
+                AccuracyKind::Drawn => {}
                 AccuracyKind::Winner => write!(
                     f,
                     "\n{column}: within {} of the best score with {} %",
@@ -217,42 +229,129 @@ fn decimals(places: f64) -> usize {
 }
 
 /// What the reader of the rows should know beside them.
-fn notes(release: &Release) -> Vec<String> {
-    let hidden = (0..release.analysis().parts().len()).filter_map(|i| release.hidden_groups(i));
-    hidden
-        .map(|hidden| {
+fn notes(release: &Release, rows: &Rows) -> Vec<String> {
+    let analysis = release.analysis();
+    let hidden = (0..analysis.parts().len()).filter_map(|i| release.hidden_groups(i));
+    let hidden = hidden.map(|hidden| {
+        format!(
+            "groups come out from a noisy number of {} units on; smaller ones are hidden",
+            hidden.at_least()
+        )
+    });
+    let outputs = 0..rows.schema.fields().len();
+    let chosen = outputs.filter_map(|output| {
+        let origin = analysis.origin(output).filter(|origin| is_chosen(release, origin))?;
+        let name = rows.schema.field(output).name();
+        let one = release.mechanisms(origin.part).get(origin.measure)?;
+        Some(match within(release, output, origin, one.accuracy, rows) {
+            Some(value) => format!(
+                "{name}: no ±, since {name} itself decides which rows are shown: it was drawn within {} with {} %, but what is shown \
+                 because it came out large is off by more, more often",
+                short(value),
+                CONFIDENCE * 100.0
+            ),
+            None => format!(
+                "{name}: how accurate it is cannot be said, since {name} itself decides which rows are shown"
+            ),
+        })
+    });
+    let bounds = analysis.parts().iter().flat_map(Part::measures).filter_map(|measure| {
+        let bound = bound_of(measure, release, rows)?;
+        let value = float_text(bound.value);
+        let text = &bound.text;
+        Some(if bound.stands_out {
+            format!("{text}: values were cut to ± {value}, the bound found, and its ± does not count what was cut")
+        } else {
             format!(
-                "groups come out from a noisy number of {} units on; smaller ones are hidden",
-                hidden.at_least()
+                "{text}: values were cut to ± {value}, and this bound may be far off: no bucket had a noisy count of {} or more, so it is \
+                 that of the largest one; a larger epsilon, or a declared domain, gives a better one",
+                bound.least
             )
         })
-        .collect()
+    });
+    hidden.chain(chosen).chain(bounds).collect()
+}
+
+/// Whether rows come out by the very values that an output shows.
+fn is_chosen(release: &Release, origin: &Origin) -> bool {
+    let counter = release.hidden_groups(origin.part).and_then(HiddenGroups::counter);
+    origin.is_chosen_by || counter == Some(origin.measure)
+}
+
+/// A bound that was found.
+struct Bound {
+    /// Of what, as written.
+    text: String,
+    value: f64,
+    /// What the aggregate's unit is worth: the bound, or its square.
+    unit: f64,
+    /// The least noisy count of a bucket that stands out, and whether one did.
+    least: i128,
+    stands_out: bool,
+}
+
+/// The bound in whose units a measure is released; `None` for a measure in its own.
+fn bound_of(measure: &Measure, release: &Release, rows: &Rows) -> Option<Bound> {
+    let Some(Finding::InUnits { bound, squared }) = measure.clause.finding else { return None };
+    let (part, value, least) = release.analysis().histogram(bound)?;
+    let value = rows.values.get(value).copied().flatten()?;
+    let counts = rows.released.get(part)?.columns().last()?;
+    let most = counts.as_primitive_opt::<Int64Type>()?.iter().flatten().max()?;
+    let (text, _) = measure.clause.text.split_once(", released at ")?;
+    Some(Bound {
+        text: text.to_owned(),
+        value,
+        unit: if squared { value * value } else { value },
+        least,
+        stands_out: i128::from(most) >= least,
+    })
+}
+
+/// How far a number was drawn from the bounded aggregate at most, with 95 %.
+fn within(
+    release: &Release,
+    output: usize,
+    origin: Origin,
+    predicted: Predicted,
+    rows: &Rows,
+) -> Option<f64> {
+    let Origin { part, measure, .. } = origin;
+    let least = rows.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
+    let least = least.filter(|n| n.is_finite());
+    let value = match predicted {
+        Predicted::Within(value) => value,
+        // For the group with the fewest rows, by the noisy count: the bound holds for every group.
+        Predicted::WithinOverCount(value) => value / least?,
+        // Every group has a ± of its own; the largest holds for all.
+        Predicted::Spread { .. } => least?,
+        Predicted::Winner { .. }
+        | Predicted::Rank { .. }
+        | Predicted::Truthful(_)
+        | Predicted::Nothing => return None,
+    };
+    let own = release.analysis().parts().get(part)?.measures().get(measure)?;
+    let Some(bound) = bound_of(own, release, rows) else { return Some(value) };
+    // Back in its own unit, a sum of whole numbers is rounded to one.
+    let is_whole = rows.schema.field(output).data_type().is_integer();
+    let rounding = if is_whole { 0.5 } else { 0.0 };
+    Some(value * bound.unit + rounding).filter(|value| value.is_finite())
 }
 
 fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {
-    let Some((part, measure)) = release.analysis().origin(output) else { return Vec::new() };
-    let Some(mechanized) = release.mechanisms(part).get(measure) else { return Vec::new() };
+    let Some(origin) = release.analysis().origin(output) else { return Vec::new() };
+    let mechanized = release.mechanisms(origin.part).get(origin.measure);
+    let Some(predicted) = mechanized.map(|one| one.accuracy) else { return Vec::new() };
     let column = rows.schema.field(output).name();
     let one =
         |kind, value, confidence| Accuracy { column: column.clone(), kind, value, confidence };
-    match mechanized.accuracy {
-        Predicted::Within(value) => vec![one(AccuracyKind::Within, value, CONFIDENCE)],
-        Predicted::WithinOverCount(value) => {
-            // For the group with the fewest rows, by the noisy count: the bound holds for every group.
-            let least = rows.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
-            match least {
-                Some(n) if n.is_finite() => {
-                    vec![one(AccuracyKind::Within, value / n, CONFIDENCE)]
-                }
-                Some(_) | None => Vec::new(),
-            }
+    let chosen = is_chosen(release, &origin);
+    match predicted {
+        Predicted::Within(_) | Predicted::WithinOverCount(_) | Predicted::Spread { .. } => {
+            let kind = if chosen { AccuracyKind::Drawn } else { AccuracyKind::Within };
+            let value = within(release, output, origin, predicted, rows);
+            value.map(|value| one(kind, value, CONFIDENCE)).into_iter().collect()
         }
-        Predicted::Spread { .. } => {
-            // Every group has a ± of its own; the largest holds for all.
-            let most = rows.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
-            let most = most.filter(|within| within.is_finite());
-            most.map(|within| one(AccuracyKind::Within, within, CONFIDENCE)).into_iter().collect()
-        }
+        _ if chosen => Vec::new(),
         Predicted::Rank { worst, average } => vec![
             one(AccuracyKind::Rank, worst, CONFIDENCE),
             one(AccuracyKind::Average, average, 1.0),

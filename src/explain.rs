@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::analysis::{Input, Measure, Part, Sensitivity, Subject, Use, approximate};
 use crate::answer::short;
-
-use crate::dialect::{MechanismName, Spread};
+use crate::buckets::FALSE_ALARM;
+use crate::dialect::{Finding, MechanismName, Spread};
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text, parse_decimal};
 use crate::refusal::Refusal;
@@ -28,7 +28,9 @@ use crate::visible;
 pub(crate) use threshold::threshold_ledger_texts;
 
 use bounds::bounds_lines;
-use selection::{calibrated_text, choice_json, choice_lines, chosen_by, winner_text};
+use selection::{
+    calibrated_text, choice_json, choice_lines, chosen_by, instead_text, l1_text, winner_text,
+};
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 
 /// An explanation of a query: lines of (name, text), and the same as JSON.
@@ -58,7 +60,17 @@ impl Explanation {
             for (position, (measure, mechanized)) in measures.enumerate() {
                 let share = share_text(part, position, hidden);
                 lines.extend(release_lines(part, measure, mechanized, share));
-                releases.push(release_json(part, measure, mechanized, hidden));
+                lines.extend(finding_line(measure));
+                let compared = hidden.is_some_and(|hidden| hidden.counter() == Some(position));
+                let chosen_by = compared || release.analysis().is_chosen_by(i, position);
+                if chosen_by {
+                    lines.push(("shown", DECIDES.to_owned()));
+                }
+                let mut object = release_json(part, measure, mechanized, hidden);
+                if let (true, Value::Object(map)) = (chosen_by, &mut object) {
+                    map.insert("decides_rows".to_owned(), json!(true));
+                }
+                releases.push(object);
                 names.push(privatize(measure, mechanized));
                 by_default |= is_bare(measure);
             }
@@ -233,6 +245,7 @@ fn release_lines(
         }
     }
     lines.push(("error", error_text(measure, mechanized)));
+    lines.extend(instead_text(measure, mechanized).map(|text| ("less error", text)));
     lines
 }
 
@@ -314,7 +327,32 @@ fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String
     }
 }
 
+/// What the error of a number is worth that decides itself which rows come out.
+const DECIDES: &str = "this release decides which rows come out: the error above is that of the draw, and what is shown because it came out \
+                       large is off by more, more often";
+
+/// How a bound is read off its histogram.
+fn finding_line(measure: &Measure) -> Option<(&'static str, String)> {
+    let Some(Finding::Histogram { least, .. }) = measure.clause.finding else { return None };
+    let text = format!(
+        "where the largest bucket with a noisy count of {least} or more ends, which an empty one has in {FALSE_ALARM} histograms \
+         at most; where none has, the bucket with the largest noisy count"
+    );
+    Some(("bound", text))
+}
+
 fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
+    let text = error_in_its_unit(measure, mechanized);
+    match measure.clause.finding {
+        Some(Finding::InUnits { squared, .. }) => format!(
+            "{text}, in units of {} found; what the bound cuts is not counted",
+            if squared { "the square of the bound" } else { "the bound" }
+        ),
+        Some(Finding::Histogram { .. }) | None => text,
+    }
+}
+
+fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
     match mechanized.accuracy {
         Predicted::Within(t) => format!("with 95 %: within {} of the bounded aggregate", short(t)),
         Predicted::WithinOverCount(t) => format!(
@@ -504,7 +542,16 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
     let name = released_by(measure, mechanized);
     let (mechanism, sensitivity) = match &measure.use_ {
         Use::Choice(choice) => {
-            let range = format!("range {}", calibrated_text(measure, choice));
+            let range = match &mechanized.mechanism {
+                Mechanism::Laplace(_) => format!("l1 {}", l1_text(choice)),
+                Mechanism::Gaussian(_)
+                | Mechanism::Exponential(_)
+                | Mechanism::PermuteAndFlip(_)
+                | Mechanism::NoisyMax(_)
+                | Mechanism::Unknown(..) => {
+                    format!("range {}", calibrated_text(measure, choice))
+                }
+            };
             match chosen_by(measure, choice) {
                 Some(selector) => (format!("{selector} {name}"), range),
                 None => (name.to_string(), range),

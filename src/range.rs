@@ -2,7 +2,8 @@
 //!
 //! In: the calibrated release of one noisy count per bucket, later what it released. Out: the threshold from which on a
 //! bucket is kept, known before anything is read, and the range that the kept buckets span. It is a function of
-//! released numbers alone, so it costs no more than they did; and it only proposes: the owner declares.
+//! released numbers alone, so it costs no more than they did; and it only proposes: the owner declares. Where no bucket
+//! is kept, the range is that of the largest noisy count.
 //!
 //! ```text
 //! noisy counts …, [0, 0]: 3, [1, 1]: −7, [2, 3]: 94, [4, 7]: 310, [8, 15]: 1, …   kept from 29 on   →   2 to 7
@@ -14,7 +15,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 
 use crate::analysis::typed;
-use crate::buckets::{Buckets, least_kept};
+use crate::buckets::{Buckets, FALSE_ALARM, kept, least_kept};
 use crate::dialect::ColumnName;
 use crate::error::Error;
 use crate::exec::Rows;
@@ -46,22 +47,31 @@ impl Proposal {
     /// What is kept, for people.
     pub(crate) fn rule(&self) -> String {
         format!(
-            "{} buckets by powers of two; those with a noisy count of {} or more are kept, which with 95 % no empty one has; \
-             the range spans them, or all where none is kept",
+            "{} buckets by powers of two; those with a noisy count of {} or more are kept, which an empty one has in {FALSE_ALARM} \
+             histograms at most; the range spans them; where none is kept, it is the bucket with the largest noisy count",
             self.buckets.len(),
             self.least
         )
     }
 
-    /// The range, with the statement that would declare it.
+    /// What is known of a range that no bucket stood out for.
+    fn unsure(&self) -> String {
+        format!(
+            "no bucket has a noisy count of {} or more: the range is the bucket with the largest one, which may be anywhere; \
+             a larger epsilon tells more",
+            self.least
+        )
+    }
+
+    /// The range, with the statement that would declare it, and a note of how it was found.
     ///
     /// # Guarantee
     /// A function of the released rows and of what is public; an answer comes whatever they are.
     ///
     /// # Errors
     /// [`Error::Execution`] for rows that are no histogram of these buckets.
-    pub(crate) fn answer(&self, rows: &Rows) -> Result<RecordBatch, Error> {
-        let mut kept = Vec::new();
+    pub(crate) fn answer(&self, rows: &Rows) -> Result<(RecordBatch, String), Error> {
+        let mut counts = Vec::new();
         for batch in &rows.batches {
             let [bucket, n] = batch.columns() else { return Err(Error::Execution) };
             let integers = |column: &ArrayRef| column.as_primitive_opt::<Int64Type>().cloned();
@@ -69,12 +79,15 @@ impl Proposal {
                 return Err(Error::Execution);
             };
             let counted = bucket.iter().zip(n.iter());
-            kept.extend(counted.filter_map(|(bucket, n)| {
-                let bucket = usize::try_from(bucket?).ok()?;
-                (i128::from(n?) >= self.least).then_some(bucket)
-            }));
+            counts.extend(
+                counted.filter_map(|(bucket, n)| {
+                    Some((usize::try_from(bucket?).ok()?, i128::from(n?)))
+                }),
+            );
         }
-        let (lo, hi) = self.buckets.hull(&kept);
+        let kept = kept(&counts, self.least);
+        let note = if kept.stand_out { self.rule() } else { self.unsure() };
+        let (lo, hi) = self.buckets.hull(&kept.buckets);
         let value = |text: &str| {
             typed(text, &self.data_type)
                 .ok()
@@ -100,7 +113,8 @@ impl Proposal {
             .map(|(name, array)| Field::new(*name, array.data_type().clone(), false))
             .collect();
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|_| Error::Internal)
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
+        Ok((batch.map_err(|_| Error::Internal)?, note))
     }
 }
 

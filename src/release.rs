@@ -4,6 +4,7 @@
 //! its exact cost, and the accuracy it will have, all before anything is read. The cost depends on the query
 //! and the catalog alone, so it is the same on neighbouring databases.
 
+mod noisy_scores;
 mod number;
 mod price;
 mod threshold;
@@ -25,6 +26,8 @@ use crate::mechanism::{
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Selecting, decimal_text};
 use crate::refusal::{Reason, Refusal};
 
+use noisy_scores::noisy_scores;
+use number::size;
 use price::{Accounts, Fallback, Price, default_of};
 
 /// The confidence of every reported accuracy.
@@ -121,6 +124,8 @@ pub struct Mechanized {
     pub accuracy: Predicted,
     /// MIN and MAX: which value from the end is looked for.
     pub rank: Option<u64>,
+    /// Of a selection that was asked for by its name: the error of what AUTO would take in its place, where that is less.
+    pub instead: Option<f64>,
 }
 
 /// A calibrated mechanism.
@@ -275,8 +280,31 @@ fn mechanize(
             let rule = accounts.rule(name, choice, &price);
             let epsilon = price.epsilon(text, rule.divisor().saturating_mul(draws(choice)))?;
             let chosen = selection(measure, choice, name, &epsilon, delta, rule)?;
-            Ok(price.charged(chosen))
+            let noisy = accounts.noisy_scores(&price).then(|| noisy_scores(choice, &epsilon));
+            Ok(price.charged(erring_less(measure, chosen, noisy.flatten())))
         }
+    }
+}
+
+/// Rounds of a selection or noise on all scores, whichever errs less at 95 %; a mechanism that was asked for stays.
+///
+/// # Guarantee
+/// Both have the ε of the choice, and the result is one of them: what is compared are the bounds that EXPLAIN shows, which
+/// follow from the query and the catalog.
+fn erring_less(measure: &Measure, chosen: Mechanized, noisy: Option<Mechanized>) -> Mechanized {
+    let Some(noisy) = noisy.filter(|noisy| size(noisy.accuracy) < size(chosen.accuracy)) else {
+        return chosen;
+    };
+    match measure.clause.mechanism {
+        // It is compared with what the literature calibrates to.
+        _ if measure.clause.parameters.monotonic.is_some() => chosen,
+        MechanismName::Auto | MechanismName::Default => noisy,
+        MechanismName::Exponential
+        | MechanismName::PermuteAndFlip
+        | MechanismName::NoisyMax
+        | MechanismName::RandomizedResponse
+        | MechanismName::Laplace
+        | MechanismName::Gaussian => Mechanized { instead: Some(size(noisy.accuracy)), ..chosen },
     }
 }
 
@@ -444,7 +472,7 @@ fn selection(
         Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. } => None,
     };
     let loss = Loss::choice(epsilon, None, draws(choice), rule);
-    Ok(Mechanized { mechanism, loss, accuracy, rank })
+    Ok(Mechanized { mechanism, loss, accuracy, rank, instead: None })
 }
 
 /// The prior's weight of all candidates and of the lightest that can win; `None` when all are alike.
@@ -508,6 +536,7 @@ fn among_unknown(
         loss: Loss::choice(epsilon, Some(delta), draws(choice), selecting),
         accuracy: Predicted::Nothing,
         rank: None,
+        instead: None,
     })
 }
 

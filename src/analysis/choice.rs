@@ -147,6 +147,8 @@ pub struct Choice {
     pub range: u128,
     /// The largest change Δ∞ of one score.
     pub largest: u128,
+    /// The change Δ₁ of all scores in all outer groups together, where they are group keys' and something bounds it.
+    pub l1: Option<u128>,
     /// How the selections of several groups share the cost.
     pub sharing: Sharing,
     /// What one unit of the score is worth.

@@ -16,8 +16,9 @@ use num_traits::ToPrimitive;
 
 use super::facts::constant;
 use super::flow::internal;
+use super::origin::origin;
 use super::part::Part;
-use super::{Axis, Measure, Source, Use, origin};
+use super::{Axis, Measure, Source, Use};
 use crate::bind::RR_COUNT;
 use crate::dialect::MechanismName;
 use crate::refusal::{Reason, Refusal};

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! SUM(x) at ε   →   SUM(CLAMP(x / b, −1, 1)) at ε/2, times b
-//!                   b = (SELECT MAX(2^k) … buckets of x with enough of COUNT(*) at ε/2)
+//!                   b = (SELECT MAX(2^k) … buckets of x with enough of COUNT(*) at ε/2, or the fullest where none has)
 //! ```
 
 use std::sync::Arc;
@@ -32,15 +32,12 @@ use super::{Analysis, Use};
 use crate::bind::{Bound, marker_function};
 use crate::buckets::{Buckets, least_kept, reach};
 use crate::dialect::{
-    AggregateCall, AggregateName, MechanismName, Operand, Parameters, ReleaseClause,
+    AggregateCall, AggregateName, Finding, MechanismName, Operand, Parameters, ReleaseClause,
 };
 use crate::functions::{clamp, magnitude_function};
 use crate::mechanism::Laplace;
 use crate::privacy::Selecting;
 use crate::refusal::{Reason, Refusal};
-
-/// What stands behind the text of an aggregate whose bounds are found.
-const IN_UNITS: &str = " in units of the bound found";
 
 /// Analyzes a query, as often as it takes until every aggregate without a range that may find its bounds does.
 ///
@@ -86,14 +83,17 @@ fn with_bounds_found(
     let refused = |clause: &ReleaseClause| clause.text == refusal.clause() && is_eligible(clause);
     let release = bound.releases().iter().position(refused)?;
     let clause = bound.releases().get(release)?;
-    let (histogram, released) = halves(clause)?;
     let mut releases = bound.releases().to_vec();
-    *releases.get_mut(release)? = released;
     let counter = releases.len();
+    let (histogram, released) = halves(clause, counter)?;
+    *releases.get_mut(release)? = released;
     releases.push(histogram);
     let mut rewriting = Rewriting { release, counter, releases, least: 0 };
     let aggregate = first_with(bound.plan(), release)?;
-    rewriting.least = rewriting.threshold(&aggregate, analyze)?;
+    let least = rewriting.threshold(&aggregate, analyze)?;
+    rewriting.least = least;
+    rewriting.releases.get_mut(counter)?.finding =
+        Some(Finding::Histogram { bound: counter, least });
     let plan = rewriting.plan(bound.plan()).ok()?;
     Some(Bound::of(plan, rewriting.releases))
 }
@@ -102,7 +102,7 @@ fn with_bounds_found(
 /// a threshold out of the same ε, and nobody has thought that through.
 fn may_find(analysis: &Analysis) -> bool {
     analysis.parts().iter().all(|part| {
-        let found = part.measures().iter().any(|m| m.clause.text.ends_with(IN_UNITS));
+        let found = part.measures().iter().any(|m| m.clause.finding.is_some());
         part.data_groups().is_none() || !found
     })
 }
@@ -116,11 +116,16 @@ fn is_eligible(clause: &ReleaseClause) -> bool {
     let priced = clause.parameters.epsilon.is_some() || clause.parameters.rho.is_some();
     let known_groups = clause.grouping.as_ref().is_some_and(|g| !asks_for_threshold(g));
     let implied = clause.mechanism == MechanismName::Default && known_groups;
-    implied && summed && !bounded && !call.distinct && priced
+    let is_new = clause.finding.is_none();
+    is_new && implied && summed && !bounded && !call.distinct && priced
 }
 
-/// The histogram's release and the aggregate's, each at half of the price.
-fn halves(clause: &ReleaseClause) -> Option<(ReleaseClause, ReleaseClause)> {
+/// The histogram's release and the aggregate's, each at half of the price, by the number of their bound.
+fn halves(clause: &ReleaseClause, bound: usize) -> Option<(ReleaseClause, ReleaseClause)> {
+    let squared = matches!(
+        &clause.operand,
+        Operand::Aggregate(AggregateCall { function: AggregateName::Spread(of), .. }) if !of.is_root()
+    );
     let whole = &clause.parameters;
     let half = Parameters {
         epsilon: whole.epsilon.as_ref().map(|e| e.share(2)).transpose().ok()?,
@@ -140,9 +145,11 @@ fn halves(clause: &ReleaseClause) -> Option<(ReleaseClause, ReleaseClause)> {
         unit_column: clause.unit_column.clone(),
         grouping: None,
         text: format!("bounds of {}, found at {price} by counts of buckets", clause.text),
+        finding: None,
     };
-    let text = format!("{}, released at {price}{IN_UNITS}", clause.text);
-    Some((histogram, ReleaseClause { parameters: half, text, ..clause.clone() }))
+    let text = format!("{}, released at {price} in units of the bound found", clause.text);
+    let finding = Some(Finding::InUnits { bound, squared });
+    Some((histogram, ReleaseClause { parameters: half, text, finding, ..clause.clone() }))
 }
 
 /// The first aggregate node that holds a release.
@@ -228,18 +235,23 @@ impl Rewriting {
         Aggregate::try_new(Arc::clone(&aggregate.input), vec![bucket], vec![count])
     }
 
-    /// One row: the largest power of two that the kept buckets reach, or that of the type where none is kept.
+    /// One row: the largest power of two that the kept buckets reach, or where none is kept, the one that the bucket with
+    /// the largest noisy count does. It is a function of released counts, like all that is computed from them.
     fn bound(&self, histogram: Aggregate, widest: f64) -> Result<Expr> {
         let columns = histogram.schema.columns();
         let [bucket, n] = columns.as_slice() else {
             return plan_err!("a histogram has two columns");
         };
         let least_count = lit(i64::try_from(self.least).unwrap_or(i64::MAX));
-        let kept = Expr::Column(n.clone()).gt_eq(least_count);
-        let reached = when(kept, reach(Expr::Column(bucket.clone()))?).end()?;
-        let most = max(reached).alias("most");
+        let n = Expr::Column(n.clone());
+        let reached = reach(Expr::Column(bucket.clone()))?;
+        // Every bucket that is kept comes before all others, which are in the order of their counts.
+        let kept = when(n.clone().gt_eq(least_count), reached.clone()).otherwise(lit(0.0))?;
+        let order = [kept, n, reached.clone()].map(|key| key.sort(false, false));
         let plan = LogicalPlanBuilder::from(LogicalPlan::Aggregate(histogram))
-            .aggregate(Vec::<Expr>::new(), vec![most])?;
+            .sort(order)?
+            .limit(0, Some(1))?
+            .aggregate(Vec::<Expr>::new(), vec![max(reached).alias("most")])?;
         let most = plan.schema().columns().into_iter().map(Expr::Column);
         let bound = least(vec![coalesce(most.chain([lit(widest)]).collect()), lit(widest)]);
         let plan = plan.project(vec![bound.alias("bound")])?.build()?;
@@ -289,9 +301,8 @@ impl Rewriting {
 
     /// A released aggregate of x/b as one of x: times b, of a variance times b², in its own type.
     fn in_own_unit(&self, column: Expr, bound: &Expr, own: &DataType) -> Result<Expr> {
-        let squared = self.releases.get(self.release).is_some_and(|clause| {
-            matches!(&clause.operand, Operand::Aggregate(AggregateCall { function: AggregateName::Spread(of), .. }) if !of.is_root())
-        });
+        let finding = self.releases.get(self.release).and_then(|clause| clause.finding);
+        let squared = matches!(finding, Some(Finding::InUnits { squared: true, .. }));
         let once = column * bound.clone();
         let value = if squared { once * bound.clone() } else { once };
         let most = match own {

@@ -219,6 +219,7 @@ pub(super) fn line_choice(
         prior,
         range: line.range,
         largest: largest.ok_or_else(|| too_large(text))?,
+        l1: None,
         sharing: shared(&limits, frame, line.range, all_rows, text)?,
         unit: line.unit,
     };

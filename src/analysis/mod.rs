@@ -36,6 +36,7 @@ mod measure;
 mod membership;
 mod moments;
 mod named;
+mod origin;
 mod part;
 mod per_unit;
 mod plain;
@@ -65,6 +66,7 @@ pub use lookup::{Lookup, Lookups};
 pub use measure::{Gathering, Input, Measure, TermColumns, Use};
 pub use moments::Moments;
 pub use named::MOST_TERMS;
+pub use origin::Origin;
 pub use part::Part;
 pub use rows::{MOST_ROWS_OF_A_UNIT, Tables};
 pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
@@ -81,7 +83,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 
 use crate::bind::{Bound, is_ledger};
 use crate::catalog::{Catalog, Privacy, RESERVED};
@@ -126,13 +128,6 @@ impl Analysis {
     /// How the analysis went, step by step, for the explanation.
     pub fn steps(&self) -> &[String] {
         &self.steps
-    }
-
-    /// The release whose values an output column of the remainder shows unchanged: (part, measure).
-    pub fn origin(&self, output: usize) -> Option<(usize, usize)> {
-        let (part, field) = origin(&self.remainder, output)?;
-        let keys = self.parts.get(part)?.key_names().len();
-        field.checked_sub(keys).map(|measure| (part, measure))
     }
 }
 
@@ -526,26 +521,4 @@ fn has_marker(plan: &LogicalPlan) -> bool {
         })
     });
     found || outcome.is_err()
-}
-
-/// Follows an output column down to the released table it comes from unchanged: (part, field).
-fn origin(plan: &LogicalPlan, output: usize) -> Option<(usize, usize)> {
-    match plan {
-        LogicalPlan::Projection(Projection { expr, input, .. }) => {
-            let mut expr = expr.get(output)?;
-            while let Expr::Alias(alias) = expr {
-                expr = &alias.expr;
-            }
-            let Expr::Column(column) = expr else { return None };
-            origin(input, input.schema().maybe_index_of_column(column)?)
-        }
-        LogicalPlan::Filter(filter) => origin(&filter.input, output),
-        LogicalPlan::Sort(sort) => origin(&sort.input, output),
-        LogicalPlan::Limit(limit) => origin(&limit.input, output),
-        LogicalPlan::SubqueryAlias(alias) => origin(&alias.input, output),
-        LogicalPlan::TableScan(scan) => {
-            released_part(scan.table_name.table()).map(|part| (part, output))
-        }
-        _ => None,
-    }
 }

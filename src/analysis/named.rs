@@ -208,6 +208,7 @@ pub(super) fn each(
         source: Source::Each(axis.clone()),
         range,
         largest: largest.ok_or_else(|| too_large(&text))?,
+        l1: None,
         sharing: shared(&limits, frame, range, all_rows, &text)?,
         unit: grid_unit(read.grid),
     };

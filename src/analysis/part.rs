@@ -423,6 +423,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
         unit_column: None,
         grouping: None,
         text: if star { "count(*)".to_owned() } else { expr.schema_name().to_string() },
+        finding: None,
     })
 }
 

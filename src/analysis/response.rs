@@ -97,6 +97,7 @@ pub(super) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, Re
         prior: Prior::Uniform,
         range: 1,
         largest: 1,
+        l1: None,
         sharing: if frame.outer > 1 { Sharing::Groups(1) } else { Sharing::Alone },
         unit: Rational::from_integer(1.into()),
     };

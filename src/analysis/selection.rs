@@ -25,7 +25,7 @@ use super::keys::MOST_KEYS;
 use super::lookup::Lookups;
 use super::measure::{Input, Measure, Read, Use, grid_unit, limits, read, too_large};
 use super::part::{Call, argument, sum_raw};
-use super::sensitivity::{Limits, range_of_scores};
+use super::sensitivity::{Limits, of_sums, range_of_scores};
 use crate::dialect::{SelectionClause, Selector};
 use crate::refusal::{Reason, Refusal};
 
@@ -156,6 +156,7 @@ pub(super) fn of_keys(
         prior,
         range,
         largest,
+        l1: of_sums(&limits, weight).map(|change| change.l1),
         sharing: shared(&limits, frame, range, all_rows.zip(Some(weight)), &text)?,
         unit: grid_unit(read.grid),
     };

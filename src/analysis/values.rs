@@ -43,11 +43,11 @@ impl Value {
         self.before
     }
 
-    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row.
+    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the number that it is.
     ///
     /// # Errors
     /// When there are several rows, or it was handed on before.
-    pub fn give(&self, rows: &[RecordBatch]) -> datafusion::common::Result<()> {
+    pub fn give(&self, rows: &[RecordBatch]) -> datafusion::common::Result<Option<f64>> {
         let mut rows = rows.iter().filter(|batch| batch.num_rows() > 0);
         let one = match (rows.next(), rows.next()) {
             (None, _) => ScalarValue::try_new_null(self.late.data_type())?,
@@ -56,7 +56,8 @@ impl Value {
             }
             _ => return internal_err!("a released value is one row"),
         };
-        self.late.set(&one)
+        self.late.set(&one)?;
+        Ok(if let ScalarValue::Float64(number) = one { number } else { None })
     }
 }
 

@@ -100,6 +100,27 @@ pub struct ReleaseClause {
     pub grouping: Option<Box<GroupingClause>>,
     /// The operand as text, for column names and explanations.
     pub text: String,
+    /// What the release has to do with the bound of an aggregate, where the engine finds one.
+    pub finding: Option<Finding>,
+}
+
+/// The two releases that stand for an aggregate whose bound is found. Both carry the number of the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// The histogram of the argument: the bound is where the largest bucket with at least this noisy count ends.
+    Histogram {
+        /// The bound's number in the query.
+        bound: usize,
+        /// The least noisy count of a bucket that is kept.
+        least: i128,
+    },
+    /// The aggregate in units of the bound, or of its square.
+    InUnits {
+        /// The bound's number in the query.
+        bound: usize,
+        /// Whether the unit is the bound's square.
+        squared: bool,
+    },
 }
 
 /// What OPTIONS say of the groups of their SELECT, and the cost that its bare aggregates share.

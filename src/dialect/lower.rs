@@ -360,6 +360,7 @@ impl Lowering<'_> {
                         unit_column: None,
                         grouping: None,
                         text,
+                        finding: None,
                     });
                     ControlFlow::Continue(())
                 }

@@ -33,10 +33,10 @@ mod view;
 mod words;
 
 pub use ast::{
-    AggregateCall, AggregateName, CandidatesClause, ColumnName, ExplainFormat, GroupStrategy,
-    GroupingClause, KeysClause, Literal, MechanismName, Operand, Parameters, PriorClause,
-    QueryStatement, ReleaseClause, SelectionClause, Selector, Spread, Statement, candidate_marker,
-    candidate_of, marked, marker,
+    AggregateCall, AggregateName, CandidatesClause, ColumnName, ExplainFormat, Finding,
+    GroupStrategy, GroupingClause, KeysClause, Literal, MechanismName, Operand, Parameters,
+    PriorClause, QueryStatement, ReleaseClause, SelectionClause, Selector, Spread, Statement,
+    candidate_marker, candidate_of, marked, marker,
 };
 pub use script::{ScriptStatement, split};
 pub use size::Size;

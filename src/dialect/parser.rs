@@ -355,6 +355,7 @@ impl HushDialect {
             unit_column: None,
             grouping: None,
             text,
+            finding: None,
         });
         Ok(aggregate_marker(n, arguments, filter, distinct))
     }

@@ -73,7 +73,8 @@ impl Session {
                 .map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
             Some(Ok(match &planned.proposal {
                 Some(proposal) => {
-                    Answer::proposed(proposal.answer(&rows).ok()?, proposal.rule(), receipt)
+                    let (range, note) = proposal.answer(&rows).ok()?;
+                    Answer::proposed(range, note, receipt)
                 }
                 None => Answer::new(rows, &planned.release, receipt),
             }))

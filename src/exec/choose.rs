@@ -4,9 +4,13 @@
 //! group the numbers of the chosen candidates, best first. Each round gives the mechanism the scores of the
 //! candidates that are left, and nothing else.
 
+use std::cmp::Reverse;
+
 use crate::analysis::{Axis, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior, Source};
 use crate::grid::failed;
-use crate::mechanism::{MechanismError, PriceGrid, Rank, ScoredRun, TickRuns, quantile_runs};
+use crate::mechanism::{
+    Laplace, MechanismError, PriceGrid, Rank, ScoredRun, TickRuns, quantile_runs,
+};
 use crate::release::Mechanism;
 use crate::sampler::QueryRng;
 
@@ -17,7 +21,7 @@ use super::gather::Gathered;
 ///
 /// # Guarantee
 /// For every group the mechanism is drawn once per round, each time with the exact scores of the candidates that
-/// were not chosen before; among candidates that only the data know, the list ends where none stands out.
+/// were not chosen before, or once for every score, of which the best are taken; among candidates that only the data know, the list ends where none stands out.
 pub(super) fn choose(
     recipe: &Recipe,
     choice: &Choice,
@@ -234,6 +238,9 @@ fn among(
     rounds: usize,
     rng: &mut QueryRng,
 ) -> Result<Vec<u64>, DrawError> {
+    if let (Mechanism::Laplace(noise), Prior::Uniform) = (mechanism, &choice.prior) {
+        return best_of_noisy(&runs, noise, rounds, rng);
+    }
     if let Prior::Weights(weights) = &choice.prior {
         runs = weighted(&runs, weights)?;
     }
@@ -269,6 +276,24 @@ fn among(
         without(&mut runs, run, within)?;
     }
     Ok(chosen)
+}
+
+/// The candidates with the best noisy scores, best first; of equal ones the first in the public order.
+///
+/// # Guarantee
+/// Every candidate's score takes one draw of its own, and what comes out is a function of the noisy scores.
+fn best_of_noisy(
+    runs: &Runs,
+    noise: &Laplace,
+    most: usize,
+    rng: &mut QueryRng,
+) -> Result<Vec<u64>, DrawError> {
+    let candidates = runs.iter().flat_map(|(start, run)| (0..run.count).map(|i| *start + i));
+    let scores = listed(runs)?;
+    let noisy = scores.iter().map(|score| score.saturating_add(noise.draw(rng)));
+    let mut noisy: Vec<(i128, u64)> = noisy.zip(candidates).collect();
+    noisy.sort_unstable_by_key(|(score, candidate)| (Reverse(*score), *candidate));
+    Ok(noisy.into_iter().take(most).map(|(_, candidate)| candidate).collect())
 }
 
 /// Every candidate as a run of its own, with its prior weight.

@@ -128,6 +128,10 @@ pub struct Rows {
     /// For each part by measure: the least noisy number of rows behind its means, the largest ± of its variances;
     /// `None` for the others.
     pub mean_rows: Vec<Vec<Option<f64>>>,
+    /// The released tables of the parts, in their order.
+    pub released: Vec<RecordBatch>,
+    /// The released values that later parts used, as numbers; `None` for what is none.
+    pub values: Vec<Option<f64>>,
 }
 
 /// Plans the private parts of a release.
@@ -310,12 +314,14 @@ pub async fn run(
         Some(_) | None => {}
     }
     let context = memory::context(state, advance)?;
-    let mut mean_rows = Vec::new();
+    let (mut mean_rows, mut released) = (Vec::new(), Vec::new());
+    let mut numbers = vec![None; values.len()];
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
     for (i, part) in parts.into_iter().enumerate() {
-        for (value, plan) in values.iter().filter(|(value, _)| value.before() == i) {
-            value.give(&collect(Arc::clone(plan), Arc::clone(&context)).await?)?;
+        let needed = values.iter().zip(&mut numbers);
+        for ((value, plan), number) in needed.filter(|((value, _), _)| value.before() == i) {
+            *number = value.give(&collect(Arc::clone(plan), Arc::clone(&context)).await?)?;
         }
         let mut rng = QueryRng::from_os().map_err(entropy)?;
         // One key for all parts: a unit keeps the same groups wherever the query bounds it.
@@ -327,9 +333,10 @@ pub async fn run(
         let (columns, rows) = split(batch, part.released.columns())?;
         part.released.give(&columns)?;
         mean_rows.push(rows);
+        released.push(columns);
     }
     let batches = at_most(most_rows, execute_stream(remainder, context)?).await?;
-    Ok((Rows { schema, batches, mean_rows }, charge))
+    Ok((Rows { schema, batches, mean_rows, released, values: numbers }, charge))
 }
 
 /// The released columns of a batch, the least row count behind each mean and the largest ± of each variance.

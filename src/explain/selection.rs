@@ -43,6 +43,11 @@ fn range_text(measure: &Measure, choice: &Choice) -> String {
     score_units(choice, range)
 }
 
+/// The change Δ₁ of all scores together.
+pub(super) fn l1_text(choice: &Choice) -> String {
+    score_units(choice, choice.l1.unwrap_or(u128::MAX))
+}
+
 /// The range that one draw is calibrated to, rounds and groups included.
 pub(super) fn calibrated_text(measure: &Measure, choice: &Choice) -> String {
     score_units(choice, choice.calibrated(monotonic(measure)).unwrap_or(u128::MAX))
@@ -69,9 +74,19 @@ pub(super) fn choice_lines(
     )];
     lines.push(("candidates", candidates_text(measure, choice)));
     lines.extend(rank_text(choice, mechanized).map(|text| ("rank", text)));
-    lines.extend(sharing_text(measure, choice, part).map(|text| ("share", text)));
+    lines.extend(sharing_text(measure, choice, mechanized, part).map(|text| ("share", text)));
     lines.push(("draws", draws_text(measure, choice, mechanized)));
     lines
+}
+
+/// What would err less than a mechanism that was asked for.
+pub(super) fn instead_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
+    let (least, parameters) = (mechanized.instead?, &measure.clause.parameters);
+    Some(format!(
+        "AUTO({parameters}) in place of {}({parameters}) puts noise on every score and shows the best: with 95 % within {}, at the same cost",
+        measure.clause.mechanism,
+        short(least)
+    ))
 }
 
 fn score_text<'a>(measure: &'a Measure, choice: &Choice) -> &'a str {
@@ -217,8 +232,24 @@ fn rank_text(choice: &Choice, mechanized: &Mechanized) -> Option<String> {
     })
 }
 
-fn sharing_text(measure: &Measure, choice: &Choice, part: &Part) -> Option<String> {
+fn sharing_text(
+    measure: &Measure,
+    choice: &Choice,
+    mechanized: &Mechanized,
+    part: &Part,
+) -> Option<String> {
     let outer = part.keys().outer().len();
+    if let Mechanism::Laplace(_) = mechanized.mechanism {
+        let best = match choice.rounds {
+            1 => "the best is".to_owned(),
+            k => format!("the {k} best are"),
+        };
+        let each = if outer > 1 { " in each group" } else { "" };
+        return Some(format!(
+            "all scores together change by at most Δ₁ = {}, so one draw of noise has the whole ε; {best} read off the noisy scores{each}",
+            l1_text(choice),
+        ));
+    }
     if measure.clause.operand == Operand::Response {
         return Some(format!(
             "{outer} entries of the roster answer, each once; who has no row answers uniformly"
@@ -271,7 +302,11 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
             let none = Rational::from_integer(m.nobody().into()) * &choice.unit;
             format!("{draw}; \"none stands out\" scores {}", decimal_text(&none, 6))
         }
-        Mechanism::Laplace(_) | Mechanism::Gaussian(_) => String::new(),
+        Mechanism::Laplace(m) => format!(
+            "discrete Laplace noise of scale {} = Δ₁/ε on every score, the best come out, exact integer arithmetic",
+            decimal_text(&(m.scale() * &choice.unit), 6)
+        ),
+        Mechanism::Gaussian(_) => String::new(),
     }
 }
 
@@ -322,10 +357,12 @@ pub(super) fn choice_json(
     let mut fields = vec![
         ("score", json!(score_text(measure, choice))),
         ("range", number(&range_text(measure, choice))),
-        ("calibrated_range", number(&calibrated_text(measure, choice))),
         ("prior", json!(prior_name(measure, choice))),
         ("rounds", json!(choice.rounds)),
     ];
+    if !matches!(mechanized.mechanism, Mechanism::Laplace(_)) {
+        fields.push(("calibrated_range", number(&calibrated_text(measure, choice))));
+    }
     fields.extend(chosen_by(measure, choice).map(|s| ("selector", json!(s.to_string()))));
     fields.extend(choice.candidates().map(|n| ("candidates", json!(n))));
     fields.extend(mechanized.rank.map(|r| ("rank", json!(r))));
@@ -343,7 +380,10 @@ pub(super) fn choice_json(
             let scale = m.exponent().recip() * &choice.unit;
             fields.push(("scale", json!(approximate(&scale))));
         }
-        Mechanism::Laplace(_) | Mechanism::Gaussian(_) => {}
+        // The noise's scale stands where all mechanisms have theirs.
+        Mechanism::Laplace(_) => fields.push(("l1", number(&l1_text(choice)))),
+        Mechanism::Gaussian(_) => {}
     }
+    fields.extend(mechanized.instead.map(|least| ("auto_within", json!(least))));
     fields
 }

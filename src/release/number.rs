@@ -47,11 +47,13 @@ pub(super) fn number(
             loss: Loss::pure(&epsilon),
             accuracy,
             rank: None,
+            instead: None,
         }))
     };
     let noisy = |gaussian: Gaussian, loss: Loss| {
         let accuracy = within(measure, &|beta| gaussian.error_at(beta));
-        Mechanized { mechanism: Mechanism::Gaussian(gaussian), loss, accuracy, rank: None }
+        let mechanism = Mechanism::Gaussian(gaussian);
+        Mechanized { mechanism, loss, accuracy, rank: None, instead: None }
     };
     let gaussian = |epsilon: &Epsilon, delta: &Delta| -> Result<Mechanized, Refusal> {
         // The parts of a mean or variance move together, in space; a count or sum of one group on a line.

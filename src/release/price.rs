@@ -137,6 +137,12 @@ impl Accounts {
         }
     }
 
+    /// Whether noise on all scores costs no more than rounds of a selection at the same ε, whoever counts: under ρ, k rounds
+    /// cost a k-th of it or less.
+    pub(super) fn noisy_scores(&self, price: &Price) -> bool {
+        !self.in_rho && matches!(price, Price::Epsilon(_))
+    }
+
     /// Lets a release pass that every budget can count.
     pub(super) fn admit(&self, measure: &Measure, one: &Mechanized) -> Result<(), Refusal> {
         let Some(budget) = self.in_epsilon.as_ref().filter(|_| one.loss.epsilon().is_none()) else {

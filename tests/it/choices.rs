@@ -13,7 +13,7 @@ use arrow::util::display::array_value_to_string;
 use hushql::analysis::{Lookup, Lookups};
 use hushql::catalog::{Privacy, Unit};
 use hushql::exec::{Draws, session_state};
-use hushql::release::Release;
+use hushql::release::{Predicted, Release};
 use hushql::sampler::QueryRng;
 
 use crate::line;
@@ -158,6 +158,129 @@ async fn keys_in_rank_order_and_one_winner_per_group() {
     for group in ["g, k", "k, g"] {
         let sql = format!("SELECT g, ARGMAX EXPONENTIAL(eps=0.9) k FROM people GROUP BY {group}");
         people.follows(&sql, &pairs, 4).await;
+    }
+}
+
+/// The k best of counts with discrete Laplace noise of this scale on each, in the order of their noisy counts; of equal
+/// ones the first in the public order comes first.
+fn best_of_noisy(scale: f64, most: usize, scored: &[(String, f64, f64)]) -> Vec<(String, f64)> {
+    // What lies beyond has a probability of 10⁻¹⁰.
+    let reach = (24.0 * scale).ceil() as i32;
+    let alpha = (-1.0 / scale).exp();
+    let noise = |z: i32| (1.0 - alpha) / (1.0 + alpha) * alpha.powi(z.abs());
+    let all: Vec<(f64, f64)> = (-reach..=reach).map(|z| (f64::from(z), noise(z))).collect();
+    let scores: Vec<f64> = scored.iter().map(|(_, score, _)| *score).collect();
+    let [a, b, c, d] = scores.as_slice() else { panic!("four candidates") };
+    let mut law: BTreeMap<[usize; 4], f64> = BTreeMap::new();
+    for (i, p) in &all {
+        for (j, q) in &all {
+            for (k, r) in &all {
+                for (l, s) in &all {
+                    let noisy = [a + i, b + j, c + k, d + l];
+                    let mut order = [0, 1, 2, 3];
+                    // Stable: the public order stays among equals.
+                    order.sort_by(|x, y| noisy[*y].total_cmp(&noisy[*x]));
+                    order[most..].fill(0);
+                    *law.entry(order).or_insert(0.0) += p * q * r * s;
+                }
+            }
+        }
+    }
+    let names = |order: [usize; 4]| -> Vec<String> {
+        order[..most].iter().map(|i| scored[*i].0.clone()).collect()
+    };
+    law.into_iter().map(|(order, p)| (names(order).join(" "), p)).collect()
+}
+
+/// How far each of a list is below the best left at its turn, at worst and on average over its turns.
+fn lost(answer: &str, scored: &[(String, f64, f64)]) -> (f64, f64) {
+    let mut left: Vec<_> = scored.to_vec();
+    let mut gaps = Vec::new();
+    for name in answer.split(' ') {
+        let best = left.iter().map(|s| s.1).fold(f64::MIN, f64::max);
+        let at = left.iter().position(|s| s.0 == name).unwrap();
+        gaps.push(best - left.remove(at).1);
+    }
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    (gaps.iter().copied().fold(0.0, f64::max), mean)
+}
+
+/// A person in one group moves one count: noise on all of them is that of one, where rounds have a share of ε each. What
+/// AUTO and plain SQL draw is the law of the noisy counts, and within the bounds that they publish.
+#[tokio::test]
+async fn noise_on_all_counts_where_it_errs_less() {
+    let people = sample();
+    let counts = uniform(&KEYS, |k| count(&people, |r| r.2 == *k));
+    let low: Vec<_> = counts.iter().map(|(k, score, w)| (k.clone(), -score, *w)).collect();
+    let plain = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1.4) k FROM people GROUP BY k ORDER BY COUNT(*)";
+    for (sql, scored, most, seed) in [
+        ("SELECT TOP 2 AUTO(eps=1.4) k FROM people GROUP BY k".to_owned(), &counts, 2, 51),
+        ("SELECT BOTTOM 3 AUTO(eps=1.4) k FROM people GROUP BY k".to_owned(), &low, 3, 52),
+        (format!("{plain} DESC LIMIT 3"), &counts, 3, 53),
+        (format!("{plain} LIMIT 2"), &low, 2, 54),
+    ] {
+        let law = best_of_noisy(1.0 / 1.4, most, scored);
+        people.follows(&sql, &law, seed).await;
+        let release = people.release(&sql, &Lookups::default());
+        let Predicted::Winner { worst, average } = release.mechanisms(0)[0].accuracy else {
+            panic!("{sql}")
+        };
+        let kept: f64 =
+            law.iter().filter(|(a, _)| lost(a, scored).0 <= worst).map(|(_, p)| p).sum();
+        let mean: f64 = law.iter().map(|(a, p)| lost(a, scored).1 * p).sum();
+        assert!(kept >= 0.95 && mean <= average, "{sql}: {kept} {worst} {mean} {average}");
+    }
+    // One list for each of two groups, which a person is in one of.
+    let group = |g: &'static str| uniform(&KEYS, |k| count(&people, |r| r.1 == g && r.2 == *k));
+    let (x, y) = (group("x"), group("y"));
+    let (x, y) = (best_of_noisy(1.0, 2, &x), best_of_noisy(1.0, 2, &y));
+    let pairs = x.iter().flat_map(|(a, p)| y.iter().map(move |(b, q)| (format!("{a} {b}"), p * q)));
+    let sql = "SELECT g, TOP 2 AUTO(eps=1) k FROM people GROUP BY g, k";
+    people.follows(sql, &pairs.collect::<Vec<_>>(), 55).await;
+}
+
+/// A person in two groups moves two counts: the noise has the scale of both together, not that of one.
+#[tokio::test]
+async fn noise_has_the_scale_of_all_counts_together() {
+    let unit = Unit::Column { column: "id".to_owned(), max_rows: Some(4), unique: false };
+    let people = People { unit, ..sample() };
+    let counts = uniform(&KEYS, |k| count(&people, |r| r.2 == *k));
+    let sql = "SELECT TOP 4 AUTO(eps=2, rows=1, groups=2) k FROM people GROUP BY k";
+    people.follows(sql, &best_of_noisy(1.0, 4, &counts), 56).await;
+}
+
+/// Which of both it is follows from the published bounds; what is asked for by its name stays, and hears of the other.
+#[tokio::test]
+async fn the_mechanism_with_the_smaller_bound_is_taken() {
+    let one = sample();
+    let several = |most| People {
+        unit: Unit::Column { column: "id".to_owned(), max_rows: Some(most), unique: false },
+        rows: sample().rows,
+    };
+    let taken = |people: &People, list: &str| {
+        let sql = format!("SELECT {list} k FROM people GROUP BY k");
+        let release = people.release(&sql, &Lookups::default());
+        let one = release.mechanisms(0)[0].clone();
+        assert_eq!(release.loss().epsilon().map(ToString::to_string), Some("1".to_owned()));
+        (one.mechanism.name().to_string(), one.instead)
+    };
+    for (people, list, mechanism) in [
+        (&one, "ARGMAX AUTO(eps=1)", "PERMUTE_AND_FLIP"),
+        (&one, "TOP 2 AUTO(eps=1)", "LAPLACE"),
+        (&one, "TOP 2 AUTO(eps=1, monotonic=false)", "PERMUTE_AND_FLIP"),
+        // Two rows in one group or in two: the range is that of two, like all counts together.
+        (&several(2), "TOP 2 AUTO(eps=1)", "LAPLACE"),
+        (&several(4), "TOP 2 AUTO(eps=1, rows=1, groups=1)", "LAPLACE"),
+        (&several(4), "TOP 2 AUTO(eps=1, rows=1, groups=3)", "PERMUTE_AND_FLIP"),
+        (&several(4), "TOP 3 AUTO(eps=1, rows=1, groups=3)", "PERMUTE_AND_FLIP"),
+        (&several(4), "TOP 4 AUTO(eps=1, rows=1, groups=3)", "LAPLACE"),
+    ] {
+        assert_eq!(taken(people, list), (mechanism.to_owned(), None), "{list}");
+        for written in ["EXPONENTIAL", "PERMUTE_AND_FLIP"] {
+            let list = list.replace("AUTO", written);
+            let (name, instead) = taken(people, &list);
+            assert_eq!((name, instead.is_some()), (written.to_owned(), mechanism == "LAPLACE"));
+        }
     }
 }
 

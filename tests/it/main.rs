@@ -26,6 +26,7 @@ mod examples;
 #[cfg(target_os = "linux")]
 mod faults;
 mod files;
+mod found_bounds;
 mod fuzz;
 mod grammar;
 mod held;
@@ -44,6 +45,7 @@ mod selection;
 mod sensitivity;
 mod shared_keys;
 mod shell;
+mod shown;
 mod silence;
 mod slt;
 mod sources;

@@ -339,6 +339,11 @@ fn check_choice(sql: &str, choice: &Choice, groups: &[Vec<i128>]) -> (u128, u128
         Sharing::Groups(most) => assert!(moved <= most, "{sql}\n{moved} groups: {choice:?}"),
         Sharing::Rows(most) => assert!(all <= most, "{sql}\nranges {all}: {choice:?}"),
     }
+    if let Some(most) = choice.l1 {
+        // What noise on every score is calibrated to.
+        let moved: u128 = groups.iter().flatten().map(|change| change.unsigned_abs()).sum();
+        assert!(moved <= most, "{sql}\nΔ₁ {moved} > {choice:?}");
+    }
     let claimed = choice.calibrated(true).unwrap() / u128::from(choice.rounds);
     assert!(all <= claimed, "{sql}\nall together {all} > {claimed}: {choice:?}");
     (all, claimed)

@@ -201,6 +201,14 @@ pub fn others(eps: &str) -> Vec<Case> {
         variant: false,
     };
     let mut cases = vec![response("k"), response("v").variant()];
+    // Noise on all counts, of which the best are shown; the person's k is b.
+    cases.push(Case {
+        what: "TOP 2 AUTO k IN ('a', 'b', 'c'), by noise on every count".to_owned(),
+        sql: format!("SELECT TOP 2 AUTO(eps={eps}) k IN ('a', 'b', 'c') FROM people GROUP BY k"),
+        base: crowd(margin(eps), Row { id: 2, k: "a", ..EXTREME }),
+        variant: true,
+        ..response("k")
+    });
     for mechanism in ["EXPONENTIAL", "PERMUTE_AND_FLIP"] {
         // As many as the score of "none stands out".
         let none = (1.0 + (1.0 / DELTA).ln() / epsilon).ceil() as usize;
