@@ -40,10 +40,12 @@ use crate::resources::Resources;
 use crate::{declare, guard, show, views};
 
 use self::unplanned::unplanned;
+use self::visit::at_vault;
 pub(crate) use inner::{Inner, Registered};
 
 mod inner;
 mod unplanned;
+mod visit;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -344,12 +346,12 @@ impl Session {
 
     /// The life of a query, from its statement to its answer.
     async fn answer(&self, query: QueryStatement) -> Result<Answer, Error> {
-        let Inner { state, resources, .. } = &*self.engine.inner;
-        let catalog = self.at_vault(Vault::catalog).await?;
+        let Inner { vault, state, resources, .. } = &*self.engine.inner;
+        let catalog = at_vault(vault, Vault::catalog).await?;
         let planned = self.plan_with(query, catalog)?;
         let request = self.request(&planned)?.map(|(request, _)| Arc::new(request));
         if let Some(request) = request.clone() {
-            self.at_vault(move |vault| vault.quote(&request)).await?;
+            at_vault(vault, move |vault| vault.quote(&request)).await?;
         }
         self.check_files(&planned)?;
         let prepared = exec::prepare(&planned.release, state)
@@ -357,7 +359,7 @@ impl Session {
             .map_err(|error| unplanned(&planned.release, &error))?;
         let timer = resources.timer();
         let charge = match request {
-            Some(request) => Some(self.at_vault(move |vault| vault.charge(&request)).await?),
+            Some(request) => Some(at_vault(vault, move |vault| vault.charge(&request)).await?),
             None => None,
         };
         let run = async {
@@ -380,21 +382,6 @@ impl Session {
         // A panic on some row, an overrun or a failed read would each tell about the rows: one error for all.
         let run = timer.limit(guard::poll(run));
         run.await.flatten().flatten().unwrap_or(Err(Error::Execution))
-    }
-
-    /// Does something at the vault, which may have to be waited for, while other sessions go on: those that wait for the
-    /// same disk are charged together.
-    async fn at_vault<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Vault) -> Result<T, VaultError> + Send + 'static,
-    ) -> Result<T, Error> {
-        let vault = Arc::clone(&self.engine.inner.vault);
-        let done = match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => runtime.spawn_blocking(move || work(&vault)).await,
-            Err(_) => Ok(work(&vault)),
-        };
-        // Whoever panics there, or is stopped with the runtime, has no charge to show.
-        Ok(done.map_err(|_| Error::Internal)??)
     }
 
     /// Stages 2 to 4.
