@@ -43,6 +43,7 @@ mod inner;
 mod plan;
 mod query;
 mod unplanned;
+mod visit;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
 #[derive(Debug, Clone)]

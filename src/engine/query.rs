@@ -9,20 +9,19 @@
 //!          ▲──────────────── no, v2 ─┘                └─ no → withheld
 //! ```
 
-use std::sync::Arc;
-
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
 
 use super::Session;
 use super::plan::{Planned, Ready};
+use super::visit::at_vault;
 use crate::answer::{Answer, Receipt};
 use crate::catalog::Table;
 use crate::dialect::QueryStatement;
 use crate::error::Error;
 use crate::exec::{self, Prepared};
 use crate::guard;
-use crate::ledger::{Charge, ChargeRequest, Vault, VaultError};
+use crate::ledger::{Charge, ChargeRequest, VaultError};
 use crate::resources::Clock;
 
 /// How often a query is planned while declarations are made.
@@ -104,26 +103,12 @@ impl Session {
         let charge = match request {
             Some(request) => {
                 let request = ChargeRequest { statement, ..request };
-                Some(self.at_vault(move |vault| vault.charge(&request)).await?)
+                let vault = &self.engine.inner.vault;
+                Some(at_vault(vault, move |vault| vault.charge(&request)).await?)
             }
             None => None,
         };
         Ok(Paid { planned, prepared, charge })
-    }
-
-    /// Does something at the vault, which may have to be waited for, while other sessions go on: those that wait for the
-    /// same disk are charged together.
-    async fn at_vault<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Vault) -> Result<T, VaultError> + Send + 'static,
-    ) -> Result<T, Error> {
-        let vault = Arc::clone(&self.engine.inner.vault);
-        let done = match Handle::try_current() {
-            Ok(runtime) => runtime.spawn_blocking(move || work(&vault)).await,
-            Err(_) => Ok(work(&vault)),
-        };
-        // Whoever panics there, or is stopped with the runtime, has no charge to show.
-        Ok(done.map_err(|_| Error::Internal)??)
     }
 
     /// Does `work` on the plan of a query, and again where the declarations changed meanwhile.

@@ -1,9 +1,9 @@
 //! Charges that wait for the vault, paid together: one transaction and one sync for all who came meanwhile.
 //!
-//! Threads of one process that charge at once each join the queue. Whoever gets the vault's handle first takes everyone
-//! who waits, pays for each in turn within one transaction, commits, and hands each its [`Charge`] or its refusal;
-//! the others find theirs when they get the handle. A request that is refused leaves no trace in the transaction of the
-//! others. Where the commit fails, it fails for all of them, and nobody has a [`Charge`].
+//! Threads of one process that charge at once each join the queue. The first one leads: it takes everyone who waits, pays
+//! for each in turn within one transaction, commits, hands each its [`Charge`] or its refusal, and passes the lead on to
+//! the first of those who came meanwhile. A request that is refused leaves no trace in the transaction of the others.
+//! Where the commit fails, it fails for all of them, and nobody has a [`Charge`].
 //!
 //! ```text
 //! lab ──▶ ┐                     ┌ savepoint: lab  ✓ ┐            ┌▶ lab: Charge 17
@@ -12,7 +12,7 @@
 //! ```
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, ffi};
 
@@ -27,57 +27,115 @@ pub(super) type Outcome = Result<Charge, VaultError>;
 /// The requests that wait for the next transaction, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    waiting: Mutex<Vec<Arc<Ticket>>>,
+    line: Mutex<Line>,
 }
 
-/// One request, and later its outcome.
+#[derive(Debug, Default)]
+struct Line {
+    waiting: Vec<Arc<Ticket>>,
+    /// Whether somebody leads, who will pass the lead on.
+    led: bool,
+}
+
+/// One request, and what has become of it.
 #[derive(Debug)]
 pub(super) struct Ticket {
     request: ChargeRequest,
-    outcome: Mutex<Option<Outcome>>,
+    state: Mutex<State>,
+    changed: Condvar,
 }
 
+#[derive(Debug)]
+enum State {
+    Waits,
+    Leads,
+    Done(Outcome),
+}
+
+/// The lead, passed on when it is dropped.
+#[derive(Debug)]
+pub(super) struct Lead<'a>(&'a Queue);
+
 impl Queue {
-    /// Adds a request at the end.
+    /// Adds a request at the end; it leads if nobody does.
     pub(super) fn join(&self, request: &ChargeRequest) -> Arc<Ticket> {
-        let ticket = Arc::new(Ticket { request: request.clone(), outcome: Mutex::default() });
-        unpoisoned(&self.waiting).push(Arc::clone(&ticket));
+        let mut line = unpoisoned(&self.line);
+        let state = if line.led { State::Waits } else { State::Leads };
+        let (request, state) = (request.clone(), Mutex::new(state));
+        let ticket = Arc::new(Ticket { request, state, changed: Condvar::new() });
+        line.led = true;
+        line.waiting.push(Arc::clone(&ticket));
         ticket
     }
 
-    /// Takes back a request that nobody will pay for any more.
-    pub(super) fn leave(&self, ticket: &Arc<Ticket>) {
-        unpoisoned(&self.waiting).retain(|other| !Arc::ptr_eq(other, ticket));
+    /// Waits until the request is done; or until it leads, and then has to lead.
+    pub(super) fn wait(&self, ticket: &Ticket) -> Result<Outcome, Lead<'_>> {
+        let mut state = unpoisoned(&ticket.state);
+        loop {
+            match std::mem::replace(&mut *state, State::Waits) {
+                State::Done(outcome) => return Ok(outcome),
+                State::Leads => return Err(Lead(self)),
+                State::Waits => {
+                    state = ticket.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
     }
 
-    /// Takes everyone who waits; the caller holds the handle and gives each an outcome before it lets go of it.
-    pub(super) fn take(&self) -> Vec<Arc<Ticket>> {
-        std::mem::take(&mut *unpoisoned(&self.waiting))
+    /// Takes everyone who waits; the caller leads, and gives each an outcome.
+    fn take(&self) -> Vec<Arc<Ticket>> {
+        std::mem::take(&mut unpoisoned(&self.line).waiting)
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        let mut line = unpoisoned(&self.0.line);
+        match line.waiting.first() {
+            Some(next) => next.turn_to(State::Leads),
+            None => line.led = false,
+        }
     }
 }
 
 impl Ticket {
-    /// The outcome, if there is one; it can be taken once.
+    /// The outcome, once the request is done; it can be taken once.
     pub(super) fn outcome(&self) -> Option<Outcome> {
-        unpoisoned(&self.outcome).take()
+        match std::mem::replace(&mut *unpoisoned(&self.state), State::Waits) {
+            State::Done(outcome) => Some(outcome),
+            State::Waits | State::Leads => None,
+        }
     }
 
-    fn give(&self, outcome: Outcome) {
-        *unpoisoned(&self.outcome) = Some(outcome);
+    fn turn_to(&self, state: State) {
+        *unpoisoned(&self.state) = state;
+        self.changed.notify_one();
     }
 }
 
 /// Requests that share a transaction, and what became of each; nothing of it holds before the transaction is committed.
-#[derive(Debug, Default)]
-pub(super) struct Group {
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    queue: &'a Queue,
+    path: &'a str,
     tickets: Vec<Arc<Ticket>>,
     outcomes: Vec<Outcome>,
 }
 
-impl Group {
-    /// Those who wait now.
-    pub(super) fn of(queue: &Queue) -> Self {
-        Self { tickets: queue.take(), outcomes: Vec::new() }
+/// Whoever has no outcome when the group ends, in a panic, is not left to wait.
+impl Drop for Group<'_> {
+    fn drop(&mut self) {
+        for ticket in self.tickets.drain(..) {
+            let path = self.path.to_owned();
+            ticket.turn_to(State::Done(Err(VaultError::Poisoned { path })));
+        }
+    }
+}
+
+impl<'a> Group<'a> {
+    /// Those who wait now for the vault at this path; the caller leads.
+    pub(super) fn of(queue: &'a Queue, path: &'a str) -> Self {
+        Self { queue, path, tickets: queue.take(), outcomes: Vec::new() }
     }
 
     /// Pays for everyone in the group, and for those who joined the queue meanwhile; the caller holds the write lock and
@@ -90,11 +148,10 @@ impl Group {
     /// [`VaultError::EmptyCharge`] when there is nothing to commit, and what concerns the whole transaction.
     pub(super) fn pay(
         &mut self,
-        queue: &Queue,
         connection: &Connection,
         witness: &mut Witness,
     ) -> Result<(), Fault> {
-        self.tickets.extend(queue.take());
+        self.tickets.extend(self.queue.take());
         for ticket in &self.tickets {
             self.outcomes.push(pay_one(connection, witness, &ticket.request)?);
         }
@@ -109,16 +166,16 @@ impl Group {
     ///
     /// # Guarantee
     /// A [`Charge`] is handed out only if the transaction was committed.
-    pub(super) fn settle(self, committed: Result<(), VaultError>) {
-        let Self { tickets, outcomes } = self;
+    pub(super) fn settle(mut self, committed: Result<(), VaultError>) {
+        let outcomes = std::mem::take(&mut self.outcomes);
+        let tickets = std::mem::take(&mut self.tickets);
         let all_refused = outcomes.len() == tickets.len() && outcomes.iter().all(Result::is_err);
+        let done = |(ticket, outcome): (Arc<Ticket>, Outcome)| ticket.turn_to(State::Done(outcome));
         match committed {
             Err(error) if !all_refused => {
-                tickets.iter().for_each(|ticket| ticket.give(Err(error.again())));
+                tickets.into_iter().map(|ticket| (ticket, Err(error.again()))).for_each(done);
             }
-            Ok(()) | Err(_) => {
-                tickets.iter().zip(outcomes).for_each(|(ticket, outcome)| ticket.give(outcome));
-            }
+            Ok(()) | Err(_) => tickets.into_iter().zip(outcomes).for_each(done),
         }
     }
 }

@@ -538,24 +538,24 @@ impl Vault {
     pub fn charge(&self, request: &ChargeRequest) -> Result<Charge, VaultError> {
         analyst::check(&request.analyst)?;
         let ticket = self.queue.join(request);
-        let handle = self.handle.lock();
-        // Whoever had the handle before may have paid for this request too.
-        if let Some(outcome) = ticket.outcome() {
-            return outcome;
-        }
-        match handle {
-            Ok(mut handle) if !handle.poisoned => self.pay_for_all(&mut handle),
-            Ok(_) | Err(_) => self.queue.leave(&ticket),
-        }
+        let lead = match self.queue.wait(&ticket) {
+            Ok(outcome) => return outcome,
+            Err(lead) => lead,
+        };
+        self.pay_for_all();
+        drop(lead);
         ticket.outcome().unwrap_or_else(|| Err(self.poisoned()))
     }
 
-    /// Pays for everyone who waits in the queue, with one commit, and hands each their outcome.
-    fn pay_for_all(&self, handle: &mut Handle) {
-        let mut group = Group::of(&self.queue);
-        let committed = self.write_with(handle, |connection, witness| {
-            witness.advance(connection)?;
-            group.pay(&self.queue, connection, witness)
+    /// Pays for everyone who waits in the queue, with one commit, and hands each their outcome; the caller leads.
+    fn pay_for_all(&self) {
+        let handle = self.lock();
+        let mut group = Group::of(&self.queue, &self.path);
+        let committed = handle.and_then(|mut handle| {
+            self.write_with(&mut handle, |connection, witness| {
+                witness.advance(connection)?;
+                group.pay(connection, witness)
+            })
         });
         group.settle(committed);
     }

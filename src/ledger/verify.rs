@@ -38,7 +38,8 @@ impl fmt::Display for Verified {
 }
 
 impl Vault {
-    /// Reads the whole vault; the time that it takes grows with the ledger. Charges go on meanwhile.
+    /// Reads the whole vault; the time that it takes grows with the ledger. Charges go on meanwhile, except while SQLite
+    /// checks the file.
     ///
     /// # Guarantee
     /// `Ok` only if SQLite finds the file sound, the chain of the ledger is whole from the first entry to the last, every
