@@ -90,7 +90,7 @@ mod tests {
         fs::write(path("other"), format!("{}ie\n", &rows[3..])).unwrap();
         let same = |a: &str, b: &str| {
             let found = same(&path(a), &path(b)).unwrap();
-            assert_eq!(found, super::same(&path(b), &path(a)).unwrap(), "{a} {b}");
+            assert_eq!(found, same(&path(b), &path(a)).unwrap(), "{a} {b}");
             found
         };
         for name in ["a", "hard", "soft"] {
