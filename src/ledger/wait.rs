@@ -24,11 +24,12 @@ const PAUSES: [u64; 6] = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
 /// Makes a connection wait for locks: [`BUSY`] in turn with others, any other time as SQLite does.
 pub(super) fn set(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
-    Ok(if busy == BUSY {
-        connection.busy_handler(Some(look_again))?
+    if busy == BUSY {
+        connection.busy_handler(Some(look_again))?;
     } else {
-        connection.busy_timeout(busy)?
-    })
+        connection.busy_timeout(busy)?;
+    }
+    Ok(())
 }
 
 /// SQLite's question, after so many looks at one lock, whether to look again.
