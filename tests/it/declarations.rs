@@ -478,3 +478,45 @@ async fn a_provider_is_declared_once_for_its_people() {
     }
     engine.register_table("b", Arc::clone(&people)).unwrap();
 }
+
+/// Everyone sees who changed which limit when; what an owner wrote into a view is for owners, and what an analyst asked
+/// is for that analyst and the owner.
+#[tokio::test]
+async fn the_history_is_for_everyone_and_texts_are_for_their_authors() {
+    let engine = Engine::in_memory().unwrap();
+    engine.register_batch("people", ids(9)).unwrap();
+    let owner = engine.owner();
+    all(
+        &owner,
+        &[
+            "ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE",
+            "CREATE PRIVACY BUDGET study FOR people LIMIT (epsilon=2)",
+            "ALTER PRIVACY BUDGET study SET LIMIT (epsilon=5)",
+            "CREATE VIEW few AS SELECT id FROM people WHERE k = 1",
+        ],
+    )
+    .await;
+    let (lab, eve) = (engine.analyst("lab").unwrap(), engine.analyst("eve").unwrap());
+    let history = "SHOW PRIVACY HISTORY";
+    for session in [&owner, &lab] {
+        let shown = said(session, history).await.unwrap();
+        for limit in ["limit ε = 2,", "limit ε = 5,"] {
+            assert!(shown.contains(&format!("budget study: for people, {limit}")), "{shown}");
+        }
+    }
+    assert!(said(&owner, history).await.unwrap().contains("WHERE k = 1"));
+    let shown = said(&lab, history).await.unwrap();
+    assert!(!shown.contains("WHERE k = 1") && shown.contains("view few: declared"), "{shown}");
+
+    let ask = "SELECT LAPLACE(eps=1) COUNT(*) FROM people WHERE k = 2";
+    said(&lab, ask).await.unwrap();
+    let ledger = "SELECT statement, time IS NOT NULL AS dated FROM hushql.ledger";
+    for session in [&owner, &lab] {
+        assert!(said(session, ledger).await.unwrap().contains(ask));
+    }
+    let shown = said(&eve, ledger).await.unwrap();
+    assert!(
+        !shown.contains("k = 2") && shown.contains("sha256:") && shown.contains("true"),
+        "{shown}"
+    );
+}

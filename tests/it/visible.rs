@@ -22,6 +22,8 @@ fn statements() -> Vec<String> {
         "SELECT 1 AS \"HOSTILE\", 'HOSTILE' AS x",
         "SHOW TABLES",
         "SHOW PRIVACY",
+        "SHOW PRIVACY HISTORY",
+        "SELECT * FROM hushql.ledger",
         "SHOW PRIVACY BUDGET",
         "SHOW PRIVACY BUDGET \"HOSTILE\"",
         "DESCRIBE \"NAME\"",
