@@ -314,7 +314,7 @@ impl Session {
                 let explanation = match query {
                     Ok(query) => {
                         let (session, state) = (self.clone(), self.state(clock));
-                        clock.aside(move || session.explained(query, &state)).await?
+                        clock.aside(move || session.explained(&query, &state)).await?
                     }
                     Err(refusal) => Explanation::of_refusal(&refusal),
                 };
@@ -354,7 +354,7 @@ impl Session {
         match self.parse(query) {
             Ok(Statement::Query(query)) => {
                 let (session, state) = (self.clone(), self.state(&clock));
-                self.told(clock.blocking(move || session.explained(query, &state)))
+                self.told(clock.blocking(move || session.explained(&query, &state)))
             }
             Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
@@ -401,8 +401,12 @@ impl Session {
         Ok(tables.chain(views::columns(&self.engine.inner, &catalog)).collect())
     }
 
-    fn explained(&self, query: QueryStatement, state: &SessionState) -> Result<Explanation, Error> {
-        match self.with_plan(&query, state, |planned| self.explanation(&planned)) {
+    fn explained(
+        &self,
+        query: &QueryStatement,
+        state: &SessionState,
+    ) -> Result<Explanation, Error> {
+        match self.with_plan(query, state, |planned| self.explanation(&planned)) {
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             explained => explained,
         }

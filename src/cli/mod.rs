@@ -25,6 +25,7 @@ mod progress;
 mod repl;
 mod slt;
 mod table;
+mod terminate;
 mod view;
 
 use std::io::IsTerminal;

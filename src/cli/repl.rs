@@ -29,6 +29,7 @@ use super::failure::Failure;
 use super::plot;
 use super::print::{Format, Printer};
 use super::table;
+use super::terminate;
 use super::view::View;
 
 /// The width of a plot where the terminal does not tell its own.
@@ -45,6 +46,7 @@ pub(super) async fn run(
 ) -> Result<u8, Failure> {
     // From here on Ctrl-C between two prompts must not end the process: this takes its signal over.
     let _ = tokio::signal::ctrl_c().now_or_never();
+    terminate::restores_the_terminal();
     let reads_files = demo || session.is_owner();
     let mut shell = Shell::new(session, printer, reads_files, history)?;
     let version = env!("CARGO_PKG_VERSION");

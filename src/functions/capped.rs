@@ -226,6 +226,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "written SQL, without a table")]
     async fn rows(sql: &str) -> Vec<Option<i64>> {
         let context = SessionContext::new();
         for function in SessionStateDefaults::default_scalar_functions() {

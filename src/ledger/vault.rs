@@ -203,7 +203,7 @@ impl Vault {
 
     /// Makes the place where a vault is now its home, after it was copied, restored, renamed or moved, and opens it.
     ///
-    /// Only its owner can know that no other copy of it is used: two copies are two budgets. The chain and
+    /// Only its owner can know that no other copy of it is used: two copies are two budgets. The whole vault and
     /// the anchor, if there is one, are verified first.
     ///
     /// # Errors
@@ -220,6 +220,7 @@ impl Vault {
             Some(anchor) => vault.held_to(anchor)?,
             None => vault,
         };
+        vault.verify()?;
         let home = vault.home()?;
         vault.transact_anywhere(|connection, witness| {
             witness.advance(connection)?;

@@ -98,8 +98,8 @@ async fn budgets_bind_whatever_was_declared_first() {
     let mut stack: Vec<Vec<usize>> = vec![Vec::new()];
     while let Some(order) = stack.pop() {
         if order.len() < steps.len() {
-            for next in 0..steps.len() {
-                if !order.contains(&next) && steps[next].1.iter().all(|s| order.contains(s)) {
+            for (next, (_, needed)) in steps.iter().enumerate() {
+                if !order.contains(&next) && needed.iter().all(|s| order.contains(s)) {
                     stack.push([&order[..], &[next]].concat());
                 }
             }

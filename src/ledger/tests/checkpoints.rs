@@ -133,8 +133,8 @@ fn damage_from_the_newest_checkpoint_on_is_refused() {
 /// back; whoever reads it is refused, and so is the check of the whole.
 #[test]
 fn damage_before_the_newest_checkpoint_is_found_by_reads_and_by_the_check() {
-    let (folder, path) = specimen();
-    let damaged = folder.path().join("damaged.db");
+    let (_folder, damaged) = specimen();
+    let whole = std::fs::read(&damaged).unwrap();
     // Which of the two pages notices it.
     for (sql, pages, detail) in [
         ("UPDATE ledger SET epsilon_nano = 0 WHERE sequence = 100", [true, false], BROKEN),
@@ -155,7 +155,7 @@ fn damage_before_the_newest_checkpoint_is_found_by_reads_and_by_the_check() {
             MISSING,
         ),
     ] {
-        std::fs::copy(&path, &damaged).unwrap();
+        std::fs::write(&damaged, &whole).unwrap();
         alter_anything(&damaged, sql);
         let vault = Vault::open(&damaged).unwrap_or_else(|error| panic!("{sql}: {error}"));
         let extent = vault.extent().unwrap();

@@ -310,7 +310,11 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(says(Some(&[0x5a; 10_000])), no_vault);
     assert_eq!(says(Some(b"id,age\n1,30\n")), no_vault);
     for length in (1..bytes.len()).step_by(509) {
-        let error = says(Some(&bytes[..length]));
+        let mut error = says(Some(&bytes[..length]));
+        // Where what is lost is not read at the opening, whoever adopts a copy hears of it.
+        if error.contains("was copied") {
+            error = Vault::adopt(&other, None::<&Path>).unwrap_err().to_string();
+        }
         assert!(error == no_vault || error.contains("is damaged"), "{length}: {error}");
     }
     fs::remove_file(&other).unwrap();

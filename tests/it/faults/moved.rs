@@ -30,7 +30,7 @@ fn refuses(vault: &Vault) {
         per_query: PerQuery::default(),
     };
     for error in [
-        vault.charge(&one(&vault)).map(drop).unwrap_err(),
+        vault.charge(&one(vault)).map(drop).unwrap_err(),
         vault.create_budget(&budget).map(drop).unwrap_err(),
     ] {
         assert!(matches!(error, VaultError::Moved { .. }), "{error}");

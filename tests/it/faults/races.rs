@@ -30,7 +30,7 @@ fn open(path: &Path) -> Vault {
 fn spend_all(vault: &Vault) -> usize {
     let mut paid = 0;
     loop {
-        match vault.charge(&one(&vault)) {
+        match vault.charge(&one(vault)) {
             Ok(_) => paid += 1,
             Err(VaultError::Locked { .. }) => {}
             Err(error) => {
