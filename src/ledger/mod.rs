@@ -57,6 +57,7 @@ mod history;
 mod home;
 mod journal;
 mod moves;
+mod open;
 mod pages;
 mod place;
 mod queue;
