@@ -23,6 +23,7 @@ pub const RESERVED: &str = "__hushql";
 
 mod accounting;
 pub(crate) mod describe;
+mod digest;
 mod error;
 pub(crate) mod joins;
 mod metadata;

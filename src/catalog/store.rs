@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+pub(crate) use super::digest::Fields;
 use super::joins::joined_rows;
 use super::metadata::check_limit;
 use super::spaces::Joined;
@@ -128,46 +128,6 @@ impl Kind {
             Self::History => "the end of the history of declarations is missing",
             Self::Home => "its home is not what was written",
         })
-    }
-}
-
-/// A digest over a sequence of fields.
-///
-/// Every field is preceded by its length, so that no two different sequences have the same bytes.
-#[derive(Debug, Clone)]
-pub(crate) struct Fields(Sha256);
-
-impl Fields {
-    /// An empty sequence; `what` keeps digests of different things apart.
-    pub(crate) fn new(what: &str) -> Self {
-        let mut fields = Self(Sha256::new());
-        fields.bytes(what.as_bytes());
-        fields
-    }
-
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        // As 64 bits, so that a vault is read alike on every machine.
-        self.0.update(u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_be_bytes());
-        self.0.update(bytes);
-    }
-
-    pub(crate) fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
-    }
-
-    pub(crate) fn integer(&mut self, value: i64) {
-        self.bytes(&value.to_be_bytes());
-    }
-
-    pub(crate) fn optional(&mut self, value: Option<i64>) {
-        match value {
-            Some(value) => self.integer(value),
-            None => self.bytes(&[]),
-        }
-    }
-
-    pub(crate) fn digest(self) -> [u8; 32] {
-        self.0.finalize().into()
     }
 }
 

@@ -83,7 +83,17 @@ impl Vault {
     /// Opens and verifies a vault, wherever it is at home.
     fn verified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let vault = Self::unverified(path, busy)?;
-        vault.on_connection(|connection| schema::check(connection, &vault.path))?;
+        vault.on_connection(|connection| {
+            in_snapshot(connection, |connection| {
+                schema::check(connection, &vault.path)?;
+                // SQLite reads zeros behind the end of a file that was cut.
+                match fs::metadata(path) {
+                    Ok(found) if found.len() >= schema::length(connection)? => Ok(()),
+                    Ok(_) => Err(Fault::Damage("its file was cut".to_owned())),
+                    Err(error) => Err(cannot_open(&vault.path, error).into()),
+                }
+            })
+        })?;
         vault.catalog()?;
         vault.budgets()?;
         vault.analysts()?;

@@ -211,6 +211,14 @@ impl VaultError {
             VaultError::Locked { path } => VaultError::Locked { path: path.clone() },
             VaultError::AnchorLate { path } => VaultError::AnchorLate { path: path.clone() },
             VaultError::Moved { path } => VaultError::Moved { path: path.clone() },
+            VaultError::Linked { path, links } => {
+                VaultError::Linked { path: path.clone(), links: *links }
+            }
+            VaultError::NotAtHome { path } => VaultError::NotAtHome { path: path.clone() },
+            VaultError::ForeignJournal { path } => {
+                VaultError::ForeignJournal { path: path.clone() }
+            }
+            VaultError::Unanchored { path } => VaultError::Unanchored { path: path.clone() },
             VaultError::ReadOnly { path } => VaultError::ReadOnly { path: path.clone() },
             VaultError::Poisoned { path } => VaultError::Poisoned { path: path.clone() },
             VaultError::DiskFull { path, source } => {

@@ -196,6 +196,13 @@ pub(super) fn check_whole(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
+/// How many bytes the file has to have, as it says itself.
+pub(super) fn length(connection: &Connection) -> Result<u64, Fault> {
+    let (pages, size) =
+        (number(connection, "PRAGMA page_count")?, number(connection, "PRAGMA page_size")?);
+    Ok(u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0)))
+}
+
 fn check_sound(connection: &Connection, pragma: &str) -> Result<(), Fault> {
     let sound: String = connection.query_row(pragma, [], |row| row.get(0))?;
     if sound == "ok" { Ok(()) } else { Err(Fault::Damage("SQLite's own check fails".to_owned())) }
