@@ -12,19 +12,20 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::functions::core::expr_fn::nullif;
 use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::unparser::Unparser;
 use datafusion::sql::unparser::dialect::CustomDialectBuilder;
-use num_traits::Zero;
 
 use super::bounds::Interval;
 use super::deeper;
 use super::facts::{Facts, KeySource, Scope, constant, decimal_unit, rational, type_range};
 use super::image::with_image;
+use super::margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, with_slack};
 use super::types;
-use crate::functions::{MOST_OF_A_CONSTANT, in_values_words, sound, ticks_a_day};
+use crate::functions::{
+    MOST_OF_A_CONSTANT, checked, in_values_words, not_zero, sound, ticks_a_day,
+};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -281,8 +282,7 @@ fn arithmetic(
                 "CLAMP(x, lo, hi) for a column without a domain",
             ));
         }
-        // Decimal arithmetic is checked while it runs, integer arithmetic wraps; and decimals are brought to
-        // the scale of the result first.
+        // Decimals are brought to the scale of the result first.
         let operands = [&left.facts.always, &right.facts.always];
         let scaled = matches!(op, Operator::Plus | Operator::Minus)
             && operands.iter().any(|operand| !operand.is_within(&fits));
@@ -294,20 +294,23 @@ fn arithmetic(
         range = range.round_outward_f64();
         always = always.round_outward_f64();
     }
-    let divisor = if divides && !is_nonzero_literal(&right.expr) {
-        let zero = ScalarValue::new_zero(&right_type)
-            .map_err(|_| not_allowed(whole, "the type of this is not known"))?;
-        nullif(right.expr, Expr::Literal(zero, None))
-    } else {
-        right.expr
+    let divisor = match divides && !is_nonzero_literal(&right.expr) {
+        true => not_zero(right.expr, &right_type),
+        false => right.expr,
     };
-    let nullable = divides || left.facts.nullable || right.facts.nullable;
+    // Infinities, whose products and differences are no numbers, come of floats beyond all of these only.
+    let finite = [&left.facts.always, &right.facts.always, &always].into_iter().all(is_moderate);
+    let nullable =
+        divides || left.facts.nullable || right.facts.nullable || !(integer || decimal || finite);
     let facts = Facts { range, always, nullable, keys: None, is_unit: false };
-    Ok(Total { expr: combine(left.expr, op, divisor), facts })
-}
-
-fn is_nonzero_literal(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(value, _) if rational(value).is_some_and(|v| !v.is_zero()))
+    // Whatever was claimed of the operands: what fails while it runs is NULL instead.
+    let fails = decimal || (divides && integer && !is_moderate_divisor(&divisor));
+    let expr = match fails {
+        true => checked(left.expr, op, divisor, &result_type)
+            .ok_or_else(|| not_allowed(whole, "arithmetic of this type is not known"))?,
+        false => combine(left.expr, op, divisor),
+    };
+    Ok(Total { expr, facts })
 }
 
 fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
@@ -326,7 +329,15 @@ fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal>
         always = always.intersect(&fits);
     }
     let facts = Facts { range, always, keys: None, is_unit: false, ..inner.facts };
-    Ok(Total { expr: Expr::Negative(Box::new(inner.expr)), facts })
+    let exact = data_type.is_integer() || data_type.is_decimal();
+    let expr = match ScalarValue::new_zero(&data_type).ok().filter(|_| exact) {
+        Some(zero) => {
+            checked(Expr::Literal(zero, None), Operator::Minus, inner.expr, &data_type)
+                .ok_or_else(|| not_allowed(whole, "the negative of this type is not known"))?
+        }
+        None => Expr::Negative(Box::new(inner.expr)),
+    };
+    Ok(Total { expr, facts })
 }
 
 fn between(between: &Between, scope: &Scope) -> Result<Total, Refusal> {
@@ -451,6 +462,10 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         };
         facts.range = carry(&inner.facts.range).0;
         facts.always = carry(&inner.facts.always).1;
+        // Between floats and decimals, kernels round on the way: a little beyond the ends.
+        if from.is_floating() != to.is_floating() && (from.is_decimal() || to.is_decimal()) {
+            facts.always = with_slack(&facts.always, &from, to);
+        }
     }
     if from == DataType::Boolean && to.is_numeric() {
         facts = Facts::ranged(Interval::integer_range(0, 1), facts.nullable);

@@ -32,6 +32,7 @@ mod keys;
 mod line;
 mod lookup;
 mod magnitude;
+mod margins;
 mod measure;
 mod membership;
 mod moments;

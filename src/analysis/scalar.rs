@@ -20,7 +20,7 @@ use super::expression::{
 use super::facts::{Facts, KeySource, Scope, rational, type_range};
 use super::image::with_image;
 use super::magnitude::magnitude;
-use crate::functions::{is_clamp, is_late_value, is_magnitude, ticks_a_day};
+use crate::functions::{checked_abs, is_clamp, is_late_value, is_magnitude, sound, ticks_a_day};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -115,8 +115,19 @@ pub(super) fn function(
             ));
         }
     };
-    let args = args.into_iter().map(|a| a.expr).collect();
-    let expr = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args });
+    let result = type_of(whole, &scope.schema)?;
+    let args: Vec<Expr> = args.into_iter().map(|a| a.expr).collect();
+    let exact = result.is_integer() || result.is_decimal();
+    let expr = match (call.func.name(), args.as_slice()) {
+        // Whatever was claimed of its argument: the least integer has no magnitude.
+        ("abs", [x]) if exact => checked_abs(x.clone(), &result),
+        _ => Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args }),
+    };
+    // The start of a period can lie before every moment that the next function takes.
+    let expr = match call.func.name() {
+        "date_trunc" => sound(expr, &result),
+        _ => expr,
+    };
     Ok(with_image(Total { expr, facts }, scope))
 }
 

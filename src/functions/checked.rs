@@ -11,7 +11,7 @@
 use std::hash::{Hash, Hasher};
 
 use arrow::array::{Array, ArrayRef, Datum, new_null_array};
-use arrow::compute::kernels::cmp::lt;
+use arrow::compute::kernels::cmp::{eq, lt};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{CastOptions, cast_with_options, concat, kernels::numeric, nullif};
 use arrow::datatypes::DataType;
@@ -31,6 +31,8 @@ enum Kind {
     Magnitude,
     /// One number, where it is not negative.
     NotNegative,
+    /// One number, where it is not zero, of either sign.
+    NotZero,
 }
 
 /// `left op right`, of type `to`; NULL where it overflows or divides by zero. `None` for other operators than + - * / %.
@@ -54,6 +56,11 @@ pub(crate) fn checked_abs(x: Expr, to: &DataType) -> Expr {
 /// A number of type `to`; NULL where it is negative.
 pub(crate) fn not_negative(x: Expr, to: &DataType) -> Expr {
     called("not_negative_or_null", Kind::NotNegative, to, vec![x])
+}
+
+/// A number of type `to`; NULL where it is zero, also the negative one, which no comparison of floats takes for zero.
+pub(crate) fn not_zero(x: Expr, to: &DataType) -> Expr {
+    called("not_zero_or_null", Kind::NotZero, to, vec![x])
 }
 
 fn called(name: &'static str, kind: Kind, to: &DataType, args: Vec<Expr>) -> Expr {
@@ -113,7 +120,18 @@ impl ScalarUDFImpl for Checked {
                 let zero = ScalarValue::new_zero(&self.to)?.to_scalar()?;
                 nullif(x, &lt(x, &zero)?)?
             }
-            (Kind::Arithmetic(_) | Kind::Magnitude | Kind::NotNegative, _) => {
+            (Kind::NotZero, [x]) => {
+                let zero = ScalarValue::new_zero(&self.to)?;
+                let positive = nullif(x, &eq(x, &zero.to_scalar()?)?)?;
+                match self.to.is_floating() {
+                    true => {
+                        let negative = zero.arithmetic_negate()?.to_scalar()?;
+                        nullif(&positive, &eq(&positive, &negative)?)?
+                    }
+                    false => positive,
+                }
+            }
+            (Kind::Arithmetic(_) | Kind::Magnitude | Kind::NotNegative | Kind::NotZero, _) => {
                 return exec_err!("checked arithmetic has other operands");
             }
         };
@@ -186,6 +204,25 @@ mod tests {
             config_options: Arc::default(),
         };
         call.func.invoke_with_args(arguments).unwrap().to_array(rows).unwrap()
+    }
+
+    #[test]
+    fn no_zero_divides() {
+        let Expr::ScalarFunction(call) = not_zero(Expr::default(), &DataType::Float64) else {
+            panic!("it is a function");
+        };
+        let numbers: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, 1e-300, -2.0]));
+        let field = Arc::new(Field::new("x", DataType::Float64, true));
+        let arguments = ScalarFunctionArgs {
+            number_rows: 4,
+            args: vec![ColumnarValue::Array(numbers)],
+            arg_fields: vec![Arc::clone(&field)],
+            return_field: field,
+            config_options: Arc::default(),
+        };
+        let result = call.func.invoke_with_args(arguments).unwrap().to_array(4).unwrap();
+        let result: Vec<_> = result.as_primitive::<Float64Type>().iter().collect();
+        assert_eq!(result, [None, None, Some(1e-300), Some(-2.0)]);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `hushql check`: a whole vault is said to be sound, and damage that opening it does not meet is found.
 
-use std::path::Path;
 use std::process::Command;
 
 use hushql::ledger::{ChargeRequest, Vault};
