@@ -88,7 +88,11 @@ pub(crate) fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
         }
     }
     for View { name, columns, query } in catalog.views() {
-        texts.insert(format!("view {name}"), format!("({}) as {query}", columns.join(", ")));
+        let columns = match columns.is_empty() {
+            true => String::new(),
+            false => format!("({}) ", columns.join(", ")),
+        };
+        texts.insert(format!("view {name}"), format!("{columns}as {query}"));
     }
     for budget in catalog.budgets() {
         let (limit, per_query) = (limit_text(budget), per_query_text(budget));
