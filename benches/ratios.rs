@@ -203,7 +203,8 @@ impl Place {
         let list = |name: fn(i64) -> String, n| {
             (0..n).map(|i| format!("'{}'", name(i))).collect::<Vec<_>>().join(", ")
         };
-        for (table, unit) in [("by_row", "ROW"), ("by_person", "(person) OTHER PEOPLE THAN by_row")] {
+        for (table, unit) in [("by_row", "ROW"), ("by_person", "(person) OTHER PEOPLE THAN by_row")]
+        {
             let domain = |column: &str, domain: String| {
                 format!("ALTER TABLE {table} ALTER COLUMN {column} SET PRIVACY DOMAIN {domain}")
             };
