@@ -234,7 +234,7 @@ pub(crate) fn least_kept(noise: &Laplace, buckets: usize) -> i128 {
 /// The buckets that a noisy histogram keeps: those with the least count or more, or where there is none, the fullest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// The numbers of the buckets; several fullest ones where they have one count.
+    /// The numbers of the buckets; exactly one where none has the least count.
     pub(crate) buckets: Vec<usize>,
     /// Whether they have the least count.
     pub(crate) stand_out: bool,
@@ -243,12 +243,15 @@ pub(crate) struct Kept {
 /// Reads off noisy counts, each with its bucket's number, which buckets are kept.
 ///
 /// # Guarantee
-/// A function of the noisy counts and of the threshold; some bucket is kept unless there is none.
+/// A function of the noisy counts and of the threshold; some bucket is kept unless there is none. Of several fullest ones the
+/// first is kept: what lies between two of them may be all values.
 pub(crate) fn kept(counts: &[(usize, i128)], least: i128) -> Kept {
     let most = counts.iter().map(|(_, n)| *n).max().unwrap_or(i128::MIN);
     let from = least.min(most);
-    let buckets = counts.iter().filter(|(_, n)| *n >= from).map(|(bucket, _)| *bucket);
-    Kept { buckets: buckets.collect(), stand_out: most >= least }
+    let found = counts.iter().filter(|(_, n)| *n >= from).map(|(bucket, _)| *bucket);
+    let stand_out = most >= least;
+    let taken = if stand_out { usize::MAX } else { 1 };
+    Kept { buckets: found.take(taken).collect(), stand_out }
 }
 
 #[cfg(test)]
@@ -450,7 +453,7 @@ mod tests {
         let of = |buckets: &[usize], stand_out| Kept { buckets: buckets.to_vec(), stand_out };
         assert_eq!(kept(&[(0, 3), (1, 9), (2, 7), (3, -4)], 7), of(&[1, 2], true));
         assert_eq!(kept(&[(0, 3), (1, 9), (2, 7), (3, -4)], 10), of(&[1], false));
-        assert_eq!(kept(&[(4, -3), (5, -3), (6, -8)], 1), of(&[4, 5], false));
+        assert_eq!(kept(&[(3, -8), (4, -3), (5, -3), (6, -8)], 1), of(&[4], false));
         assert_eq!(kept(&[], 1), of(&[], false));
     }
 }
