@@ -1,4 +1,4 @@
-//! Casts that lose something are hidden from DataFusion.
+//! Casts that lose something, and `||`, are hidden from DataFusion.
 //!
 //! In: a plan. Out: the same plan, in which CAST and TRY_CAST are functions wherever two values can become one, a value can
 //! have none, or the order can change. DataFusion moves a cast from a compared column to the literal, in the optimizer and
@@ -8,6 +8,8 @@
 //! CAST(age AS BIGINT) = 5          stays: age = 5 is the same
 //! CAST(score AS BIGINT) = 5        a function of score: 5.5 is one of the values
 //! ```
+//!
+//! `||` becomes a function too, which makes no texts that are longer than a cell may be.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -15,10 +17,10 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::functions::opaque_cast;
+use crate::functions::{joined, opaque_cast};
 
 /// Makes functions of casts that lose something; the first rule of all.
 #[derive(Debug)]
@@ -76,6 +78,12 @@ fn hidden(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         } else {
             Transformed::yes(opaque_cast(inner, &to, safe))
         };
+    }
+    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) = &expr
+        && let Ok(to) = expr.get_type(schema)
+        && to.is_string()
+    {
+        return Transformed::yes(joined(left.as_ref().clone(), right.as_ref().clone(), &to));
     }
     let (inner, field, safe) = match expr {
         Expr::Cast(Cast { expr, field }) => (expr, field, false),
@@ -193,6 +201,32 @@ mod tests {
             let found = batches[0].column(0).as_primitive::<Int64Type>().value(0);
             assert_eq!(found, expected, "{condition}");
         }
+    }
+
+    /// Twenty subqueries made a gigabyte of one cell.
+    #[expect(clippy::disallowed_methods, reason = "a test of the session, over no table")]
+    #[tokio::test]
+    async fn nothing_grows_by_being_joined_with_itself() {
+        let context = SessionContext::new_with_state(session_state());
+        let doubled = |times: usize| {
+            (0..times).fold("(VALUES ('ab'), (NULL), ('c')) AS t(x)".to_owned(), |from, i| {
+                format!("(SELECT x || x AS x FROM {from}) AS t{i}")
+            })
+        };
+        for (times, lengths) in [
+            (1, [Some(4), None, Some(2)]),
+            (15, [Some(65_536), None, Some(32_768)]),
+            (16, [None, None, Some(65_536)]),
+            (20, [None, None, None]),
+        ] {
+            let query = format!("SELECT CAST(length(x) AS BIGINT) AS n FROM {}", doubled(times));
+            let batches = context.sql(&query).await.unwrap().collect().await.unwrap();
+            let found: Vec<_> = batches[0].column(0).as_primitive::<Int64Type>().iter().collect();
+            assert_eq!(found, lengths, "{times}");
+        }
+        let query = "SELECT 'a' || 7 || NULL IS NULL AND 'a' || 7 = 'a7' AS b";
+        let batches = context.sql(query).await.unwrap().collect().await.unwrap();
+        assert!(batches[0].column(0).as_boolean().value(0));
     }
 
     /// Whole numbers as floats lose digits, and casts of them are left to DataFusion: it moves none.
