@@ -13,68 +13,30 @@
 //!     Scan adult
 //! ```
 
-pub mod bounds;
-mod candidates;
-mod choice;
-mod columns;
-mod conditions;
-mod distinct;
-mod enforce;
-mod estimate;
-mod expression;
-mod facts;
-mod flow;
-mod image;
-mod implicit;
-mod join;
-mod kept;
+mod above;
+mod below;
+mod expr;
 mod keys;
-mod line;
-mod lookup;
-mod magnitude;
-mod margins;
 mod measure;
-mod membership;
-mod moments;
-mod named;
-mod origin;
 mod part;
-mod per_unit;
-mod plain;
-mod public;
-mod quantile;
-mod remainder;
-mod response;
-mod rows;
-mod scalar;
-mod scan;
 mod selection;
-mod sensitivity;
-mod space;
-mod subject;
-mod subquery;
-mod threshold;
-mod types;
-mod union;
-mod values;
-mod window;
 
-pub use choice::{Axis, Choice, LineScore, Prices, Prior, Sharing, Source};
-pub use enforce::{DomainError, typed};
-pub(crate) use enforce::{enforced, prunes};
+pub use above::origin::Origin;
+pub use below::scalar_subquery::Value;
+pub use below::unit::Subject;
+pub use below::{MOST_ROWS_OF_A_UNIT, Tables};
+pub use expr::domain::{DomainError, typed};
+pub(crate) use expr::domain::{enforced, prunes};
+pub use keys::lookup::{Lookup, Lookups};
+pub use keys::of_part::Keys;
+pub use keys::unknown::{DataGroups, Payer};
 pub use keys::{KeySpace, MOST_KEYS};
-pub use lookup::{Lookup, Lookups};
+pub use measure::sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
+pub use measure::variance::Moments;
 pub use measure::{Gathering, Input, Measure, TermColumns, Use};
-pub use moments::Moments;
-pub use named::MOST_TERMS;
-pub use origin::Origin;
 pub use part::Part;
-pub use rows::{MOST_ROWS_OF_A_UNIT, Tables};
-pub use sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
-pub use space::Keys;
-pub use subject::Subject;
-pub use threshold::{DataGroups, Payer};
-pub use values::Value;
+pub use selection::by_group::MOST_TERMS;
+pub use selection::choice::{Axis, Choice, LineScore, Prices, Prior, Sharing, Source};
 
 pub(crate) use measure::approximate;
 
@@ -92,14 +54,14 @@ use crate::dialect::{
     AggregateName, KeysClause, MechanismName, Operand, Selector, hiding_markers, marked,
 };
 use crate::refusal::{Reason, Refusal};
-use estimate::estimated;
-use flow::{internal, scanned, undeclared};
-use implicit::finding_bounds;
-use membership::only_true_joins;
+use above::implicit_bounds::finding_bounds;
+use above::null_on_failure::{total_remainder, without_wrapping};
+use above::plain_selection::{PlainSelection, plain_selection};
+use above::rr_count::estimated;
+use above::subquery_semantics::only_true_joins;
+use below::relation::{internal, scanned, undeclared};
+use keys::unknown::asks_for_threshold;
 use part::{CallOf, Context, cut};
-use plain::{PlainSelection, plain_selection};
-use remainder::{total_remainder, without_wrapping};
-use threshold::asks_for_threshold;
 
 /// What a query releases, and how much one unit can change it.
 #[derive(Debug)]

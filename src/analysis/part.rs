@@ -10,22 +10,22 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
-use super::choice::Source;
-use super::columns::{Columns, group_keys};
-use super::expression::{Total, readable, total};
-use super::facts::Scope;
-use super::flow::{Clamped, Flow, internal};
-use super::lookup::Lookups;
+use super::below::relation::{Clamped, Flow, internal};
+use super::below::unit::Subject;
+use super::below::{Tables, Walk, not_private};
+use super::expr::facts::Scope;
+use super::expr::{Total, readable, total};
+use super::keys::lookup::Lookups;
+use super::keys::of_part::Keys;
+use super::keys::unknown::DataGroups;
+use super::measure::input_columns::{Columns, group_keys};
+use super::measure::variance::Moments;
 use super::measure::{Argument, Gathering, Input, Measure, Use, limits, number, read};
-use super::moments::Moments;
-use super::named::named;
-use super::quantile::quantile;
-use super::response::{check_roster, responds, response};
-use super::rows::{Tables, Walk, not_private};
+use super::selection::by_group::named;
+use super::selection::choice::Source;
+use super::selection::quantile::quantile;
+use super::selection::randomized_response::{check_roster, responds, response};
 use super::selection::{Frame, of_keys};
-use super::space::Keys;
-use super::subject::Subject;
-use super::threshold::DataGroups;
 use crate::bind::Bound;
 use crate::catalog::Catalog;
 use crate::dialect::{
@@ -128,21 +128,21 @@ impl Part {
     }
 
     /// This part, known by the aggregate as it was written.
-    pub(super) fn of(self, aggregate: &Aggregate) -> Self {
+    pub(crate) fn of(self, aggregate: &Aggregate) -> Self {
         Self { aggregate: aggregate.clone(), ..self }
     }
 
     /// Whether this part was cut from an equal aggregate, in the same way.
-    pub(super) fn is_of(&self, aggregate: &Aggregate, plain: Option<Selector>) -> bool {
+    pub(crate) fn is_of(&self, aggregate: &Aggregate, plain: Option<Selector>) -> bool {
         self.aggregate == *aggregate && self.plain == plain
     }
 }
 
 /// An aggregate expression taken apart.
-pub(super) struct CallOf;
+pub(crate) struct CallOf;
 
 impl CallOf {
-    pub(super) fn function(expr: &Expr) -> Option<&AggregateFunction> {
+    pub(crate) fn function(expr: &Expr) -> Option<&AggregateFunction> {
         match expr {
             Expr::AggregateFunction(call) => Some(call),
             Expr::Alias(alias) => Self::function(&alias.expr),
@@ -151,7 +151,7 @@ impl CallOf {
     }
 
     /// The release that an aggregate expression stands for.
-    pub(super) fn marker(expr: &Expr) -> Option<usize> {
+    pub(crate) fn marker(expr: &Expr) -> Option<usize> {
         marked(Self::function(expr)?.func.name())
     }
 }
@@ -164,7 +164,7 @@ impl CallOf {
 ///
 /// # Errors
 /// A refusal, see [`Reason`].
-pub(super) fn cut(
+pub(crate) fn cut(
     aggregate: &Aggregate,
     plain: Option<Selector>,
     sources: &Context<'_>,
@@ -253,11 +253,11 @@ pub(super) fn cut(
 }
 
 /// What an analysis may look at beside the plan.
-pub(super) struct Context<'a> {
-    pub(super) bound: &'a Bound,
-    pub(super) catalog: &'a Catalog,
-    pub(super) lookups: &'a Lookups,
-    pub(super) tables: &'a dyn Tables,
+pub(crate) struct Context<'a> {
+    pub(crate) bound: &'a Bound,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) lookups: &'a Lookups,
+    pub(crate) tables: &'a dyn Tables,
 }
 
 /// Every release of a SELECT answers with as many rows per group.
@@ -302,11 +302,11 @@ fn describe_measure(measure: &Measure) -> String {
 
 /// A release's clause with the plan's version of its call.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
-    pub(super) clause: ReleaseClause,
-    pub(super) params: AggregateFunctionParams,
-    pub(super) column: String,
-    pub(super) data_type: DataType,
+pub(crate) struct Call {
+    pub(crate) clause: ReleaseClause,
+    pub(crate) params: AggregateFunctionParams,
+    pub(crate) column: String,
+    pub(crate) data_type: DataType,
 }
 
 impl Call {
@@ -337,7 +337,7 @@ impl Call {
     }
 
     /// The clause of a selection whose candidates are the values of a group key.
-    pub(super) fn key_selection(&self) -> Option<&SelectionClause> {
+    pub(crate) fn key_selection(&self) -> Option<&SelectionClause> {
         match &self.clause.operand {
             Operand::Selection(selection) if !selection.named => Some(selection),
             Operand::Selection(_) | Operand::Aggregate(_) | Operand::Response => None,
@@ -483,7 +483,7 @@ fn numeric(
 
 /// Lets a sum read the file's own column where it clamps to the very range of that; bounds in the query may be
 /// wider than the domain.
-pub(super) fn sum_raw(
+pub(crate) fn sum_raw(
     input: &Input,
     aggregate: &AggregateCall,
     expr: Option<&Expr>,
@@ -501,7 +501,7 @@ pub(super) fn sum_raw(
 }
 
 /// The argument of an aggregate call, put into the columns. A selection's first argument is its target.
-pub(super) fn argument(
+pub(crate) fn argument(
     call: &Call,
     aggregate: &AggregateCall,
     frame: &mut Frame<'_>,
@@ -512,7 +512,7 @@ pub(super) fn argument(
 }
 
 /// An expression as the argument of an aggregate, put into the columns.
-pub(super) fn argument_of(
+pub(crate) fn argument_of(
     expr: Option<&Expr>,
     aggregate: &AggregateCall,
     frame: &mut Frame<'_>,
@@ -535,7 +535,7 @@ pub(super) fn argument_of(
 }
 
 /// The two ways to give an expression a range.
-pub(super) fn remedy(expr: &Expr, flow: &Flow) -> String {
+pub(crate) fn remedy(expr: &Expr, flow: &Flow) -> String {
     let own = flow.trace(expr).and_then(|trace| trace.origin.as_ref());
     let table = own.map(|origin| &origin.table).or_else(|| flow.subject.tables().first());
     let table = table.map_or("…", String::as_str);

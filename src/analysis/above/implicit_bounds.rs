@@ -1,0 +1,376 @@
+//! GoogleSQL's implicit bounds: a sum or a mean without a range, whose range is found first.
+//!
+//! In: a query that was refused because an aggregate of `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)` has no range. Out:
+//! the same query in which half of this aggregate's cost releases the histogram of its argument, and the other half
+//! the aggregate of the argument in units of the bound that the histogram showed. The rewritten query is analyzed
+//! like any other: the bound is a released value, and nothing is calibrated by it, since what is summed lies
+//! in −1..1 whatever it is.
+//!
+//! ```text
+//! SUM(x) at ε   →   SUM(CLAMP(x / b, −1, 1)) at ε/2, times b
+//!                   b = (SELECT MAX(2^k) … buckets of x with enough of COUNT(*) at ε/2, or the fullest where none has)
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result, ScalarValue, Spans, TableReference, plan_err};
+use datafusion::functions::core::expr_fn::{coalesce, least};
+use datafusion::functions::math::expr_fn::round;
+use datafusion::functions_aggregate::expr_fn::max;
+use datafusion::logical_expr::expr::{AggregateFunction, Alias, Cast, TryCast};
+use datafusion::logical_expr::{
+    Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when,
+};
+use num_traits::ToPrimitive;
+
+use crate::analysis::expr::facts::{decimal_unit, type_range};
+use crate::analysis::keys::unknown::asks_for_threshold;
+use crate::analysis::part::CallOf;
+use crate::analysis::{Analysis, Use};
+use crate::bind::{Bound, marker_function};
+use crate::buckets::{Buckets, least_kept, reach};
+use crate::dialect::{
+    AggregateCall, AggregateName, Finding, MechanismName, Operand, Parameters, ReleaseClause,
+};
+use crate::functions::{clamp, magnitude_function};
+use crate::mechanism::Laplace;
+use crate::privacy::Selecting;
+use crate::refusal::{Reason, Refusal};
+
+/// Analyzes a query, as often as it takes until every aggregate without a range that may find its bounds does.
+///
+/// # Guarantee
+/// The result is that of `analyze` on the query as it was written, or with some of its releases replaced as
+/// [`with_bounds_found`] does, at a cost that is no larger.
+///
+/// # Errors
+/// Those of `analyze`.
+pub(crate) fn finding_bounds(
+    bound: &Bound,
+    analyze: &dyn Fn(&Bound) -> Result<Analysis, Refusal>,
+) -> Result<Analysis, Refusal> {
+    let mut analysis = analyze(bound);
+    let mut found: Option<Bound> = None;
+    // Each time around, one more of the query's releases has found its bounds.
+    for _ in bound.releases() {
+        let Err(refusal) = &analysis else { break };
+        let current = found.as_ref().unwrap_or(bound);
+        let Some(next) = with_bounds_found(current, refusal, analyze) else { break };
+        analysis = match analyze(&next) {
+            Ok(analysis) if !may_find(&analysis) => return analyze(bound),
+            other => other,
+        };
+        found = Some(next);
+    }
+    analysis
+}
+
+/// The query in which the bounds of the refused aggregate are found first; `None` where they are not.
+///
+/// # Guarantee
+/// The two releases that stand for one cost together no more than it did: each has half of its price, rounded down. The
+/// rewritten query has no privacy of its own to prove: it is a query like those that are written out.
+fn with_bounds_found(
+    bound: &Bound,
+    refusal: &Refusal,
+    analyze: &dyn Fn(&Bound) -> Result<Analysis, Refusal>,
+) -> Option<Bound> {
+    if refusal.reason() != Reason::NoRange {
+        return None;
+    }
+    let refused = |clause: &ReleaseClause| clause.text == refusal.clause() && is_eligible(clause);
+    let release = bound.releases().iter().position(refused)?;
+    let clause = bound.releases().get(release)?;
+    let mut releases = bound.releases().to_vec();
+    let counter = releases.len();
+    let (histogram, released) = halves(clause, counter)?;
+    *releases.get_mut(release)? = released;
+    releases.push(histogram);
+    let mut rewriting = Rewriting { release, counter, releases, least: 0 };
+    let aggregate = first_with(bound.plan(), release)?;
+    let least = rewriting.threshold(&aggregate, analyze)?;
+    rewriting.least = least;
+    rewriting.releases.get_mut(counter)?.finding =
+        Some(Finding::Histogram { bound: counter, least });
+    let plan = rewriting.plan(bound.plan()).ok()?;
+    Some(Bound::of(plan, rewriting.releases))
+}
+
+/// Whether every aggregate whose bounds are found may be: where only the data know the groups, OPTIONS pay for
+/// a threshold out of the same ε, and nobody has thought that through.
+fn may_find(analysis: &Analysis) -> bool {
+    analysis.parts().iter().all(|part| {
+        let found = part.measures().iter().any(|m| m.clause.finding.is_some());
+        part.data_groups().is_none() || !found
+    })
+}
+
+/// Whether bounds may be found for a release: one that OPTIONS imply, at a price that they name.
+fn is_eligible(clause: &ReleaseClause) -> bool {
+    let Operand::Aggregate(call) = &clause.operand else { return false };
+    let summed =
+        matches!(call.function, AggregateName::Sum | AggregateName::Avg | AggregateName::Spread(_));
+    let bounded = call.bounds_per_group.is_some() || call.bounds_per_row.is_some();
+    let priced = clause.parameters.epsilon.is_some() || clause.parameters.rho.is_some();
+    let known_groups = clause.grouping.as_ref().is_some_and(|g| !asks_for_threshold(g));
+    let implied = clause.mechanism == MechanismName::Default && known_groups;
+    let is_new = clause.finding.is_none();
+    is_new && implied && summed && !bounded && !call.distinct && priced
+}
+
+/// The histogram's release and the aggregate's, each at half of the price, by the number of their bound.
+fn halves(clause: &ReleaseClause, bound: usize) -> Option<(ReleaseClause, ReleaseClause)> {
+    let squared = matches!(
+        &clause.operand,
+        Operand::Aggregate(AggregateCall { function: AggregateName::Spread(of), .. }) if !of.is_root()
+    );
+    let whole = &clause.parameters;
+    let half = Parameters {
+        epsilon: whole.epsilon.as_ref().map(|e| e.share(2)).transpose().ok()?,
+        rho: whole.rho.as_ref().map(|r| r.share(2)).transpose().ok()?,
+        ..whole.clone()
+    };
+    let price = match (&half.epsilon, &half.rho) {
+        (Some(epsilon), _) => format!("eps={epsilon}"),
+        (None, Some(rho)) => format!("rho={rho}"),
+        (None, None) => return None,
+    };
+    let histogram = ReleaseClause {
+        mechanism: MechanismName::Laplace,
+        parameters: Parameters { delta: None, ..half.clone() },
+        operand: Operand::Aggregate(AggregateCall::count_star()),
+        keys: Vec::new(),
+        unit_column: clause.unit_column.clone(),
+        grouping: None,
+        text: format!("bounds of {}, found at {price} by counts of buckets", clause.text),
+        finding: None,
+    };
+    let text = format!("{}, released at {price} in units of the bound found", clause.text);
+    let finding = Some(Finding::InUnits { bound, squared });
+    Some((histogram, ReleaseClause { parameters: half, text, finding, ..clause.clone() }))
+}
+
+/// The first aggregate node that holds a release.
+fn first_with(plan: &LogicalPlan, release: usize) -> Option<Aggregate> {
+    let mut found = None;
+    let outcome = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Aggregate(aggregate) = node
+            && place_of(aggregate, release).is_some()
+        {
+            found = Some(aggregate.clone());
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    outcome.ok().and(found)
+}
+
+fn place_of(aggregate: &Aggregate, release: usize) -> Option<usize> {
+    aggregate.aggr_expr.iter().position(|e| CallOf::marker(e) == Some(release))
+}
+
+/// One release of a query becomes two.
+struct Rewriting {
+    release: usize,
+    counter: usize,
+    releases: Vec<ReleaseClause>,
+    least: i128,
+}
+
+impl Rewriting {
+    /// The least noisy count with which a bucket is kept, by the sensitivity that the analysis finds.
+    fn threshold(
+        &self,
+        aggregate: &Aggregate,
+        analyze: &dyn Fn(&Bound) -> Result<Analysis, Refusal>,
+    ) -> Option<i128> {
+        let call = self.call(aggregate)?;
+        let histogram = LogicalPlan::Aggregate(self.histogram(aggregate, call).ok()?);
+        let analysis = analyze(&Bound::of(histogram, self.releases.clone())).ok()?;
+        let [part] = analysis.parts() else { return None };
+        let Use::Number(sensitivity) = &part.measures().first()?.use_ else { return None };
+        let parameters = &self.releases.get(self.counter)?.parameters;
+        let epsilon = match (&parameters.epsilon, &parameters.rho) {
+            (Some(epsilon), _) => epsilon.clone(),
+            (None, Some(rho)) => rho.epsilon(Selecting::Pure.divisor()).ok()?,
+            (None, None) => return None,
+        };
+        let noise = Laplace::calibrate(sensitivity.l1, &epsilon).ok()?;
+        Some(least_kept(&noise, part.keys().all().len()))
+    }
+
+    fn call<'a>(&self, aggregate: &'a Aggregate) -> Option<&'a AggregateFunction> {
+        CallOf::function(aggregate.aggr_expr.get(place_of(aggregate, self.release)?)?)
+    }
+
+    fn plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
+        let replaced = plan.clone().transform_up_with_subqueries(|node| {
+            if let LogicalPlan::Aggregate(aggregate) = &node
+                && let Some(call) = self.call(aggregate)
+            {
+                return self.found(aggregate, call).map(Transformed::yes);
+            }
+            Ok(Transformed::no(node))
+        })?;
+        Ok(replaced.data)
+    }
+
+    /// The noisy counts of the argument's buckets, whatever the groups of the aggregate.
+    fn histogram(&self, aggregate: &Aggregate, call: &AggregateFunction) -> Result<Aggregate> {
+        let bucket = magnitude_function().call(vec![as_float(argument(call)?)]);
+        let Some(clause) = self.releases.get(self.counter) else {
+            return plan_err!("a histogram has its release");
+        };
+        let count = AggregateFunction::new_udf(
+            marker_function(self.counter, &clause.operand),
+            vec![lit(1_i64)],
+            false,
+            call.params.filter.clone(),
+            Vec::new(),
+            None,
+        );
+        let count = Expr::AggregateFunction(count);
+        Aggregate::try_new(Arc::clone(&aggregate.input), vec![bucket], vec![count])
+    }
+
+    /// One row: the largest power of two that the kept buckets reach, or where none is kept, the one that the bucket with
+    /// the largest noisy count does. It is a function of released counts, like all that is computed from them.
+    fn bound(&self, histogram: Aggregate, widest: f64) -> Result<Expr> {
+        let columns = histogram.schema.columns();
+        let [bucket, n] = columns.as_slice() else {
+            return plan_err!("a histogram has two columns");
+        };
+        let least_count = lit(i64::try_from(self.least).unwrap_or(i64::MAX));
+        let n = Expr::Column(n.clone());
+        let reached = reach(Expr::Column(bucket.clone()))?;
+        // Every bucket that is kept comes before all others, which are in the order of their counts.
+        let kept = when(n.clone().gt_eq(least_count), reached.clone()).otherwise(lit(0.0))?;
+        let order = [kept, n, reached.clone()].map(|key| key.sort(false, false));
+        let plan = LogicalPlanBuilder::from(LogicalPlan::Aggregate(histogram))
+            .sort(order)?
+            .limit(0, Some(1))?
+            .aggregate(Vec::<Expr>::new(), vec![max(reached).alias("most")])?;
+        let most = plan.schema().columns().into_iter().map(Expr::Column);
+        let bound = least(vec![coalesce(most.chain([lit(widest)]).collect()), lit(widest)]);
+        let plan = plan.project(vec![bound.alias("bound")])?.build()?;
+        let (subquery, outer_ref_columns) = (Arc::new(plan), Vec::new());
+        Ok(Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans: Spans::new() }))
+    }
+
+    /// The aggregate in units of the bound, and a projection that gives it back its own unit, type and name.
+    fn found(&self, aggregate: &Aggregate, call: &AggregateFunction) -> Result<LogicalPlan> {
+        let x = argument(call)?;
+        let Some(widest) = widest(&x.get_type(aggregate.input.schema())?) else {
+            return plan_err!("this type has no bounds to be found");
+        };
+        let bound = self.bound(self.histogram(aggregate, call)?, widest)?;
+        let (one, minus) = (ScalarValue::Float64(Some(1.0)), ScalarValue::Float64(Some(-1.0)));
+        let scaled = clamp(as_float(x) / bound.clone(), minus, one);
+        let Some(place) = place_of(aggregate, self.release) else {
+            return plan_err!("the release has its place");
+        };
+        let mut aggregates = aggregate.aggr_expr.clone();
+        if let Some(expr) = aggregates.get_mut(place) {
+            *expr = Expr::AggregateFunction(AggregateFunction::new_udf(
+                Arc::clone(&call.func),
+                vec![scaled],
+                false,
+                call.params.filter.clone(),
+                Vec::new(),
+                None,
+            ));
+        }
+        let keys = aggregate.schema.fields().len() - aggregate.aggr_expr.len();
+        let (input, groups) = (Arc::clone(&aggregate.input), aggregate.group_expr.clone());
+        let scaled = Aggregate::try_new(input, groups, aggregates)?;
+        let columns = scaled.schema.columns().into_iter().zip(aggregate.schema.iter());
+        let expressions = columns.enumerate().map(|(i, (column, (qualifier, field)))| {
+            let column = Expr::Column(column);
+            let expr = if i == keys + place {
+                self.in_own_unit(column, &bound, field.data_type())?
+            } else {
+                column
+            };
+            Ok(aliased(expr, qualifier, field.name()))
+        });
+        let expressions = expressions.collect::<Result<Vec<_>>>()?;
+        LogicalPlanBuilder::from(LogicalPlan::Aggregate(scaled)).project(expressions)?.build()
+    }
+
+    /// A released aggregate of x/b as one of x: times b, of a variance times b², in its own type.
+    fn in_own_unit(&self, column: Expr, bound: &Expr, own: &DataType) -> Result<Expr> {
+        let finding = self.releases.get(self.release).and_then(|clause| clause.finding);
+        let squared = matches!(finding, Some(Finding::InUnits { squared: true, .. }));
+        let once = column * bound.clone();
+        let value = if squared { once * bound.clone() } else { once };
+        let most = match own {
+            DataType::Float64 => return Ok(value),
+            // The largest float below 2⁶³.
+            DataType::Int64 => 9_223_372_036_854_774_784.0,
+            DataType::Decimal128(precision, scale) => {
+                let digits = i32::from(*precision) - i32::from(*scale);
+                10_f64.powi(digits) * (1.0 - 1e-12)
+            }
+            other => return plan_err!("a sum has no type {other}"),
+        };
+        let ends = [-most, most].map(|end| ScalarValue::Float64(Some(end)));
+        let [lo, hi] = ends;
+        let whole = if own.is_integer() { round(vec![value]) } else { value };
+        Ok(Expr::TryCast(TryCast::new(Box::new(clamp(whole, lo, hi)), own.clone())))
+    }
+}
+
+fn aliased(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
+    let (relation, name) = (qualifier.cloned(), name.to_owned());
+    Expr::Alias(Alias { expr: Box::new(expr), relation, name, metadata: None })
+}
+
+fn argument(call: &AggregateFunction) -> Result<Expr> {
+    match call.params.args.as_slice() {
+        [x] => Ok(x.clone()),
+        _ => Err(DataFusionError::Plan("a sum has one argument".to_owned())),
+    }
+}
+
+fn as_float(x: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(x), DataType::Float64))
+}
+
+/// A power of two that no value of the type exceeds (of DOUBLE, none that a sum of it could show).
+fn widest(data_type: &DataType) -> Option<f64> {
+    Buckets::of(data_type)?;
+    let most = match data_type {
+        DataType::Float64 => return Some(2_f64.powi(1_023)),
+        DataType::Float32 => return Some(2_f64.powi(128)),
+        DataType::Decimal128(precision, scale) => {
+            let units = num_bigint::BigInt::from(10).pow(u32::from(*precision));
+            (decimal_unit(*scale) * crate::privacy::Rational::from_integer(units)).to_f64()?
+        }
+        _ => type_range(data_type)?.max_abs()?.to_f64()?,
+    };
+    (0..=128).map(|k| 2_f64.powi(k)).find(|power| *power >= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_widest_bound_holds_every_value() {
+        for (data_type, bound) in [
+            (DataType::Int8, 7),
+            (DataType::Int64, 63),
+            (DataType::UInt64, 64),
+            (DataType::Decimal128(10, 2), 27),
+            (DataType::Decimal128(3, 3), 0),
+            (DataType::Float32, 128),
+            (DataType::Float64, 1_023),
+        ] {
+            let power = widest(&data_type).unwrap();
+            assert!((power.log2() - f64::from(bound)).abs() < 1e-9, "{data_type}: {power}");
+        }
+        assert_eq!(widest(&DataType::Utf8), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! The public plan above the releases.
+//!
+//! In: a query, and later what remains of it once its private aggregates are cut out. Out: the same plan in forms that the
+//! analysis understands (plain SQL selections, estimates from randomized responses, aggregates whose bounds are found
+//! first), and in which nothing fails on released values.
+//!
+//! ```text
+//! SELECT status … ORDER BY COUNT(*) DESC LIMIT 1      plain_selection: a selection of one status
+//! n / m, with m released                              null_on_failure: NULL where m is 0
+//! ```
+
+pub(crate) mod implicit_bounds;
+pub(crate) mod null_on_failure;
+pub(crate) mod origin;
+pub(crate) mod plain_selection;
+pub(crate) mod rr_count;
+pub(crate) mod subquery_semantics;

@@ -1,0 +1,243 @@
+//! What is computed of releases: NULL in place of a failure, and of a number that wraps.
+//!
+//! In: the public remainder of a query. Out: the same, in which arithmetic of whole numbers and decimals is NULL where its
+//! result does not fit or its divisor is zero, a cast is where it cannot be made, and a square root of what is negative;
+//! and whole numbers are added up in more digits than they have. A released count is large, or zero or less, now and then
+//! by its noise alone: the query would fail after it was paid for, or show a number that is nowhere near.
+//!
+//! ```text
+//! sum / n                sum / n, or NULL
+//! CAST(n AS TINYINT)     TRY_CAST(n AS TINYINT)
+//! sqrt(variance)         sqrt(variance where it is not negative, or NULL)
+//! SUM(n)                 TRY_CAST(SUM(CAST(n AS DECIMAL(20, 0))) AS BIGINT)
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Window,
+};
+
+use crate::analysis::below::relation::{internal, named};
+use crate::analysis::expr::facts::rational;
+use crate::functions::{checked, checked_abs, not_negative};
+use crate::privacy::Rational;
+use crate::refusal::Refusal;
+
+/// A plan in which no arithmetic, cast or square root of released values fails, and none wraps.
+pub(crate) fn total_remainder(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
+    rewritten(plan, total)
+}
+
+/// A plan over public tables alone in which nothing wraps; what fails there says so, and costs nothing.
+pub(crate) fn without_wrapping(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
+    rewritten(plan, |expr, schema| {
+        if let Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, .. }) = expr {
+            return Ok(Transformed::no(expr));
+        }
+        let whole = expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer());
+        if whole { fitting(expr, schema) } else { Ok(Transformed::no(expr)) }
+    })
+}
+
+fn rewritten(
+    plan: LogicalPlan,
+    rewrite: fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> std::result::Result<LogicalPlan, Refusal> {
+    let replaced = plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let total = expr.transform_up(|e| rewrite(e, &schema))?;
+            Ok(total.update_data(|e| name.restore(e)))
+        })?;
+        node.transform_data(with_wide_sums)
+    });
+    replaced.map(|t| t.data).map_err(|e| internal(&e))
+}
+
+fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        // What cannot fail stays what it is: the planner sees through it where a subquery becomes a join.
+        Expr::Cast(Cast { expr, field })
+            if !expr.get_type(schema).is_ok_and(|from| widens(&from, field.data_type())) =>
+        {
+            Ok(Transformed::yes(Expr::TryCast(TryCast { expr, field })))
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "sqrt" && call.args.len() == 1 => {
+            Ok(Transformed::yes(rooted(call, schema)?))
+        }
+        Expr::ScalarFunction(call)
+            if ["arrow_cast", "cast_to_type"].contains(&call.func.name()) =>
+        {
+            let to = Expr::ScalarFunction(call.clone()).get_type(schema)?;
+            let inner = call.args.into_iter().next().unwrap_or_default();
+            Ok(Transformed::yes(Expr::TryCast(TryCast::new(Box::new(inner), to))))
+        }
+        other => fitting(other, schema),
+    }
+}
+
+/// Whether every value of one type of numbers is, or is near to, one of another.
+fn widens(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (from, DataType::Float64) => from.is_integer() || *from == DataType::Float32,
+        (from, DataType::Int64) => {
+            from.is_signed_integer()
+                || matches!(from, DataType::UInt8 | DataType::UInt16 | DataType::UInt32)
+        }
+        _ => false,
+    }
+}
+
+/// The same square root, of nothing that is negative.
+fn rooted(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    for x in &mut call.args {
+        let data_type = x.get_type(schema)?;
+        *x = not_negative(std::mem::take(x), &data_type);
+    }
+    Ok(Expr::ScalarFunction(call))
+}
+
+/// Arithmetic that is NULL where its result does not fit. What has no type here names an outer query's column, and floats
+/// have infinities.
+fn fitting(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
+    let Some(result) = expr.get_type(schema).ok().filter(exact) else {
+        return Ok(Transformed::no(expr));
+    };
+    let replaced = if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr {
+        let operands = [left, right]
+            .into_iter()
+            .all(|e| e.get_type(schema).is_ok_and(|t| exact(&t) || t == DataType::Null));
+        // A quotient by such a literal always fits.
+        let plain = result.is_integer()
+            && matches!(op, Operator::Divide | Operator::Modulo)
+            && is_plain_divisor(right);
+        if operands && !plain {
+            checked(left.as_ref().clone(), *op, right.as_ref().clone(), &result)
+        } else {
+            None
+        }
+    } else if let Expr::Negative(inner) = &expr
+        && result.is_signed_integer()
+    {
+        let zero = Expr::Literal(ScalarValue::new_zero(&result)?, None);
+        checked(zero, Operator::Minus, inner.as_ref().clone(), &result)
+    } else if let Expr::ScalarFunction(call) = &expr
+        && call.func.name() == "abs"
+        && result.is_signed_integer()
+        && let [x] = call.args.as_slice()
+    {
+        Some(checked_abs(x.clone(), &result))
+    } else {
+        None
+    };
+    Ok(match replaced {
+        Some(replaced) => Transformed::yes(replaced),
+        None => Transformed::no(expr),
+    })
+}
+
+/// Whether a divisor is a literal other than 0 and −1.
+fn is_plain_divisor(divisor: &Expr) -> bool {
+    let Expr::Literal(value, _) = divisor else { return false };
+    match rational(value) {
+        Some(number) => [0, -1].iter().all(|n| number != Rational::from_integer((*n).into())),
+        None => false,
+    }
+}
+
+/// Sums of whole numbers in 20 digits and more, brought back to their type where they fit.
+fn with_wide_sums(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Aggregate(aggregate) => {
+            let schema = Arc::clone(&aggregate.schema);
+            let first = schema.fields().len().saturating_sub(aggregate.aggr_expr.len());
+            let (wide, sums) =
+                widened(&aggregate.aggr_expr, aggregate.input.schema(), &schema, first)?;
+            if sums.is_empty() {
+                return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+            }
+            let Aggregate { input, group_expr, .. } = aggregate;
+            let below = LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, wide)?);
+            Ok(Transformed::yes(narrowed(below, &schema, &sums)?))
+        }
+        LogicalPlan::Window(window) => {
+            let schema = Arc::clone(&window.schema);
+            let first = schema.fields().len().saturating_sub(window.window_expr.len());
+            let (wide, sums) = widened(&window.window_expr, window.input.schema(), &schema, first)?;
+            if sums.is_empty() {
+                return Ok(Transformed::no(LogicalPlan::Window(window)));
+            }
+            let below = LogicalPlan::Window(Window::try_new(wide, window.input)?);
+            Ok(Transformed::yes(narrowed(below, &schema, &sums)?))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Calls in which whole numbers that are added up have more digits, and the places of their results.
+fn widened(
+    calls: &[Expr],
+    input: &DFSchema,
+    schema: &DFSchema,
+    first: usize,
+) -> Result<(Vec<Expr>, Vec<usize>)> {
+    let (mut wide, mut sums) = (Vec::new(), Vec::new());
+    for (i, call) in calls.iter().enumerate() {
+        let widened = wide_sum(call.clone(), input);
+        if widened.transformed {
+            let (_, field) = schema.qualified_field(first + i);
+            sums.push(first + i);
+            wide.push(widened.data.unalias().alias(field.name()));
+        } else {
+            wide.push(call.clone());
+        }
+    }
+    Ok((wide, sums))
+}
+
+fn wide_sum(mut call: Expr, input: &DFSchema) -> Transformed<Expr> {
+    let mut inner = &mut call;
+    while let Expr::Alias(alias) = inner {
+        inner = &mut alias.expr;
+    }
+    let (name, args) = if let Expr::AggregateFunction(sum) = inner {
+        (sum.func.name(), &mut sum.params.args)
+    } else if let Expr::WindowFunction(sum) = inner {
+        (sum.fun.name(), &mut sum.params.args)
+    } else {
+        return Transformed::no(call);
+    };
+    if name == "sum"
+        && let [x] = args.as_mut_slice()
+        && x.get_type(input).is_ok_and(|data_type| data_type.is_integer())
+    {
+        let whole = std::mem::take(x);
+        *x = Expr::Cast(Cast::new(Box::new(whole), DataType::Decimal128(20, 0)));
+        return Transformed::yes(call);
+    }
+    Transformed::no(call)
+}
+
+/// The columns of a plan under the names and types of a schema; those at `sums` are brought back to it.
+fn narrowed(plan: LogicalPlan, schema: &DFSchemaRef, sums: &[usize]) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns().into_iter().zip(schema.iter()).enumerate();
+    let columns = columns.map(|(i, (column, (qualifier, field)))| {
+        let column: Column = column;
+        if !sums.contains(&i) {
+            return Expr::Column(column);
+        }
+        let sum = TryCast::new(Box::new(Expr::Column(column)), field.data_type().clone());
+        named(Expr::TryCast(sum), qualifier, field.name())
+    });
+    Ok(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(plan))?))
+}

@@ -1,0 +1,278 @@
+//! Where an output column comes from, and whether its rows were chosen by what it shows.
+//!
+//! In: the public plan above the releases. Out: for an output the release whose values it shows unchanged, or times a bound
+//! that was found; and whether a filter, or a LIMIT over an order, looks at these values. An accuracy speaks of a value as it
+//! was drawn. Of values that are shown because they came out large, more are off by chance.
+//!
+//! ```text
+//! SELECT city, n, s … HAVING n > 100      n: release 0, chosen by itself       s: release 1
+//! ```
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
+use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Subquery};
+
+use crate::analysis::{Analysis, Part, released_part};
+use crate::dialect::Finding;
+
+/// The release whose values an output shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The part.
+    pub part: usize,
+    /// The measure of the part.
+    pub measure: usize,
+    /// Whether rows come out, or not, by these very values.
+    pub is_chosen_by: bool,
+}
+
+/// A column of a released table: its part, its position.
+type Field = (usize, usize);
+
+impl Analysis {
+    /// The release whose values an output column shows: unchanged, or in the place of units of a bound that was found in
+    /// the argument's own.
+    ///
+    /// # Guarantee
+    /// `is_chosen_by` is true wherever a filter or a LIMIT between the release and the output reads its values, also
+    /// through other columns or in a subquery.
+    pub fn origin(&self, output: usize) -> Option<Origin> {
+        let mut path = Path { parts: &self.parts, readers: Vec::new() };
+        let (part, field) = path.origin(&self.remainder, output)?;
+        let own = self.parts.get(part)?;
+        let measure = field.checked_sub(own.key_names().len())?;
+        // What a selection chose is a key of its part too.
+        let target = own.keys().target_position();
+        let reads = |read: &Field| read.0 == part && (read.1 == field || Some(read.1) == target);
+        let is_chosen_by = path.readers.iter().any(reads);
+        Some(Origin { part, measure, is_chosen_by })
+    }
+
+    /// Whether an output shows the values of a release, and its rows come out by these.
+    pub fn is_chosen_by(&self, part: usize, measure: usize) -> bool {
+        let outputs = 0..self.remainder.schema().fields().len();
+        outputs.filter_map(|output| self.origin(output)).any(|origin| {
+            (origin.part, origin.measure, origin.is_chosen_by) == (part, measure, true)
+        })
+    }
+
+    /// The histogram behind a bound that was found: its part, the released value that is the bound, and the least noisy count
+    /// of a bucket that stands out.
+    pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {
+        let least_of = |part: &Part| match part.measures().first()?.clause.finding? {
+            Finding::Histogram { bound: own, least } => (own == bound).then_some(least),
+            Finding::InUnits { .. } => None,
+        };
+        let (part, least) =
+            self.parts.iter().enumerate().find_map(|(i, part)| Some((i, least_of(part)?)))?;
+        let reads = |plan: &LogicalPlan| released_in(plan).contains(&part);
+        let value = self.values.iter().position(|value| reads(value.plan()))?;
+        Some((part, value, least))
+    }
+}
+
+/// Follows an output column down to the released table it comes from unchanged: its part, its position.
+pub(crate) fn origin(plan: &LogicalPlan, output: usize) -> Option<(usize, usize)> {
+    Path { parts: &[], readers: Vec::new() }.origin(plan, output)
+}
+
+/// A walk from an output down to its release, and what was read on the way to decide which rows come out.
+struct Path<'a> {
+    parts: &'a [Part],
+    readers: Vec<Field>,
+}
+
+impl Path<'_> {
+    fn origin(&mut self, plan: &LogicalPlan, output: usize) -> Option<Field> {
+        match plan {
+            LogicalPlan::Projection(projection) => {
+                let mut expr = projection.expr.get(output)?;
+                while let Expr::Alias(alias) = expr {
+                    expr = &alias.expr;
+                }
+                if let Expr::Column(column) = expr {
+                    let below = projection.input.schema().maybe_index_of_column(column)?;
+                    return self.origin(&projection.input, below);
+                }
+                self.scaled(expr, &projection.input)
+            }
+            LogicalPlan::Filter(filter) => {
+                self.read(&filter.predicate, &filter.input);
+                self.origin(&filter.input, output)
+            }
+            LogicalPlan::Sort(sort) => {
+                if sort.fetch.is_some() {
+                    sort.expr.iter().for_each(|key| self.read(&key.expr, &sort.input));
+                }
+                self.origin(&sort.input, output)
+            }
+            LogicalPlan::Limit(limit) => {
+                if !self.cuts_nothing(limit) {
+                    self.read_orders(&limit.input);
+                }
+                self.origin(&limit.input, output)
+            }
+            LogicalPlan::SubqueryAlias(alias) => self.origin(&alias.input, output),
+            LogicalPlan::TableScan(scan) => {
+                released_part(scan.table_name.table()).map(|part| (part, output))
+            }
+            _ => None,
+        }
+    }
+
+    /// The release that an expression gives its own unit back: one of those whose bounds were found, over which the engine
+    /// put that expression, and nothing else.
+    fn scaled(&mut self, expr: &Expr, input: &LogicalPlan) -> Option<Field> {
+        let columns: Vec<&Column> = expr.column_refs().into_iter().collect();
+        let [column] = columns.as_slice() else { return None };
+        let (part, field) = directly(input, input.schema().maybe_index_of_column(column)?)?;
+        let own = self.parts.get(part)?;
+        let measure = own.measures().get(field.checked_sub(own.key_names().len())?)?;
+        matches!(measure.clause.finding, Some(Finding::InUnits { .. })).then_some((part, field))
+    }
+
+    /// Notes what an expression over a plan depends on.
+    fn read(&mut self, expr: &Expr, input: &LogicalPlan) {
+        let found = sources(expr, input);
+        self.readers.extend(self.fields(found));
+    }
+
+    /// Notes what the orders below a LIMIT depend on.
+    fn read_orders(&mut self, plan: &LogicalPlan) {
+        if let LogicalPlan::Sort(sort) = plan {
+            sort.expr.iter().for_each(|key| self.read(&key.expr, &sort.input));
+        }
+        for input in plan.inputs() {
+            self.read_orders(input);
+        }
+    }
+
+    fn fields(&self, sources: Vec<Read>) -> Vec<Field> {
+        let all = |part: usize| {
+            let measures = self.parts.get(part).map_or(0, |own| own.measures().len());
+            let keys = self.parts.get(part).map_or(0, |own| own.key_names().len());
+            (0..keys + measures).map(move |field| (part, field))
+        };
+        let each = sources.into_iter().map(|read| match read {
+            Read::Field(field) => vec![field],
+            Read::Part(part) => all(part).collect(),
+        });
+        each.flatten().collect()
+    }
+
+    /// Whether a LIMIT is as long as all there is.
+    fn cuts_nothing(&self, limit: &Limit) -> bool {
+        let (None, Some(Expr::Literal(ScalarValue::Int64(Some(fetch)), _))) =
+            (limit.skip.as_deref(), limit.fetch.as_deref())
+        else {
+            return false;
+        };
+        let mut below = limit.input.as_ref();
+        let rows = loop {
+            below = match below {
+                LogicalPlan::Projection(projection) => &projection.input,
+                LogicalPlan::Filter(filter) => &filter.input,
+                LogicalPlan::Sort(sort) => &sort.input,
+                LogicalPlan::SubqueryAlias(alias) => &alias.input,
+                LogicalPlan::TableScan(scan) => {
+                    let part = released_part(scan.table_name.table());
+                    break part.and_then(|i| self.parts.get(i)).and_then(Part::rows);
+                }
+                _ => break None,
+            };
+        };
+        rows.is_some_and(|rows| u64::try_from(*fetch).is_ok_and(|fetch| rows <= fetch))
+    }
+}
+
+/// What an expression reads of released tables.
+#[derive(Debug, Clone, Copy)]
+enum Read {
+    /// One column.
+    Field(Field),
+    /// All columns of a part.
+    Part(usize),
+}
+
+/// The field that a column shows unchanged, with no row left out in between.
+fn directly(plan: &LogicalPlan, output: usize) -> Option<Field> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let Expr::Column(column) = projection.expr.get(output)?.clone().unalias() else {
+                return None;
+            };
+            directly(&projection.input, projection.input.schema().maybe_index_of_column(&column)?)
+        }
+        LogicalPlan::TableScan(scan) => {
+            released_part(scan.table_name.table()).map(|part| (part, output))
+        }
+        _ => None,
+    }
+}
+
+/// What an expression over a plan depends on, also through columns that are computed, and in subqueries.
+fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<Read> {
+    let mut columns: Vec<Column> = expr.column_refs().into_iter().cloned().collect();
+    let mut found = Vec::new();
+    let mut within = |subquery: &Subquery| {
+        found.extend(released_in(&subquery.subquery).into_iter().map(Read::Part));
+        for outer in &subquery.outer_ref_columns {
+            if let Expr::OuterReferenceColumn(_, column) = outer {
+                columns.push(column.clone());
+            }
+        }
+    };
+    let walked = expr.apply(|e| {
+        if let Expr::ScalarSubquery(subquery)
+        | Expr::InSubquery(InSubquery { subquery, .. })
+        | Expr::Exists(Exists { subquery, .. })
+        | Expr::SetComparison(SetComparison { subquery, .. }) = e
+        {
+            within(subquery);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    if walked.is_err() {
+        found.extend(released_in(input).into_iter().map(Read::Part));
+    }
+    for column in columns {
+        match input.schema().maybe_index_of_column(&column) {
+            Some(i) => found.extend(sources_of(input, i)),
+            None => found.extend(released_in(input).into_iter().map(Read::Part)),
+        }
+    }
+    found
+}
+
+/// What a plan's output depends on.
+fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let expr = projection.expr.get(output);
+            expr.map_or_else(Vec::new, |expr| sources(expr, &projection.input))
+        }
+        LogicalPlan::Filter(filter) => sources_of(&filter.input, output),
+        LogicalPlan::Sort(sort) => sources_of(&sort.input, output),
+        LogicalPlan::Limit(limit) => sources_of(&limit.input, output),
+        LogicalPlan::SubqueryAlias(alias) => sources_of(&alias.input, output),
+        LogicalPlan::TableScan(scan) => {
+            let part = released_part(scan.table_name.table());
+            part.map(|part| Read::Field((part, output))).into_iter().collect()
+        }
+        other => released_in(other).into_iter().map(Read::Part).collect(),
+    }
+}
+
+/// The parts whose released tables a plan reads, also in subqueries.
+fn released_in(plan: &LogicalPlan) -> Vec<usize> {
+    let mut found = Vec::new();
+    let walked = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            found.extend(released_part(scan.table_name.table()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    // A plan that cannot be walked reads nothing that is known.
+    walked.map(|_| found).unwrap_or_default()
+}

@@ -1,0 +1,72 @@
+//! Selections in plain SQL: keys ordered by an aggregate that is not shown, under a LIMIT.
+//!
+//! In: a plan. Out: the aggregate and the selector that it stands for, or nothing, and then its numbers are released.
+//!
+//! ```text
+//! SELECT status FROM adult GROUP BY status ORDER BY COUNT(*) DESC LIMIT 1      ARGMAX status
+//! ```
+
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+
+use crate::dialect::Selector;
+
+/// `SELECT k … GROUP BY k ORDER BY aggregate LIMIT n`: a selection in plain SQL.
+pub(crate) struct PlainSelection<'a> {
+    pub(crate) aggregate: &'a Aggregate,
+    pub(crate) selector: Selector,
+}
+
+/// Whether a LIMIT stands over keys that are ordered by one aggregate and shown without it.
+pub(crate) fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> {
+    let LogicalPlan::Limit(limit) = plan else { return None };
+    let count = match (limit.skip.as_deref(), limit.fetch.as_deref()) {
+        (None, Some(Expr::Literal(ScalarValue::Int64(Some(n)), _))) => u64::try_from(*n).ok()?,
+        _ => return None,
+    };
+    let mut below = limit.input.as_ref();
+    // Columns that are traced: the outputs, then the one that is sorted by.
+    let mut shown: Vec<Column> = below.schema().columns();
+    let mut sorted: Option<(Column, bool)> = None;
+    loop {
+        match below {
+            LogicalPlan::Projection(projection) => {
+                let through = |column: &Column| {
+                    let i = projection.schema.maybe_index_of_column(column)?;
+                    match projection.expr.get(i)?.clone().unalias() {
+                        Expr::Column(column) => Some(column),
+                        _ => None,
+                    }
+                };
+                shown = shown.iter().map(through).collect::<Option<_>>()?;
+                if let Some((column, _)) = &mut sorted {
+                    *column = through(column)?;
+                }
+                below = &projection.input;
+            }
+            LogicalPlan::Sort(sort) if sorted.is_none() && sort.fetch.is_none() => {
+                let [key] = sort.expr.as_slice() else { return None };
+                let Expr::Column(column) = key.expr.clone().unalias() else { return None };
+                sorted = Some((column, key.asc));
+                below = &sort.input;
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                let (column, ascending) = sorted?;
+                let columns = aggregate.schema.columns();
+                let [key, score] = columns.as_slice() else { return None };
+                let matches = aggregate.group_expr.len() == 1
+                    && column == *score
+                    && count > 0
+                    && shown.iter().all(|c| c == key);
+                let selector = match (ascending, count) {
+                    (false, 1) => Selector::ArgMax,
+                    (false, n) => Selector::Top(n),
+                    (true, 1) => Selector::ArgMin,
+                    (true, n) => Selector::Bottom(n),
+                };
+                return matches.then_some(PlainSelection { aggregate, selector });
+            }
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! EXISTS and IN, where they are something else to the planner than to SQL.
+//!
+//! In: a plan. Out: nothing, or a refusal. DataFusion makes joins of subqueries. A join sees no row of an aggregate that
+//! has none to add up, and says only whether there is a match: where NULL is neither, it says that there is none.
+
+use datafusion::common::Result as DataFusionResult;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+
+use crate::analysis::below::relation::internal;
+use crate::analysis::expr::readable;
+use crate::refusal::{Reason, Refusal};
+
+/// Refuses what the planner would make a wrong join of.
+pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), Refusal> {
+    no_aggregate_of_nothing(plan)?;
+    no_lost_null(plan)
+}
+
+/// Refuses IN and NOT IN where it matters that they are NULL.
+///
+/// A condition that is NULL is as good as one that is false, and NOT IN has a join of its own that knows NULLs, of one key. So
+/// `(x IN (…)) IS NULL` was never true, and `0 NOT IN (…)` was where one of them was NULL.
+fn no_lost_null(plan: &LogicalPlan) -> Result<(), Refusal> {
+    let mut lost = None;
+    let walked = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Filter(filter) = node {
+            for condition in split_conjunction(&filter.predicate) {
+                if !is_answered(condition)? {
+                    lost = Some(condition.clone());
+                }
+            }
+        } else {
+            node.apply_expressions(|expr| {
+                if !is_without(expr)? {
+                    lost = Some(expr.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.map_err(|e| internal(&e))?;
+    match lost {
+        None => Ok(()),
+        Some(condition) => Err(Refusal::new(
+            Reason::Operator,
+            readable(&condition),
+            "what this is where NULL is among the values would be lost",
+            "IN (SELECT …) or x NOT IN (SELECT …) as a condition of its own in WHERE or HAVING, with x a column and no outer column in the subquery; or [NOT] EXISTS (SELECT 1 FROM … WHERE … = …)",
+        )),
+    }
+}
+
+/// Whether a condition keeps the rows that it should.
+fn is_answered(condition: &Expr) -> DataFusionResult<bool> {
+    let (asked, flipped) =
+        if let Expr::Not(inner) = condition { (inner.as_ref(), true) } else { (condition, false) };
+    if let Expr::InSubquery(InSubquery { expr, subquery, negated }) = asked {
+        let is_known = *negated == flipped
+            || (subquery.outer_ref_columns.is_empty() && !expr.column_refs().is_empty());
+        return Ok(is_known && is_without(expr)?);
+    }
+    is_monotone(condition)
+}
+
+/// Whether a condition is as true with FALSE in the place of a NULL of IN.
+fn is_monotone(condition: &Expr) -> DataFusionResult<bool> {
+    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) =
+        condition
+    {
+        return Ok(is_monotone(left)? && is_monotone(right)?);
+    }
+    if let Expr::InSubquery(InSubquery { expr, negated: false, .. }) = condition {
+        return is_without(expr);
+    }
+    is_without(condition)
+}
+
+/// Whether no IN with a subquery is in an expression.
+fn is_without(expr: &Expr) -> DataFusionResult<bool> {
+    Ok(!expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_))))?)
+}
+
+/// Refuses EXISTS and IN with an outer row over an aggregate without GROUP BY.
+///
+/// Such an aggregate has a row even of nothing. The planner makes a join of its input, where what has no
+/// row has no group either: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was false where it is always true.
+fn no_aggregate_of_nothing(plan: &LogicalPlan) -> Result<(), Refusal> {
+    let mut found = None;
+    let walked = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                let (word, subquery) =
+                    if let Expr::Exists(Exists { subquery, .. }) = e {
+                        ("EXISTS", subquery)
+                    } else if let Expr::InSubquery(InSubquery { subquery, .. }) = e {
+                        ("IN", subquery)
+                    } else {
+                        return Ok(TreeNodeRecursion::Continue);
+                    };
+                let of_all = |node: &LogicalPlan| {
+                    matches!(node, LogicalPlan::Aggregate(all) if all.group_expr.is_empty())
+                };
+                if !subquery.outer_ref_columns.is_empty()
+                    && subquery.subquery.exists(|node| Ok(of_all(node)))?
+                {
+                    found = Some(word);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    walked.map_err(|e| internal(&e))?;
+    match found {
+        None => Ok(()),
+        Some(word) => Err(Refusal::new(
+            Reason::Operator,
+            word,
+            format!(
+                "an aggregate without GROUP BY has a row even of nothing, which {word} with an outer row would not see"
+            ),
+            "a comparison with the aggregate: (SELECT COUNT(*) FROM … WHERE …) = 0",
+        )),
+    }
+}

@@ -1,0 +1,484 @@
+//! Below a release: aggregates and DISTINCT of each unit's own rows.
+//!
+//! In: `GROUP BY` with the unit among its keys, over private rows. Out: private rows again, one for each group of
+//! a unit, in which each aggregate is a function of the unit's *multiset* of rows: the order in which rows come
+//! depends on everybody's rows, and a float sum on the order. So floats are summed on a grid of integers, and
+//! aggregates that pick a row by its position are refused.
+//!
+//! ```text
+//! GROUP BY user_id: SUM(price)        price in [0, 1000], at most 20 rows/unit: a sum in [0, 20000], 1 row/unit
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, ScalarValue, internal_err};
+use datafusion::functions::core::expr_fn::nullif;
+use datafusion::functions::math::expr_fn::round;
+use datafusion::functions_aggregate::expr_fn::{avg, count, count_distinct, max, min, sum};
+use datafusion::logical_expr::expr::{AggregateFunction, TryCast};
+use datafusion::logical_expr::{
+    Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit,
+};
+use num_traits::ToPrimitive;
+
+use super::relation::{Flow, Owner, Trace, internal, lost, named};
+use super::{Walk, operator};
+use crate::analysis::expr::domain::typed;
+use crate::analysis::expr::facts::{Facts, Scope, type_range};
+use crate::analysis::expr::interval::Interval;
+use crate::analysis::expr::types;
+use crate::analysis::expr::{Total, readable, total, unit_of};
+use crate::analysis::measure::{binary_places, widest};
+use crate::analysis::part::CallOf;
+use crate::functions::{clamp, without_nan};
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// Aggregates of an argument and a FILTER.
+type Computed = Box<dyn Fn(Option<Expr>, Option<Expr>) -> datafusion::common::Result<Vec<Expr>>>;
+
+/// An aggregate of one unit's rows: its argument, what is computed of it, and what the result is made of that.
+struct Inner {
+    argument: Option<Expr>,
+    filter: Option<Expr>,
+    computed: Computed,
+    result: Box<dyn Fn(Vec<Expr>) -> Expr>,
+    facts: Facts,
+}
+
+impl Walk<'_> {
+    /// `GROUP BY` with the unit among its keys.
+    ///
+    /// # Guarantee
+    /// Every row of the result is a function of the multiset of rows of one unit, and carries that unit.
+    pub(crate) fn per_unit(&mut self, aggregate: &Aggregate) -> Result<Flow, Refusal> {
+        if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
+            return Err(operator(
+                "a released table",
+                "the release above: what is released has no unit, and a join or a release of it is not one",
+            ));
+        }
+        let flow = self.rows(&aggregate.input)?;
+        if flow.is_public() {
+            return Err(operator("GROUP BY", "the aggregate of public rows"));
+        }
+        let keys = aggregate.group_expr.iter();
+        let keys: Vec<Key> = keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
+        if !keys.iter().any(|key| key.is_unit || self.leads_to_unit(&flow, key)) {
+            return Err(Refusal::new(
+                Reason::Operator,
+                "GROUP BY",
+                "GROUP BY without the unit, below a release, mixes the rows of many people",
+                format!(
+                    "{} among the keys of the inner GROUP BY, or the mechanism in front of its aggregate",
+                    flow.subject.column().unwrap_or("the unit")
+                ),
+            ));
+        }
+        let flow = self.resolved(flow)?;
+        let unit = flow.unit_column().ok_or_else(lost)?;
+        let rows = flow.subject.max_rows();
+        let calls = aggregate.aggr_expr.iter();
+        let calls: Vec<Inner> =
+            calls.map(|call| inner(call, &flow, rows)).collect::<Result<_, _>>()?;
+        self.step(format!(
+            "Aggregate each unit by {}{}",
+            aggregate.group_expr.iter().map(readable).collect::<Vec<_>>().join(", "),
+            aggregate
+                .aggr_expr
+                .iter()
+                .map(|e| format!(", {}", e.schema_name()))
+                .collect::<String>(),
+        ));
+        let only_unit = keys.iter().all(|key| key.is_unit);
+        let grouped = self.grouped(&flow, unit, &keys, &calls, aggregate)?;
+        let facts = keys.iter().map(|key| key.facts.clone());
+        let facts = facts.chain(calls.iter().map(|call| call.facts.clone())).collect();
+        let traces = keys.iter().map(|key| key.trace.clone());
+        let size = |_: &Inner| Trace { size: 1, ..Trace::default() };
+        let traces = traces.chain(calls.iter().map(size)).collect();
+        let subject = flow.subject.clone().with_rows(if only_unit { Some(1) } else { rows });
+        let scope = Scope { schema: Arc::clone(&aggregate.schema), facts };
+        let (plan, owner) = grouped;
+        Ok(Flow { plan, scope, traces, owner, subject, fans: BTreeMap::new(), public: flow.public })
+    }
+
+    /// Whether a key is a column that leads to one unit.
+    fn leads_to_unit(&self, flow: &Flow, key: &Key) -> bool {
+        let Some(origin) = &key.trace.origin else { return false };
+        let own = self.catalog.table(&origin.table).and_then(|t| t.unit()?.link());
+        let leads = own.is_some_and(|link| link.columns == [origin.column.clone()]);
+        let led = self.catalog.referring(&origin.table).any(|table| {
+            let link = table.unit().and_then(|unit| unit.link());
+            link.is_some_and(|link| link.references == [origin.column.clone()])
+        });
+        (leads || led) && !flow.subject.is_row()
+    }
+
+    /// The plan: the unit and the keys as groups, the aggregates, and their results under the planner's names.
+    fn grouped(
+        &mut self,
+        flow: &Flow,
+        unit: Column,
+        keys: &[Key],
+        calls: &[Inner],
+        aggregate: &Aggregate,
+    ) -> Result<(LogicalPlan, Owner), Refusal> {
+        let owner = self.fresh("unit");
+        let bare = |name: &str| Expr::Column(Column::from_name(name));
+        let mut columns = vec![Expr::Column(unit).alias(owner.clone())];
+        let mut groups = vec![bare(&owner)];
+        let mut results = Vec::new();
+        let mut names = aggregate.schema.iter();
+        let mut result = |expr: Expr| {
+            let (qualifier, field) = names.next().ok_or_else(lost)?;
+            results.push(named(expr, qualifier, field.name()));
+            Ok::<(), Refusal>(())
+        };
+        for key in keys {
+            let name = self.fresh("key");
+            columns.push(key.expr.clone().alias(name.clone()));
+            groups.push(bare(&name));
+            result(bare(&name))?;
+        }
+        let mut computed = Vec::new();
+        for call in calls {
+            let mut input = |expr: &Option<Expr>| {
+                let name = self.fresh("argument");
+                let expr = expr.clone()?;
+                columns.push(expr.alias(name.clone()));
+                Some(bare(&name))
+            };
+            let (argument, filter) = (input(&call.argument), input(&call.filter));
+            let mut own = Vec::new();
+            for expr in (call.computed)(argument, filter).map_err(|e| internal(&e))? {
+                let name = self.fresh("aggregate");
+                computed.push(expr.alias(name.clone()));
+                own.push(bare(&name));
+            }
+            result((call.result)(own))?;
+        }
+        results.push(bare(&owner).alias(owner.clone()));
+        let plan = LogicalPlanBuilder::from(flow.plan.clone())
+            .project(columns)
+            .and_then(|rows| rows.aggregate(groups, computed))
+            .and_then(|groups| groups.project(results))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        Ok((plan, Owner::Unit(owner)))
+    }
+
+    /// `SELECT DISTINCT` with the unit among its columns.
+    pub(crate) fn distinct(&mut self, input: &LogicalPlan) -> Result<Flow, Refusal> {
+        let flow = self.rows(input)?;
+        if flow.is_public() {
+            return Err(operator("DISTINCT", "the distinct public rows"));
+        }
+        if !flow.scope.facts.iter().any(|facts| facts.is_unit) {
+            return Err(Refusal::new(
+                Reason::Operator,
+                "DISTINCT",
+                "DISTINCT without the unit, below a release, mixes the rows of many people",
+                format!(
+                    "{} among the columns, or COUNT(DISTINCT x)",
+                    flow.subject.column().unwrap_or("the unit")
+                ),
+            ));
+        }
+        let flow = self.resolved(flow)?;
+        let unit = flow.unit_column().ok_or_else(lost)?;
+        let owner = self.fresh("unit");
+        let mut groups = vec![Expr::Column(unit).alias(owner.clone())];
+        let mut results = Vec::new();
+        for (qualifier, field) in flow.scope.schema.iter() {
+            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            types::check(&column, &flow.scope.schema)?;
+            let name = self.fresh("key");
+            groups.push(without_nan(column, field.data_type()).alias(name.clone()));
+            results.push(named(Expr::Column(Column::from_name(name)), qualifier, field.name()));
+        }
+        results.push(Expr::Column(Column::from_name(&owner)).alias(owner.clone()));
+        let plan = LogicalPlanBuilder::from(flow.plan.clone())
+            .project(groups)
+            .and_then(LogicalPlanBuilder::distinct)
+            .and_then(|rows| rows.project(results))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        self.step("Distinct rows of each unit");
+        let one = flow.scope.facts.iter().all(|facts| facts.is_unit);
+        let rows = if one { Some(1) } else { flow.subject.max_rows() };
+        let subject = flow.subject.clone().with_rows(rows);
+        let traces = flow.traces.iter().map(|t| Trace { raw: None, ..t.clone() }).collect();
+        let owner = Owner::Unit(owner);
+        Ok(Flow { plan, traces, owner, subject, fans: BTreeMap::new(), ..flow })
+    }
+}
+
+/// A key of a per-unit GROUP BY.
+struct Key {
+    expr: Expr,
+    facts: Facts,
+    trace: Trace,
+    is_unit: bool,
+}
+
+fn key_of(flow: &Flow, key: &Expr) -> Result<Key, Refusal> {
+    if matches!(key, Expr::GroupingSet(_)) {
+        return Err(operator(
+            "ROLLUP, CUBE or GROUPING SETS",
+            "one GROUP BY in each subquery, the releases added above",
+        ));
+    }
+    let Total { expr, facts } = total(key, &flow.scope)?;
+    let data_type = expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+    let trace = flow.trace(key).cloned().unwrap_or_default();
+    let is_unit = facts.is_unit;
+    let trace = Trace { raw: None, size: 1, ..trace };
+    Ok(Key { expr: without_nan(expr, &data_type), facts, trace, is_unit })
+}
+
+/// The aggregates that are functions of a multiset of rows, exactly.
+fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> {
+    let text = call.schema_name().to_string();
+    let Some(AggregateFunction { func, params }) = CallOf::function(call) else {
+        return Err(unknown(&text));
+    };
+    if !params.order_by.is_empty() || params.null_treatment.is_some() {
+        return Err(unknown(&text));
+    }
+    let schema = flow.plan.schema();
+    let (filter, scope) = match params.filter.as_deref() {
+        None => (None, flow.scope.clone()),
+        Some(filter) => (Some(total(filter, &flow.scope)?.expr), flow.scope.narrowed(filter)),
+    };
+    let [argument] = params.args.as_slice() else { return Err(unknown(&text)) };
+    let Total { expr, facts } = total(argument, &scope)?;
+    let data_type = expr.get_type(schema).map_err(|e| internal(&e))?;
+    let expr = without_nan(expr, &data_type);
+    if matches!(func.name(), "sum" | "avg") && !data_type.is_numeric() {
+        return Err(Refusal::new(
+            Reason::Operand,
+            &text,
+            format!("SUM and AVG take numbers, not {data_type}"),
+            "COUNT, MIN or MAX, or a CAST to a number",
+        ));
+    }
+    let result_type = call.get_type(schema).map_err(|e| internal(&e))?;
+    let one = |build: fn(Expr) -> Expr| {
+        move |argument: Option<Expr>, filter: Option<Expr>| {
+            let argument = argument.unwrap_or_else(|| lit(1_i64));
+            Ok(vec![with_filter(build(argument), filter)?])
+        }
+    };
+    let only = |mut results: Vec<Expr>| results.pop().unwrap_or_else(|| lit(ScalarValue::Null));
+    match (func.name(), params.distinct) {
+        ("count", distinct) => {
+            let most = rows.and_then(|rows| i64::try_from(rows).ok());
+            let always = Interval::integer_range(0, most.unwrap_or(i64::MAX));
+            let range = match most {
+                Some(_) => always.clone(),
+                None => Interval::everything().above(&Rational::from_integer(0.into())),
+            };
+            let facts = Facts { always, ..Facts::ranged(range, false) };
+            let build = if distinct { count_distinct } else { count };
+            Ok(Inner {
+                argument: Some(expr),
+                filter,
+                computed: Box::new(one(build)),
+                result: Box::new(move |results| match most {
+                    Some(most) => clamp(
+                        only(results),
+                        ScalarValue::Int64(Some(0)),
+                        ScalarValue::Int64(Some(most)),
+                    ),
+                    None => only(results),
+                }),
+                facts,
+            })
+        }
+        ("min" | "max", _) => {
+            let build = if func.name() == "min" { min } else { max };
+            let facts = Facts { nullable: true, keys: None, is_unit: false, ..facts };
+            Ok(Inner {
+                argument: Some(expr),
+                filter,
+                computed: Box::new(one(build)),
+                result: Box::new(only),
+                facts,
+            })
+        }
+        ("sum", false) if data_type.is_floating() => {
+            let grid = grid_of(&facts.known(), &text)?;
+            let facts = summed(&facts, rows, &result_type);
+            let bounds = ends(&facts.always, &result_type);
+            Ok(Inner {
+                argument: Some(grid.steps(expr)),
+                filter,
+                computed: Box::new(one(sum)),
+                result: Box::new(move |results| clamped(grid.value(only(results)), &bounds)),
+                facts,
+            })
+        }
+        ("sum", false) => {
+            let facts = summed(&facts, rows, &result_type);
+            let bounds = ends(&facts.always, &result_type);
+            Ok(Inner {
+                argument: Some(expr),
+                filter,
+                computed: Box::new(one(sum)),
+                result: Box::new(move |results| clamped(only(results), &bounds)),
+                facts,
+            })
+        }
+        ("avg", false) if data_type.is_floating() => {
+            let grid = grid_of(&facts.known(), &text)?;
+            let facts = Facts { keys: None, is_unit: false, nullable: true, ..facts };
+            let bounds = ends(&facts.known(), &result_type);
+            Ok(Inner {
+                argument: Some(grid.steps(expr)),
+                filter,
+                computed: Box::new(|argument, filter| {
+                    let argument = argument.unwrap_or_else(|| lit(1_i64));
+                    Ok(vec![
+                        with_filter(sum(argument.clone()), filter.clone())?,
+                        with_filter(count(argument), filter)?,
+                    ])
+                }),
+                result: Box::new(move |mut results| {
+                    let n = results.pop().unwrap_or_else(|| lit(0_i64));
+                    let n = Expr::TryCast(TryCast::new(Box::new(n), DataType::Float64));
+                    clamped(grid.value(only(results)) / nullif(n, lit(0.0)), &bounds)
+                }),
+                facts,
+            })
+        }
+        // Such sums of decimals cannot overflow, however many rows there are.
+        ("avg", false) if matches!(data_type, DataType::Decimal128(precision, _) if precision <= 15) =>
+        {
+            let facts = Facts { keys: None, is_unit: false, nullable: true, ..facts };
+            let facts = Facts { always: facts.known(), ..facts };
+            let bounds = ends(&facts.always, &result_type);
+            // A file may hold longer numbers than its type has digits, and their mean would fail.
+            let digits = ends(&facts.always, &data_type);
+            if digits.is_none() {
+                return Err(unknown(&text));
+            }
+            Ok(Inner {
+                argument: Some(clamped(expr, &digits)),
+                filter,
+                computed: Box::new(one(avg)),
+                result: Box::new(move |results| clamped(only(results), &bounds)),
+                facts,
+            })
+        }
+        _ => Err(unknown(&text)),
+    }
+}
+
+fn unknown(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::Function,
+        text,
+        format!(
+            "{text} of one person's rows can depend on the order in which rows come, or was not looked at"
+        ),
+        "COUNT, SUM, AVG, MIN, MAX or COUNT(DISTINCT x); AVG of CAST(x AS DOUBLE) for long decimals",
+    )
+}
+
+/// The call over what passes. DataFusion's own builder would forget DISTINCT.
+fn with_filter(call: Expr, filter: Option<Expr>) -> datafusion::common::Result<Expr> {
+    let Expr::AggregateFunction(mut call) = call else {
+        return internal_err!("{call} is no aggregate");
+    };
+    call.params.filter = filter.map(Box::new);
+    Ok(Expr::AggregateFunction(call))
+}
+
+/// What is known of a sum of at most so many values of a range; NULL for no rows.
+fn summed(values: &Facts, rows: Option<u64>, data_type: &DataType) -> Facts {
+    let whole = type_range(data_type).unwrap_or_else(Interval::everything);
+    let sum = |range: &Interval| {
+        let zero = Interval::point(Rational::from_integer(0.into()));
+        let sum = range.union(&zero).mul(&Interval::integer_range(1, rows?.max(1)));
+        let sum = if data_type.is_floating() { sum.round_outward_f64() } else { sum };
+        // Beyond its type a sum wraps: to anywhere.
+        sum.is_within(&whole).then_some(sum)
+    };
+    let range = sum(&values.range).unwrap_or_else(Interval::everything);
+    let always = sum(&values.known()).unwrap_or_else(|| whole.clone());
+    Facts { always, ..Facts::ranged(range, true) }
+}
+
+/// The ends of a range as values of a type, where both are.
+fn ends(range: &Interval, data_type: &DataType) -> Option<(ScalarValue, ScalarValue)> {
+    let (lo, hi) = range.bounds()?;
+    let end = |value: &Rational| match data_type {
+        DataType::Float64 => Some(ScalarValue::Float64(Some(value.to_f64()?))),
+        DataType::Decimal128(precision, scale) => {
+            let units = (value / unit_of(data_type)).floor().to_integer().to_i128()?;
+            Some(ScalarValue::Decimal128(Some(units), *precision, *scale))
+        }
+        integer if integer.is_integer() => {
+            typed(&value.floor().to_integer().to_string(), integer).ok()
+        }
+        _ => None,
+    };
+    let fits = type_range(data_type).is_none_or(|fits| range.is_within(&fits));
+    if fits { end(lo).zip(end(hi)) } else { None }
+}
+
+fn clamped(expr: Expr, bounds: &Option<(ScalarValue, ScalarValue)>) -> Expr {
+    match bounds {
+        Some((lo, hi)) => clamp(expr, lo.clone(), hi.clone()),
+        None => expr,
+    }
+}
+
+/// A grid on which floats are summed as integers, the same in every order.
+#[derive(Debug, Clone)]
+struct FloatGrid {
+    lo: f64,
+    hi: f64,
+    /// Steps in one.
+    steps: f64,
+}
+
+impl FloatGrid {
+    /// The value in steps, rounded.
+    fn steps(&self, value: Expr) -> Expr {
+        let value = Expr::TryCast(TryCast::new(Box::new(value), DataType::Float64));
+        let cut = |x: f64| ScalarValue::Float64(Some(x));
+        let steps = round(vec![clamp(value, cut(self.lo), cut(self.hi)) * lit(self.steps)]);
+        Expr::TryCast(TryCast::new(Box::new(steps), DataType::Int64))
+    }
+
+    /// Steps as a number.
+    fn value(&self, steps: Expr) -> Expr {
+        let steps = Expr::TryCast(TryCast::new(Box::new(steps), DataType::Float64));
+        steps / lit(self.steps)
+    }
+}
+
+fn grid_of(range: &Interval, text: &str) -> Result<FloatGrid, Refusal> {
+    let none = || {
+        Refusal::new(
+            Reason::NoRange,
+            text,
+            format!(
+                "{text} of one person's floats has no range, and without one it depends on their order"
+            ),
+            "CLAMP(x, lo, hi) inside of it, or the column's domain BETWEEN (lo, hi)",
+        )
+    };
+    let (lo, hi) = range.bounds().ok_or_else(none)?;
+    let magnitude = range.max_abs().ok_or_else(none)?;
+    if magnitude > widest() {
+        return Err(none());
+    }
+    let log2 = binary_places(&magnitude);
+    let (lo, hi) = lo.to_f64().zip(hi.to_f64()).ok_or_else(none)?;
+    Ok(FloatGrid { lo, hi, steps: f64::from(log2).exp2() })
+}

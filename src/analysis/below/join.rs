@@ -1,0 +1,574 @@
+//! Joins below a release.
+//!
+//! In: inner joins with their conditions, wherever these stand (ON, USING, WHERE), and outer joins. Out: one flow.
+//! Public tables are joined on any condition; private ones only where a condition keeps each row with rows of
+//! the same unit: equal units, or a declared link. What a condition says about units is not believed: unless the
+//! join itself hands the unit on along a link, the hidden units are compared too.
+//!
+//! ```text
+//! customer, orders, lineitem, nation WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND …
+//!   leaves      nation (public), customer, orders, lineitem (in the order of the chain)
+//!   joined      ((nation ⋈ customer) ⋈ orders) ⋈ lineitem        the unit comes from customer
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion::common::{Column, DFSchemaRef};
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
+
+use super::join_conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
+use super::outer_join::kept_rows;
+use super::public_side::Multiplicity;
+use super::relation::{Flow, Origin, Owner, Trace, internal, lost, told, without_null};
+use super::scan::equal;
+use super::semi_join::has_subquery;
+use super::unit::Subject;
+use super::{Walk, operator};
+use crate::analysis::expr::facts::Scope;
+use crate::analysis::expr::total;
+use crate::refusal::{Reason, Refusal};
+
+/// Why rows of two private flows meet rows of the same unit only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// The right rows lead to the left ones, whose unit is theirs.
+    RightLeads,
+    /// The left rows lead to the right ones.
+    LeftLeads,
+    /// Equal columns determine the unit; the hidden units are compared.
+    Compared,
+}
+
+/// What an operator makes of two flows.
+pub(crate) struct Pair {
+    pub(crate) left: Flow,
+    pub(crate) right: Flow,
+    /// Hidden columns that are compared beside the conditions.
+    pub(crate) on: Vec<(Expr, Expr)>,
+}
+
+impl Walk<'_> {
+    /// Inner joins and the filters between them, as one.
+    pub(crate) fn joined(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+        let (mut leaves, mut conditions) = (Vec::new(), Vec::new());
+        self.gather(plan, &mut leaves, &mut conditions)?;
+        factored(&mut conditions);
+        let (later, conditions): (Vec<_>, Vec<_>) = conditions.into_iter().partition(has_subquery);
+        let mut pool = Pool { conditions };
+        // Conditions on one table alone come first: they keep fewer rows and keys.
+        let mut flows = Vec::new();
+        for leaf in leaves {
+            let own = pool.take(&[&leaf]);
+            flows.push(self.filtered(leaf, own)?);
+        }
+        let flow = self.ordered(flows, &mut pool)?;
+        let rest = std::mem::take(&mut pool.conditions);
+        let flow = self.filtered(flow, rest.into_iter().chain(later).collect())?;
+        in_order(flow, plan.schema())
+    }
+
+    /// The leaves of a tree of inner joins, and all its conditions.
+    fn gather(
+        &mut self,
+        plan: &LogicalPlan,
+        leaves: &mut Vec<Flow>,
+        conditions: &mut Vec<Expr>,
+    ) -> Result<(), Refusal> {
+        match plan {
+            LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+                plain(join)?;
+                self.gather(&join.left, leaves, conditions)?;
+                self.gather(&join.right, leaves, conditions)?;
+                conditions.extend(conditions_of(join));
+                Ok(())
+            }
+            LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+                self.gather(input, leaves, conditions)?;
+                conditions.extend(split_conjunction_owned(predicate.clone()));
+                Ok(())
+            }
+            other => {
+                leaves.push(self.rows(other)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Joins flows: public ones with each other, with the private table they belong to, and then along the chain.
+    fn ordered(&mut self, flows: Vec<Flow>, pool: &mut Pool) -> Result<Flow, Refusal> {
+        let (public, mut private): (Vec<_>, Vec<_>) = flows.into_iter().partition(Flow::is_public);
+        let mut public = self.components(public, pool)?;
+        private.sort_by_key(|flow| self.depth(flow));
+        let mut own = Vec::new();
+        for mut flow in private {
+            // What only this table is joined with.
+            while let Some(i) = public.iter().position(|p| pool.joins_only(p, &flow)) {
+                let side = public.remove(i);
+                flow = self.with_public(flow, side, pool, JoinType::Inner)?;
+            }
+            own.push(flow);
+        }
+        let mut own = own.into_iter();
+        let Some(mut flow) = own.next() else {
+            let mut public = public.into_iter();
+            let first = public.next().ok_or_else(lost)?;
+            return public.try_fold(first, |all, next| self.both_public(all, next, pool));
+        };
+        let mut rest: Vec<Flow> = own.collect();
+        while !rest.is_empty() {
+            let next = rest
+                .iter()
+                .position(|next| self.basis(&flow, next, &pool.between(&flow, next)).is_some());
+            let next = rest.remove(next.unwrap_or(0));
+            flow = self.both_private(flow, next, pool)?;
+            while let Some(i) = public.iter().position(|p| pool.connects(p, &flow)) {
+                let side = public.remove(i);
+                flow = self.with_public(flow, side, pool, JoinType::Inner)?;
+            }
+        }
+        for side in public {
+            flow = self.with_public(flow, side, pool, JoinType::Inner)?;
+        }
+        Ok(flow)
+    }
+
+    /// Public flows that conditions connect, joined.
+    fn components(&mut self, flows: Vec<Flow>, pool: &mut Pool) -> Result<Vec<Flow>, Refusal> {
+        let mut components: Vec<Flow> = Vec::new();
+        for mut flow in flows {
+            while let Some(i) = components.iter().position(|other| pool.connects(other, &flow)) {
+                let other = components.remove(i);
+                flow = self.both_public(other, flow, pool)?;
+            }
+            components.push(flow);
+        }
+        Ok(components)
+    }
+
+    /// How far a flow's rows are from their unit.
+    fn depth(&self, flow: &Flow) -> usize {
+        let tables = flow.subject.tables().iter();
+        tables.filter_map(|t| self.catalog.root(t)).map(|(_, links)| links).max().unwrap_or(0)
+    }
+
+    fn both_public(&mut self, left: Flow, right: Flow, pool: &mut Pool) -> Result<Flow, Refusal> {
+        let conditions = pool.take(&[&left, &right]);
+        let owner = Owner::Public;
+        let subject = left.subject.clone();
+        let pair = Pair { left, right, on: Vec::new() };
+        let flow = combined(pair, JoinType::Inner, &conditions)?;
+        Ok(Flow { owner, subject, ..flow })
+    }
+
+    /// Private rows with the public rows that they match.
+    pub(crate) fn with_public(
+        &mut self,
+        private: Flow,
+        mut public: Flow,
+        pool: &mut Pool,
+        kind: JoinType,
+    ) -> Result<Flow, Refusal> {
+        let conditions = pool.take(&[&private, &public]);
+        if matches!(private.owner, Owner::Row) {
+            // Nothing else bounds how often a row comes: what is counted is what is joined.
+            public = self.pinned_flow(public)?;
+        }
+        let most = self.multiplicity(&private, &public, &conditions)?;
+        let many = if private.subject.max_rows().is_some() { most } else { Multiplicity(None) };
+        let text = match many.0 {
+            Some(1) => "each row once".to_owned(),
+            Some(n) => format!("each row at most {n} times"),
+            None => "each row any number of times".to_owned(),
+        };
+        let names = public.public.iter().cloned().collect::<Vec<_>>().join(", ");
+        self.step(format!("Join {names} [public, {text}]{}", on_text(&conditions)));
+        let many = if kind == JoinType::Left { many.at_least_one() } else { many };
+        let rows = many.times(private.subject.max_rows());
+        if rows.is_none() && matches!(private.owner, Owner::Row) {
+            return Err(operator("a join that repeats rows without bound", "a join on equal keys"));
+        }
+        let fans = private.fans.iter();
+        let fans = fans.filter_map(|(t, n)| Some((t.clone(), many.times(Some(*n))?))).collect();
+        let times = if kind == JoinType::Left { most.at_least_one() } else { most };
+        let times = times.0.unwrap_or(u64::MAX);
+        let owner = private.owner.clone();
+        let subject = private.subject.clone().repeated(&names, times).with_rows(rows);
+        self.refuse_reach(&subject, private.subject.reach())?;
+        let flow = if kind == JoinType::Left {
+            combined(Pair { left: private, right: public, on: Vec::new() }, kind, &conditions)?
+        } else {
+            // The public side is the smaller one as a rule, and the first side is the one that is kept in memory.
+            combined(Pair { left: public, right: private, on: Vec::new() }, kind, &conditions)?
+        };
+        Ok(Flow { owner, subject, fans, ..flow })
+    }
+
+    fn both_private(&mut self, left: Flow, right: Flow, pool: &mut Pool) -> Result<Flow, Refusal> {
+        let conditions = pool.take(&[&left, &right]);
+        self.of_one_unit(left, right, &conditions, JoinType::Inner)
+    }
+
+    /// Private rows with private rows of the same unit.
+    pub(crate) fn of_one_unit(
+        &mut self,
+        left: Flow,
+        right: Flow,
+        conditions: &[Expr],
+        kind: JoinType,
+    ) -> Result<Flow, Refusal> {
+        let basis = self.required_basis(&left, &right, conditions)?;
+        let (pair, basis) = self.paired(left, right, basis, kind)?;
+        let Pair { left, right, .. } = &pair;
+        let (rows, fans) = rows_of(left, right, basis, kind);
+        let owner = match basis {
+            Basis::LeftLeads => right.owner.clone(),
+            Basis::RightLeads | Basis::Compared => left.owner.clone(),
+        };
+        let subject = left.subject.clone().joined(&right.subject, rows);
+        self.refuse_reach(&subject, left.subject.reach().max(right.subject.reach()))?;
+        let name = if kind == JoinType::Inner { "Join" } else { "Left join" };
+        let why = match basis {
+            Basis::LeftLeads | Basis::RightLeads => "along the declared link",
+            Basis::Compared => "rows of one unit",
+        };
+        self.step(format!(
+            "{name} {} with {} [{why}]{}",
+            left.subject.tables().join(", "),
+            right.subject.tables().join(", "),
+            on_text(conditions)
+        ));
+        let flow = combined(pair, kind, conditions)?;
+        Ok(Flow { owner, subject, fans, ..flow })
+    }
+
+    /// Refuses a join that makes more rows of one unit than a statement may: they are bounded above it, and one person could
+    /// decide until then how long everybody waits.
+    fn refuse_reach(&self, subject: &Subject, before: u64) -> Result<(), Refusal> {
+        let most = self.tables.most_rows_of_a_unit();
+        if subject.reach() <= most.max(before) {
+            return Ok(());
+        }
+        let reach = match subject.reach() {
+            u64::MAX => "more rows than can be counted".to_owned(),
+            reach => format!("{reach} rows"),
+        };
+        Err(Refusal::new(
+            Reason::TooLarge,
+            subject.factors().join(", "),
+            format!(
+                "joins may make {reach} of those of one person before they are bounded, and {most} are allowed: \
+                 each of the tables below multiplies them"
+            ),
+            "fewer such joins; for a public table one row a key: JOIN (SELECT key, MAX(x) AS x FROM t GROUP BY key) t; for a \
+             person's rows a subquery with GROUP BY the unit; or the owner allows more rows of a unit (--max-fan-out)",
+        ))
+    }
+
+    /// Brings two flows to where their rows can be joined by unit.
+    pub(crate) fn paired(
+        &mut self,
+        left: Flow,
+        right: Flow,
+        basis: Basis,
+        kind: JoinType,
+    ) -> Result<(Pair, Basis), Refusal> {
+        let keeps_left = kind != JoinType::Inner;
+        match basis {
+            Basis::RightLeads => Ok((Pair { left, right, on: Vec::new() }, basis)),
+            Basis::LeftLeads if !keeps_left => Ok((Pair { left, right, on: Vec::new() }, basis)),
+            Basis::LeftLeads | Basis::Compared => {
+                let (left, right) = (self.resolved(left)?, self.resolved(right)?);
+                let units = left.unit_column().zip(right.unit_column()).ok_or_else(lost)?;
+                let on = vec![(Expr::Column(units.0), Expr::Column(units.1))];
+                Ok((Pair { left, right, on }, Basis::Compared))
+            }
+        }
+    }
+
+    pub(crate) fn required_basis(
+        &self,
+        left: &Flow,
+        right: &Flow,
+        conditions: &[Expr],
+    ) -> Result<Basis, Refusal> {
+        let refused = |message: String, hint: String| {
+            Err(Refusal::new(Reason::Join, told(conditions), message, hint))
+        };
+        let tables = |flow: &Flow| flow.subject.tables().join(", ");
+        if matches!(left.owner, Owner::Row) || matches!(right.owner, Owner::Row) {
+            let row = if matches!(left.owner, Owner::Row) { left } else { right };
+            return refused(
+                format!(
+                    "every row of {} is a unit of its own, so no join keeps to one unit",
+                    tables(row)
+                ),
+                "the release over one table, or a unit that a column names".to_owned(),
+            );
+        }
+        if left.subject.space() != right.subject.space() {
+            return refused(
+                format!(
+                    "{} and {} protect different people, and a join would tie one to many of the other",
+                    tables(left),
+                    tables(right)
+                ),
+                format!(
+                    "one release over each, or ALTER TABLE … SET PRIVACY UNIT VIA (…) REFERENCES {}(…)",
+                    left.subject.space()
+                ),
+            );
+        }
+        match self.basis(left, right, conditions) {
+            Some(basis) => Ok(basis),
+            None => refused(
+                format!(
+                    "the join of {} and {} does not keep to one unit, so one person could change many rows",
+                    tables(left),
+                    tables(right)
+                ),
+                format!(
+                    "a condition that the units are equal ({}), or one along a declared link",
+                    left.subject.column().unwrap_or("unit")
+                ),
+            ),
+        }
+    }
+
+    /// Why equal columns among the conditions keep rows of one unit together, if they do.
+    pub(crate) fn basis(&self, left: &Flow, right: &Flow, conditions: &[Expr]) -> Option<Basis> {
+        let pairs = equal_columns(left, right, conditions);
+        let known = |(l, r): &(Column, Column)| {
+            let trace = |flow: &Flow, column: &Column| {
+                let trace = flow.trace(&Expr::Column(column.clone()))?;
+                Some((trace.origin.clone()?, trace.reading))
+            };
+            let ((l, l_row), (r, r_row)) = (trace(left, l)?, trace(right, r)?);
+            Some(((l, r), (l_row, r_row)))
+        };
+        let known: Vec<_> = pairs.iter().filter_map(known).collect();
+        let leads = |from: &Flow, swap: bool| {
+            let Owner::Link(pending) = &from.owner else { return false };
+            // Columns of two rows of a person may together be the key of another person's row.
+            let rows: BTreeSet<_> = known.iter().map(|(_, rows)| *rows).collect();
+            rows.into_iter().any(|rows| {
+                pending.link.columns.iter().zip(&pending.link.references).all(|(own, to)| {
+                    let own = Origin { table: pending.table.clone(), column: own.clone() };
+                    let to = Origin { table: pending.link.table.clone(), column: to.clone() };
+                    known.contains(&(if swap { (own, to) } else { (to, own) }, rows))
+                })
+            })
+        };
+        let origins: BTreeSet<_> = known.iter().map(|(origins, _)| origins.clone()).collect();
+        if leads(right, false) {
+            return Some(Basis::RightLeads);
+        }
+        if leads(left, true) {
+            return Some(Basis::LeftLeads);
+        }
+        let same_unit = pairs.iter().any(|(l, r)| {
+            let is_unit =
+                |flow: &Flow, column: &Column| flow.scope.of(column).is_some_and(|f| f.is_unit);
+            is_unit(left, l) && is_unit(right, r)
+        });
+        (same_unit || self.determined(&origins)).then_some(Basis::Compared)
+    }
+
+    /// Whether equal columns lead to one row of a table from both sides.
+    fn determined(&self, origins: &BTreeSet<(Origin, Origin)>) -> bool {
+        let canonical = |origin: &Origin| {
+            let link = self.catalog.table(&origin.table)?.unit()?.link();
+            let led = link.and_then(|link| {
+                let i = link.columns.iter().position(|c| *c == origin.column)?;
+                Some(Origin { table: link.table.clone(), column: link.references.get(i)?.clone() })
+            });
+            Some(led.unwrap_or_else(|| origin.clone()))
+        };
+        let same: BTreeSet<Origin> = origins
+            .iter()
+            .filter_map(|(l, r)| Some((canonical(l)?, canonical(r)?)))
+            .filter(|(l, r)| l == r)
+            .map(|(l, _)| l)
+            .collect();
+        let links = self.catalog.tables().filter_map(|table| table.unit()?.link());
+        links.into_iter().any(|link| {
+            link.references.iter().all(|column| {
+                same.contains(&Origin { table: link.table.clone(), column: column.clone() })
+            })
+        })
+    }
+
+    /// LEFT and RIGHT joins.
+    pub(crate) fn outer_join(&mut self, join: &Join) -> Result<Flow, Refusal> {
+        plain(join)?;
+        let conditions = conditions_of(join);
+        let (kept, other) = match join.join_type {
+            JoinType::Left => (&join.left, &join.right),
+            JoinType::Right => (&join.right, &join.left),
+            JoinType::Full => {
+                return Err(operator("FULL JOIN", "LEFT JOIN from the table that names the unit"));
+            }
+            JoinType::Inner
+            | JoinType::LeftSemi
+            | JoinType::RightSemi
+            | JoinType::LeftAnti
+            | JoinType::RightAnti
+            | JoinType::LeftMark
+            | JoinType::RightMark => return Err(operator("this join", "IN or EXISTS")),
+        };
+        if conditions.iter().any(has_subquery) {
+            return Err(operator("a subquery in ON", "the condition in WHERE"));
+        }
+        let (kept, other) = (self.rows(kept)?, self.rows(other)?);
+        let flow = match (kept.is_public(), other.is_public()) {
+            (true, true) => {
+                let subject = kept.subject.clone();
+                let pair = Pair { left: kept, right: other, on: Vec::new() };
+                Flow {
+                    owner: Owner::Public,
+                    subject,
+                    ..combined(pair, JoinType::Left, &conditions)?
+                }
+            }
+            (false, true) => {
+                let mut pool = Pool { conditions };
+                self.with_public(kept, other, &mut pool, JoinType::Left)?
+            }
+            (false, false) => self.of_one_unit(kept, other, &conditions, JoinType::Left)?,
+            (true, false) => return Err(kept_rows()),
+        };
+        in_order(flow, &join.schema)
+    }
+}
+
+/// Joins two flows on total conditions; owner, subject and fans are the left one's and are set by the caller.
+pub(crate) fn combined(pair: Pair, kind: JoinType, conditions: &[Expr]) -> Result<Flow, Refusal> {
+    let Pair { left, right, mut on } = pair;
+    let schema = left.scope.schema.join(&right.scope.schema).map_err(|e| internal(&e))?;
+    let facts = left.scope.facts.iter().chain(&right.scope.facts).cloned().collect();
+    let scope = Scope { schema: Arc::new(schema), facts };
+    let pairs = equal_columns(&left, &right, conditions);
+    on.extend(pairs.iter().map(|(l, r)| (Expr::Column(l.clone()), Expr::Column(r.clone()))));
+    let mut filter: Option<Expr> = None;
+    for condition in conditions {
+        let one = std::slice::from_ref(condition);
+        if equal_columns(&left, &right, one).is_empty() {
+            let total = total(condition, &scope)?.expr;
+            filter = Some(filter.map_or(total.clone(), |all| all.and(total)));
+        }
+    }
+    let plan = equal(left.plan.clone(), right.plan.clone(), on, filter, kind)?;
+    let semi = matches!(
+        kind,
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::RightSemi | JoinType::RightAnti
+    );
+    if semi {
+        let keeps_left = matches!(kind, JoinType::LeftSemi | JoinType::LeftAnti);
+        let public = left.public.union(&right.public).cloned().collect();
+        let kept = if keeps_left { left } else { right };
+        return Ok(Flow { plan, public, ..kept });
+    }
+    let mut scope = scope;
+    let mut traces = traced(&left);
+    let mut others = traced(&right);
+    if kind == JoinType::Left {
+        for facts in scope.facts.iter_mut().skip(left.scope.facts.len()) {
+            facts.nullable = true;
+            facts.is_unit = false;
+        }
+        let unmatched = |t| Trace { raw: None, origin: None, present: false, ..t };
+        others = others.into_iter().map(unmatched).collect();
+    }
+    traces.append(&mut others);
+    if kind == JoinType::Inner {
+        for condition in conditions {
+            scope = scope.narrowed(condition);
+            without_null(&mut traces, &scope, condition);
+        }
+    }
+    let public = left.public.union(&right.public).cloned().collect();
+    Ok(Flow { plan, scope, traces, public, ..left })
+}
+
+/// The traces of a flow; a public one tells where its columns come from.
+fn traced(flow: &Flow) -> Vec<Trace> {
+    if !flow.is_public() {
+        return flow.traces.clone();
+    }
+    let plan = Arc::new(flow.plan.clone());
+    let columns = flow.scope.schema.columns().into_iter();
+    let traced = flow.traces.iter().zip(columns).map(|(trace, column)| Trace {
+        public: trace.public.clone().or_else(|| Some((Arc::clone(&plan), column))),
+        ..trace.clone()
+    });
+    traced.collect()
+}
+
+/// How many rows of a unit a join of private rows has, and how many those of single rows are.
+fn rows_of(
+    left: &Flow,
+    right: &Flow,
+    basis: Basis,
+    kind: JoinType,
+) -> (Option<u64>, BTreeMap<String, u64>) {
+    let (l, r) = (left.subject.max_rows(), right.subject.max_rows());
+    let product = |a: Option<u64>, b: Option<u64>| a?.checked_mul(b?);
+    let outer = kind == JoinType::Left;
+    let r_or_one = if outer { r.map(|r| r.max(1)) } else { r };
+    let of_pairs = product(l, r_or_one);
+    // Along a link each row of the child meets the rows that come from one row of the parent.
+    let along = |child: &Flow, parent: &Flow| {
+        let Owner::Link(pending) = &child.owner else { return (None, BTreeMap::new()) };
+        let fan = parent.fans.get(&pending.link.table).copied();
+        let fans = child.fans.iter().filter_map(|(t, n)| Some((t.clone(), n.checked_mul(fan?)?)));
+        (product(child.subject.max_rows(), fan), fans.collect())
+    };
+    let smaller = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    };
+    match basis {
+        Basis::RightLeads => {
+            let (rows, fans) = along(right, left);
+            if !outer {
+                return (smaller(rows, of_pairs), fans);
+            }
+            // Rows without a match come too.
+            let with_unmatched = rows.zip(l).and_then(|(rows, l)| rows.checked_add(l));
+            (smaller(with_unmatched, of_pairs), BTreeMap::new())
+        }
+        Basis::LeftLeads => {
+            let (rows, fans) = along(left, right);
+            (smaller(rows, of_pairs), fans)
+        }
+        Basis::Compared => {
+            let times = |flow: &Flow, by: Option<u64>| {
+                let fans = flow.fans.iter();
+                let fans = fans.filter_map(|(t, n)| Some((t.clone(), n.checked_mul(by?)?)));
+                fans.collect::<BTreeMap<_, _>>()
+            };
+            let mut fans = times(left, r_or_one);
+            if !outer {
+                for (table, fan) in times(right, l) {
+                    // A table that is read on both sides has no one row here.
+                    if fans.remove(&table).is_none() {
+                        fans.insert(table, fan);
+                    }
+                }
+            }
+            (of_pairs, fans)
+        }
+    }
+}
+
+/// A flow whose columns are in the order of a schema that names the same ones.
+pub(crate) fn in_order(flow: Flow, schema: &DFSchemaRef) -> Result<Flow, Refusal> {
+    let places = schema.columns();
+    let places: Option<Vec<usize>> =
+        places.iter().map(|column| flow.scope.schema.maybe_index_of_column(column)).collect();
+    let places = places.ok_or_else(lost)?;
+    let facts = places.iter().filter_map(|i| flow.scope.facts.get(*i).cloned()).collect();
+    let traces = places.iter().filter_map(|i| flow.traces.get(*i).cloned()).collect();
+    Ok(Flow { scope: Scope { schema: Arc::clone(schema), facts }, traces, ..flow })
+}

@@ -1,0 +1,135 @@
+//! The conditions of joins: which tables each is about, and which columns they say to be equal.
+//!
+//! In: the conditions of inner joins and of the WHERE above them, as one list. Out: those that are about given
+//! flows, each once. A condition that no shape here knows is left for where all its columns are in reach.
+//!
+//! ```text
+//! a.x = b.y AND a.z > 3 AND (b.k = c.k AND … OR b.k = c.k AND …)
+//!   about a: z > 3      a and b: x = y      b and c: k = k, taken out of the disjunction, which stays
+//! ```
+
+use datafusion::common::{Column, NullEquality};
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, Operator};
+
+use super::operator;
+use super::relation::{Flow, told};
+use crate::refusal::Refusal;
+
+/// Conditions that are not applied yet.
+pub(crate) struct Pool {
+    pub(crate) conditions: Vec<Expr>,
+}
+
+impl Pool {
+    /// Takes the conditions whose columns are all in these flows.
+    pub(crate) fn take(&mut self, flows: &[&Flow]) -> Vec<Expr> {
+        let all = std::mem::take(&mut self.conditions);
+        let (taken, left) = all.into_iter().partition(|condition| is_over(condition, flows));
+        self.conditions = left;
+        taken
+    }
+
+    /// The conditions over two flows together.
+    pub(crate) fn between(&self, left: &Flow, right: &Flow) -> Vec<Expr> {
+        self.conditions.iter().filter(|c| is_over(c, &[left, right])).cloned().collect()
+    }
+
+    /// Whether equal columns connect two flows.
+    pub(crate) fn connects(&self, left: &Flow, right: &Flow) -> bool {
+        !equal_columns(left, right, &self.conditions).is_empty()
+    }
+
+    /// Whether a public flow has conditions with this flow, and with no other.
+    pub(crate) fn joins_only(&self, public: &Flow, flow: &Flow) -> bool {
+        let about = self.conditions.iter().filter(|c| {
+            c.column_refs().iter().any(|column| public.scope.schema.is_column_from_schema(column))
+        });
+        let mut about = about.peekable();
+        about.peek().is_some()
+            && self.connects(public, flow)
+            && about.all(|c| is_over(c, &[public, flow]))
+    }
+}
+
+/// Whether all columns of a condition are in these flows.
+fn is_over(condition: &Expr, flows: &[&Flow]) -> bool {
+    let known =
+        |column: &&Column| flows.iter().any(|flow| flow.scope.schema.is_column_from_schema(column));
+    condition.column_refs().iter().all(known)
+}
+
+/// The conditions of a join.
+pub(crate) fn conditions_of(join: &Join) -> Vec<Expr> {
+    let on = join.on.iter().map(|(l, r)| l.clone().eq(r.clone()));
+    on.chain(join.filter.clone().into_iter().flat_map(split_conjunction_owned)).collect()
+}
+
+/// Refuses joins that SQL does not write, and in which NULL meets NULL.
+pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
+    if join.null_equality == NullEquality::NullEqualsNothing && !join.null_aware {
+        return Ok(());
+    }
+    Err(operator("a join of NULL with NULL", "EXISTS or IN"))
+}
+
+/// The pairs of columns that conditions say to be equal, one of each flow.
+pub(crate) fn equal_columns(
+    left: &Flow,
+    right: &Flow,
+    conditions: &[Expr],
+) -> Vec<(Column, Column)> {
+    let has = |flow: &Flow, column: &Column| flow.scope.schema.is_column_from_schema(column);
+    let pair = |condition: &Expr| match condition {
+        Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r }) => {
+            let (Expr::Column(l), Expr::Column(r)) = (l.as_ref(), r.as_ref()) else { return None };
+            if has(left, l) && has(right, r) {
+                Some((l.clone(), r.clone()))
+            } else if has(left, r) && has(right, l) {
+                Some((r.clone(), l.clone()))
+            } else {
+                None
+            }
+        }
+        _ => None,
+    };
+    conditions.iter().filter_map(pair).collect()
+}
+
+/// Adds what every branch of a disjunction says: it may be what joins two tables.
+pub(crate) fn factored(conditions: &mut Vec<Expr>) {
+    let mut found = Vec::new();
+    for condition in conditions.iter() {
+        let branches = branches(condition);
+        let [first, others @ ..] = branches.as_slice() else { continue };
+        if others.is_empty() {
+            continue;
+        }
+        let said = |branch: &Expr| split_conjunction_owned(branch.clone());
+        let others: Vec<Vec<Expr>> = others.iter().map(|branch| said(branch)).collect();
+        let everywhere = said(first).into_iter().filter(|c| others.iter().all(|o| o.contains(c)));
+        found.extend(everywhere);
+    }
+    for condition in found {
+        if !conditions.contains(&condition) {
+            conditions.push(condition);
+        }
+    }
+}
+
+/// The branches of a disjunction.
+fn branches(condition: &Expr) -> Vec<&Expr> {
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let mut all = branches(left);
+            all.extend(branches(right));
+            all
+        }
+        other => vec![other],
+    }
+}
+
+/// Conditions as a derivation tells them.
+pub(crate) fn on_text(conditions: &[Expr]) -> String {
+    if conditions.is_empty() { String::new() } else { format!(" on {}", told(conditions)) }
+}

@@ -1,0 +1,255 @@
+//! Below a release: the walk over private rows, one arm per operator.
+//!
+//! In: the plan under an aggregate. Out: a [`Flow`] of the same rows in a plan in which every assumption is
+//! enforced. An operator that is not known to keep rows apart by unit is refused. Sub-plans that read public
+//! tables only go the same way; where that cannot be, they are read once while the query is planned, and what
+//! was read stands in their place.
+
+pub(crate) mod group_by_unit;
+pub(crate) mod join;
+pub(crate) mod join_conditions;
+pub(crate) mod outer_join;
+pub(crate) mod public_side;
+pub(crate) mod relation;
+pub(crate) mod scalar_subquery;
+pub(crate) mod scan;
+pub(crate) mod semi_join;
+pub(crate) mod union;
+pub(crate) mod unit;
+pub(crate) mod window;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{
+    Distinct, Expr, Filter, JoinType, LogicalPlan, Projection, SubqueryAlias, TableSource,
+};
+
+use super::deeper;
+use crate::catalog::{Catalog, RESERVED};
+use crate::dialect::marked;
+use crate::refusal::{Reason, Refusal};
+use relation::{Flow, scanned, told, undeclared};
+use semi_join::has_subquery;
+
+/// The tables that a query may read, and the public ones among them read while it is planned.
+pub trait Tables {
+    /// The source of a table, private ones marked; `None` for one that is not there.
+    fn source(&self, table: &str) -> Option<Arc<dyn TableSource>>;
+
+    /// All rows of a plan over public tables, in one batch; `None` when they cannot be read.
+    fn read(&self, plan: &LogicalPlan) -> Option<RecordBatch>;
+
+    /// A source that has the rows of a batch and no others.
+    fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>>;
+
+    /// How many rows joins may make of those of one unit.
+    fn most_rows_of_a_unit(&self) -> u64 {
+        MOST_ROWS_OF_A_UNIT
+    }
+}
+
+/// How many rows joins may make of those of one unit, before they are bounded, unless the engine is told otherwise.
+pub const MOST_ROWS_OF_A_UNIT: u64 = 100_000;
+
+/// A walk over the rows of one private part.
+pub(super) struct Walk<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) tables: &'a dyn Tables,
+    pub(super) steps: &'a mut Vec<String>,
+    hidden: usize,
+    readings: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        catalog: &'a Catalog,
+        tables: &'a dyn Tables,
+        steps: &'a mut Vec<String>,
+    ) -> Self {
+        Self { catalog, tables, steps, hidden: 0, readings: 0 }
+    }
+
+    /// A hidden name that no other column has.
+    pub(super) fn fresh(&mut self, what: &str) -> String {
+        self.hidden += 1;
+        format!("{RESERVED}_{what}_{}", self.hidden)
+    }
+
+    /// A number that no other reading of a table has.
+    pub(super) fn reading(&mut self) -> usize {
+        self.readings += 1;
+        self.readings
+    }
+
+    pub(super) fn step(&mut self, step: impl Into<String>) {
+        self.steps.push(step.into());
+    }
+
+    /// Walks the rows under a release.
+    ///
+    /// # Guarantee
+    /// In the resulting plan every row of a private table's unit depends on the rows of this unit and on public
+    /// ones only; every expression is total, every column obeys its facts.
+    ///
+    /// # Errors
+    /// A refusal for every operator, expression and table that is not on the allow-list.
+    pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+        deeper(|| {
+            if !self.is_public(plan) {
+                return self.node(plan);
+            }
+            let before = self.steps.len();
+            self.node(plan).or_else(|_| {
+                self.steps.truncate(before);
+                self.pinned(plan)
+            })
+        })
+    }
+
+    fn node(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+        match plan {
+            LogicalPlan::TableScan(scan) => self.scan(scan, plan),
+            LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+                if stands_on_join(input) {
+                    return self.joined(plan);
+                }
+                let flow = self.rows(input)?;
+                self.filtered(flow, split_conjunction_owned(predicate.clone()))
+            }
+            LogicalPlan::Projection(Projection { expr, input, schema, .. }) => {
+                self.rows(input)?.projected(expr, schema)
+            }
+            LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, schema, .. }) => {
+                self.rows(input)?.named(alias, schema)
+            }
+            LogicalPlan::Join(join) if join.join_type == JoinType::Inner => self.joined(plan),
+            LogicalPlan::Join(join) => self.outer_join(join),
+            LogicalPlan::Union(union) => self.union(union),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input),
+            LogicalPlan::Aggregate(aggregate) => self.per_unit(aggregate),
+            LogicalPlan::Window(window) => self.window(window),
+            LogicalPlan::Distinct(Distinct::On(_)) => {
+                Err(operator("DISTINCT ON", "MIN or MAX with GROUP BY the unit"))
+            }
+            LogicalPlan::Sort(_) => {
+                Err(operator("ORDER BY", "ORDER BY outside, on released columns"))
+            }
+            LogicalPlan::Limit(_) => Err(operator("LIMIT", "LIMIT outside, on released rows")),
+            LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
+                Err(operator("VALUES", "the aggregate without a mechanism: constants need none"))
+            }
+            LogicalPlan::Subquery(_) => Err(operator("a subquery", "the query without it")),
+            LogicalPlan::Repartition(_)
+            | LogicalPlan::Statement(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_)
+            | LogicalPlan::Extension(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Ddl(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::DescribeTable(_)
+            | LogicalPlan::Unnest(_)
+            | LogicalPlan::RecursiveQuery(_) => {
+                Err(operator("this operator", "SELECT … FROM … WHERE … below the release"))
+            }
+        }
+    }
+
+    /// Rows that satisfy all conditions, those with subqueries last.
+    pub(super) fn filtered(
+        &mut self,
+        mut flow: Flow,
+        conditions: Vec<Expr>,
+    ) -> Result<Flow, Refusal> {
+        let (with, without): (Vec<_>, Vec<_>) = conditions.into_iter().partition(has_subquery);
+        if let Some(predicate) = without.iter().cloned().reduce(Expr::and) {
+            flow = flow.filtered(&predicate)?;
+            self.step(format!("Filter {}", told(&without)));
+        }
+        for condition in with {
+            flow = self.matched(flow, &condition)?;
+        }
+        Ok(flow)
+    }
+
+    /// Whether a plan reads public tables only, and nothing that is released.
+    pub(super) fn is_public(&self, plan: &LogicalPlan) -> bool {
+        only_public(plan, self.catalog)
+    }
+
+    /// The public tables of a plan.
+    pub(super) fn public_tables(&self, plan: &LogicalPlan) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        // The walk itself cannot fail: the closure does not.
+        let _ = plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(table) = scanned(scan, self.catalog)
+            {
+                names.insert(table.name.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        names
+    }
+}
+
+/// Whether a plan reads public tables only, and nothing that is released.
+pub(super) fn only_public(plan: &LogicalPlan, catalog: &Catalog) -> bool {
+    let mut public = true;
+    let walked = plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::TableScan(scan) => {
+                public &= scanned(scan, catalog).is_some_and(|table| table.is_public());
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                public &= !aggregate.aggr_expr.iter().any(is_release);
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    public && walked.is_ok()
+}
+
+/// Whether an expression holds a release.
+fn is_release(expr: &Expr) -> bool {
+    expr.exists(|e| {
+        Ok(matches!(e, Expr::AggregateFunction(call) if marked(call.func.name()).is_some()))
+    })
+    .unwrap_or(true)
+}
+
+/// Whether rows come straight from inner joins, whose conditions may stand in WHERE.
+fn stands_on_join(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
+        LogicalPlan::Filter(filter) => stands_on_join(&filter.input),
+        _ => false,
+    }
+}
+
+pub(super) fn operator(name: &str, hint: &str) -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        name,
+        format!("{name} below a release could let one person change many rows"),
+        hint,
+    )
+}
+
+/// The refusal of a table that holds no person's rows, or of one that nobody declared.
+pub(super) fn not_private(name: &str, declared: bool) -> Refusal {
+    if !declared {
+        return undeclared(name);
+    }
+    Refusal::new(
+        Reason::Operand,
+        name,
+        format!("{name} is public; a mechanism would only add noise"),
+        "the aggregate without a mechanism",
+    )
+}

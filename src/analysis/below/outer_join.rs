@@ -1,0 +1,143 @@
+//! Outer joins that keep public rows, directly below GROUP BY.
+//!
+//! In: an aggregate over such a join, by a column of the public rows. Out: the inner join, whose keys come out anyway. A
+//! public row that nobody's row matches counts nothing, so nothing may be read of one: that there is no match would be a
+//! row which is there because somebody is not.
+//!
+//! ```text
+//! nations n LEFT JOIN customers c ON c.nation = n.code GROUP BY n.name
+//!   COUNT(c.id)                              nothing, for a nation without customers
+//!   COUNT(*) FILTER (WHERE c.id IS NULL)     refused
+//! ```
+
+use arrow::array::{Array, AsArray};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{
+    Aggregate, Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder,
+};
+
+use super::join::in_order;
+use super::join_conditions::{Pool, conditions_of, plain};
+use super::relation::{Flow, internal};
+use super::semi_join::has_subquery;
+use super::{Walk, operator};
+use crate::refusal::{Reason, Refusal};
+
+impl Walk<'_> {
+    /// The rows of a GROUP BY. Directly below it, an outer join may keep public rows: their keys come out anyway.
+    pub(crate) fn below(&mut self, aggregate: &Aggregate) -> Result<Flow, Refusal> {
+        let LogicalPlan::Join(join) = aggregate.input.as_ref() else {
+            return self.rows(&aggregate.input);
+        };
+        let (kept, other) = match join.join_type {
+            JoinType::Left => (&join.left, &join.right),
+            JoinType::Right => (&join.right, &join.left),
+            JoinType::Inner
+            | JoinType::Full
+            | JoinType::LeftSemi
+            | JoinType::RightSemi
+            | JoinType::LeftAnti
+            | JoinType::RightAnti
+            | JoinType::LeftMark
+            | JoinType::RightMark => return self.rows(&aggregate.input),
+        };
+        if !self.is_public(kept) || self.is_public(other) {
+            return self.rows(&aggregate.input);
+        }
+        let is_kept = |column: &Column| kept.schema().is_column_from_schema(column);
+        let only_kept = |e: &Expr| e.column_refs().iter().all(|column| is_kept(column));
+        let reads_kept = |e: &Expr| e.column_refs().iter().any(|column| is_kept(column));
+        let by_kept =
+            matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_kept(key));
+        if !by_kept || aggregate.aggr_expr.iter().any(reads_kept) {
+            return Err(kept_rows());
+        }
+        for call in aggregate.aggr_expr.iter().filter_map(aggregate_call) {
+            if self.reads_the_missing(call, join.schema.as_ref())? {
+                return Err(missing());
+            }
+        }
+        let conditions = conditions_of(join);
+        if conditions.iter().any(has_subquery) {
+            return Err(operator("a subquery in ON", "the condition in WHERE"));
+        }
+        if conditions.iter().any(only_kept) {
+            return Err(operator(
+                "a condition on the public rows alone, in ON",
+                "the condition in a subquery over the public rows",
+            ));
+        }
+        plain(join)?;
+        let mut pool = Pool { conditions };
+        let (kept, other) = (self.rows(kept)?, self.rows(other)?);
+        let flow = self.with_public(other, kept, &mut pool, JoinType::Inner)?;
+        let flow = in_order(flow, &join.schema)?;
+        self.step("Keys of the public rows come out without a match too, and count nothing");
+        Ok(flow)
+    }
+
+    /// Whether an aggregate takes anything from a row whose columns are all NULL. Rows of `COUNT(*)` are counted for
+    /// what they are, so it does not.
+    fn reads_the_missing(
+        &self,
+        call: &AggregateFunction,
+        schema: &DFSchema,
+    ) -> Result<bool, Refusal> {
+        let params = &call.params;
+        let sorted = params.order_by.iter().map(|sort| &sort.expr);
+        let read: Vec<&Expr> =
+            params.args.iter().chain(sorted).filter(|e| e.any_column_refs()).collect();
+        let filter = params.filter.as_deref().filter(|e| e.any_column_refs());
+        let value = read.into_iter().cloned().map(Expr::is_not_null).reduce(Expr::or);
+        let Some(reads) =
+            filter.cloned().map(Expr::is_true).into_iter().chain(value).reduce(Expr::and)
+        else {
+            return Ok(false);
+        };
+        let plan = LogicalPlanBuilder::empty(true)
+            .project([of_nothing(reads, schema)?])
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        // What cannot be told is taken to be read.
+        let told = self.tables.read(&plan);
+        let told = told.as_ref().and_then(|rows| rows.columns().first()?.as_boolean_opt());
+        Ok(told.is_none_or(|read| read.len() != 1 || read.is_null(0) || read.value(0)))
+    }
+}
+
+/// The aggregate of an output column.
+fn aggregate_call(mut expr: &Expr) -> Option<&AggregateFunction> {
+    while let Expr::Alias(alias) = expr {
+        expr = &alias.expr;
+    }
+    let Expr::AggregateFunction(call) = expr else { return None };
+    Some(call)
+}
+
+/// An expression over a row without a value.
+fn of_nothing(expr: Expr, schema: &DFSchema) -> Result<Expr, Refusal> {
+    let nothing = expr.transform_up(|e| {
+        let Expr::Column(_) = &e else { return Ok(Transformed::no(e)) };
+        let null = ScalarValue::try_new_null(&e.get_type(schema)?)?;
+        Ok(Transformed::yes(Expr::Literal(null, None)))
+    });
+    nothing.map(|t| t.data).map_err(|e| internal(&e))
+}
+
+fn missing() -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        "an outer join that keeps public rows",
+        "a public row that nobody's row matches counts nothing, so no aggregate reads one",
+        "COUNT(c.id) or SUM(c.x), which leave NULL out, of the private rows c",
+    )
+}
+
+pub(crate) fn kept_rows() -> Refusal {
+    operator(
+        "an outer join that keeps public rows",
+        "it directly below GROUP BY on one of the public columns, with aggregates of private ones; or JOIN in place of LEFT JOIN",
+    )
+}

@@ -1,0 +1,201 @@
+//! The public side of a join: how often a private row can meet it, and which keys it has.
+//!
+//! In: rows of public tables. Out: numbers and values that are computed from them while the query is planned.
+//! They depend on no person, so whoever sees them learns nothing about one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::Int64Type;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Column, ScalarValue, TableReference};
+use datafusion::functions_aggregate::expr_fn::{count, max};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
+
+use super::join_conditions::equal_columns;
+use super::relation::{Flow, Owner, Trace, internal, named};
+use super::unit::Subject;
+use super::{Tables, Walk};
+use crate::analysis::expr::domain::enforced;
+use crate::analysis::expr::facts::Scope;
+use crate::refusal::{Reason, Refusal};
+
+/// The most rows of public tables that are kept while a query is planned.
+const MOST_PINNED: usize = 1_000_000;
+
+/// How many public rows one private row meets at most, where that is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Multiplicity(pub(crate) Option<u64>);
+
+impl Multiplicity {
+    pub(crate) fn at_least_one(self) -> Self {
+        Self(self.0.map(|n| n.max(1)))
+    }
+
+    pub(crate) fn times(self, rows: Option<u64>) -> Option<u64> {
+        rows?.checked_mul(self.0?)
+    }
+}
+
+impl Walk<'_> {
+    /// How many rows of a public flow a private row meets at most.
+    ///
+    /// # Guarantee
+    /// For every private row, at most so many rows of the public flow have its values in the columns that the
+    /// conditions say to be equal.
+    pub(crate) fn multiplicity(
+        &self,
+        private: &Flow,
+        public: &Flow,
+        conditions: &[Expr],
+    ) -> Result<Multiplicity, Refusal> {
+        let keys = equal_columns(private, public, conditions).into_iter();
+        let keys: BTreeSet<Column> = keys.map(|(_, key)| key).collect();
+        let keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
+        let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
+        let plan = LogicalPlanBuilder::from(public.plan.clone())
+            .filter(present.unwrap_or_else(|| lit(true)))
+            .and_then(|rows| rows.aggregate(keys, vec![count(lit(1)).alias("n")]))
+            .and_then(|groups| groups.aggregate(Vec::<Expr>::new(), vec![max(col("n")).alias("n")]))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let batch = self.tables.read(&plan).ok_or_else(|| unread(public))?;
+        let most = batch.columns().first().and_then(|c| c.as_primitive_opt::<Int64Type>());
+        // No row at all has no maximum.
+        let most = most.and_then(|most| most.iter().next().flatten()).unwrap_or(0);
+        Ok(Multiplicity(u64::try_from(most).ok()))
+    }
+
+    /// Public rows that are read now, and stand in the plan as they were read.
+    pub(crate) fn pinned(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+        let mut public = self.public_tables(plan);
+        let names = public.iter().cloned().collect::<Vec<_>>().join(", ");
+        let names = if names.is_empty() { "constants".to_owned() } else { names };
+        refuse_volatile(plan, &names)?;
+        let unread = || {
+            Refusal::new(
+                Reason::NotYet,
+                &names,
+                format!("the rows of {names} cannot be read while the query is planned"),
+                "a simpler query of public tables",
+            )
+        };
+        // Columns of different tables may have one name; numbers tell them apart.
+        let columns = plan.schema().columns().into_iter().enumerate();
+        let columns = columns.map(|(i, c)| Expr::Column(c).alias(format!("c{i}")));
+        let limited = LogicalPlanBuilder::from(plan.clone())
+            .project(columns)
+            .and_then(|rows| rows.limit(0, Some(MOST_PINNED + 1)))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let rows = self.tables.read(&limited).ok_or_else(unread)?;
+        if rows.num_rows() > MOST_PINNED {
+            return Err(Refusal::new(
+                Reason::TooManyKeys,
+                &names,
+                format!("a subquery of public tables has more than {MOST_PINNED} rows"),
+                "conditions or GROUP BY in it that leave fewer",
+            ));
+        }
+        let source = self.tables.pinned(rows).ok_or_else(unread)?;
+        let name = self.fresh("public");
+        public.insert(name.clone());
+        let scan = LogicalPlanBuilder::scan(TableReference::bare(name), source, None)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let mut columns = Vec::new();
+        let mut facts = Vec::new();
+        for (from, (qualifier, field)) in
+            scan.schema().columns().into_iter().zip(plan.schema().iter())
+        {
+            let enforced = enforced(Expr::Column(from), field.data_type(), None);
+            let (column, known) = enforced.map_err(|_| unread())?;
+            columns.push(named(column, qualifier, field.name()));
+            facts.push(known);
+        }
+        let pinned = LogicalPlanBuilder::from(scan)
+            .project(columns)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        self.step(format!("Read {names} [public]"));
+        let traces = facts.iter().map(|_| Trace { size: 1, ..Trace::default() }).collect();
+        Ok(Flow {
+            plan: pinned,
+            scope: Scope { schema: plan.schema().clone(), facts },
+            traces,
+            owner: Owner::Public,
+            subject: Subject::nobody(),
+            fans: BTreeMap::new(),
+            public,
+        })
+    }
+
+    /// A public flow read now.
+    pub(crate) fn pinned_flow(&mut self, flow: Flow) -> Result<Flow, Refusal> {
+        let before = self.steps.len();
+        let read = self.pinned(&flow.plan)?;
+        self.steps.truncate(before);
+        // The facts that were derived hold of the same rows; hidden columns go.
+        super::join::in_order(read, &flow.scope.schema.clone()).map(|read| Flow {
+            scope: flow.scope,
+            traces: flow.traces,
+            public: flow.public,
+            ..read
+        })
+    }
+}
+
+/// Refuses public rows that would be others each time the query is planned.
+pub(crate) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), Refusal> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })
+    .map_err(|e| internal(&e))?;
+    if found {
+        return Err(Refusal::new(
+            Reason::Volatile,
+            names,
+            "rows that change from call to call cannot stand below a release",
+            "a literal in place of the function",
+        ));
+    }
+    Ok(())
+}
+
+fn unread(flow: &Flow) -> Refusal {
+    let names = flow.public.iter().cloned().collect::<Vec<_>>().join(", ");
+    Refusal::new(
+        Reason::NotYet,
+        &names,
+        format!("the rows of {names} cannot be read while the query is planned"),
+        "another public table",
+    )
+}
+
+/// The distinct values of a public column, in order, NULL left out; `None` where they are more than `most`.
+pub(crate) fn public_keys(
+    tables: &dyn Tables,
+    plan: &LogicalPlan,
+    column: &Column,
+    most: usize,
+) -> Option<Vec<ScalarValue>> {
+    let key = Expr::Column(column.clone());
+    let plan = LogicalPlanBuilder::from(plan.clone())
+        .filter(key.clone().is_not_null())
+        .and_then(|rows| rows.project(vec![key.clone()]))
+        .and_then(LogicalPlanBuilder::distinct)
+        .and_then(|keys| keys.sort(vec![key.sort(true, false)]))
+        .and_then(|keys| keys.limit(0, Some(most.saturating_add(1))))
+        .and_then(LogicalPlanBuilder::build)
+        .ok()?;
+    let rows = tables.read(&plan)?;
+    let values = rows.columns().first()?;
+    if values.len() > most {
+        return None;
+    }
+    (0..values.len()).map(|i| ScalarValue::try_from_array(values, i).ok()).collect()
+}

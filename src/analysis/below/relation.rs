@@ -1,0 +1,366 @@
+//! Rows below a release: an enforced plan, and what is known of it.
+//!
+//! In: what the operators below have made. Out: a [`Flow`]: the plan whose expressions are total, facts about
+//! every column, whose rows they are, and the hidden columns that tell the unit of each row. What holds of every
+//! flow of private rows, whatever operators made it:
+//!
+//! *Take a unit away from the database, and of the flow exactly the rows of this unit go; all others stay as
+//! they are.* What one unit contributes is then bounded on top, by the bounding operator.
+//!
+//! ```text
+//! Scan lineitem ─▶ … + l_orderkey, which leads to a unit ─▶ Join orders ─▶ … + unit ─▶ Filter ─▶ …
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchemaRef, DataFusionError, ScalarValue, TableReference};
+use datafusion::logical_expr::expr::{Alias, Between, InList};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, TableScan,
+};
+
+use super::unit::Subject;
+use crate::analysis::expr::domain::Change;
+use crate::analysis::expr::facts::{Scope, constant, never_null};
+use crate::analysis::expr::{carried, readable, total};
+use crate::catalog::{Catalog, Link, RESERVED, Table};
+use crate::refusal::{Reason, Refusal};
+
+/// The name under which a part's input carries the unit.
+pub(crate) fn unit_name() -> String {
+    format!("{RESERVED}_unit")
+}
+
+/// How a flow's rows are told whose they are.
+#[derive(Debug, Clone)]
+pub(crate) enum Owner {
+    /// Nobody's: all of them are public.
+    Public,
+    /// Every row of the private table is a unit.
+    Row,
+    /// By a hidden column that is never NULL.
+    Unit(String),
+    /// By hidden columns, never NULL, that lead to a row of another table.
+    Link(Pending),
+}
+
+/// The hidden columns that lead to another table, and the table's declaration of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Pending {
+    pub(crate) table: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) link: Link,
+}
+
+/// Where a column comes from, as long as nothing has changed its values.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trace {
+    /// How many nodes its expression has when written over the scan: planners write it so.
+    pub(crate) size: usize,
+    /// The hidden column that it was enforced from, where it is still that.
+    pub(crate) raw: Option<Raw>,
+    /// The column of a private table that it is.
+    pub(crate) origin: Option<Origin>,
+    /// Which reading of that table it comes from: columns of one reading, in one row here, are of one row there.
+    pub(crate) reading: usize,
+    /// The public rows that it comes from, by its name there.
+    pub(crate) public: Option<(Arc<LogicalPlan>, Column)>,
+    /// Whether it is not NULL on any row here: it leads to the unit, or a condition says so.
+    pub(crate) present: bool,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Origin {
+    pub(crate) table: String,
+    pub(crate) column: String,
+}
+
+/// Rows: an enforced plan, and what is known of its columns.
+#[derive(Debug, Clone)]
+pub(crate) struct Flow {
+    pub(crate) plan: LogicalPlan,
+    pub(crate) scope: Scope,
+    /// For each column of the scope, where it comes from.
+    pub(crate) traces: Vec<Trace>,
+    pub(crate) owner: Owner,
+    pub(crate) subject: Subject,
+    /// For some of the tables read, how many rows here one of theirs can have.
+    pub(crate) fans: BTreeMap<String, u64>,
+    /// The public tables that are read.
+    pub(crate) public: BTreeSet<String>,
+}
+
+/// A column as the file holds it: under a hidden name, out of reach of every expression.
+///
+/// Nothing relies on it. It only lets a file be pruned, and lets groups outside of a list be dropped by the
+/// key space instead of row by row.
+#[derive(Debug, Clone)]
+pub(crate) struct Raw {
+    pub(crate) name: String,
+    pub(crate) change: Change,
+}
+
+/// The ends that values beyond them become.
+pub(crate) type Clamped = (ScalarValue, ScalarValue);
+
+impl Flow {
+    /// The hidden unit column; `None` when the unit is the row, or not reached yet.
+    pub(crate) fn unit_column(&self) -> Option<Column> {
+        match &self.owner {
+            Owner::Unit(name) => self.hidden(name),
+            Owner::Public | Owner::Row | Owner::Link(_) => None,
+        }
+    }
+
+    /// Whether nobody owns its rows.
+    pub(crate) fn is_public(&self) -> bool {
+        matches!(self.owner, Owner::Public)
+    }
+
+    /// A hidden column, under the qualifier that it has here.
+    pub(crate) fn hidden(&self, name: &str) -> Option<Column> {
+        let (qualifier, field) =
+            self.plan.schema().iter().find(|(_, field)| field.name() == name)?;
+        Some(Column::new(qualifier.cloned(), field.name()))
+    }
+
+    /// The hidden columns that every operator carries along.
+    pub(crate) fn carried(&self) -> Vec<String> {
+        let owner = match &self.owner {
+            Owner::Public | Owner::Row => &[][..],
+            Owner::Unit(name) => std::slice::from_ref(name),
+            Owner::Link(pending) => &pending.columns,
+        };
+        let raw = self.traces.iter().filter_map(|trace| trace.raw.as_ref().map(|raw| &raw.name));
+        let all: BTreeSet<&String> = owner.iter().chain(raw).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    /// Where an expression comes from, if it is a column as it was.
+    pub(crate) fn trace(&self, expr: &Expr) -> Option<&Trace> {
+        match expr {
+            Expr::Alias(alias) => self.trace(&alias.expr),
+            Expr::Column(column) => {
+                self.traces.get(self.scope.schema.index_of_column(column).ok()?)
+            }
+            _ => None,
+        }
+    }
+
+    fn raw(&self, expr: &Expr) -> Option<&Raw> {
+        self.trace(expr)?.raw.as_ref()
+    }
+
+    /// The file's own column behind a listed one, with the list: they differ where the list has NULL only.
+    pub(crate) fn raw_of_listed(&self, expr: &Expr) -> Option<(Column, Arc<Vec<ScalarValue>>)> {
+        let raw = self.raw(expr)?;
+        match &raw.change {
+            Change::Nulls(Some(values)) => Some((self.hidden(&raw.name)?, Arc::clone(values))),
+            Change::Nulls(None) | Change::Clamp(..) => None,
+        }
+    }
+
+    /// The file's own column behind one that is clamped, with the ends.
+    pub(crate) fn raw_of_clamped(&self, expr: &Expr) -> Option<(Column, Clamped)> {
+        let raw = self.raw(expr)?;
+        match &raw.change {
+            Change::Clamp(lo, hi) => Some((self.hidden(&raw.name)?, (lo.clone(), hi.clone()))),
+            Change::Nulls(_) => None,
+        }
+    }
+
+    /// What a predicate says about columns of the file itself, as far as comparisons with literals go.
+    ///
+    /// # Guarantee
+    /// Every row that satisfies the predicate satisfies this, so it changes no answer. And were it wrong, it
+    /// would be one more condition on single rows, which no bound depends on.
+    fn said_of_raw(&self, predicate: &Expr) -> Option<Expr> {
+        let column = |expr: &Expr| {
+            let raw = self.raw(expr)?;
+            Some((Expr::Column(self.hidden(&raw.name)?), &raw.change))
+        };
+        let compared = |expr: &Expr, op: Operator, literal: &Expr| {
+            let (raw, change) = column(expr)?;
+            let value = constant(literal)?;
+            let keeps = change.keeps(op, &value);
+            let literal = Box::new(Expr::Literal(value, None));
+            keeps.then(|| Expr::BinaryExpr(BinaryExpr::new(Box::new(raw), op, literal)))
+        };
+        let mut said = Vec::new();
+        for conjunct in split_conjunction(predicate) {
+            match conjunct {
+                Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                    let swapped = || compared(right, op.swap()?, left);
+                    said.extend(compared(left, *op, right).or_else(swapped));
+                }
+                Expr::Between(Between { expr, negated: false, low, high }) => {
+                    said.extend(compared(expr, Operator::GtEq, low));
+                    said.extend(compared(expr, Operator::LtEq, high));
+                }
+                Expr::InList(InList { expr, list, negated: false }) => {
+                    let all = list.iter().all(|one| compared(expr, Operator::Eq, one).is_some());
+                    if let (true, Some((raw, _))) = (all, column(expr)) {
+                        said.push(Expr::InList(InList::new(Box::new(raw), list.clone(), false)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        conjunction(said)
+    }
+
+    /// The rows where a predicate holds.
+    pub(crate) fn filtered(self, predicate: &Expr) -> Result<Self, Refusal> {
+        self.size(predicate)?;
+        let total = total(predicate, &self.scope)?;
+        let scope = self.scope.narrowed(predicate);
+        let mut traces = self.traces.clone();
+        without_null(&mut traces, &scope, predicate);
+        let condition = match self.said_of_raw(predicate) {
+            Some(said) => said.and(total.expr),
+            None => total.expr,
+        };
+        let plan = LogicalPlanBuilder::from(self.plan)
+            .filter(condition)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        Ok(Self { plan, scope, traces, ..self })
+    }
+
+    /// Computed columns under the names of a schema.
+    pub(crate) fn projected(
+        self,
+        expressions: &[Expr],
+        schema: &DFSchemaRef,
+    ) -> Result<Self, Refusal> {
+        let mut rewritten = Vec::with_capacity(expressions.len() + 1);
+        let mut facts = Vec::with_capacity(expressions.len());
+        let mut traces = Vec::with_capacity(expressions.len());
+        for (expression, (qualifier, field)) in expressions.iter().zip(schema.iter()) {
+            let size = self.size(expression)?;
+            traces.push(Trace { size, ..self.trace(expression).cloned().unwrap_or_default() });
+            let total = carried(expression, &self.scope)?;
+            rewritten.push(named(total.expr, qualifier, field.name()));
+            facts.push(total.facts);
+        }
+        let before = Self { traces, ..self };
+        for name in before.carried() {
+            let column = before.hidden(&name).ok_or_else(lost)?;
+            rewritten.push(named(Expr::Column(column), None, &name));
+        }
+        let plan = LogicalPlanBuilder::from(before.plan)
+            .project(rewritten)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let scope = Scope { schema: Arc::clone(schema), facts };
+        Ok(Self { plan, scope, ..before })
+    }
+
+    /// The same rows under another name.
+    pub(crate) fn named(
+        self,
+        alias: &TableReference,
+        schema: &DFSchemaRef,
+    ) -> Result<Self, Refusal> {
+        let plan = LogicalPlanBuilder::from(self.plan)
+            .alias(alias.clone())
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let scope = Scope { schema: Arc::clone(schema), facts: self.scope.facts };
+        Ok(Self { plan, scope, ..self })
+    }
+
+    /// The nodes of an expression, written over the scan.
+    ///
+    /// # Errors
+    /// A refusal beyond a limit: nested subqueries can double it at every level.
+    fn size(&self, expr: &Expr) -> Result<usize, Refusal> {
+        const MOST: usize = 10_000;
+        let mut nodes = 0_usize;
+        let counted = expr.apply(|node| {
+            let column = match node.try_as_col() {
+                Some(column) => self.scope.schema.maybe_index_of_column(column),
+                None => None,
+            };
+            let own = column.and_then(|i| self.traces.get(i)).map_or(1, |trace| trace.size);
+            nodes = nodes.saturating_add(own);
+            Ok(TreeNodeRecursion::Continue)
+        });
+        match counted {
+            Ok(_) if nodes <= MOST => Ok(nodes),
+            Ok(_) | Err(_) => Err(Refusal::new(
+                Reason::Partial,
+                "",
+                format!("an expression is larger than {MOST} parts when written over the table"),
+                "fewer nested subqueries that use a column twice",
+            )),
+        }
+    }
+}
+
+/// Notes the columns that are not NULL on any row where a predicate holds.
+pub(crate) fn without_null(traces: &mut [Trace], scope: &Scope, predicate: &Expr) {
+    for column in never_null(predicate) {
+        let index = scope.schema.maybe_index_of_column(column);
+        if let Some(trace) = index.and_then(|i| traces.get_mut(i)) {
+            trace.present = true;
+        }
+    }
+}
+
+/// What the planner may still say about a plan that the analysis built: nothing about data.
+pub(crate) fn internal(error: &DataFusionError) -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        "",
+        format!("the query cannot be planned: {}", error.strip_backtrace()),
+        "a simpler form of the same question",
+    )
+}
+
+/// A hidden column that an operator should have carried along is not there.
+pub(crate) fn lost() -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        "",
+        "the query cannot be planned: the unit of some rows was lost on the way",
+        "a simpler form of the same question",
+    )
+}
+
+/// The table that a scan reads, as the catalog knows it.
+pub(crate) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> Option<&'a Table> {
+    match &scan.table_name {
+        TableReference::Bare { table } => catalog.table(table),
+        TableReference::Partial { .. } | TableReference::Full { .. } => None,
+    }
+}
+
+/// The refusal of a table that nobody declared.
+pub(crate) fn undeclared(name: &str) -> Refusal {
+    Refusal::new(
+        Reason::Undeclared,
+        name,
+        format!("{name} is declared neither private nor public"),
+        format!("ALTER TABLE {name} SET PRIVACY UNIT …, or SET PUBLIC, in an owner's session"),
+    )
+}
+
+/// An expression under the name that the original column has.
+pub(crate) fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
+    Expr::Alias(Alias {
+        expr: Box::new(expr),
+        relation: qualifier.cloned(),
+        name: name.to_owned(),
+        metadata: None,
+    })
+}
+
+/// A conjunction as it is told in a derivation.
+pub(crate) fn told(conditions: &[Expr]) -> String {
+    conditions.iter().map(readable).collect::<Vec<_>>().join(" AND ")
+}

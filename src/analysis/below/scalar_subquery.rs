@@ -1,0 +1,187 @@
+//! Scalar subqueries below a release.
+//!
+//! In: rows whose conditions use a subquery as a value. Out: the same rows with something simpler in its place. A
+//! subquery that is itself a release is drawn first, once, and charged; what it gave is public then, and stands
+//! for a value of which nothing is known but its type. One of public tables is read while the query is planned.
+//! Any other would be an exact value of private rows, and is refused.
+//!
+//! ```text
+//! WHERE balance > (SELECT LAPLACE(eps=1) AVG(balance) FROM customer)      balance > released value 0
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::Alias;
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
+
+use super::only_public;
+use super::public_side::refuse_volatile;
+use super::relation::internal;
+use crate::analysis::{Cutter, Part, has_marker, released_part};
+use crate::functions::LateValue;
+use crate::refusal::{Reason, Refusal};
+
+/// A released value that later parts use.
+#[derive(Debug, Clone)]
+pub struct Value {
+    plan: LogicalPlan,
+    late: LateValue,
+    before: usize,
+}
+
+impl Value {
+    /// The public plan over released tables that gives it, in one row and one column.
+    pub fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
+    /// The first part that needs it.
+    pub fn before(&self) -> usize {
+        self.before
+    }
+
+    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the number that it is.
+    ///
+    /// # Errors
+    /// When there are several rows, or it was handed on before.
+    pub fn give(&self, rows: &[RecordBatch]) -> datafusion::common::Result<Option<f64>> {
+        let mut rows = rows.iter().filter(|batch| batch.num_rows() > 0);
+        let one = match (rows.next(), rows.next()) {
+            (None, _) => ScalarValue::try_new_null(self.late.data_type())?,
+            (Some(batch), None) if batch.num_rows() == 1 => {
+                ScalarValue::try_from_array(batch.column(0), 0)?
+            }
+            _ => return internal_err!("a released value is one row"),
+        };
+        self.late.set(&one)?;
+        Ok(if let ScalarValue::Float64(number) = one { number } else { None })
+    }
+}
+
+impl Cutter<'_> {
+    /// An aggregate over rows without scalar subqueries.
+    pub(crate) fn with_values(&mut self, aggregate: &Aggregate) -> Result<Aggregate, Refusal> {
+        let input = self.valued_plan(aggregate.input.as_ref().clone())?;
+        let aggr_expr = aggregate.aggr_expr.iter().map(|e| self.valued(e.clone()));
+        let aggr_expr = aggr_expr.collect::<Result<_, _>>()?;
+        let (keys, schema) = (aggregate.group_expr.clone(), Arc::clone(&aggregate.schema));
+        Aggregate::try_new_with_schema(Arc::new(input), keys, aggr_expr, schema)
+            .map_err(|e| internal(&e))
+    }
+
+    /// Whether a plan over released tables has at most one row, whatever was drawn.
+    fn has_one_row(&self, plan: &LogicalPlan) -> bool {
+        match plan {
+            LogicalPlan::Projection(projection) => self.has_one_row(&projection.input),
+            LogicalPlan::Filter(filter) => self.has_one_row(&filter.input),
+            LogicalPlan::SubqueryAlias(alias) => self.has_one_row(&alias.input),
+            LogicalPlan::Sort(sort) => sort.fetch == Some(1) || self.has_one_row(&sort.input),
+            LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+            LogicalPlan::Limit(limit) => {
+                let one = Some(Expr::Literal(ScalarValue::Int64(Some(1)), None));
+                limit.fetch.as_deref() == one.as_ref() || self.has_one_row(&limit.input)
+            }
+            LogicalPlan::TableScan(scan) => {
+                let part = released_part(scan.table_name.table()).and_then(|i| self.parts.get(i));
+                part.and_then(Part::rows) == Some(1)
+            }
+            _ => false,
+        }
+    }
+
+    fn valued_plan(&mut self, plan: LogicalPlan) -> Result<LogicalPlan, Refusal> {
+        let mut refusal = None;
+        let replaced = plan.transform_down(|node| {
+            node.map_expressions(|expr| match self.valued(expr.clone()) {
+                Ok(valued) => Ok(Transformed::yes(valued)),
+                Err(error) => {
+                    refusal.get_or_insert(error);
+                    Ok(Transformed::new(expr, false, TreeNodeRecursion::Stop))
+                }
+            })
+        });
+        finished(refusal, replaced)
+    }
+
+    /// An expression with a value in the place of each scalar subquery.
+    fn valued(&mut self, expr: Expr) -> Result<Expr, Refusal> {
+        let mut refusal = None;
+        let replaced = expr.transform_down(|e| {
+            let Expr::ScalarSubquery(subquery) = &e else { return Ok(Transformed::no(e)) };
+            match self.value(subquery) {
+                Ok(Some(value)) => Ok(Transformed::new(value, true, TreeNodeRecursion::Jump)),
+                Ok(None) => Ok(Transformed::no(e)),
+                Err(error) => {
+                    refusal.get_or_insert(error);
+                    Ok(Transformed::new(e, false, TreeNodeRecursion::Stop))
+                }
+            }
+        });
+        finished(refusal, replaced)
+    }
+
+    /// What stands for a scalar subquery; `None` for one that is left to be refused where it stands.
+    fn value(&mut self, subquery: &Subquery) -> Result<Option<Expr>, Refusal> {
+        let plan = subquery.subquery.as_ref();
+        let [column] = plan.schema().fields().as_ref() else { return Ok(None) };
+        if !subquery.outer_ref_columns.is_empty() {
+            return Ok(None);
+        }
+        if only_public(plan, self.context.catalog) {
+            refuse_volatile(plan, "a subquery as a value")?;
+            let rows = self.context.tables.read(plan).ok_or_else(unread)?;
+            let value = match (rows.num_rows(), rows.columns().first()) {
+                (1, Some(values)) => ScalarValue::try_from_array(values, 0),
+                (0, Some(values)) => ScalarValue::try_new_null(values.data_type()),
+                _ => return Err(several()),
+            };
+            let value = value.map_err(|e| internal(&e))?;
+            return Ok(Some(Expr::Literal(value, None)));
+        }
+        if !has_marker(plan) {
+            return Ok(None);
+        }
+        let plan = self.public(plan)?;
+        if !self.has_one_row(&plan) {
+            return Err(several());
+        }
+        let late = LateValue::new(self.values.len(), column.data_type().clone());
+        self.steps.push(format!("Released value {}: drawn first", self.values.len()));
+        let expr = late.expr();
+        self.values.push(Value { plan, late, before: self.parts.len() });
+        let name = column.name().clone();
+        Ok(Some(Expr::Alias(Alias { expr: Box::new(expr), relation: None, name, metadata: None })))
+    }
+}
+
+fn finished<T>(
+    refusal: Option<Refusal>,
+    replaced: Result<Transformed<T>, DataFusionError>,
+) -> Result<T, Refusal> {
+    match (refusal, replaced) {
+        (Some(refusal), _) => Err(refusal),
+        (None, Ok(replaced)) => Ok(replaced.data),
+        (None, Err(error)) => Err(internal(&error)),
+    }
+}
+
+fn several() -> Refusal {
+    Refusal::new(
+        Reason::Place,
+        "a subquery as a value",
+        "a value is one row, and this subquery has several",
+        "an aggregate without GROUP BY, or IN in place of a comparison",
+    )
+}
+
+fn unread() -> Refusal {
+    Refusal::new(
+        Reason::NotYet,
+        "a subquery as a value",
+        "the public rows cannot be read while the query is planned",
+        "a literal in its place",
+    )
+}

@@ -1,0 +1,311 @@
+//! Scans, and the joins along the chain that leads from a table to its unit.
+//!
+//! In: a scan as the planner made it, and the table's declaration. Out: its rows with every declared domain
+//! enforced, and hidden columns that name the unit or lead to it. Where the unit is needed and the query does not
+//! join what leads there, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no one and
+//! are dropped.
+//!
+//! ```text
+//! lineitem (l_orderkey) ⋈ orders (o_orderkey, o_custkey) ⋉ customer (c_custkey)      unit = o_custkey
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, JoinConstraint, NullEquality, TableReference};
+use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
+
+use super::relation::{
+    Flow, Origin, Owner, Pending, Raw, Trace, internal, lost, scanned, undeclared,
+};
+use super::unit::Subject;
+use super::{Walk, not_private};
+use crate::analysis::expr::domain::{Change, enforced, is_someone};
+use crate::analysis::expr::facts::Scope;
+use crate::analysis::expr::types;
+use crate::analysis::expr::{readable, type_of};
+use crate::catalog::{Link, Privacy, Table, Unit};
+use crate::refusal::{Reason, Refusal};
+
+/// What leads from the columns that a link refers to, to the unit.
+struct Chain {
+    plan: LogicalPlan,
+    keys: Vec<String>,
+    /// The unit; `None` where the one key is the unit itself.
+    unit: Option<String>,
+}
+
+impl Walk<'_> {
+    /// The rows of a table, enforced.
+    pub(crate) fn scan(&mut self, scan: &TableScan, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+        let name = scan.table_name.to_string();
+        let table = scanned(scan, self.catalog).ok_or_else(|| not_private(&name, true))?;
+        let unit = match &table.privacy {
+            Privacy::Private(unit) => Some(unit.clone()),
+            Privacy::Public => None,
+            Privacy::Undeclared => return Err(not_private(&name, false)),
+        };
+        let own = Columns { table, scan: &scan.table_name };
+        let mut expressions = Vec::new();
+        let (mut facts, mut traces) = (Vec::new(), Vec::new());
+        let mut hidden = Vec::new();
+        let reading = self.reading();
+        for (qualifier, field) in scan.projected_schema.iter() {
+            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+            let domain = table.column(field.name()).and_then(|c| c.domain.as_ref());
+            let enforced = enforced(column.clone(), field.data_type(), domain);
+            let (expr, mut known) = enforced.map_err(|error| {
+                Refusal::new(
+                    Reason::BadValue,
+                    field.name(),
+                    error.to_string(),
+                    "a domain of the column's own type",
+                )
+            })?;
+            known.is_unit = self.names_unit(table, field.name());
+            expressions.push(expr.alias_qualified(qualifier.cloned(), field.name()));
+            let change = Change::of(field.data_type(), domain, &known).filter(|_| unit.is_some());
+            let raw = change.map(|change| Raw { name: self.fresh("raw"), change });
+            if let Some(Raw { name, .. }) = &raw {
+                hidden.push(column.alias_qualified(Some(scan.table_name.clone()), name));
+            }
+            let origin = Origin { table: table.name.clone(), column: field.name().clone() };
+            traces.push(Trace {
+                size: 1,
+                raw,
+                origin: unit.as_ref().map(|_| origin),
+                reading,
+                public: None,
+                present: unit.as_ref().is_some_and(|unit| unit.columns().contains(field.name())),
+            });
+            facts.push(known);
+        }
+        expressions.append(&mut hidden);
+        let mut builder = LogicalPlanBuilder::from(plan.clone());
+        let mut carry = Vec::new();
+        for column in unit.as_ref().map_or(&[][..], Unit::columns) {
+            let column = own.column(column);
+            types::check(&column, plan.schema())?;
+            builder = builder.filter(is_someone(column.clone())).map_err(|e| internal(&e))?;
+            let name = self.fresh("unit");
+            expressions.push(column.alias_qualified(Some(scan.table_name.clone()), &name));
+            carry.push(name);
+        }
+        let plan = builder
+            .project(expressions)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let (owner, subject) = self.owned(table, unit.as_ref(), carry)?;
+        if unit.is_some() {
+            self.step(format!("Scan {name} [{}]", subject.rows_text()));
+        } else {
+            self.step(format!("Scan {name} [public]"));
+        }
+        let scope = Scope { schema: Arc::clone(&scan.projected_schema), facts };
+        let public = match unit {
+            None => BTreeSet::from([table.name.clone()]),
+            Some(_) => BTreeSet::new(),
+        };
+        let fans = BTreeMap::from([(table.name.clone(), 1)]);
+        Ok(Flow { plan, scope, traces, owner, subject, fans, public })
+    }
+
+    /// Whose the rows of a table are, by the hidden columns that were carried along.
+    fn owned(
+        &self,
+        table: &Table,
+        unit: Option<&Unit>,
+        carry: Vec<String>,
+    ) -> Result<(Owner, Subject), Refusal> {
+        let Some(unit) = unit else { return Ok((Owner::Public, Subject::nobody())) };
+        let name = &table.name;
+        Ok(match unit {
+            Unit::Row => (Owner::Row, Subject::of_rows(name)),
+            Unit::Column { column, .. } => {
+                let subject = Subject::of_column(name, name, column, unit.max_rows());
+                (Owner::Unit(carry.into_iter().next().ok_or_else(lost)?), subject)
+            }
+            Unit::Via(link) => {
+                let (root, column) = self.root_of(table)?;
+                let subject = Subject::of_column(&root.name, name, column, unit.max_rows());
+                let pending = Pending { table: name.clone(), columns: carry, link: link.clone() };
+                (Owner::Link(pending), subject)
+            }
+        })
+    }
+
+    /// The table at the end of a chain, and its column that names the unit.
+    fn root_of(&self, table: &Table) -> Result<(&Table, &str), Refusal> {
+        let root = self.catalog.root(&table.name).map(|(root, _)| root);
+        let named = root.and_then(|root| Some((root, root.unit()?.column()?)));
+        named.ok_or_else(|| {
+            Refusal::new(
+                Reason::Undeclared,
+                &table.name,
+                format!("the chain from {} to its unit is broken", table.name),
+                "the owner declares the tables of the chain again",
+            )
+        })
+    }
+
+    /// Whether a column of a table holds the unit itself, on every row that has one.
+    fn names_unit(&self, table: &Table, column: &str) -> bool {
+        match table.unit() {
+            Some(Unit::Column { column: unit, .. }) => unit == column,
+            Some(Unit::Via(Link { columns, table: to, references, .. })) => {
+                let leads = columns.iter().zip(references).find(|(own, _)| *own == column);
+                let target = self.catalog.table(to);
+                leads.zip(target).is_some_and(|((_, to), target)| self.names_unit(target, to))
+            }
+            Some(Unit::Row) | None => false,
+        }
+    }
+
+    /// The same rows with their unit, joined along the chain where the query has not done so.
+    ///
+    /// # Guarantee
+    /// Every row that is left has a unit, and it is one that the declared chain leads to. That a key leads to one row
+    /// was verified when the link was declared, and a file is held to it; of other tables nobody knows, and nothing
+    /// relies on it. Where units share a key, a row that refers to it comes once for each of them. Each of these
+    /// rows depends on the shared row and on one unit's rows, and counts among the rows of that unit, which are
+    /// bounded above. So where a unit goes, with the rows that lead to nobody else, exactly its own go from here. (To
+    /// leave shared rows out instead would let one person hide the rows of everybody whose keys she holds too.)
+    pub(crate) fn resolved(&mut self, flow: Flow) -> Result<Flow, Refusal> {
+        let Owner::Link(pending) = &flow.owner else { return Ok(flow) };
+        let Pending { table, columns, link } = pending.clone();
+        let mut tables = Vec::new();
+        let chain = self.chain(&link, &mut tables, 0)?;
+        let own = columns.iter().map(|name| flow.hidden(name).map(Expr::Column));
+        let own: Vec<Expr> = own.collect::<Option<_>>().ok_or_else(lost)?;
+        let unit = chain.unit.clone().or_else(|| columns.first().cloned()).ok_or_else(lost)?;
+        let plan = led(chain, own, flow.plan)?;
+        let added = link.columns.join(", ");
+        self.step(format!(
+            "Join {} on {table}({added}), added: its rows are those of their unit",
+            tables.join(", ")
+        ));
+        let subject = flow.subject.with_tables(&tables);
+        Ok(Flow { plan, owner: Owner::Unit(unit), subject, ..flow })
+    }
+
+    /// The keys that a link refers to, each with its unit.
+    fn chain(
+        &mut self,
+        link: &Link,
+        tables: &mut Vec<String>,
+        depth: usize,
+    ) -> Result<Chain, Refusal> {
+        let broken = || {
+            Refusal::new(
+                Reason::Undeclared,
+                &link.table,
+                format!("{} leads to no unit", link.table),
+                "the owner declares the tables of the chain again",
+            )
+        };
+        let table = self.catalog.table(&link.table).ok_or_else(broken)?;
+        let unit = table.unit().ok_or_else(|| undeclared(&link.table))?;
+        let source = self.tables.source(&link.table).ok_or_else(broken)?;
+        if depth > self.catalog.tables().count() {
+            return Err(broken());
+        }
+        tables.push(link.table.clone());
+        let name = TableReference::bare(link.table.as_str());
+        let own = Columns { table, scan: &name };
+        let mut scan =
+            LogicalPlanBuilder::scan(name.clone(), source, None).map_err(|e| internal(&e))?;
+        for column in link.references.iter().chain(unit.columns()) {
+            scan = scan.filter(is_someone(own.column(column))).map_err(|e| internal(&e))?;
+        }
+        let mut columns: Vec<Expr> = Vec::new();
+        let mut take = |walk: &mut Self, column: &str| {
+            let name = walk.fresh("key");
+            columns.push(own.column(column).alias(name.clone()));
+            name
+        };
+        let keys: Vec<String> = link.references.iter().map(|c| take(self, c)).collect();
+        let is_unit =
+            matches!(unit, Unit::Column { column, .. } if link.references == [column.clone()]);
+        let next: Vec<String> = if is_unit {
+            Vec::new()
+        } else {
+            unit.columns().iter().map(|column| take(self, column)).collect()
+        };
+        let plan =
+            scan.project(columns).and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?;
+        match unit {
+            Unit::Row => Err(broken()),
+            Unit::Column { .. } => Ok(Chain { plan, keys, unit: next.into_iter().next() }),
+            Unit::Via(further) => {
+                let chain = self.chain(further, tables, depth + 1)?;
+                let unit = chain.unit.clone().or_else(|| next.first().cloned());
+                let own = next.iter().map(|name| Expr::Column(Column::from_name(name))).collect();
+                Ok(Chain { plan: led(chain, own, plan)?, keys, unit })
+            }
+        }
+    }
+}
+
+/// Rows joined with what their columns lead to; the smaller side comes first.
+fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, Refusal> {
+    let Chain { plan, keys, unit } = chain;
+    let keys = keys.iter().map(|name| Expr::Column(Column::from_name(name)));
+    let on = keys.zip(own).collect();
+    let kind = if unit.is_some() { JoinType::Inner } else { JoinType::RightSemi };
+    equal(plan, rows, on, None, kind)
+}
+
+/// A join of two plans on equal expressions.
+pub(crate) fn equal(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    on: Vec<(Expr, Expr)>,
+    filter: Option<Expr>,
+    kind: JoinType,
+) -> Result<LogicalPlan, Refusal> {
+    for (one, other) in &on {
+        types::check(one, left.schema())?;
+        types::check(other, right.schema())?;
+        let (of, is) = (type_of(one, left.schema())?, type_of(other, right.schema())?);
+        if of != is {
+            return Err(unlike(other, &of, &is));
+        }
+    }
+    Join::try_new(
+        Arc::new(left),
+        Arc::new(right),
+        on,
+        filter,
+        kind,
+        JoinConstraint::On,
+        NullEquality::NullEqualsNothing,
+        false,
+    )
+    .map(LogicalPlan::Join)
+    .map_err(|e| internal(&e))
+}
+
+fn unlike(key: &Expr, of: &DataType, is: &DataType) -> Refusal {
+    Refusal::new(
+        Reason::Join,
+        readable(key),
+        format!(
+            "rows are joined on values of one type, and here one side has {of} and the other {is}"
+        ),
+        "files of one format for tables that lead to one another, or registered tables with columns of one type",
+    )
+}
+
+/// The columns of a table where it is scanned.
+struct Columns<'a> {
+    table: &'a Table,
+    scan: &'a TableReference,
+}
+
+impl Columns<'_> {
+    fn column(&self, name: &str) -> Expr {
+        debug_assert!(self.table.column(name).is_some(), "declared columns exist");
+        Expr::Column(Column::new(Some(self.scan.clone()), name))
+    }
+}

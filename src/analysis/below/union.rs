@@ -1,0 +1,118 @@
+//! UNION ALL below a release.
+//!
+//! In: branches over private rows of one unit space. Out: all their rows. The same person in two branches is one
+//! person: the bounds of the branches add up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion::common::{Column, Result as Planned};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
+
+use super::relation::{Flow, Owner, Trace, internal, lost, named};
+use super::{Walk, operator};
+use crate::analysis::expr;
+use crate::analysis::expr::facts::Scope;
+use crate::refusal::{Reason, Refusal};
+
+impl Walk<'_> {
+    /// All rows of every branch.
+    ///
+    /// # Guarantee
+    /// A unit has at most the sum of the rows that it has in the branches.
+    pub(crate) fn union(&mut self, union: &Union) -> Result<Flow, Refusal> {
+        let mut flows = Vec::new();
+        for input in &union.inputs {
+            let flow = self.rows(input)?;
+            if flow.is_public() {
+                return Err(operator("a public branch of UNION ALL", "the private branches alone"));
+            }
+            flows.push(self.resolved(flow)?);
+        }
+        let Some(first) = flows.first() else { return Err(lost()) };
+        let (space, is_row) = (first.subject.space().to_owned(), first.subject.is_row());
+        if let Some(other) = flows.iter().find(|flow| flow.subject.space() != space) {
+            return Err(Refusal::new(
+                Reason::Join,
+                "UNION ALL",
+                format!(
+                    "{} and {} protect different people, who would share one answer",
+                    first.subject.tables().join(", "),
+                    other.subject.tables().join(", ")
+                ),
+                "one release over each, added above",
+            ));
+        }
+        let unit = self.fresh("unit");
+        let names: Vec<String> =
+            union.schema.fields().iter().map(|_| self.fresh("column")).collect();
+        let mut branches = Vec::new();
+        for flow in &flows {
+            let columns = flow.scope.schema.columns().into_iter().zip(&names);
+            let mut columns: Vec<Expr> =
+                columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
+            if !is_row {
+                let own = flow.unit_column().ok_or_else(lost)?;
+                columns.push(Expr::Column(own).alias(&unit));
+            }
+            let branch = LogicalPlanBuilder::from(flow.plan.clone()).project(columns);
+            let branch = branch.and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?;
+            branches.push(Arc::new(branch));
+        }
+        let all = Union::try_new(branches).and_then(alike).map_err(|e| internal(&e))?;
+        let mut columns: Vec<Expr> = union
+            .schema
+            .iter()
+            .zip(&names)
+            .map(|((qualifier, field), name)| {
+                named(Expr::Column(Column::from_name(name)), qualifier, field.name())
+            })
+            .collect();
+        if !is_row {
+            columns.push(Expr::Column(Column::from_name(&unit)).alias(&unit));
+        }
+        let plan = LogicalPlanBuilder::from(all).project(columns);
+        let plan = plan.and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?;
+        self.step(format!("Union of {} branches", flows.len()));
+        let facts = (0..union.schema.fields().len()).map(|i| {
+            let of = flows.iter().filter_map(|flow| flow.scope.facts.get(i).cloned());
+            let of: Vec<_> = of.collect();
+            let mut facts = expr::union(&of);
+            facts.is_unit = of.iter().all(|facts| facts.is_unit);
+            facts
+        });
+        let scope = Scope { schema: Arc::clone(&union.schema), facts: facts.collect() };
+        let rows = flows.iter().map(|flow| flow.subject.max_rows());
+        let rows = rows.reduce(|a, b| a?.checked_add(b?)).flatten();
+        let mut subject = first.subject.clone().with_rows(rows);
+        let mut public = BTreeSet::new();
+        for flow in &flows {
+            subject = subject.with_tables(flow.subject.tables());
+            public.extend(flow.public.iter().cloned());
+        }
+        let owner = if is_row { Owner::Row } else { Owner::Unit(unit) };
+        let traces = (0..union.schema.fields().len()).map(|i| {
+            let present = flows.iter().all(|flow| flow.traces.get(i).is_some_and(|t| t.present));
+            Trace { size: 1, present, ..Trace::default() }
+        });
+        let traces = traces.collect();
+        Ok(Flow { plan, scope, traces, owner, subject, fans: BTreeMap::new(), public })
+    }
+}
+
+/// A union whose branches say of their columns what the union does.
+///
+/// Type coercion makes them say so: a column is nullable in all branches if it is in one. A plan that it would still
+/// change is not run.
+fn alike(union: Union) -> Planned<LogicalPlan> {
+    let Union { inputs, schema } = union;
+    let inputs = inputs.into_iter().map(|branch| match Arc::unwrap_or_clone(branch) {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let branch = Projection::try_new_with_schema(expr, input, Arc::clone(&schema))?;
+            Ok(Arc::new(LogicalPlan::Projection(branch)))
+        }
+        other => Ok(Arc::new(other)),
+    });
+    let inputs = inputs.collect::<Planned<_>>()?;
+    Ok(LogicalPlan::Union(Union { inputs, schema }))
+}

@@ -1,0 +1,150 @@
+//! Whose rows a plan holds: the unit space, the column that names a unit, and how many rows one has.
+//!
+//! In: the declarations of the tables that are read. Out: a [`Subject`], which joins, unions and per-unit
+//! aggregates combine. Of a unit that a column names, the number of rows is what the bounding operator
+//! enforces; of rows that are units themselves, it is a fact that every operator has to keep true.
+//!
+//! ```text
+//! visits, MAX ROWS 20                 patient_id, at most 20 rows/unit
+//! visits ⋈ wards (each ward twice)    patient_id, at most 40 rows/unit
+//! ```
+
+/// Whose rows a plan holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    space: String,
+    tables: Vec<String>,
+    column: Option<String>,
+    rows: Option<u64>,
+    /// How many rows joins make of those of one unit, as far as that is known, before they are bounded.
+    reach: u64,
+    /// What each join multiplies them by.
+    factors: Vec<String>,
+}
+
+impl Subject {
+    /// Rows of one table, in which every row is a unit.
+    pub(crate) fn of_rows(table: &str) -> Self {
+        let table = table.to_owned();
+        Self {
+            space: table.clone(),
+            tables: vec![table],
+            column: None,
+            rows: Some(1),
+            reach: 1,
+            factors: Vec::new(),
+        }
+    }
+
+    /// Rows of one table of a unit space, whose unit a column names.
+    pub(crate) fn of_column(space: &str, table: &str, column: &str, rows: Option<u64>) -> Self {
+        Self {
+            space: space.to_owned(),
+            tables: vec![table.to_owned()],
+            column: Some(column.to_owned()),
+            rows,
+            reach: rows.unwrap_or(1),
+            factors: rows.map(|n| format!("{table}: {n} rows")).into_iter().collect(),
+        }
+    }
+
+    /// Nobody: public rows.
+    pub(crate) fn nobody() -> Self {
+        Self {
+            space: String::new(),
+            tables: Vec::new(),
+            column: None,
+            rows: None,
+            reach: 1,
+            factors: Vec::new(),
+        }
+    }
+
+    /// The same people, whose rows are read in other tables too.
+    #[must_use]
+    pub(crate) fn with_tables(mut self, tables: &[String]) -> Self {
+        for table in tables {
+            if !self.tables.contains(table) {
+                self.tables.push(table.clone());
+            }
+        }
+        self
+    }
+
+    /// The same people, with another bound of their rows.
+    #[must_use]
+    pub(crate) fn with_rows(self, rows: Option<u64>) -> Self {
+        Self { rows, reach: rows.unwrap_or(self.reach), ..self }
+    }
+
+    /// The same people, each of whose rows a join with public ones repeats so often at most.
+    #[must_use]
+    pub(crate) fn repeated(mut self, table: &str, times: u64) -> Self {
+        self.reach = self.reach.saturating_mul(times);
+        if times != 1 {
+            self.factors.push(format!("{table}: {times} times"));
+        }
+        self
+    }
+
+    /// The same people, whose rows are joined with other rows of theirs; `rows` in all, where that is known.
+    #[must_use]
+    pub(crate) fn joined(self, other: &Self, rows: Option<u64>) -> Self {
+        let reach = self.reach.saturating_mul(other.reach);
+        let mut joined = self.with_tables(&other.tables).with_rows(rows);
+        joined.reach = rows.unwrap_or(reach);
+        joined.factors.extend(other.factors.iter().cloned());
+        joined
+    }
+
+    /// How many rows of a unit there can be, as far as that is known, before they are bounded: at least what joins with
+    /// public rows make of one.
+    pub(crate) fn reach(&self) -> u64 {
+        self.reach
+    }
+
+    /// What that number is made of, in words.
+    pub(crate) fn factors(&self) -> &[String] {
+        &self.factors
+    }
+
+    /// The unit space: the name under which the losses of these people add up.
+    pub fn space(&self) -> &str {
+        &self.space
+    }
+
+    /// The private tables that are read, each once.
+    pub fn tables(&self) -> &[String] {
+        &self.tables
+    }
+
+    /// The column that names the unit; `None` where every row is one.
+    pub fn column(&self) -> Option<&str> {
+        self.column.as_deref()
+    }
+
+    /// Whether every row of the table is a unit.
+    pub fn is_row(&self) -> bool {
+        self.column.is_none()
+    }
+
+    /// M: the most rows of one unit, where something says so.
+    ///
+    /// # Guarantee
+    /// Where rows are units, a row of the table has at most so many rows here. Where a column names the unit,
+    /// it is a bound that has to be enforced.
+    pub fn max_rows(&self) -> Option<u64> {
+        self.rows
+    }
+
+    /// The number of rows of a unit in a few words.
+    pub(crate) fn rows_text(&self) -> String {
+        match (&self.column, self.rows) {
+            (None, Some(1)) => "1 row/unit".to_owned(),
+            (None, rows) => format!("{} rows/unit", rows.unwrap_or(u64::MAX)),
+            (Some(column), Some(1)) => format!("unit {column}, 1 row/unit"),
+            (Some(column), Some(rows)) => format!("unit {column}, at most {rows} rows/unit"),
+            (Some(column), None) => format!("unit {column}, any number of rows/unit"),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Window functions below a release, over each unit's own rows.
+//!
+//! In: window functions that are partitioned by the unit. Out: the same rows with one more column for each. As in
+//! per-unit aggregates, a result must be a function of the unit's multiset of rows. So an order that decides which
+//! of two rows comes first is completed by all columns, whereupon only equal rows are left to chance, and functions
+//! that count peers keep the order as it was written. Functions that were written over one order may need two then:
+//! each order is an operator of its own, since DataFusion puts rows in the order of an operator's first function.
+//!
+//! ```text
+//! ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY price DESC)     … ORDER BY price DESC, and every other column
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::common::{Column, DataFusionError, ScalarValue};
+use datafusion::logical_expr::expr::{Sort, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame, WindowFrameBound,
+    WindowFrameUnits,
+};
+use num_traits::ToPrimitive;
+
+use super::relation::{Flow, Trace, internal, lost, named};
+use super::{Walk, operator};
+use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
+use crate::analysis::expr::interval::Interval;
+use crate::analysis::expr::total;
+use crate::analysis::expr::types;
+use crate::functions::sound;
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+impl Walk<'_> {
+    /// Window functions over the rows of each unit.
+    ///
+    /// # Guarantee
+    /// Every new value is a function of the multiset of rows of the row's own unit, and of the row.
+    pub(crate) fn window(&mut self, window: &Window) -> Result<Flow, Refusal> {
+        let flow = self.rows(&window.input)?;
+        if flow.is_public() {
+            return Err(operator("a window function", "the public rows read before"));
+        }
+        let mut flow = self.resolved(flow)?;
+        // Rows that are equal in every column may be told apart by what the file holds: then chance would choose.
+        for trace in &mut flow.traces {
+            trace.raw = None;
+        }
+        if flow.subject.is_row() {
+            return Err(operator("a window function over rows that are units", "an aggregate"));
+        }
+        let unit = Expr::Column(flow.unit_column().ok_or_else(lost)?);
+        let rows = flow.subject.max_rows();
+        let (mut orders, mut names): (Vec<Ordered>, _) = (Vec::new(), Vec::new());
+        let mut sorted = Computed { prefix: self.fresh("order"), columns: Vec::new() };
+        let mut facts = flow.scope.facts.clone();
+        let mut traces = flow.traces.clone();
+        for expr in &window.window_expr {
+            let (function, known) = over_unit(expr, &flow, &unit, rows, &mut sorted)?;
+            let name = self.fresh("window");
+            let ordered = Ordered::new(function, &name);
+            match orders.iter_mut().find(|other| other.is_as(&ordered)) {
+                Some(other) => other.functions.extend(ordered.functions),
+                None => orders.push(ordered),
+            }
+            names.push(name);
+            facts.push(known);
+            traces.push(Trace { size: 1, ..Trace::default() });
+        }
+        let kept =
+            flow.scope.schema.iter().map(|(qualifier, field)| {
+                Expr::Column(Column::new(qualifier.cloned(), field.name()))
+            });
+        let new = window.schema.iter().skip(flow.scope.facts.len()).zip(&names);
+        let new = new.map(|((qualifier, field), name)| {
+            // Sums of decimals wrap.
+            let value = sound(Expr::Column(Column::from_name(name)), field.data_type());
+            named(value, qualifier, field.name())
+        });
+        let carried = flow.carried();
+        let carried = carried.iter().map(|name| {
+            flow.hidden(name).map(|column| named(Expr::Column(column), None, name)).ok_or_else(lost)
+        });
+        let carried: Vec<Expr> = carried.collect::<Result<_, _>>()?;
+        let columns: Vec<Expr> = kept.chain(new).chain(carried).collect();
+        let all = flow.plan.schema().columns().into_iter().map(Expr::Column);
+        let plan = LogicalPlanBuilder::from(flow.plan.clone())
+            .project(all.chain(sorted.into_columns()))
+            .and_then(LogicalPlanBuilder::build)
+            .and_then(|input| orders.into_iter().try_fold(input, Ordered::over))
+            .and_then(|rows| LogicalPlanBuilder::from(rows).project(columns))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        self.step("Window over the rows of each unit");
+        let scope = Scope { schema: Arc::clone(&window.schema), facts };
+        Ok(Flow { plan, scope, traces, fans: BTreeMap::new(), ..flow })
+    }
+}
+
+/// Window functions over the same parts in the same order.
+struct Ordered {
+    partition_by: Vec<Expr>,
+    order_by: Vec<Sort>,
+    functions: Vec<Expr>,
+}
+
+impl Ordered {
+    fn new(function: WindowFunction, name: &str) -> Self {
+        let WindowFunctionParams { partition_by, order_by, .. } = function.params.clone();
+        let function = Expr::WindowFunction(Box::new(function)).alias(name);
+        Self { partition_by, order_by, functions: vec![function] }
+    }
+
+    fn is_as(&self, other: &Self) -> bool {
+        self.partition_by == other.partition_by && self.order_by == other.order_by
+    }
+
+    fn over(input: LogicalPlan, ordered: Self) -> Result<LogicalPlan, DataFusionError> {
+        Window::try_new(ordered.functions, Arc::new(input)).map(LogicalPlan::Window)
+    }
+}
+
+/// Columns that are computed below a window: the planner loses track of an order by a comparison.
+struct Computed {
+    prefix: String,
+    columns: Vec<Expr>,
+}
+
+impl Computed {
+    /// A column in the place of an expression.
+    fn column(&mut self, expr: Expr) -> Expr {
+        if matches!(expr, Expr::Column(_)) {
+            return expr;
+        }
+        let known = self.columns.iter().position(|column| *column == expr);
+        let at = known.unwrap_or_else(|| {
+            self.columns.push(expr);
+            self.columns.len() - 1
+        });
+        Expr::Column(Column::from_name(self.name(at)))
+    }
+
+    fn name(&self, at: usize) -> String {
+        format!("{}_{at}", self.prefix)
+    }
+
+    fn into_columns(self) -> Vec<Expr> {
+        let names = (0..self.columns.len()).map(|at| self.name(at)).collect::<Vec<_>>();
+        self.columns.into_iter().zip(names).map(|(column, name)| column.alias(name)).collect()
+    }
+}
+
+/// What a window function needs of the order of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Which row comes first.
+    Total,
+    /// Which rows are equal in it.
+    Peers,
+}
+
+/// The most rows that a frame reaches to either side: what is far larger overflows, where there is a row.
+const MOST_AWAY: i64 = 1 << 31;
+
+/// What is wrong with the frame of a window.
+fn frame_error(frame: &WindowFrame) -> Option<&'static str> {
+    let end = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Some(0),
+        WindowFrameBound::Preceding(value) if value.is_null() => Some(i64::MIN),
+        WindowFrameBound::Following(value) if value.is_null() => Some(i64::MAX),
+        // A range of values around the row's own, by arithmetic on the key: it can overflow.
+        WindowFrameBound::Preceding(_) | WindowFrameBound::Following(_)
+            if frame.units != WindowFrameUnits::Rows =>
+        {
+            None
+        }
+        WindowFrameBound::Preceding(value) => away(value).map(|rows| -rows),
+        WindowFrameBound::Following(value) => away(value),
+    };
+    if frame.units == WindowFrameUnits::Groups {
+        return Some("the frame of a window is ROWS, or RANGE up to the current row");
+    }
+    match (end(&frame.start_bound), end(&frame.end_bound)) {
+        (Some(first), Some(last)) if first <= last => None,
+        (Some(_), Some(_)) => Some("the frame of a window ends before it begins"),
+        _ => Some(
+            "the frame of a window is ROWS, at most 2147483648 to either side, or RANGE up to the current row",
+        ),
+    }
+}
+
+fn away(rows: &ScalarValue) -> Option<i64> {
+    let rows = rational(rows)?.to_integer().to_i64()?;
+    Some(rows).filter(|rows| (0..=MOST_AWAY).contains(rows))
+}
+
+/// A window function over one unit's rows.
+fn over_unit(
+    expr: &Expr,
+    flow: &Flow,
+    unit: &Expr,
+    rows: Option<u64>,
+    sorted: &mut Computed,
+) -> Result<(WindowFunction, Facts), Refusal> {
+    let text = expr.schema_name().to_string();
+    let refused = |message: String| {
+        Refusal::new(
+            Reason::Operator,
+            &text,
+            message,
+            "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, COUNT, MIN, MAX, or SUM of whole numbers, PARTITION BY the unit",
+        )
+    };
+    let mut inner = expr;
+    while let Expr::Alias(alias) = inner {
+        inner = &alias.expr;
+    }
+    let Expr::WindowFunction(function) = inner else {
+        return Err(refused("this is no window function".to_owned()));
+    };
+    let mut params = function.params.clone();
+    if params.filter.is_some() || params.distinct || params.null_treatment.is_some() {
+        return Err(refused(
+            "FILTER, DISTINCT and IGNORE NULLS in a window are left out".to_owned(),
+        ));
+    }
+    let parts = params.partition_by.iter().map(|e| total(e, &flow.scope));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    if !parts.iter().any(|part| part.facts.is_unit) {
+        return Err(refused(format!(
+            "a window below a release is partitioned by the unit, {}",
+            flow.subject.column().unwrap_or("the unit")
+        )));
+    }
+    let mut args = Vec::new();
+    for arg in &params.args {
+        args.push(total(arg, &flow.scope)?);
+    }
+    let whole = |e: &Expr| e.get_type(flow.plan.schema()).is_ok_and(|t| !t.is_floating());
+    let name = function.fun.name().to_lowercase();
+    let framed = if params.window_frame.units == WindowFrameUnits::Rows {
+        Order::Total
+    } else {
+        Order::Peers
+    };
+    let result_type = inner.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+    let most = rows.and_then(|rows| i64::try_from(rows).ok());
+    let end = |n: i64| Rational::from_integer(n.into());
+    // How many rows there are is declared, and bounded further up: nothing may fail where a person has more.
+    let count = |lo: i64| Facts {
+        always: Interval::integer_range(lo, i64::MAX),
+        keys: most.map(|most| KeySource::Integers(lo, most)),
+        ..Facts::ranged(Interval::new(Some(end(lo)), most.map(end)), true)
+    };
+    let (order, facts) = match (name.as_str(), args.as_slice()) {
+        ("row_number", []) => (Order::Total, count(1)),
+        ("rank" | "dense_rank", []) => (Order::Peers, count(1)),
+        ("count", [_]) => (framed, count(0)),
+        ("min" | "max", [x]) => {
+            (framed, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
+        }
+        ("sum", [x]) if whole(&x.expr) => (framed, Facts::of_type(&result_type)),
+        ("lag" | "lead", [x]) => {
+            (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
+        }
+        _ => {
+            return Err(refused(format!(
+                "{name} in a window was not looked at, or picks a row by its place"
+            )));
+        }
+    };
+    if let Some(message) = frame_error(&params.window_frame) {
+        return Err(refused(message.to_owned()));
+    }
+    let sort = |e: Expr| Sort::new(e, true, false);
+    let mut order_by = Vec::new();
+    for key in &params.order_by {
+        let expr = sorted.column(total(&key.expr, &flow.scope)?.expr);
+        order_by.push(Sort { expr, ..key.clone() });
+    }
+    if order == Order::Total {
+        for column in flow.scope.schema.columns() {
+            types::check(&Expr::Column(column), &flow.scope.schema)?;
+        }
+        let all = flow.scope.schema.columns().into_iter().map(|c| sort(Expr::Column(c)));
+        order_by.extend(all);
+    }
+    params.partition_by = vec![unit.clone()];
+    params.partition_by.extend(parts.into_iter().map(|part| part.expr));
+    params.args = args.into_iter().map(|arg| arg.expr).collect();
+    params.order_by = order_by;
+    Ok((WindowFunction { fun: function.fun.clone(), params }, facts))
+}

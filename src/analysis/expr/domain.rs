@@ -1,0 +1,298 @@
+//! The scan of a private table: what the catalog declares about its columns is made true, row by row.
+//!
+//! In: a table's declaration. Out: for each column an expression whose values lie in the declared domain
+//! whatever the file holds, and the facts that follow. Numbers out of their range are clamped, categories
+//! that are not listed become NULL, NaN becomes NULL, −0.0 becomes 0.0, and what kernels fail on becomes NULL:
+//! dates beyond the years that date functions can handle, decimals with too many digits, texts of more than 64 KiB.
+//! WHERE and every other expression see these values only.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{HashSet, ScalarValue};
+use datafusion::logical_expr::expr::{Case, InList, TryCast};
+use datafusion::logical_expr::{Expr, Operator};
+
+use super::facts::{Facts, KeySource, is_discrete, rational};
+use super::interval::Interval;
+use crate::catalog::Domain;
+use crate::functions::{
+    MOST_OF_A_CELL, clamp, is_sound, only_listed, snap, sound, temporal_limits, without_nan,
+};
+use crate::ticks::Ticks;
+
+/// Why a declared domain does not fit its column.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DomainError(String);
+
+/// A column as it leaves the scan of its private table.
+///
+/// # Guarantee
+/// For every value that the column's type can hold, the expression's value is NULL or lies in the domain;
+/// the facts say no more than that.
+///
+/// # Errors
+/// [`DomainError`] when the domain's literals are not values of the column's type.
+pub(crate) fn enforced(
+    column: Expr,
+    data_type: &DataType,
+    domain: Option<&Domain>,
+) -> Result<(Expr, Facts), DomainError> {
+    let column = without_nan(column, data_type);
+    // What is clamped or listed is sound, but for dates: those that are none become NULL, not an end.
+    let column = match domain {
+        Some(_) if temporal_limits(data_type).is_none() => column,
+        Some(_) | None => sound(column, data_type),
+    };
+    match domain {
+        None => Ok((column, Facts::of_type(data_type))),
+        Some(Domain::In(values)) => listed(column, data_type, values),
+        Some(Domain::Between { lo, hi, step: None }) => between(column, data_type, lo, hi),
+        Some(Domain::Between { lo, hi, step: Some(step) }) => {
+            stepped(column, data_type, lo, hi, step)
+        }
+    }
+}
+
+fn only_when(condition: Expr, value: Expr) -> Expr {
+    Expr::Case(Case::new(None, vec![(Box::new(condition), Box::new(value))], None))
+}
+
+/// A declared literal as a value of the column's type.
+///
+/// # Errors
+/// [`DomainError`] when the text is no value of that type, or the type would change it.
+pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainError> {
+    let wrong = || DomainError(format!("'{text}' is not a value of type {data_type}"));
+    let value = ScalarValue::try_from_string(text.to_owned(), data_type).map_err(|_| wrong())?;
+    if value.is_null() {
+        return Err(wrong());
+    }
+    if let (Some((first, last)), Some(point)) = (temporal_limits(data_type), rational(&value))
+        && !Interval::integer_range(first, last).contains(&point)
+    {
+        return Err(DomainError(format!("'{text}' lies outside of the years 1678 to 2261")));
+    }
+    match &value {
+        ScalarValue::Float64(Some(v)) if !v.is_finite() => Err(wrong()),
+        ScalarValue::Float32(Some(v)) if !v.is_finite() => Err(wrong()),
+        ScalarValue::Float64(Some(v)) => Ok(ScalarValue::Float64(Some(v + 0.0))),
+        ScalarValue::Float32(Some(v)) => Ok(ScalarValue::Float32(Some(v + 0.0))),
+        // A decimal with fewer places than the literal would round it silently.
+        ScalarValue::Decimal128(..) => match crate::privacy::parse_decimal(text) {
+            Some(exact) if rational(&value).as_ref() != Some(&exact) => Err(wrong()),
+            _ => Ok(value),
+        },
+        _ => Ok(value),
+    }
+}
+
+fn listed(
+    column: Expr,
+    data_type: &DataType,
+    values: &[Option<String>],
+) -> Result<(Expr, Facts), DomainError> {
+    let mut keys = Vec::new();
+    let mut seen = HashSet::with_capacity(values.len());
+    for value in values {
+        let key = match value {
+            Some(text) => typed(text, data_type)?,
+            None => null_of(data_type)?,
+        };
+        if !seen.insert(key.clone()) {
+            return Err(DomainError(format!("the value {key} is listed twice")));
+        }
+        keys.push(key);
+    }
+    let members: Vec<ScalarValue> = keys.iter().filter(|k| !k.is_null()).cloned().collect();
+    let mut facts = Facts::of_type(data_type);
+    if members.iter().filter_map(|k| k.try_as_str().flatten()).any(|t| t.len() > MOST_OF_A_CELL) {
+        return Err(DomainError(format!("a listed text has at most {MOST_OF_A_CELL} bytes")));
+    }
+    if members.is_empty() {
+        return Err(DomainError("the domain holds no value but NULL".to_owned()));
+    }
+    if let Some(points) =
+        keys.iter().filter(|k| !k.is_null()).map(rational).collect::<Option<Vec<_>>>()
+    {
+        let hull = points
+            .into_iter()
+            .fold(Interval::empty(), |hull, point| hull.union(&Interval::point(point)));
+        facts = Facts::ranged(hull, true);
+    }
+    facts.keys = Some(KeySource::Values(Arc::new(keys)));
+    if let Some(listed) = only_listed(column.clone(), &members) {
+        return Ok((listed, facts));
+    }
+    let members = members.into_iter().map(|k| Expr::Literal(k, None)).collect();
+    let member = Expr::InList(InList::new(Box::new(column.clone()), members, false));
+    Ok((only_when(member, column), facts))
+}
+
+fn null_of(data_type: &DataType) -> Result<ScalarValue, DomainError> {
+    ScalarValue::try_new_null(data_type)
+        .map_err(|_| DomainError(format!("the type {data_type} has no NULL")))
+}
+
+/// The ends of a range, in order.
+fn ends(
+    data_type: &DataType,
+    lo: &str,
+    hi: &str,
+) -> Result<(ScalarValue, ScalarValue), DomainError> {
+    let (low, high) = (typed(lo, data_type)?, typed(hi, data_type)?);
+    match (rational(&low), rational(&high)) {
+        (Some(a), Some(b)) if a <= b => Ok((low, high)),
+        (Some(_), Some(_)) => Err(DomainError(format!("the bounds {lo} and {hi} are reversed"))),
+        _ => {
+            Err(DomainError(format!("a column of type {data_type} has no range; list its values")))
+        }
+    }
+}
+
+fn between(
+    column: Expr,
+    data_type: &DataType,
+    lo: &str,
+    hi: &str,
+) -> Result<(Expr, Facts), DomainError> {
+    let (low, high) = ends(data_type, lo, hi)?;
+    let range = match (rational(&low), rational(&high)) {
+        (Some(a), Some(b)) => Interval::between(a, b),
+        _ => Interval::everything(),
+    };
+    let mut facts = Facts::ranged(range, true);
+    let is_key = data_type.is_integer() || *data_type == DataType::Date32;
+    if is_key && let Some((first, last)) = facts.range.to_i128() {
+        facts.keys = i64::try_from(first)
+            .ok()
+            .zip(i64::try_from(last).ok())
+            .map(|(first, last)| KeySource::Integers(first, last));
+    }
+    Ok((clamp(column, low, high), facts))
+}
+
+fn stepped(
+    column: Expr,
+    data_type: &DataType,
+    lo: &str,
+    hi: &str,
+    step: &str,
+) -> Result<(Expr, Facts), DomainError> {
+    let is_number = data_type.is_integer() && is_discrete(data_type);
+    if !is_number && *data_type != DataType::Float64 {
+        return Err(DomainError(format!("STEP is for integers and DOUBLE, not for {data_type}")));
+    }
+    let exact = |text: &str| {
+        crate::privacy::parse_decimal(text)
+            .ok_or_else(|| DomainError(format!("'{text}' is not a number")))
+    };
+    let (low, high, width) = (exact(lo)?, exact(hi)?, exact(step)?);
+    if width <= crate::privacy::Rational::from_integer(0.into()) || low > high {
+        return Err(DomainError("STEP is positive, and the bounds are in order".to_owned()));
+    }
+    if is_number && !(low.is_integer() && width.is_integer()) {
+        return Err(DomainError("an integer column steps by whole numbers".to_owned()));
+    }
+    let ticks = Ticks::decimal(&low, &high, &width)
+        .ok_or_else(|| DomainError("the domain has too many ticks, or too fine ones".to_owned()))?;
+    let (low_value, high_value) = ends(data_type, lo, hi)?;
+    let clamped = clamp(column, low_value, high_value);
+    let as_float = Expr::TryCast(TryCast::new(Box::new(clamped), DataType::Float64));
+    let snapped = snap(as_float, ticks);
+    let range = Interval::from_f64_bounds(ticks.float(0), ticks.float(ticks.count() - 1));
+    let mut facts = Facts::ranged(range.round_outward_f64(), true);
+    facts.keys = Some(KeySource::Ticks(ticks));
+    let expr = if is_number {
+        Expr::TryCast(TryCast::new(Box::new(snapped), data_type.clone()))
+    } else {
+        snapped
+    };
+    Ok((expr, facts))
+}
+
+/// How an enforced column differs from what the file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Change {
+    /// Some values become NULL, no other value does anything; of a list of texts or integers, all but these.
+    Nulls(Option<Arc<Vec<ScalarValue>>>),
+    /// Values beyond the ends become the ends.
+    Clamp(ScalarValue, ScalarValue),
+}
+
+impl Change {
+    /// What [`enforced`] does to a column; `None` where that is not one of these.
+    pub(crate) fn of(data_type: &DataType, domain: Option<&Domain>, keys: &Facts) -> Option<Self> {
+        match domain {
+            None => (!is_sound(data_type)).then_some(Self::Nulls(None)),
+            Some(Domain::In(_)) => match &keys.keys {
+                Some(KeySource::Values(values))
+                    if data_type.is_integer() || data_type.is_string() =>
+                {
+                    Some(Self::Nulls(Some(Arc::clone(values))))
+                }
+                Some(KeySource::Values(_) | KeySource::Integers(..) | KeySource::Ticks(_))
+                | None => None,
+            },
+            Some(Domain::Between { lo, hi, step: None }) => {
+                let (low, high) = ends(data_type, lo, hi).ok()?;
+                Some(Self::Clamp(low, high))
+            }
+            Some(Domain::Between { step: Some(_), .. }) => None,
+        }
+    }
+
+    /// Whether `column op literal` cannot hold without the same being so of the file's value.
+    ///
+    /// # Guarantee
+    /// When true: on every row where the comparison holds for the enforced column, it holds for the raw one.
+    pub(crate) fn keeps(&self, op: Operator, literal: &ScalarValue) -> bool {
+        // A comparison of other types prunes nothing, and would only be computed twice.
+        if !prunes(&literal.data_type()) {
+            return false;
+        }
+        let compares = matches!(
+            op,
+            Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
+        );
+        match self {
+            Self::Nulls(_) => compares && !literal.is_null(),
+            Self::Clamp(lo, hi) => match (rational(lo), rational(literal), rational(hi)) {
+                (Some(lo), Some(v), Some(hi)) => match op {
+                    Operator::Eq => lo < v && v < hi,
+                    Operator::Gt => lo <= v,
+                    Operator::GtEq => lo < v,
+                    Operator::Lt => v <= hi,
+                    Operator::LtEq => v < hi,
+                    _ => false,
+                },
+                _ => false,
+            },
+        }
+    }
+}
+
+/// Whether parts of a file may be left out by the least and the greatest value that it notes of a column of this
+/// type.
+///
+/// # Guarantee
+/// When true, the values of the type are integers of 32 or 64 bits that Parquet stores, orders and compares as they
+/// are. All writers have one order for them, the oldest fields for statistics have the same, every value takes
+/// part in it, and its bounds are never cut short; so a part of a file in which no bound admits a comparison has no
+/// row for which it holds. Nothing of the kind can be said of the other types:
+///
+/// - floats: some writers note NaN where one person has it, or what came after it, and −0.0 on its own side of 0.0;
+/// - texts and bytes: bounds are cut to a prefix, and old ones are in the order of signed bytes;
+/// - decimals and unsigned numbers: old bounds are in the order of signed bytes and numbers;
+/// - 8 and 16 bits: the file holds 32, and what does not fit is not what is compared;
+/// - times: a file may have them in a zone, whose clocks are put back;
+/// - NULL: how many there are is noted by some writers only.
+pub(crate) fn prunes(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Int32 | DataType::Int64 | DataType::Date32)
+}
+
+/// `column IS NOT NULL`: rows that belong to nobody are dropped at the scan.
+pub(crate) fn is_someone(unit: Expr) -> Expr {
+    Expr::IsNotNull(Box::new(unit))
+}

@@ -1,0 +1,318 @@
+//! What is known of a column at one point of a plan: its range, its keys, whether it names the unit.
+//!
+//! In: declared domains, literals, predicates. Out: [`Facts`] about every column of a [`Scope`]. Numbers,
+//! dates (in days) and timestamps (in ticks of their type) have ranges; everything else has the whole line.
+//! A range speaks of values that are neither NULL nor NaN.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, DFSchemaRef, ExprSchema, ScalarValue};
+use datafusion::logical_expr::expr::{Between, Cast, InList, Like};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use num_bigint::BigInt;
+use num_traits::One;
+
+use super::interval::Interval;
+use crate::functions::temporal_limits;
+use crate::privacy::Rational;
+use crate::ticks::Ticks;
+
+/// The distinct values that a column can be grouped by, in domain order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum KeySource {
+    /// Listed values.
+    Values(Arc<Vec<ScalarValue>>),
+    /// All integers (or days) of an interval.
+    Integers(i64, i64),
+    /// The ticks of a stepped domain.
+    Ticks(Ticks),
+}
+
+/// What is known of one column or expression.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Facts {
+    /// Where its values lie on the rows that pass the filters so far, by what is declared or written: the width of a
+    /// type of numbers says nothing about them. Releases are scaled to this range.
+    pub(crate) range: Interval,
+    /// Where its values lie on all rows, by their type too. What must never fail is proved from this range, because
+    /// an optimizer may evaluate an expression before a filter.
+    pub(crate) always: Interval,
+    /// Whether it may be NULL.
+    pub(crate) nullable: bool,
+    /// What it can be grouped by, when that is public.
+    pub(crate) keys: Option<KeySource>,
+    /// Whether it is the privacy unit itself, unchanged.
+    pub(crate) is_unit: bool,
+}
+
+impl Facts {
+    /// Facts of which only the range is known.
+    pub(crate) fn ranged(range: Interval, nullable: bool) -> Self {
+        Self { always: range.clone(), range, nullable, keys: None, is_unit: false }
+    }
+
+    /// The widest facts of a type: every value it can hold. Numbers have no range by it: one of the engine's own, that of
+    /// dates, is kept at every scan.
+    pub(crate) fn of_type(data_type: &DataType) -> Self {
+        let always = type_range(data_type).unwrap_or_else(Interval::everything);
+        let range = if data_type.is_numeric() { Interval::everything() } else { always.clone() };
+        let mut facts = Self { always, ..Self::ranged(range, true) };
+        if *data_type == DataType::Boolean {
+            let both = [false, true].map(|b| ScalarValue::Boolean(Some(b)));
+            facts.keys = Some(KeySource::Values(Arc::new(both.to_vec())));
+        }
+        facts
+    }
+
+    /// Where its values lie on the rows that pass the filters so far, by their type too: for proofs that these rows do not
+    /// overflow, never for a release.
+    ///
+    /// # Guarantee
+    /// Every such value lies in it.
+    pub(crate) fn known(&self) -> Interval {
+        self.range.intersect(&self.always)
+    }
+
+    /// The facts of a literal.
+    pub(crate) fn of_literal(value: &ScalarValue) -> Self {
+        let mut facts = match rational(value) {
+            Some(point) => Self::ranged(Interval::point(point), false),
+            None if value.is_null() => Self::ranged(Interval::empty(), true),
+            None => Self::of_type(&value.data_type()),
+        };
+        if !value.is_null() {
+            facts.keys = Some(KeySource::Values(Arc::new(vec![value.clone()])));
+        }
+        facts.nullable = value.is_null();
+        facts
+    }
+}
+
+/// The columns in reach of an expression, with their facts.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    pub(crate) schema: DFSchemaRef,
+    pub(crate) facts: Vec<Facts>,
+}
+
+impl Scope {
+    /// The facts of a column, if it is in reach.
+    pub(crate) fn of(&self, column: &Column) -> Option<&Facts> {
+        self.facts.get(self.schema.index_of_column(column).ok()?)
+    }
+
+    /// This scope on the rows where a predicate holds.
+    ///
+    /// # Guarantee
+    /// Every row that satisfies `predicate` has its values inside the narrowed ranges. Only comparisons of a
+    /// bare column, or of one in a wider type, with literals narrow; whatever else the predicate says is ignored.
+    pub(crate) fn narrowed(&self, predicate: &Expr) -> Self {
+        let mut narrowed = self.clone();
+        for conjunct in split_conjunction(predicate) {
+            if let Some((column, interval)) = implied(conjunct, &self.schema)
+                && let Ok(index) = self.schema.index_of_column(column)
+                && let Some(facts) = narrowed.facts.get_mut(index)
+            {
+                facts.range = facts.range.intersect(&interval);
+            }
+        }
+        narrowed
+    }
+}
+
+/// The column that an expression is, or that it is in a wider type, with the same values.
+fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<&'a Column> {
+    let Expr::Cast(Cast { expr: inner, field }) = expr else { return expr.try_as_col() };
+    let column = inner.try_as_col()?;
+    let from = schema.field_from_column(column).ok()?.data_type();
+    let (values, wider) = (type_range(from)?, field.data_type());
+    let fits = |range: Interval| from.is_integer() && values.is_within(&range);
+    let exact = match wider {
+        // Up to here, floats have every whole number.
+        DataType::Float64 => fits(Interval::integer_range(-(1_i64 << 53), 1_i64 << 53)),
+        whole if whole.is_integer() => type_range(whole).is_some_and(fits),
+        _ => false,
+    };
+    exact.then_some(column)
+}
+
+/// The interval that a comparison with literals puts its column into.
+fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, Interval)> {
+    match conjunct {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (column, op, literal) = match same_column(left, schema) {
+                Some(column) => (column, *op, constant(right)?),
+                None => (same_column(right, schema)?, op.swap()?, constant(left)?),
+            };
+            let point = rational(&literal)?;
+            let field = schema.field_from_column(column).ok()?;
+            let below = |strict: bool| {
+                let bound = if strict && is_discrete(field.data_type()) {
+                    point.ceil() - Rational::one()
+                } else {
+                    point.clone()
+                };
+                Interval::everything().below(&bound)
+            };
+            let above = |strict: bool| {
+                let bound = if strict && is_discrete(field.data_type()) {
+                    point.floor() + Rational::one()
+                } else {
+                    point.clone()
+                };
+                Interval::everything().above(&bound)
+            };
+            let interval = match op {
+                Operator::Eq => Interval::point(point),
+                Operator::Lt => below(true),
+                Operator::LtEq => below(false),
+                Operator::Gt => above(true),
+                Operator::GtEq => above(false),
+                _ => return None,
+            };
+            Some((column, interval))
+        }
+        Expr::Between(Between { expr, negated: false, low, high }) => {
+            let column = same_column(expr, schema)?;
+            let (low, high) = (constant(low)?, constant(high)?);
+            Some((column, Interval::between(rational(&low)?, rational(&high)?)))
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            let column = same_column(expr, schema)?;
+            let mut hull = Interval::empty();
+            for item in list {
+                hull = hull.union(&Interval::point(rational(&constant(item)?)?));
+            }
+            Some((column, hull))
+        }
+        _ => None,
+    }
+}
+
+/// The columns that are not NULL on any row where a predicate holds.
+///
+/// # Guarantee
+/// Only conditions that are NULL, and so do not hold, where the column is. Conditions of another shape say nothing.
+pub(crate) fn never_null(predicate: &Expr) -> Vec<&Column> {
+    let mut columns = Vec::new();
+    for conjunct in split_conjunction(predicate) {
+        if let Expr::IsNotNull(operand)
+        | Expr::Between(Between { expr: operand, .. })
+        | Expr::InList(InList { expr: operand, .. })
+        | Expr::Like(Like { expr: operand, .. }) = conjunct
+        {
+            columns.extend(operand.try_as_col());
+        }
+        if let Expr::BinaryExpr(BinaryExpr {
+            left,
+            op:
+                Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq,
+            right,
+        }) = conjunct
+        {
+            columns.extend([left, right].into_iter().filter_map(|side| side.try_as_col()));
+        }
+    }
+    columns
+}
+
+/// The value of a literal, also under the cast that brings it to its column's type (`DATE '2025-01-01'`), and of
+/// a date that is moved by an interval.
+pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Cast(cast) => constant(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            moved(&constant(left)?, *op, &constant(right)?)
+        }
+        _ => None,
+    }
+}
+
+/// A date or timestamp without a time zone, later or earlier by an interval; `None` for any other arithmetic.
+fn moved(left: &ScalarValue, op: Operator, right: &ScalarValue) -> Option<ScalarValue> {
+    // Some thousand years either way: nothing in between overflows.
+    let is_short = |value: &ScalarValue| match value {
+        ScalarValue::IntervalMonthDayNano(Some(by)) => {
+            by.months.unsigned_abs() <= 100_000
+                && by.days.unsigned_abs() <= 1_000_000
+                && by.nanoseconds.unsigned_abs() <= 1 << 62
+        }
+        _ => false,
+    };
+    let is_date = |value: &ScalarValue| temporal_limits(&value.data_type()).is_some();
+    match op {
+        Operator::Plus if is_date(left) && is_short(right) => left.add_checked(right).ok(),
+        Operator::Plus if is_short(left) && is_date(right) => right.add_checked(left).ok(),
+        Operator::Minus if is_date(left) && is_short(right) => left.sub_checked(right).ok(),
+        _ => None,
+    }
+}
+
+/// Whether neighbouring values of a type differ by one unit of its range.
+pub(crate) fn is_discrete(data_type: &DataType) -> bool {
+    data_type.is_integer() || matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
+}
+
+/// Every value that a numeric or temporal type of ours can hold; temporal values are cut at the scan.
+pub(crate) fn type_range(data_type: &DataType) -> Option<Interval> {
+    let integers = |lo: i128, hi: i128| Some(Interval::integer_range(lo, hi));
+    match data_type {
+        DataType::Int8 => integers(i8::MIN.into(), i8::MAX.into()),
+        DataType::Int16 => integers(i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => integers(i32::MIN.into(), i32::MAX.into()),
+        DataType::Int64 => integers(i64::MIN.into(), i64::MAX.into()),
+        DataType::UInt8 => integers(0, u8::MAX.into()),
+        DataType::UInt16 => integers(0, u16::MAX.into()),
+        DataType::UInt32 => integers(0, u32::MAX.into()),
+        DataType::UInt64 => integers(0, u64::MAX.into()),
+        DataType::Decimal128(precision, scale) => {
+            let most: BigInt = BigInt::from(10).pow(u32::from(*precision)) - 1;
+            let whole = Interval::integer_range(-most.clone(), most);
+            Some(whole.scale(&decimal_unit(*scale)))
+        }
+        DataType::Date32 | DataType::Timestamp(..) => {
+            let (lo, hi) = temporal_limits(data_type)?;
+            integers(lo.into(), hi.into())
+        }
+        _ => None,
+    }
+}
+
+/// 10^−scale.
+pub(crate) fn decimal_unit(scale: i8) -> Rational {
+    let power = BigInt::from(10).pow(u32::from(scale.unsigned_abs()));
+    if scale < 0 { Rational::from_integer(power) } else { Rational::new(BigInt::one(), power) }
+}
+
+/// The exact value of a numeric or temporal literal; `None` for NULL, NaN, infinities and other types.
+pub(crate) fn rational(value: &ScalarValue) -> Option<Rational> {
+    let integer = |v: i128| Some(Rational::from_integer(BigInt::from(v)));
+    match value {
+        ScalarValue::Int8(Some(v)) => integer((*v).into()),
+        ScalarValue::Int16(Some(v)) => integer((*v).into()),
+        ScalarValue::Int32(Some(v)) | ScalarValue::Date32(Some(v)) => integer((*v).into()),
+        ScalarValue::Int64(Some(v))
+        | ScalarValue::TimestampSecond(Some(v), _)
+        | ScalarValue::TimestampMillisecond(Some(v), _)
+        | ScalarValue::TimestampMicrosecond(Some(v), _)
+        | ScalarValue::TimestampNanosecond(Some(v), _) => integer((*v).into()),
+        ScalarValue::UInt8(Some(v)) => integer((*v).into()),
+        ScalarValue::UInt16(Some(v)) => integer((*v).into()),
+        ScalarValue::UInt32(Some(v)) => integer((*v).into()),
+        ScalarValue::UInt64(Some(v)) => integer((*v).into()),
+        ScalarValue::Float32(Some(v)) => Rational::from_float(*v),
+        ScalarValue::Float64(Some(v)) => Rational::from_float(*v),
+        ScalarValue::Decimal128(Some(v), _, scale) => {
+            integer(*v).map(|unscaled| unscaled * decimal_unit(*scale))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,301 @@
+//! Scalar functions below a release: those that never fail, by what is known of their results.
+//!
+//! In: a call whose arguments are total. Out: its [`Facts`], or a refusal. The attack prevented: a function
+//! that fails for one person's value and for no other.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, Date32Array};
+use arrow::compute::DatePart;
+use arrow::datatypes::{DataType, Int32Type};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, Volatility};
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use super::facts::{Facts, KeySource, Scope, rational, type_range};
+use super::image::with_image;
+use super::interval::Interval;
+use super::magnitude::magnitude;
+use super::{Total, castable, is_temporal, not_allowed, partial, readable, total, type_of, union};
+use crate::functions::{checked_abs, is_clamp, is_late_value, is_magnitude, sound, ticks_a_day};
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// The functions that are total, by what is known of their results.
+pub(crate) fn function(
+    call: &ScalarFunction,
+    whole: &Expr,
+    scope: &Scope,
+) -> Result<Total, Refusal> {
+    if is_late_value(&call.func) {
+        // Released before the rows are read: the same for every row, and nothing is known of it.
+        return Ok(Total { expr: whole.clone(), facts: unknown(whole, scope)? });
+    }
+    if is_magnitude(&call.func) {
+        return magnitude(call, whole, scope);
+    }
+    if call.func.signature().volatility != Volatility::Immutable {
+        return Err(Refusal::new(
+            Reason::Volatile,
+            readable(whole),
+            format!("{} changes from call to call or from day to day", call.func.name()),
+            "a literal in its place",
+        ));
+    }
+    let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
+    let whole_number = |i: usize, least: i64| match args.get(i).map(|a| &a.expr) {
+        Some(Expr::Literal(value, _)) => rational(value).is_some_and(|v| {
+            let fits = Interval::integer_range(least, 1_i64 << 31);
+            v.is_integer() && fits.contains(&v)
+        }),
+        _ => false,
+    };
+    // Kernels are asked for a type that they have no values of.
+    if let [x] = call.args.as_slice()
+        && type_of(x, &scope.schema)? == DataType::Null
+    {
+        return Err(partial(
+            whole,
+            format!("{} of a NULL that has no type", call.func.name()),
+            "CAST(NULL AS DOUBLE), or NULL in place of it",
+        ));
+    }
+    let literal_text = |i: usize| matches!(args.get(i).map(|a| &a.expr), Some(Expr::Literal(v, _)) if v.try_as_str().flatten().is_some());
+    let facts = match (call.func.name(), args.as_slice()) {
+        ("clamp", [x, lo, hi]) if is_clamp(&call.func) => clamped(&x.facts, lo, hi, whole)?,
+        ("least", [_, ..]) => extreme(&args, Interval::least),
+        ("greatest", [_, ..]) => extreme(&args, Interval::greatest),
+        ("coalesce", [_, ..]) => {
+            let parts: Vec<_> = args.iter().map(|a| a.facts.clone()).collect();
+            let nullable = parts.iter().all(|f| f.nullable);
+            Facts { nullable, ..union(&parts) }
+        }
+        ("nullif", [x, _]) => {
+            Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
+        }
+        ("abs", [x]) => absolute(x, whole, scope)?,
+        // Of a decimal, these can need one digit more than its type has.
+        ("floor" | "ceil" | "round" | "trunc", [x])
+            if matches!(type_of(&x.expr, &scope.schema)?, DataType::Decimal128(..)) =>
+        {
+            return Err(partial(
+                whole,
+                "rounding a decimal can overflow",
+                "the function of CAST(x AS DOUBLE)",
+            ));
+        }
+        ("floor", [x]) => mapped(&x.facts, Interval::floor),
+        ("ceil", [x]) => mapped(&x.facts, Interval::ceil),
+        ("round", [x]) => mapped(&x.facts, Interval::round),
+        ("trunc", [x]) => mapped(&x.facts, Interval::trunc),
+        ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "reverse", [_]) => {
+            unknown(whole, scope)?
+        }
+        ("btrim" | "ltrim" | "rtrim", [_, _]) if literal_text(1) => unknown(whole, scope)?,
+        ("character_length" | "octet_length" | "bit_length" | "ascii", [_])
+        | ("starts_with" | "ends_with" | "contains" | "strpos", [_, _]) => unknown(whole, scope)?,
+        ("left" | "right", [_, _]) if whole_number(1, 0) => unknown(whole, scope)?,
+        ("substr", [_, _]) if whole_number(1, 1) => unknown(whole, scope)?,
+        ("substr", [_, _, _]) if whole_number(1, 1) && whole_number(2, 0) => unknown(whole, scope)?,
+        ("date_part", [part, x]) if is_temporal(&type_of(&x.expr, &scope.schema)?) => {
+            date_part(&part.expr, x, whole, scope)?
+        }
+        ("date_trunc", [part, x])
+            if is_granularity(&part.expr) && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
+        {
+            truncated(x, whole, scope)?
+        }
+        (name, _) => {
+            return Err(not_allowed(
+                whole,
+                &format!("{name} with these arguments can fail on some row, or was not looked at"),
+            ));
+        }
+    };
+    let result = type_of(whole, &scope.schema)?;
+    let args: Vec<Expr> = args.into_iter().map(|a| a.expr).collect();
+    let exact = result.is_integer() || result.is_decimal();
+    let expr = match (call.func.name(), args.as_slice()) {
+        // Whatever was claimed of its argument: the least integer has no magnitude.
+        ("abs", [x]) if exact => checked_abs(x.clone(), &result),
+        _ => Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args }),
+    };
+    // The start of a period can lie before every moment that the next function takes.
+    let expr = match call.func.name() {
+        "date_trunc" => sound(expr, &result),
+        _ => expr,
+    };
+    Ok(with_image(Total { expr, facts }, scope))
+}
+
+fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
+}
+
+/// The years of a range of dates: they follow the dates' order.
+fn years(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let facts = unknown(whole, scope)?;
+    let ticks = ticks_a_day(&type_of(&x.expr, &scope.schema)?);
+    let (Some(ticks), true) = (ticks, type_of(whole, &scope.schema)?.is_integer()) else {
+        return Ok(facts);
+    };
+    let years = |dates: &Interval| {
+        let (first, last) = dates.bounds()?;
+        Some((year(first, ticks)?, year(last, ticks)?))
+    };
+    let Some(always) = years(&x.facts.always) else { return Ok(facts) };
+    let (first, last) = years(&x.facts.range).unwrap_or(always);
+    Ok(Facts {
+        range: Interval::integer_range(first, last),
+        always: Interval::integer_range(always.0, always.1),
+        keys: Some(KeySource::Integers(first, last)),
+        ..facts
+    })
+}
+
+/// The year of a moment in ticks since 1970, by the very function that runs on rows.
+fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
+    let day = (moment / Rational::from_integer(ticks_a_day.into())).floor().to_integer();
+    let day = Date32Array::from(vec![day.to_i32()?]);
+    let year = arrow::compute::date_part(&day, DatePart::Year).ok()?;
+    year.as_primitive_opt::<Int32Type>()?.iter().next()?.map(i64::from)
+}
+
+/// The start of a period: not after the date itself, and at most a leap year before it.
+fn truncated(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let facts = unknown(whole, scope)?;
+    let data_type = type_of(&x.expr, &scope.schema)?;
+    let Some(ticks) =
+        ticks_a_day(&data_type).filter(|_| type_of(whole, &scope.schema) == Ok(data_type.clone()))
+    else {
+        return Ok(facts);
+    };
+    let back = Interval::integer_range(-366 * ticks, 0);
+    Ok(Facts {
+        range: x.facts.range.add(&back).intersect(&facts.range),
+        always: x.facts.always.add(&back).intersect(&facts.always),
+        ..facts
+    })
+}
+
+fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {
+    Facts {
+        range: map(&facts.range),
+        always: map(&facts.always),
+        nullable: facts.nullable,
+        keys: None,
+        is_unit: false,
+    }
+}
+
+/// `LEAST` and `GREATEST` skip NULLs, so an argument that can be NULL leaves the others as they are.
+fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
+    let mut parts = args.iter().map(|a| a.facts.clone());
+    let Some(mut all) = parts.next() else { return Facts::ranged(Interval::everything(), true) };
+    for next in parts {
+        let merge = |a: &Interval, b: &Interval| {
+            let mut merged = op(a, b);
+            if all.nullable || a.is_empty() {
+                merged = merged.union(b);
+            }
+            if next.nullable || b.is_empty() {
+                merged = merged.union(a);
+            }
+            merged
+        };
+        let (range, always) = (merge(&all.range, &next.range), merge(&all.always, &next.always));
+        let nullable = all.nullable && next.nullable;
+        all = Facts { range, always, nullable, keys: None, is_unit: false };
+    }
+    Facts { keys: None, is_unit: false, ..all }
+}
+
+fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Refusal> {
+    let bound = |t: &Total| match &t.expr {
+        Expr::Literal(value, _) => rational(value),
+        _ => None,
+    };
+    let (Some(lo), Some(hi)) = (bound(lo), bound(hi)) else {
+        return Err(partial(whole, "the bounds of CLAMP are literals", "CLAMP(x, 0, 100)"));
+    };
+    if lo > hi {
+        return Err(Refusal::new(
+            Reason::BadValue,
+            readable(whole),
+            "the bounds of CLAMP are reversed",
+            "CLAMP(x, lo, hi) with lo ≤ hi",
+        ));
+    }
+    let cut = |range: &Interval| range.clamp(&lo, &hi);
+    Ok(Facts {
+        range: cut(&x.range),
+        always: cut(&x.always),
+        nullable: true,
+        keys: None,
+        is_unit: false,
+    })
+}
+
+fn absolute(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let facts = mapped(&x.facts, Interval::abs);
+    if !castable(&type_of(&x.expr, &scope.schema)?) {
+        return Err(not_allowed(whole, "ABS of this type can fail on some row"));
+    }
+    match type_range(&type_of(&x.expr, &scope.schema)?) {
+        Some(fits) if !facts.always.is_within(&fits) => {
+            Err(partial(whole, "ABS of the least integer overflows", "ABS(CLAMP(x, lo, hi))"))
+        }
+        _ => Ok(facts),
+    }
+}
+
+/// The granularities of `date_trunc` that never fail; it fails on every row for another one.
+fn is_granularity(part: &Expr) -> bool {
+    const KNOWN: [&str; 10] = [
+        "microsecond",
+        "millisecond",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "quarter",
+        "year",
+    ];
+    matches!(part, Expr::Literal(value, _)
+        if value.try_as_str().flatten().is_some_and(|t| KNOWN.contains(&t.to_lowercase().as_str())))
+}
+
+/// The parts of a date that are small whole numbers are their own keys.
+fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let Expr::Literal(value, _) = part else { return unknown(whole, scope) };
+    let part = value.try_as_str().flatten().unwrap_or_default().to_lowercase();
+    let (lo, hi) = match part.as_str() {
+        "year" => return years(x, whole, scope),
+        "quarter" => (1, 4),
+        "month" => (1, 12),
+        "week" => (1, 53),
+        "day" => (1, 31),
+        "doy" => (1, 366),
+        "dow" => (0, 6),
+        "hour" => (0, 23),
+        "minute" => (0, 59),
+        "second" => (0, 59),
+        _ => {
+            return Err(not_allowed(
+                whole,
+                "of a date, year, quarter, month, week, day, doy, dow, hour, minute and second can be taken",
+            ));
+        }
+    };
+    let data_type = type_of(whole, &scope.schema)?;
+    if !data_type.is_integer() {
+        return unknown(whole, scope);
+    }
+    let mut facts =
+        Facts::ranged(Interval::integer_range(BigInt::from(lo), BigInt::from(hi)), true);
+    facts.keys = Some(KeySource::Integers(lo, hi));
+    Ok(facts)
+}

@@ -1,0 +1,61 @@
+//! Buckets of magnitudes as a group key.
+//!
+//! In: a number below a release. Out: which of its type's buckets it lies in, with the buckets as public keys. The
+//! attack prevented: buckets that come from the data would tell what the largest value is.
+//!
+//! ```text
+//! magnitude(price)  →  place(price), 0 to 196, all of them public
+//! ```
+
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::ScalarFunction;
+
+use super::facts::{Facts, KeySource, Scope};
+use super::interval::Interval;
+use super::{Total, not_allowed, readable, total, type_of};
+use crate::buckets::Buckets;
+use crate::functions::place;
+use crate::refusal::{Reason, Refusal};
+
+/// The bucket of a number.
+///
+/// # Guarantee
+/// A function of the row alone that never fails; its keys are those of the type, whatever the data.
+///
+/// # Errors
+/// A refusal for the unit's own column, and for types without magnitudes.
+pub(crate) fn magnitude(
+    call: &ScalarFunction,
+    whole: &Expr,
+    scope: &Scope,
+) -> Result<Total, Refusal> {
+    let [argument] = call.args.as_slice() else {
+        return Err(not_allowed(whole, "a magnitude is of one number"));
+    };
+    let x = total(argument, scope)?;
+    let data_type = type_of(&x.expr, &scope.schema)?;
+    let name =
+        if let Expr::Column(column) = argument { column.name.clone() } else { readable(argument) };
+    if x.facts.is_unit {
+        return Err(Refusal::new(
+            Reason::UnitAsKey,
+            &name,
+            format!("{name} names the privacy unit, and has no domain"),
+            "a column that says something about people, not who they are",
+        ));
+    }
+    let buckets = Buckets::of(&data_type).ok_or_else(|| {
+        Refusal::new(
+            Reason::Operand,
+            &name,
+            format!("a column of type {data_type} has no magnitudes: ranges are found of numbers"),
+            "SET PRIVACY DOMAIN BETWEEN (lo, hi) or IN (…) by what is known of it",
+        )
+    })?;
+    let last = i64::try_from(buckets.len().saturating_sub(1)).unwrap_or(0);
+    let facts = Facts {
+        keys: Some(KeySource::Integers(0, last)),
+        ..Facts::ranged(Interval::integer_range(0, last), true)
+    };
+    Ok(Total { expr: place(x.expr, buckets.place()), facts })
+}

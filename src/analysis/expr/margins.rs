@@ -1,0 +1,46 @@
+//! How far what is proved of numbers reaches: which floats are far from infinity, which divisors are harmless, and what
+//! rounding adds to a range.
+//!
+//! In: ranges and literals of an expression below a release. Out: whether a kernel can be left as it is, or a range that holds what
+//! kernels make of it.
+
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
+use num_bigint::BigInt;
+use num_traits::{Signed, Zero};
+
+use super::facts::{decimal_unit, rational, type_range};
+use super::interval::Interval;
+use crate::privacy::Rational;
+
+/// Whether floats of this range are far from the largest ones.
+pub(crate) fn is_moderate(range: &Interval) -> bool {
+    let most = Rational::from_integer(BigInt::from(10).pow(300));
+    range.is_empty() || range.bounds().is_some_and(|(lo, hi)| -&most <= *lo && *hi <= most)
+}
+
+/// A literal that no whole number is divided by in vain: neither 0 nor −1.
+pub(crate) fn is_moderate_divisor(expr: &Expr) -> bool {
+    let minus_one = Rational::from_integer((-1).into());
+    matches!(expr, Expr::Literal(value, _)
+        if rational(value).is_some_and(|v| !v.is_zero() && v != minus_one))
+}
+
+pub(crate) fn is_nonzero_literal(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if rational(value).is_some_and(|v| !v.is_zero()))
+}
+
+/// What a cast between floats and decimals makes of a range at most: its values are rounded in floats, twice, and to a
+/// decimal's last digit.
+pub(crate) fn with_slack(range: &Interval, from: &DataType, to: &DataType) -> Interval {
+    let Some((lo, hi)) = range.bounds() else { return range.clone() };
+    let relative = Rational::new(1.into(), BigInt::from(2).pow(48));
+    let digit = [from, to].into_iter().find_map(|data_type| match data_type {
+        DataType::Decimal128(_, scale) => Some(decimal_unit(*scale)),
+        _ => None,
+    });
+    let digit = digit.unwrap_or_else(Zero::zero);
+    let slack = |end: &Rational| end.abs() * &relative + &digit;
+    let wide = Interval::between(lo - slack(lo), hi + slack(hi));
+    type_range(to).map_or(wide.clone(), |fits| wide.intersect(&fits))
+}

@@ -1,0 +1,609 @@
+//! Expressions below a release: made total, and bounded.
+//!
+//! In: an expression over a [`Scope`]. Out: an expression that never fails on any row, with [`Facts`] about
+//! its values; or a refusal. Casts become TRY_CAST, divisors of zero become NULL, integer arithmetic must
+//! provably fit, functions come from an allow-list. Everything is row-local and deterministic.
+//!
+//! The attack prevented: a query that fails for one person and not for another tells them apart, and what a
+//! run-time error says quotes the cell.
+
+pub(crate) mod domain;
+pub(crate) mod facts;
+pub(crate) mod functions;
+pub(crate) mod image;
+pub(crate) mod interval;
+pub(crate) mod magnitude;
+pub(crate) mod margins;
+pub(crate) mod types;
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, TryCast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::sql::unparser::Unparser;
+use datafusion::sql::unparser::dialect::CustomDialectBuilder;
+
+use super::deeper;
+use facts::{Facts, KeySource, Scope, constant, decimal_unit, rational, type_range};
+use image::with_image;
+use interval::Interval;
+use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, with_slack};
+
+use crate::functions::{
+    MOST_OF_A_CONSTANT, checked, in_values_words, not_zero, sound, ticks_a_day,
+};
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// A total expression and what is known of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Total {
+    pub(crate) expr: Expr,
+    pub(crate) facts: Facts,
+}
+
+/// Makes an expression total.
+///
+/// # Guarantee
+/// The result is a function of the row alone, never fails on any row, and on every row where it is neither
+/// NULL nor NaN its value lies in `facts.always`, and in `facts.range` on the rows of the narrowed scope.
+///
+/// # Errors
+/// A refusal for every expression and function that is not on the allow-list, and where a failure or an
+/// overflow cannot be ruled out; also for types of values that were not looked at, see [`types`].
+pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    let total = deeper(|| made_total(expr, scope))?;
+    types::check(expr, &scope.schema)?;
+    Ok(total)
+}
+
+/// The same for what is only handed on: a column of whatever type.
+///
+/// # Guarantee
+/// As [`total`].
+///
+/// # Errors
+/// As [`total`], but for the types of columns.
+pub(super) fn carried(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    match expr {
+        Expr::Alias(alias) => carried(&alias.expr, scope),
+        Expr::Column(_) => made_total(expr, scope),
+        computed => total(computed, scope),
+    }
+}
+
+fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    match expr {
+        Expr::Alias(alias) => total(&alias.expr, scope),
+        Expr::Column(column) => match scope.of(column) {
+            Some(facts) => Ok(Total { expr: expr.clone(), facts: facts.clone() }),
+            None => Err(not_allowed(expr, "this column is out of reach")),
+        },
+        Expr::Literal(value, _) => literal(value.clone()),
+        Expr::BinaryExpr(binary) => self::binary(binary, expr, scope),
+        Expr::Like(like) => self::like(like, expr, scope),
+        Expr::Not(inner) => boolean(inner, scope, |e| Expr::Not(Box::new(e))),
+        Expr::IsNotNull(inner) => boolean(inner, scope, |e| Expr::IsNotNull(Box::new(e))),
+        Expr::IsNull(inner) => boolean(inner, scope, |e| Expr::IsNull(Box::new(e))),
+        Expr::IsTrue(inner) => boolean(inner, scope, |e| Expr::IsTrue(Box::new(e))),
+        Expr::IsFalse(inner) => boolean(inner, scope, |e| Expr::IsFalse(Box::new(e))),
+        Expr::IsUnknown(inner) => boolean(inner, scope, |e| Expr::IsUnknown(Box::new(e))),
+        Expr::IsNotTrue(inner) => boolean(inner, scope, |e| Expr::IsNotTrue(Box::new(e))),
+        Expr::IsNotFalse(inner) => boolean(inner, scope, |e| Expr::IsNotFalse(Box::new(e))),
+        Expr::IsNotUnknown(inner) => boolean(inner, scope, |e| Expr::IsNotUnknown(Box::new(e))),
+        Expr::Negative(inner) => negative(inner, expr, scope),
+        Expr::Between(between) => self::between(between, scope),
+        Expr::Case(case) => self::case(case, scope),
+        Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) => {
+            cast(inner, field.data_type(), expr, scope)
+        }
+        Expr::ScalarFunction(call) => functions::function(call, expr, scope),
+        Expr::InList(list) => in_list(list, scope),
+        Expr::Exists(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_)
+        | Expr::ScalarSubquery(_) => Err(Refusal::new(
+            Reason::Subquery,
+            readable(expr),
+            "a subquery cannot stand below a release",
+            "the condition over the table's own columns, or a second statement with the first one's answer",
+        )),
+        Expr::SimilarTo(_)
+        | Expr::ScalarVariable(..)
+        | Expr::AggregateFunction(_)
+        | Expr::WindowFunction(_)
+        | Expr::GroupingSet(_)
+        | Expr::Placeholder(_)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::Unnest(_)
+        | Expr::HigherOrderFunction(_)
+        | Expr::Lambda(_)
+        | Expr::LambdaVariable(_) => Err(not_allowed(expr, "this cannot stand below a release")),
+        #[expect(deprecated, reason = "the variant exists, and must be refused by name")]
+        Expr::Wildcard { .. } => Err(not_allowed(expr, "this cannot stand below a release")),
+    }
+}
+
+/// An expression as SQL, for people.
+pub(super) fn readable(expr: &Expr) -> String {
+    // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside of one.
+    let dialect = CustomDialectBuilder::new().build();
+    let expr = &without_casts_of_text(expr);
+    let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
+        Ok(sql) => sql.to_string(),
+        Err(_) => expr.human_display().to_string(),
+    };
+    in_values_words(&text)
+}
+
+/// The same without casts of literal texts from one type of texts to another, which nobody wrote.
+fn without_casts_of_text(expr: &Expr) -> Expr {
+    let written = expr.clone().transform_up(|e| {
+        if let Expr::Cast(cast) = &e
+            && is_string(cast.field.data_type())
+            && let Expr::Literal(value, _) = cast.expr.as_ref()
+            && is_string(&value.data_type())
+        {
+            return Ok(Transformed::yes(cast.expr.as_ref().clone()));
+        }
+        Ok(Transformed::no(e))
+    });
+    written.map_or_else(|_| expr.clone(), |written| written.data)
+}
+
+pub(super) fn not_allowed(expr: &Expr, message: &str) -> Refusal {
+    let hint =
+        "arithmetic, comparisons, CASE, BETWEEN, IN, LIKE and the functions listed in grammar.md";
+    Refusal::new(Reason::Function, readable(expr), message, hint)
+}
+
+pub(super) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::Partial, readable(expr), message, hint)
+}
+
+pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
+    expr.get_type(schema).map_err(|_| not_allowed(expr, "the type of this is not known"))
+}
+
+/// A predicate over one operand.
+fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total, Refusal> {
+    let inner = total(inner, scope)?;
+    Ok(Total { expr: build(inner.expr), facts: Facts::of_type(&DataType::Boolean) })
+}
+
+fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    // Of dates, only constants can be moved: of a column, the result could leave the calendar.
+    if let Some(value) = constant(whole)
+        && type_of(whole, &scope.schema)? == value.data_type()
+    {
+        return literal(value);
+    }
+    let left = total(&binary.left, scope)?;
+    let right = total(&binary.right, scope)?;
+    let op = binary.op;
+    match op {
+        Operator::Eq
+        | Operator::NotEq
+        | Operator::Lt
+        | Operator::LtEq
+        | Operator::Gt
+        | Operator::GtEq
+        | Operator::And
+        | Operator::Or
+        | Operator::IsDistinctFrom
+        | Operator::IsNotDistinctFrom => {
+            let expr = combine(left.expr, op, right.expr);
+            Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
+        }
+        Operator::Plus
+        | Operator::Minus
+        | Operator::Multiply
+        | Operator::Divide
+        | Operator::Modulo => arithmetic(left, op, right, whole, scope),
+        Operator::RegexMatch
+        | Operator::RegexIMatch
+        | Operator::RegexNotMatch
+        | Operator::RegexNotIMatch
+        | Operator::LikeMatch
+        | Operator::ILikeMatch
+        | Operator::NotLikeMatch
+        | Operator::NotILikeMatch
+        | Operator::BitwiseAnd
+        | Operator::BitwiseOr
+        | Operator::BitwiseXor
+        | Operator::BitwiseShiftRight
+        | Operator::BitwiseShiftLeft
+        | Operator::StringConcat
+        | Operator::AtArrow
+        | Operator::ArrowAt
+        | Operator::Arrow
+        | Operator::LongArrow
+        | Operator::HashArrow
+        | Operator::HashLongArrow
+        | Operator::AtAt
+        | Operator::IntegerDivide
+        | Operator::HashMinus
+        | Operator::AtQuestion
+        | Operator::Question
+        | Operator::QuestionAnd
+        | Operator::QuestionPipe
+        | Operator::Colon => {
+            Err(not_allowed(whole, &format!("the operator {op} cannot stand below a release")))
+        }
+    }
+}
+
+fn combine(left: Expr, op: Operator, right: Expr) -> Expr {
+    Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+}
+
+/// `+ - * / %`: integers and decimals must provably fit their type; a zero divisor gives NULL.
+fn arithmetic(
+    left: Total,
+    op: Operator,
+    right: Total,
+    whole: &Expr,
+    scope: &Scope,
+) -> Result<Total, Refusal> {
+    let (left_type, right_type) =
+        (type_of(&left.expr, &scope.schema)?, type_of(&right.expr, &scope.schema)?);
+    let result_type = type_of(&combine(left.expr.clone(), op, right.expr.clone()), &scope.schema)?;
+    let numeric = [&left_type, &right_type, &result_type].iter().all(|t| t.is_numeric());
+    let decimal = matches!(result_type, DataType::Decimal128(..));
+    if !numeric || ![&left_type, &right_type, &result_type].into_iter().all(castable) {
+        return Err(not_allowed(whole, "arithmetic below a release is on numbers"));
+    }
+    let divides = matches!(op, Operator::Divide | Operator::Modulo);
+    if divides && decimal {
+        return Err(partial(
+            whole,
+            "dividing decimals can overflow",
+            "CAST(x AS DOUBLE) as the dividend",
+        ));
+    }
+    let integer = result_type.is_integer();
+    let apply = |a: &Interval, b: &Interval| match op {
+        Operator::Plus => a.add(b),
+        Operator::Minus => a.sub(b),
+        Operator::Multiply => a.mul(b),
+        Operator::Divide if integer => a.div_trunc(b),
+        Operator::Divide => a.div(b),
+        _ if integer => a.rem_trunc(b),
+        _ => a.rem(b),
+    };
+    let mut range = apply(&left.facts.range, &right.facts.range);
+    let known = apply(&left.facts.known(), &right.facts.known());
+    let mut always = apply(&left.facts.always, &right.facts.always);
+    if integer || decimal {
+        let Some(fits) = type_range(&result_type) else {
+            return Err(not_allowed(whole, "arithmetic of this type is not known"));
+        };
+        // Sums and products wrap silently, which is wrong but never fails: the rows that count must fit.
+        // A quotient out of range fails, so it must fit on every row there is.
+        let proven = if divides { &always } else { &known };
+        if !proven.is_within(&fits) {
+            return Err(partial(
+                whole,
+                format!("it can lie in {proven}, which does not fit {result_type}"),
+                "CLAMP(x, lo, hi) for a column without a domain",
+            ));
+        }
+        // Decimals are brought to the scale of the result first.
+        let operands = [&left.facts.always, &right.facts.always];
+        let scaled = matches!(op, Operator::Plus | Operator::Minus)
+            && operands.iter().any(|operand| !operand.is_within(&fits));
+        if decimal && (scaled || !always.is_within(&fits)) {
+            return Err(partial(whole, "it can overflow", "CLAMP(x, lo, hi) around its operands"));
+        }
+        always = if always.is_within(&fits) { always } else { fits };
+    } else {
+        range = range.round_outward_f64();
+        always = always.round_outward_f64();
+    }
+    let divisor = match divides && !is_nonzero_literal(&right.expr) {
+        true => not_zero(right.expr, &right_type),
+        false => right.expr,
+    };
+    // Infinities, whose products and differences are no numbers, come of floats beyond all of these only.
+    let finite = [&left.facts.always, &right.facts.always, &always].into_iter().all(is_moderate);
+    let nullable =
+        divides || left.facts.nullable || right.facts.nullable || !(integer || decimal || finite);
+    let facts = Facts { range, always, nullable, keys: None, is_unit: false };
+    // Whatever was claimed of the operands: what fails while it runs is NULL instead.
+    let fails = decimal || (divides && integer && !is_moderate_divisor(&divisor));
+    let expr = match fails {
+        true => checked(left.expr, op, divisor, &result_type)
+            .ok_or_else(|| not_allowed(whole, "arithmetic of this type is not known"))?,
+        false => combine(left.expr, op, divisor),
+    };
+    Ok(Total { expr, facts })
+}
+
+fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    let inner = total(inner, scope)?;
+    let data_type = type_of(&inner.expr, &scope.schema)?;
+    let range = inner.facts.range.neg();
+    let known = inner.facts.known().neg();
+    let mut always = inner.facts.always.neg();
+    if !data_type.is_numeric() || !castable(&data_type) {
+        return Err(not_allowed(whole, "only numbers have a negative"));
+    }
+    if let Some(fits) = type_range(&data_type) {
+        if !known.is_within(&fits) || !always.is_within(&fits) {
+            return Err(partial(whole, "the negative can overflow", "-CLAMP(x, lo, hi)"));
+        }
+        always = always.intersect(&fits);
+    }
+    let facts = Facts { range, always, keys: None, is_unit: false, ..inner.facts };
+    let exact = data_type.is_integer() || data_type.is_decimal();
+    let expr = match ScalarValue::new_zero(&data_type).ok().filter(|_| exact) {
+        Some(zero) => {
+            checked(Expr::Literal(zero, None), Operator::Minus, inner.expr, &data_type)
+                .ok_or_else(|| not_allowed(whole, "the negative of this type is not known"))?
+        }
+        None => Expr::Negative(Box::new(inner.expr)),
+    };
+    Ok(Total { expr, facts })
+}
+
+fn between(between: &Between, scope: &Scope) -> Result<Total, Refusal> {
+    let part = |e: &Expr| total(e, scope).map(|t| Box::new(t.expr));
+    let expr = Expr::Between(Between::new(
+        part(&between.expr)?,
+        between.negated,
+        part(&between.low)?,
+        part(&between.high)?,
+    ));
+    Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
+}
+
+fn in_list(list: &InList, scope: &Scope) -> Result<Total, Refusal> {
+    let expr = total(&list.expr, scope)?.expr;
+    let items =
+        list.list.iter().map(|e| total(e, scope).map(|t| t.expr)).collect::<Result<_, _>>()?;
+    let expr = Expr::InList(InList::new(Box::new(expr), items, list.negated));
+    Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
+}
+
+/// LIKE with a literal pattern; another pattern could be one that does not compile.
+fn like(like: &Like, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    const LONGEST_PATTERN: usize = 1_000;
+    // Over columns of string views, the planner casts the literal.
+    let short = constant(&like.pattern).filter(|value| {
+        value.try_as_str().flatten().is_some_and(|pattern| pattern.len() <= LONGEST_PATTERN)
+    });
+    let Some(pattern) = short.filter(|_| like.escape_char.is_none()) else {
+        let hint = "x LIKE 'literal%', without ESCAPE";
+        return Err(partial(whole, "LIKE takes a literal pattern of at most 1000 bytes", hint));
+    };
+    let expr = Box::new(total(&like.expr, scope)?.expr);
+    let pattern = Box::new(Expr::Literal(pattern, None));
+    let expr = Expr::Like(Like { expr, pattern, ..like.clone() });
+    Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
+}
+
+/// The union of the branches, each narrowed by its condition.
+fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
+    let base = case.expr.as_ref().map(|e| total(e, scope)).transpose()?;
+    let mut branches = Vec::new();
+    let mut when_then = Vec::new();
+    for (when, then) in &case.when_then_expr {
+        let condition = total(when, scope)?;
+        let narrowed = if base.is_none() { scope.narrowed(when) } else { scope.clone() };
+        let then = total(then, &narrowed)?;
+        branches.push(then.facts);
+        when_then.push((Box::new(condition.expr), Box::new(then.expr)));
+    }
+    let otherwise = case.else_expr.as_ref().map(|e| total(e, scope)).transpose()?;
+    let nullable = otherwise.is_none();
+    branches.extend(otherwise.iter().map(|t| t.facts.clone()));
+    let mut facts = union(&branches);
+    facts.nullable |= nullable;
+    let expr = Expr::Case(Case::new(
+        base.map(|t| Box::new(t.expr)),
+        when_then,
+        otherwise.map(|t| Box::new(t.expr)),
+    ));
+    Ok(Total { expr, facts })
+}
+
+/// What is known of a value that is one of several.
+pub(super) fn union(branches: &[Facts]) -> Facts {
+    let mut all = Facts::ranged(Interval::empty(), false);
+    let mut keys: Option<Vec<ScalarValue>> = Some(Vec::new());
+    for facts in branches {
+        all.range = all.range.union(&facts.range);
+        all.always = all.always.union(&facts.always);
+        all.nullable |= facts.nullable;
+        keys = match (keys, &facts.keys) {
+            (Some(mut known), Some(KeySource::Values(values))) => {
+                for value in values.iter() {
+                    if !known.contains(value) {
+                        known.push(value.clone());
+                    }
+                }
+                Some(known)
+            }
+            // A branch that is always NULL adds no key.
+            (Some(known), None) if facts.range.is_empty() && facts.nullable => Some(known),
+            _ => None,
+        };
+    }
+    all.keys = keys.map(|values| KeySource::Values(Arc::new(values)));
+    all
+}
+
+/// Any cast becomes TRY_CAST; the analyzer inserts casts that can fail.
+fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    let inner = total(inner, scope)?;
+    let from = type_of(&inner.expr, &scope.schema)?;
+    if !castable(&from) || !castable(to) || !arrow::compute::can_cast_types(&from, to) {
+        return Err(not_allowed(whole, &format!("a cast from {from} to {to} is not allowed here")));
+    }
+    // Constants are folded, so that bounds stay literals.
+    if let Expr::Literal(value, _) = &inner.expr {
+        let folded = value.cast_to(to).ok().filter(|folded| !folded.is_null());
+        if !matches!(whole, Expr::TryCast(_))
+            && let Some(text) = value.try_as_str().flatten()
+            && !folded.as_ref().is_some_and(in_range)
+        {
+            return Err(no_value(text, to, whole));
+        }
+        let folded = folded.map_or_else(|| ScalarValue::try_new_null(to), Ok);
+        return literal(folded.map_err(|_| not_allowed(whole, "this type has no NULL"))?);
+    }
+    let mut facts = Facts::of_type(to);
+    facts.nullable = inner.facts.nullable || !widens(&from, to) || is_temporal(to);
+    if from.is_numeric() && to.is_numeric() {
+        let carry = |range: &Interval| {
+            let carried = if to.is_floating() {
+                range.round_outward_f64()
+            } else {
+                // Truncation and rounding both stay between the floor and the ceiling.
+                range.floor().union(&range.ceil()).union(range)
+            };
+            let cut = type_range(to).map_or(carried.clone(), |fits| carried.intersect(&fits));
+            // Beyond its type a value is NULL. That bounds what has a range, and gives none to what has not.
+            (if carried.bounds().is_some() { cut.clone() } else { carried }, cut)
+        };
+        facts.range = carry(&inner.facts.range).0;
+        facts.always = carry(&inner.facts.always).1;
+        // Between floats and decimals, kernels round on the way: a little beyond the ends.
+        if from.is_floating() != to.is_floating() && (from.is_decimal() || to.is_decimal()) {
+            facts.always = with_slack(&facts.always, &from, to);
+        }
+    }
+    if from == DataType::Boolean && to.is_numeric() {
+        facts = Facts::ranged(Interval::integer_range(0, 1), facts.nullable);
+    }
+    if let (Some(from), Some(ticks)) = (ticks_a_day(&from), ticks_a_day(to)) {
+        // The same moment in other units; a coarser unit rounds down or toward 1970.
+        let carry = |range: &Interval| {
+            let scaled = range.scale(&Rational::new(ticks.into(), from.into()));
+            let rounded = scaled.floor().union(&scaled.ceil());
+            type_range(to).map_or(rounded.clone(), |fits| rounded.intersect(&fits))
+        };
+        facts.range = carry(&inner.facts.range);
+        facts.always = carry(&inner.facts.always);
+    }
+    if is_string(&from) && is_string(to) {
+        facts.keys = recast(inner.facts.keys, to);
+        facts.is_unit = false;
+    }
+    // A cast can make a date that no column has: the limits hold for it too.
+    let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
+    let expr = if is_temporal(to) { sound(expr, to) } else { expr };
+    Ok(with_image(Total { expr, facts }, scope))
+}
+
+/// A written constant that would be NULL on every row: nobody means that, and it would be paid for.
+fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
+    let (message, hint) = if is_temporal(to) {
+        (
+            format!("'{text}' is no date or moment in the years 1678 to 2261"),
+            "one that there is, such as '2025-12-31'; or the condition without it",
+        )
+    } else {
+        (
+            format!("'{text}' is no value of type {to}"),
+            "a value of the type of what it stands beside",
+        )
+    };
+    Refusal::new(Reason::BadValue, readable(whole), message, hint)
+}
+
+/// A constant; NULL where it is a date that date functions do not take, or a decimal with too many digits.
+fn literal(value: ScalarValue) -> Result<Total, Refusal> {
+    let bytes = match &value {
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes))
+        | ScalarValue::FixedSizeBinary(_, Some(bytes)) => bytes.len(),
+        other => other.try_as_str().flatten().map_or(0, str::len),
+    };
+    if bytes > MOST_OF_A_CONSTANT {
+        return Err(Refusal::new(
+            Reason::TooLarge,
+            "a constant",
+            format!(
+                "a constant below a release has at most {MOST_OF_A_CONSTANT} bytes, and this one has more"
+            ),
+            "a column in its place, or its first characters: left(x, 20) = '…'",
+        ));
+    }
+    let value = if in_range(&value) {
+        value
+    } else {
+        let null = ScalarValue::try_new_null(&value.data_type());
+        null.map_err(|_| not_allowed(&Expr::Literal(value, None), "this type has no NULL"))?
+    };
+    let facts = Facts::of_literal(&value);
+    Ok(Total { expr: Expr::Literal(value, None), facts })
+}
+
+/// Whether a constant lies in the range of its type; those of types without one do.
+fn in_range(value: &ScalarValue) -> bool {
+    match (type_range(&value.data_type()), rational(value)) {
+        (Some(limits), Some(point)) => limits.contains(&point),
+        _ => true,
+    }
+}
+
+/// Listed keys in another type of the same values.
+fn recast(keys: Option<KeySource>, to: &DataType) -> Option<KeySource> {
+    match keys {
+        Some(KeySource::Values(values)) => {
+            let cast: Option<Vec<_>> = values.iter().map(|v| v.cast_to(to).ok()).collect();
+            cast.map(|values| KeySource::Values(Arc::new(values)))
+        }
+        Some(KeySource::Integers(..) | KeySource::Ticks(_)) | None => None,
+    }
+}
+
+pub(super) fn is_string(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether every value of `from` has one in `to`.
+fn widens(from: &DataType, to: &DataType) -> bool {
+    from == to
+        || (is_string(from) && is_string(to))
+        || (from.is_integer() && to.is_floating())
+        || match (type_range(from), type_range(to)) {
+            (Some(from_range), Some(to_range)) => {
+                from.is_integer() && to.is_integer() && from_range.is_within(&to_range)
+            }
+            _ => false,
+        }
+}
+
+/// The types whose casts were looked at.
+pub(super) fn castable(data_type: &DataType) -> bool {
+    is_string(data_type)
+        || matches!(
+            data_type,
+            DataType::Null | DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, None)
+        )
+        || match data_type {
+            // Casts of decimals that count in hundreds fail on some rows.
+            DataType::Decimal128(_, scale) => *scale >= 0,
+            DataType::Decimal256(..) | DataType::Float16 => false,
+            other => other.is_numeric(),
+        }
+}
+
+/// The types whose date functions were looked at: time zones can leave gaps.
+pub(super) fn is_temporal(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
+}
+
+/// The unit of a decimal type's last digit, 1 for integers.
+pub(crate) fn unit_of(data_type: &DataType) -> Rational {
+    match data_type {
+        DataType::Decimal128(_, scale) => decimal_unit(*scale),
+        _ => Rational::from_integer(1.into()),
+    }
+}

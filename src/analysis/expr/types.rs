@@ -1,0 +1,86 @@
+//! The types of values that may be computed with below a release.
+//!
+//! In: a type. Out: whether functions, aggregates, keys and joins were looked at with it. Of other types a table may
+//! have columns, and rows hand them on; but nothing is computed of them. Some kernels fail on the first value of a type
+//! that they do not know, and an answer that fails when a row comes, and only then, tells that somebody is there.
+//!
+//! ```text
+//! SELECT LAPLACE(eps=1) COUNT(*)          FROM (SELECT id, a_list FROM t)     answered
+//! SELECT LAPLACE(eps=1) COUNT(MIN(a_list)) …                                  refused
+//! ```
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::Expr;
+
+use super::{is_string, readable, type_of};
+use crate::refusal::{Reason, Refusal};
+
+/// Whether values of this type may be computed with.
+pub(crate) fn is_known(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Null
+        | DataType::Boolean
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64
+        | DataType::Float16
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_)
+        | DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Timestamp(..) => true,
+        // Those that count in tens and hundreds are divided by what they do not have.
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale >= 0,
+        DataType::Dictionary(_, value) => is_string(value),
+        DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Duration(_)
+        | DataType::Interval(_)
+        | DataType::List(_)
+        | DataType::ListView(_)
+        | DataType::FixedSizeList(..)
+        | DataType::LargeList(_)
+        | DataType::LargeListView(_)
+        | DataType::Struct(_)
+        | DataType::Union(..)
+        | DataType::Map(..)
+        | DataType::RunEndEncoded(..) => false,
+    }
+}
+
+/// Refuses an expression whose values may not be computed with.
+///
+/// # Errors
+/// The refusal.
+pub(crate) fn check(expr: &Expr, schema: &DFSchema) -> Result<(), Refusal> {
+    let data_type = type_of(expr, schema)?;
+    if is_known(&data_type) {
+        return Ok(());
+    }
+    let hint = match data_type {
+        DataType::Interval(_) | DataType::Duration(_) => {
+            "an INTERVAL only beside a literal date or timestamp"
+        }
+        _ => {
+            "columns of numbers, texts, dates and times; COUNT(*) in place of COUNT of this column"
+        }
+    };
+    let message =
+        format!("nothing is computed below a release with values of the type {data_type}");
+    Err(Refusal::new(Reason::Function, readable(expr), message, hint))
+}

@@ -1,0 +1,259 @@
+//! Group keys and candidates that are public: from a domain, from KEYS, from IN.
+//!
+//! In: what is known of the key columns, and the lists in the query. Out: the [`KeySpace`], every
+//! combination once, in domain order. All of it comes out of a release, also the combinations that no row
+//! has, so that the set of keys tells nothing.
+
+pub(crate) mod lookup;
+pub(crate) mod of_part;
+pub(crate) mod unknown;
+
+use std::collections::HashSet;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+
+use super::expr::domain::typed;
+use super::expr::facts::{Facts, KeySource};
+use crate::dialect::Literal;
+use crate::refusal::{Reason, Refusal};
+
+/// The most key combinations that one release may have.
+pub const MOST_KEYS: usize = 100_000;
+
+/// The public group keys of a release: one array per key column, one row per combination.
+#[derive(Debug, Clone)]
+pub struct KeySpace {
+    columns: Vec<ArrayRef>,
+    len: usize,
+}
+
+impl KeySpace {
+    /// The key columns; none when there is no GROUP BY.
+    pub fn columns(&self) -> &[ArrayRef] {
+        &self.columns
+    }
+
+    /// How many groups come out: 1 when there is no GROUP BY.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no group comes out; never the case.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// No group at all: for keys that only the data know.
+    pub(super) fn none() -> Self {
+        Self { columns: Vec::new(), len: 0 }
+    }
+
+    /// Every combination of the columns' keys, the last column fastest.
+    ///
+    /// # Guarantee
+    /// Each combination stands once, whatever the data; the columns' keys are distinct.
+    ///
+    /// # Errors
+    /// A refusal when there are more than [`MOST_KEYS`] combinations.
+    pub(crate) fn product(keys: &[Vec<ScalarValue>], clause: &str) -> Result<Self, Refusal> {
+        let len = keys.iter().try_fold(1_usize, |n, k| n.checked_mul(k.len()));
+        let len = len.filter(|n| (1..=MOST_KEYS).contains(n)).ok_or_else(|| too_many(clause))?;
+        let mut columns = Vec::new();
+        let mut repeat = len;
+        for values in keys {
+            repeat /= values.len();
+            let column = (0..len).map(|i| values[(i / repeat) % values.len()].clone());
+            let array = ScalarValue::iter_to_array(column).map_err(|_| {
+                Refusal::new(Reason::KeyType, clause, "these keys have no common type", "")
+            })?;
+            columns.push(array);
+        }
+        Ok(Self { columns, len })
+    }
+}
+
+fn too_many(clause: &str) -> Refusal {
+    Refusal::new(
+        Reason::TooManyKeys,
+        clause,
+        format!("there are more than {MOST_KEYS} combinations of keys"),
+        "fewer key columns, a coarser domain (STEP), or KEYS (…) with the keys of interest",
+    )
+}
+
+/// The keys of a column from what is known of it.
+///
+/// # Errors
+/// A refusal when only the data know the keys.
+pub(crate) fn known_keys(
+    facts: &Facts,
+    data_type: &DataType,
+    clause: &str,
+    candidates: bool,
+) -> Result<Vec<ScalarValue>, Refusal> {
+    let integers = |lo: i64, hi: i64| {
+        let width = i128::from(hi) - i128::from(lo) + 1;
+        if width > MOST_KEYS as i128 {
+            return Err(too_many(clause));
+        }
+        (lo..=hi)
+            .map(|v| integer_key(v, data_type).ok_or_else(|| unfit(clause, data_type)))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    match &facts.keys {
+        Some(KeySource::Values(values)) if values.len() > MOST_KEYS => Err(too_many(clause)),
+        Some(KeySource::Values(values)) => Ok(values.to_vec()),
+        Some(KeySource::Integers(lo, hi)) => integers(*lo, *hi),
+        Some(KeySource::Ticks(ticks)) => {
+            let most = u64::try_from(MOST_KEYS).unwrap_or(u64::MAX);
+            if ticks.count() > most {
+                return Err(too_many(clause));
+            }
+            let numbers: Vec<u64> = (0..ticks.count()).collect();
+            let values = ticks.values(&numbers, data_type).map_err(|_| unfit(clause, data_type))?;
+            (0..values.len())
+                .map(|i| {
+                    ScalarValue::try_from_array(&values, i).map_err(|_| unfit(clause, data_type))
+                })
+                .collect()
+        }
+        None => match facts.always.to_i128() {
+            // An integer expression with a small range has a key for each of its values.
+            Some((lo, hi))
+                if data_type.is_integer() && hi - lo < MOST_KEYS as i128 && !facts.is_unit =>
+            {
+                match (i64::try_from(lo), i64::try_from(hi)) {
+                    (Ok(lo), Ok(hi)) => integers(lo, hi),
+                    _ => Err(unknown(clause, data_type, candidates)),
+                }
+            }
+            _ => Err(unknown(clause, data_type, candidates)),
+        },
+    }
+}
+
+fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
+    let list = match data_type {
+        DataType::Boolean => "(TRUE, FALSE)",
+        DataType::Date32 | DataType::Timestamp(..) => "('2025-01-01', '2025-01-02')",
+        number if number.is_numeric() => "(1, 2)",
+        _ => "('a', 'b')",
+    };
+    // Floats are keys on the ticks of a declared domain only.
+    let (key, domain) = if data_type.is_floating() {
+        (format!("CAST({clause} AS BIGINT)"), "BETWEEN (lo, hi) STEP s".to_owned())
+    } else {
+        (clause.to_owned(), format!("IN {list}"))
+    };
+    let is_column = clause.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let declare = if is_column {
+        format!(
+            ", or declare the column's domain: ALTER TABLE … ALTER COLUMN {clause} SET PRIVACY DOMAIN {domain}"
+        )
+    } else {
+        String::new()
+    };
+    if candidates {
+        return Refusal::new(
+            Reason::UnknownCandidates,
+            clause,
+            format!(
+                "the candidates for {clause} would come from the data, and a value that one person alone holds would tell on them"
+            ),
+            format!(
+                "{key} IN {list} behind the mechanism, or delta=1e-6 inside of it, which lets values of many people through{declare}"
+            ),
+        );
+    }
+    Refusal::new(
+        Reason::UnknownKeys,
+        clause,
+        format!(
+            "the keys of {clause} would come from the data, and a key that one person alone has would tell on them"
+        ),
+        format!(
+            "GROUP BY {key} KEYS {list}, or delta=1e-6 inside of the mechanism, which lets groups of many people through{declare}"
+        ),
+    )
+}
+
+fn unfit(clause: &str, data_type: &DataType) -> Refusal {
+    Refusal::new(
+        Reason::KeyType,
+        clause,
+        format!("a column of type {data_type} cannot be a group key here"),
+        "GROUP BY an integer, string, boolean or date column",
+    )
+}
+
+fn integer_key(value: i64, data_type: &DataType) -> Option<ScalarValue> {
+    match data_type {
+        DataType::Date32 => Some(ScalarValue::Date32(Some(i32::try_from(value).ok()?))),
+        _ => ScalarValue::Int64(Some(value)).cast_to(data_type).ok().filter(|v| !v.is_null()),
+    }
+}
+
+/// Keys listed in the query, as distinct values of the column's type.
+///
+/// # Errors
+/// A refusal for a literal that is no value of the type, a value listed twice, and NULL alone.
+pub(crate) fn listed_keys(
+    literals: &[Literal],
+    facts: &Facts,
+    data_type: &DataType,
+    clause: &str,
+) -> Result<Vec<ScalarValue>, Refusal> {
+    if data_type.is_floating() && !matches!(facts.keys, Some(KeySource::Ticks(_))) {
+        return Err(Refusal::new(
+            Reason::KeyType,
+            clause,
+            "a float column without STEP cannot be a group key: equal-looking values differ in their last bits",
+            format!(
+                "CAST({clause} AS BIGINT), or declare SET PRIVACY DOMAIN BETWEEN (lo, hi) STEP s"
+            ),
+        ));
+    }
+    let ticks = match &facts.keys {
+        Some(KeySource::Ticks(_)) => {
+            Some(known_keys(facts, data_type, clause, false)?.into_iter().collect::<HashSet<_>>())
+        }
+        Some(KeySource::Values(_) | KeySource::Integers(..)) | None => None,
+    };
+    let mut keys: Vec<ScalarValue> = Vec::with_capacity(literals.len());
+    let mut seen = HashSet::with_capacity(literals.len());
+    for literal in literals {
+        let bad = |message: String| {
+            let hint = format!("literals of type {data_type}, each once");
+            Refusal::new(Reason::BadValue, literal, message, hint)
+        };
+        let text = literal.text();
+        let quoted = matches!(literal, Literal::Text(_));
+        let wants_quotes = !(data_type.is_numeric() || *data_type == DataType::Boolean);
+        if text.is_some() && quoted != wants_quotes {
+            return Err(bad(format!("{literal} is not a value of {clause}, of type {data_type}")));
+        }
+        let key = match &text {
+            Some(text) => typed(text, data_type).map_err(|e| bad(e.to_string()))?,
+            None => ScalarValue::try_new_null(data_type).map_err(|e| bad(e.to_string()))?,
+        };
+        // A tick is the float of its decimal, and so is the literal.
+        if let Some(ticks) = &ticks
+            && !ticks.contains(&key)
+        {
+            return Err(bad(format!("{literal} is no tick of the domain of {clause}")));
+        }
+        if !seen.insert(key.clone()) {
+            return Err(bad(format!("{literal} is listed twice")));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+/// Some keys, each once, in the order in which they come first.
+pub(super) fn key_list(keys: Vec<ScalarValue>) -> Vec<ScalarValue> {
+    let mut seen = HashSet::with_capacity(keys.len());
+    keys.into_iter().filter(|key| seen.insert(key.clone())).collect()
+}

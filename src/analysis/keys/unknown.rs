@@ -1,0 +1,239 @@
+//! Groups that only the data know: what pays for hiding those of few people, and what counts their people.
+//!
+//! In: the releases of a GROUP BY with a column that has no public keys. Out: [`DataGroups`]: a group comes out
+//! only if a noisy number of its units reaches a threshold, and for that number a unit is in at most C groups,
+//! one row in each, chosen by a hash before anything is counted. A unit that is in no group for the threshold
+//! makes none: a group is there when a unit is counted in it, and only then are the other measures looked at.
+//!
+//! ```text
+//! zip, LAPLACE(eps=1, delta=1e-6) COUNT(DISTINCT id)      its own noisy number is compared, nothing is split
+//! zip, LAPLACE(eps=1, delta=1e-6) SUM(x)                  half of ε counts units
+//! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the number beside it is compared
+//! ```
+
+use crate::analysis::below::unit::Subject;
+use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::{Input, Measure};
+use crate::analysis::part::Call;
+use crate::dialect::{AggregateName, GroupStrategy, GroupingClause, MechanismName, Operand};
+use crate::refusal::{Reason, Refusal};
+
+/// Groups that only the data know.
+#[derive(Debug, Clone)]
+pub struct DataGroups {
+    /// The enforced bounds of a unit's part in the numbers of units: one row in a group, C groups.
+    pub limits: Limits,
+    /// C: in how many groups a unit is counted.
+    pub groups: u64,
+    /// The measure whose noisy number is compared; `None` where units are counted for the threshold alone.
+    pub counter: Option<usize>,
+    /// What names δ.
+    pub payer: Payer,
+    /// The least noisy number of units that is asked for.
+    pub least: u64,
+}
+
+/// What names the δ of a threshold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payer {
+    /// The release at this position.
+    Release(usize),
+    /// OPTIONS, for the bare aggregates of its SELECT.
+    Options(Box<GroupingClause>),
+}
+
+impl DataGroups {
+    /// What hides the groups of few people.
+    ///
+    /// # Guarantee
+    /// `limits` allow a unit one row in a group and at most `groups` groups, so that numbers of units change by
+    /// Δ₁ = Δ₂² = C, by 1 in each group. With a counter, these are the counter's own limits.
+    ///
+    /// # Errors
+    /// A refusal: several releases name δ, a row is no unit, nothing bounds the groups of a unit.
+    pub(crate) fn of(measures: &[Measure], subject: &Subject) -> Result<Self, Refusal> {
+        let payer = payer(measures)?;
+        if subject.is_row() && subject.max_rows() != Some(1) {
+            return Err(Refusal::new(
+                Reason::NoContributionBound,
+                "GROUP BY",
+                "a threshold counts people, and here one of them may have several rows in a group",
+                "keys that are public: GROUP BY x KEYS ('a', 'b')",
+            ));
+        }
+        if let Some(one) = measures.iter().find(|m| matches!(m.input, Input::Distinct(_))) {
+            return Err(Refusal::new(
+                Reason::NotYet,
+                &one.clause.text,
+                "different values are counted in public groups only, so far",
+                "GROUP BY x KEYS (…), or COUNT(DISTINCT unit)",
+            ));
+        }
+        let first = match &payer {
+            Payer::Release(i) => measures.get(*i),
+            Payer::Options(_) => measures.iter().find(|m| is_of_options(m)),
+        };
+        let by_laplace = |m: &Measure| {
+            matches!(
+                m.clause.mechanism,
+                MechanismName::Laplace | MechanismName::Auto | MechanismName::Default
+            )
+        };
+        let counter = measures.iter().position(|m| counts_units(m) && by_laplace(m));
+        let counter = counter.or(match payer {
+            Payer::Release(i) => Some(i).filter(|i| measures.get(*i).is_some_and(counts_units)),
+            Payer::Options(_) => None,
+        });
+        let bounding = counter.and_then(|i| measures.get(i)).or(first);
+        let limits = bounding.map(|m| Limits { rows_per_group: 1, ..m.limits });
+        let groups = limits.and_then(|limits| limits.groups);
+        let (Some(limits), Some(groups)) = (limits, groups) else {
+            return Err(Refusal::new(
+                Reason::NoContributionBound,
+                "GROUP BY",
+                "nothing bounds how many groups one unit brings along",
+                "groups=C among the mechanism's parameters, max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n",
+            ));
+        };
+        let least = measures.iter().filter_map(|m| m.clause.grouping.as_ref()?.min_units).max();
+        Ok(Self { limits, groups, counter, payer, least: least.unwrap_or(1) })
+    }
+}
+
+/// Whether a measure's integers are the numbers of units of the groups, one row of a unit in each.
+fn counts_units(measure: &Measure) -> bool {
+    let alone = measure.input == Input::Rows && measure.limits.rows_per_group == 1;
+    measure.filter.is_none() && (measure.input == Input::Units || alone)
+}
+
+/// Whether OPTIONS say what a measure costs.
+fn is_of_options(measure: &Measure) -> bool {
+    measure.clause.mechanism == MechanismName::Default && measure.clause.grouping.is_some()
+}
+
+/// The one release, or the OPTIONS, that name δ.
+fn payer(measures: &[Measure]) -> Result<Payer, Refusal> {
+    let names_delta = |m: &Measure| m.clause.parameters.delta.is_some();
+    let of_options = measures.iter().find(|m| is_of_options(m) && names_delta(m));
+    let mut marked =
+        measures.iter().enumerate().filter(|(_, m)| !is_of_options(m) && names_delta(m));
+    let grouping = of_options.and_then(|m| m.clause.grouping.clone());
+    match (grouping, marked.next(), marked.next()) {
+        (Some(grouping), None, _) => Ok(Payer::Options(grouping)),
+        (None, Some((i, _)), None) => Ok(Payer::Release(i)),
+        (_, Some((_, one)), _) => Err(Refusal::new(
+            Reason::Parameter,
+            "delta",
+            "the groups of one GROUP BY come out by one threshold, and several releases name a delta for it",
+            format!(
+                "delta in {} alone, LAPLACE without delta for the others, or two statements",
+                one.clause.text
+            ),
+        )),
+        (None, None, _) => Err(Refusal::new(
+            Reason::NoDelta,
+            "GROUP BY",
+            "groups that only the data know need a delta",
+            "LAPLACE(eps=1, delta=1e-6)",
+        )),
+    }
+}
+
+/// Whether OPTIONS ask for groups of the data.
+pub(crate) fn asks_for_threshold(grouping: &GroupingClause) -> bool {
+    grouping.strategy == Some(GroupStrategy::Threshold) || grouping.min_units.is_some()
+}
+
+/// Lets a column be grouped by what the data have: where δ is named and only numbers come out.
+///
+/// # Errors
+/// Why its keys are unknown, where nothing names δ; else why that does not help.
+pub(crate) fn of_the_data(calls: &[Call], unknown: Refusal) -> Result<(), Refusal> {
+    if !matches!(unknown.reason(), Reason::UnknownKeys | Reason::TooManyKeys) {
+        return Err(unknown);
+    }
+    let public = |call: &&Call| {
+        call.clause.grouping.as_ref().and_then(|g| g.strategy) == Some(GroupStrategy::Public)
+    };
+    if calls.iter().any(|call| public(&call)) {
+        return Err(Refusal::new(
+            Reason::UnknownKeys,
+            "group_selection_strategy=PUBLIC_GROUPS",
+            format!("the keys of {} are not public", unknown.clause()),
+            format!(
+                "GROUP BY {} KEYS (…), or declare the column's domain, or LAPLACE_THRESHOLD with a delta",
+                unknown.clause()
+            ),
+        ));
+    }
+    if calls.iter().all(|call| call.clause.parameters.delta.is_none()) {
+        let asked =
+            calls.iter().any(|c| c.clause.grouping.as_deref().is_some_and(asks_for_threshold));
+        return Err(match asked {
+            true => Refusal::new(
+                Reason::NoDelta,
+                "OPTIONS(…)",
+                "groups of the data come out by a threshold, which needs a delta",
+                "OPTIONS(epsilon=1, delta=1e-6, …)",
+            ),
+            false => unknown,
+        });
+    }
+    match calls.iter().find(|call| !is_number(call)) {
+        None => Ok(()),
+        Some(call) => Err(Refusal::new(
+            Reason::UnknownKeys,
+            &call.clause.text,
+            "groups that only the data know come out with counts, sums, means and variances so far, not with choices",
+            format!("GROUP BY {} KEYS (…), or a declared domain", unknown.clause()),
+        )),
+    }
+}
+
+/// Whether a call is released as a number.
+fn is_number(call: &Call) -> bool {
+    match &call.clause.operand {
+        Operand::Aggregate(aggregate) => match aggregate.function {
+            AggregateName::Count
+            | AggregateName::Sum
+            | AggregateName::Avg
+            | AggregateName::Spread(_)
+            | AggregateName::Unsupported(_) => true,
+            AggregateName::Min
+            | AggregateName::Max
+            | AggregateName::Median
+            | AggregateName::Quantile
+            | AggregateName::Revenue => false,
+        },
+        Operand::Selection(_) | Operand::Response => false,
+    }
+}
+
+/// Refuses options about groups that would do nothing: where all groups are public, and for a selection.
+pub(crate) fn refuse_idle_options(calls: &[Call], known: bool) -> Result<(), Refusal> {
+    for call in calls {
+        let Some(grouping) = &call.clause.grouping else { continue };
+        if !known && grouping.strategy == Some(GroupStrategy::Public) {
+            return Err(Refusal::new(
+                Reason::UnknownCandidates,
+                "group_selection_strategy=PUBLIC_GROUPS",
+                format!("the candidates for {} are not public", call.clause.text),
+                "a declared domain, or OPTIONS without group_selection_strategy",
+            ));
+        }
+        if !asks_for_threshold(grouping) {
+            continue;
+        }
+        let option = match grouping.min_units {
+            Some(_) => "min_privacy_units_per_group",
+            None => "group_selection_strategy=LAPLACE_THRESHOLD",
+        };
+        return Err(Refusal::new(
+            Reason::Parameter,
+            option,
+            "all groups here are public and come out, also the empty ones, so that none is to be hidden",
+            "OPTIONS without it; HAVING drops groups by a released number",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! The columns of a part's input: the unit, the group keys, the arguments of its measures.
+//!
+//! In: GROUP BY expressions and arguments over private rows. Out: one projection in which every operator
+//! finds its column by position, and what is known of each group key.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, HashSet, ScalarValue};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+
+use crate::analysis::below::Tables;
+use crate::analysis::below::public_side::public_keys;
+use crate::analysis::below::relation::{Clamped, Flow, internal, unit_name};
+use crate::analysis::expr::facts::{Facts, KeySource};
+use crate::analysis::expr::{Total, readable, total};
+use crate::analysis::keys::lookup::{Lookup, Lookups};
+use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys};
+use crate::catalog::RESERVED;
+use crate::dialect::{KeysClause, Literal};
+use crate::functions::without_nan;
+use crate::refusal::{Reason, Refusal};
+
+/// A group key: its name, type and facts.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) data_type: DataType,
+    pub(crate) facts: Facts,
+    /// Its place among the columns.
+    column: usize,
+    /// The file's own column behind it, and the list that it is held to.
+    raw: Option<(Column, Arc<Vec<ScalarValue>>)>,
+    /// The file's own column behind it, and the ends that it is held to, where it has integers.
+    clamped: Option<(Column, Clamped)>,
+}
+
+/// The columns of a part's input, in the order in which its operators read them.
+pub(crate) struct Columns {
+    expressions: Vec<Expr>,
+    first_argument: usize,
+}
+
+impl Columns {
+    pub(crate) fn new(flow: &Flow) -> Self {
+        let unit: Vec<_> = flow
+            .unit_column()
+            .map(|column| Expr::Column(column).alias(unit_name()))
+            .into_iter()
+            .collect();
+        Self { first_argument: unit.len(), expressions: unit }
+    }
+
+    pub(crate) fn key(&mut self, expr: Expr) {
+        self.expressions.push(expr.alias(key_name(self.expressions.len())));
+        self.first_argument += 1;
+    }
+
+    /// Groups by the file's own column, where the key space drops what the list would have made NULL.
+    ///
+    /// # Guarantee
+    /// The rows of every key stay the same: all keys are listed, none is NULL, and a row whose value is not a
+    /// key does not count, whatever the value is.
+    pub(crate) fn drop_strangers_late(&mut self, group: &Group, keys: &[ScalarValue]) {
+        let Some((raw, list)) = &group.raw else { return };
+        let list: HashSet<&ScalarValue> = list.iter().collect();
+        if !keys.is_empty()
+            && keys.iter().all(|key| !key.is_null() && list.contains(key))
+            && let Some(column) = self.expressions.get_mut(group.column)
+        {
+            *column = Expr::Column(raw.clone()).alias(key_name(group.column));
+        }
+    }
+
+    /// Groups by the file's own column, to be clamped when the groups have been added up.
+    ///
+    /// # Guarantee
+    /// Sums of the groups of raw values that one clamped value stands for are the sums of its rows, so nothing
+    /// changes where rows are only added up. The result says how a group's key is clamped then.
+    pub(crate) fn clamp_late(&mut self, group: &Group) -> Option<Clamped> {
+        let (raw, ends) = group.clamped.as_ref()?;
+        let column = self.expressions.get_mut(group.column)?;
+        *column = Expr::Column(raw.clone()).alias(key_name(group.column));
+        Some(ends.clone())
+    }
+
+    /// Reads the file's own column in the place of an argument that a fixed sum clamps anyway.
+    ///
+    /// # Guarantee
+    /// The sum clamps every value to grid integers that hold the argument's range, skips NULL and NaN, and so
+    /// differs from the sum of the enforced column at most in how ends that are no grid integers are rounded.
+    pub(crate) fn sum_raw(&mut self, column: usize, expr: &Expr, flow: &Flow) {
+        if let Some((raw, _)) = flow.raw_of_clamped(expr)
+            && let Some(argument) = self.expressions.get_mut(column)
+        {
+            *argument = Expr::Column(raw).alias(argument_name(column));
+        }
+    }
+
+    /// Adds an argument; the result is its index in the input.
+    pub(crate) fn argument(&mut self, expr: Expr) -> usize {
+        let index = self.expressions.len();
+        self.expressions.push(expr.alias(argument_name(index)));
+        index
+    }
+
+    pub(crate) fn build(mut self, flow: &Flow) -> Result<LogicalPlan, Refusal> {
+        if self.expressions.is_empty() {
+            // COUNT(*) of a whole table reads no column; a projection must have one.
+            let one = Expr::Literal(ScalarValue::Int64(Some(1)), None);
+            self.argument(one);
+        }
+        LogicalPlanBuilder::from(flow.plan.clone())
+            .project(self.expressions)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))
+    }
+}
+
+fn argument_name(column: usize) -> String {
+    format!("{RESERVED}_argument_{column}")
+}
+
+fn key_name(column: usize) -> String {
+    format!("{RESERVED}_key_{column}")
+}
+
+/// The GROUP BY expressions as keys. The unit is one only where a roster lists who answers.
+pub(crate) fn group_keys(
+    aggregate: &Aggregate,
+    roster: bool,
+    flow: &Flow,
+    columns: &mut Columns,
+    tables: &dyn Tables,
+) -> Result<Vec<Group>, Refusal> {
+    let mut groups = Vec::new();
+    for expr in &aggregate.group_expr {
+        let short = match expr {
+            Expr::Column(column) => column.name.clone(),
+            _ => readable(expr),
+        };
+        let Total { expr: key, mut facts } = total(expr, &flow.scope)?;
+        if let (None, Some((plan, column))) = (&facts.keys, public_source(flow, expr)) {
+            let keys = public_keys(tables, &plan, &column, MOST_KEYS);
+            if keys.as_ref().is_some_and(Vec::is_empty) {
+                return Err(Refusal::new(
+                    Reason::UnknownKeys,
+                    &short,
+                    format!("the public rows have no value of {short}, so no group would come out"),
+                    "conditions that leave some public rows",
+                ));
+            }
+            facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
+        }
+        if facts.is_unit && !roster {
+            return Err(Refusal::new(
+                Reason::UnitAsKey,
+                &short,
+                format!("{short} names the privacy unit: one group per person is not an aggregate"),
+                "GROUP BY a column that many people share",
+            ));
+        }
+        let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+        let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));
+        columns.key(without_nan(key, &data_type));
+        let clamped = flow.raw_of_clamped(expr).filter(|_| data_type.is_integer());
+        groups.push(Group { name: short, data_type, facts, column, raw, clamped });
+    }
+    Ok(groups)
+}
+
+/// The public rows that a key comes from.
+fn public_source(flow: &Flow, key: &Expr) -> Option<(Arc<LogicalPlan>, Column)> {
+    flow.trace(key)?.public.clone()
+}
+
+/// The keys of one GROUP BY expression.
+pub(crate) fn keys_of(
+    group: &Group,
+    clause: Option<&KeysClause>,
+    lookups: &Lookups,
+) -> Result<Vec<ScalarValue>, Refusal> {
+    let Group { name, data_type, facts, .. } = group;
+    match clause {
+        Some(KeysClause::List(literals)) => listed_keys(literals, facts, data_type, name),
+        Some(KeysClause::Table { table, column }) => {
+            let lookup = Lookup { table: table.clone(), columns: vec![column.clone()] };
+            let mut literals = lookups.literals(&lookup, 0)?;
+            // A column names a key as often as it likes, and nothing by NULL.
+            let mut seen = HashSet::new();
+            literals.retain(|l| *l != Literal::Null && seen.insert(l.clone()));
+            if literals.is_empty() {
+                return Err(Refusal::new(
+                    Reason::UnknownKeys,
+                    format!("KEYS TABLE {table}({column})"),
+                    format!("{table} names no key"),
+                    format!("GROUP BY {name} KEYS ('a', 'b')"),
+                ));
+            }
+            listed_keys(&literals, facts, data_type, name)
+        }
+        Some(KeysClause::Domain) | None => known_keys(facts, data_type, name, false),
+    }
+}

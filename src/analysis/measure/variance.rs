@@ -1,0 +1,142 @@
+//! Variances and standard deviations: the vector of sums from which they are released.
+//!
+//! In: a call, its argument's facts and the range of one row. Out: what is read: three sums whose entries are
+//! never negative and add up to the same number for every row, so that one ε pays for all three and their sum
+//! tells the number of rows. With X = x − lo and w = hi − lo, both in steps of 2^shift grid units:
+//!
+//! ```text
+//! A = Σ(w − X)²     B = Σ2X(w − X)     C = ΣX²          A + B + C = n·w²
+//! VAR_POP = C/n − (ΣX/n)² = w²·(4AC − B²) / 4(A + B + C)²
+//! ```
+
+use num_bigint::BigInt;
+use num_traits::One;
+
+use super::{Argument, Input, Read, bad_bounds, on_grid, per_row};
+use crate::dialect::{AggregateCall, Spread};
+use crate::grid::coarse_width;
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// Values have at most so many steps, so that their squares stay within 40 bits and the noise on them within
+/// what the samplers draw.
+const MOST_STEPS: i128 = 1 << 20;
+
+/// The column of a variance, and how coarsely its values are squared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Moments {
+    /// The column.
+    pub column: usize,
+    /// Values are rounded to 2^shift grid units, counted from the lower end.
+    pub shift: u32,
+    /// What is released of the three sums.
+    pub spread: Spread,
+}
+
+impl Moments {
+    /// What one row adds to the three sums together, in squared steps.
+    ///
+    /// # Guarantee
+    /// For every row with a value in [lo, hi] the three entries are ≥ 0 and add up to exactly this w²:
+    /// (w − X)² + 2X(w − X) + X² = w². The change of k such rows is therefore at most k·w² in L1, and in L2 too,
+    /// because ‖v‖₂ ≤ ‖v‖₁; rows at an end reach both. `None` when hi < lo or 128 bits do not hold it.
+    pub fn weight(&self, lo: i128, hi: i128) -> Option<u128> {
+        let steps = u128::try_from(coarse_width(lo, hi, self.shift)?).ok()?;
+        steps.checked_mul(steps)
+    }
+
+    /// What one of the sums' integers is worth, from the worth of a grid unit.
+    pub(crate) fn unit(&self, grid_unit: &Rational) -> Rational {
+        let step = Rational::from_integer(BigInt::one() << self.shift) * grid_unit;
+        &step * &step
+    }
+}
+
+/// What a variance reads.
+///
+/// # Guarantee
+/// The shift is the least for which a range has at most 2²⁰ steps; it depends on the range alone. Only values
+/// are rounded: the squares of the rounded ones are exact.
+///
+/// # Errors
+/// A refusal: DISTINCT, bounds per group, no range.
+pub(crate) fn spread(
+    call: &AggregateCall,
+    spread: Spread,
+    argument: &Argument,
+    text: &str,
+) -> Result<Read, Refusal> {
+    if call.distinct {
+        return Err(Refusal::new(
+            Reason::Operand,
+            text,
+            "one person can remove a value that others share, and with it any distance from the mean",
+            "the aggregate without DISTINCT",
+        ));
+    }
+    if call.bounds_per_group.is_some() {
+        return Err(Refusal::new(
+            Reason::BadValue,
+            text,
+            format!("{spread} has no value of a person in a group to bound"),
+            "contribution_bounds_per_row => (lo, hi), and rows=m for the rows of a person in a group",
+        ));
+    }
+    let (grid, lo, hi) = on_grid(argument, &per_row(call, argument, text)?, text)?;
+    let fits = |shift: &u32| coarse_width(lo, hi, *shift).is_some_and(|w| w <= MOST_STEPS);
+    let shift = (0..=64).find(fits).ok_or_else(|| bad_bounds(text, "the range is too wide"))?;
+    let input = Input::Moments(Moments { column: argument.column, shift, spread });
+    Ok(Read { input, grid, lo, hi })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(shift: u32) -> Moments {
+        Moments { column: 0, shift, spread: Spread::VarPop }
+    }
+
+    /// Every row's vector: never negative, its L1 norm exactly w², its L2 norm at most that, and reached.
+    #[test]
+    fn every_row_moves_the_vector_by_its_weight() {
+        for (lo, hi) in [(-3, 4), (0, 9), (5, 6), (-8, -1)] {
+            let w = hi - lo;
+            let weight = i128::try_from(moments(0).weight(lo, hi).unwrap()).unwrap();
+            let mut longest = 0;
+            for x in 0..=w {
+                let parts = [(w - x) * (w - x), 2 * x * (w - x), x * x];
+                assert!(parts.iter().all(|part| *part >= 0));
+                assert_eq!(parts.iter().sum::<i128>(), weight);
+                longest = longest.max(parts.iter().map(|part| part * part).sum::<i128>());
+            }
+            assert_eq!(longest, weight * weight);
+        }
+        assert_eq!(moments(0).weight(1, 0), None);
+        assert_eq!(moments(3).weight(0, 17), Some(9));
+    }
+
+    /// Several rows of a unit in a group, by brute force: Δ₂ = k·w² is reached and never exceeded.
+    #[test]
+    fn the_euclidean_bound_is_the_maximum_over_all_rows() {
+        let w = 5_i128;
+        let row = |x: i128| [(w - x) * (w - x), 2 * x * (w - x), x * x];
+        let mut longest = 0;
+        for x in 0..=w {
+            for y in 0..=w {
+                for z in 0..=w {
+                    let sums = (0..3).map(|i| row(x)[i] + row(y)[i] + row(z)[i]);
+                    longest = longest.max(sums.map(|s| s * s).sum::<i128>());
+                }
+            }
+        }
+        assert_eq!(longest, (3 * w * w).pow(2));
+    }
+
+    #[test]
+    fn a_step_squared_is_worth_its_square() {
+        let cent = Rational::new(1.into(), 100.into());
+        assert_eq!(moments(0).unit(&cent), Rational::new(1.into(), 10_000.into()));
+        assert_eq!(moments(2).unit(&cent), Rational::new(16.into(), 10_000.into()));
+    }
+}

@@ -1,0 +1,391 @@
+//! Candidates on a line: scored by how many rows lie above or below them, or by revenue.
+//!
+//! In: a comparison of a row's value with the candidate, or a bid. Out: a measure that needs one place per
+//! row, however many candidates there are, and the range of their scores.
+//!
+//! ```text
+//! prices 1, 1.5, 2      bid 1.7 has place 2: it buys at the first two
+//! ```
+
+use arrow::array::Array;
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, try_cast};
+use num_integer::Integer;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+use super::by_group::{each, is_candidate, mentions};
+use super::candidates::{axis_values, listed_numbers, prior, unit_of};
+use super::choice::{Axis, Choice, LineScore, Prices, Prior, Source};
+use super::{Frame, log_uniform, rounds, shared, worthwhile};
+use crate::analysis::below::relation::internal;
+use crate::analysis::expr::facts::rational;
+use crate::analysis::expr::interval::Interval;
+use crate::analysis::expr::{Total, readable, total};
+use crate::analysis::keys::MOST_KEYS;
+use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::{
+    Argument, Input, Measure, Read, grid_unit, on_grid, read, too_large,
+};
+use crate::analysis::part::{Call, argument, remedy};
+use crate::dialect::{PriorClause, SelectionClause};
+use crate::functions::{Place, place, without_nan};
+use crate::grid::Grid;
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// `x op candidate` with the candidate on the right.
+pub(crate) struct Threshold {
+    x: Expr,
+    op: Operator,
+}
+
+/// A predicate that compares something of the row's own with the candidate, and nothing else.
+pub(crate) fn threshold(predicate: &Expr, frame: &Frame<'_>) -> Result<Option<Threshold>, Refusal> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = predicate else { return Ok(None) };
+    let bare = |expr: &Expr| match expr {
+        // The planner casts the candidate to the other side's type; whole numbers stay what they are.
+        Expr::Cast(cast) => is_candidate(&cast.expr) && cast.field.data_type().is_numeric(),
+        other => is_candidate(other),
+    };
+    let (x, op) = if bare(right) && !mentions(left) {
+        (left, *op)
+    } else if bare(left) && !mentions(right) {
+        let Some(op) = op.swap() else { return Ok(None) };
+        (right, op)
+    } else {
+        return Ok(None);
+    };
+    let ordered = matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
+    let data_type = x.get_type(&frame.flow.scope.schema).map_err(|e| internal(&e))?;
+    let numeric = data_type.is_integer() || data_type == DataType::Float64;
+    Ok((ordered && numeric).then(|| Threshold { x: x.as_ref().clone(), op }))
+}
+
+/// Where a value of this type stands among the candidates: how many are at or below it (below it, if strict).
+fn place_among(axis: &Axis, data_type: &DataType, strict: bool) -> Option<Place> {
+    match axis {
+        Axis::Ticks(ticks) => Some(Place::Ticks { ticks: *ticks, strict }),
+        Axis::Listed(values) => {
+            let numbers = (0..values.len())
+                .map(|i| rational(&ScalarValue::try_from_array(values, i).ok()?))
+                .collect::<Option<Vec<_>>>()?;
+            among(&numbers, data_type, strict)
+        }
+    }
+}
+
+/// The place among ascending numbers.
+fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Place> {
+    if data_type.is_floating() {
+        let floats: Option<Vec<f64>> = numbers.iter().map(ToPrimitive::to_f64).collect();
+        return floats.map(|numbers| Place::Floats { numbers: numbers.into(), strict });
+    }
+    let unit = crate::analysis::expr::unit_of(data_type);
+    let units = numbers.iter().map(|n| {
+        let scaled = n / &unit;
+        // A value reaches 1.5 when it reaches 2, the next one of its type; it is above 1.5 likewise.
+        let whole = if strict { scaled.floor() } else { scaled.ceil() };
+        whole.to_integer().to_i128()
+    });
+    let units: Option<Vec<i128>> = units.collect();
+    units.map(|numbers| Place::Units { numbers: numbers.into(), strict })
+}
+
+/// Puts a place into the columns, NULL where a FILTER does not hold.
+pub(crate) fn place_column(
+    x: Total,
+    data_type: &DataType,
+    of: Place,
+    filter: Option<&Expr>,
+    frame: &mut Frame<'_>,
+) -> Result<usize, Refusal> {
+    let placed = place(without_nan(x.expr, data_type), of);
+    let placed = match filter {
+        None => placed,
+        Some(predicate) => {
+            let condition = total(predicate, &frame.flow.scope)?.expr;
+            let when = vec![(Box::new(condition), Box::new(placed))];
+            Expr::Case(Case::new(None, when, None))
+        }
+    };
+    Ok(frame.columns.argument(placed))
+}
+
+/// Candidates scored by what lies above or below them.
+pub(crate) fn on_line(
+    call: &Call,
+    clause: &SelectionClause,
+    axis: Axis,
+    threshold: &Threshold,
+    frame: &mut Frame<'_>,
+) -> Result<Measure, Refusal> {
+    let text = call.clause.text.clone();
+    let x = total(&threshold.x, &frame.flow.scope)?;
+    let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+    // x >= t and x < t ask how many candidates are at or below x, x > t and x <= t how many are below.
+    let strict = matches!(threshold.op, Operator::Gt | Operator::LtEq);
+    let Some(of) = place_among(&axis, &data_type, strict) else {
+        return each(call, clause, &axis, frame);
+    };
+    let place = place_column(x, &data_type, of, None, frame)?;
+    let mut call = call.clone();
+    let argument = argument(&call, &clause.score, frame, &frame.flow.scope.clone())?;
+    let subject = &frame.flow.subject;
+    let by = clause.by.as_str();
+    let summed = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
+    let weight = match summed.input {
+        Input::Rows => None,
+        Input::Sum(column) => Some(column),
+        Input::Values(_)
+        | Input::Units
+        | Input::Distinct(_)
+        | Input::Moments(_)
+        | Input::Mean(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => {
+            return Err(Refusal::new(
+                Reason::Score,
+                &text,
+                "candidates on a line are scored by COUNT(*) or SUM(x)",
+                format!("BY COUNT(*) FILTER (WHERE x >= {text})"),
+            ));
+        }
+    };
+    let score = match threshold.op {
+        Operator::GtEq | Operator::Gt => LineScore::Above,
+        _ => LineScore::Below,
+    };
+    let read = Read { input: Input::Places { place, weight }, ..summed };
+    let limits = frame.limits(&call, &read, frame.outer)?;
+    // A row moves all candidates on one side of it by the same.
+    let row = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
+    let range = row.checked_mul(limits.rows_per_group.into()).ok_or_else(|| too_large(&text))?;
+    let unit = grid_unit(read.grid);
+    line_choice(
+        &call,
+        clause,
+        Line { axis, score, unit, row, largest: row, range },
+        read,
+        limits,
+        frame,
+    )
+}
+
+/// A line with what one row does to its scores.
+pub(crate) struct Line {
+    pub(crate) axis: Axis,
+    pub(crate) score: LineScore,
+    pub(crate) unit: Rational,
+    /// The range of the scores' change by one row.
+    pub(crate) row: u128,
+    /// The largest change of one score by one row.
+    pub(crate) largest: u128,
+    /// The range by one unit in one group.
+    pub(crate) range: u128,
+}
+
+pub(crate) fn line_choice(
+    call: &Call,
+    clause: &SelectionClause,
+    line: Line,
+    read: Read,
+    limits: Limits,
+    frame: &Frame<'_>,
+) -> Result<Measure, Refusal> {
+    let text = call.clause.text.as_str();
+    let count = line.axis.count();
+    let prior = match &clause.prior {
+        None => Prior::Uniform,
+        Some(PriorClause::LogUniform) => match &line.axis {
+            Axis::Ticks(ticks) if ticks.first() > 0 => Prior::LogUniform,
+            Axis::Ticks(_) | Axis::Listed(_) => return Err(log_uniform(text)),
+        },
+        Some(PriorClause::Table { .. }) => {
+            let values = axis_values(&line.axis, &call.data_type, text, MOST_KEYS, || {
+                format!("a prior has at most {MOST_KEYS} candidates, and there are more")
+            })?;
+            prior(clause, &values, &call.data_type, frame.lookups)?
+        }
+    };
+    let largest = line.largest.checked_mul(limits.rows_per_group.into());
+    let all_rows = limits.rows_in_all.map(|rows| (rows, line.row));
+    let choice = Choice {
+        outer: frame.outer(),
+        selector: clause.selector,
+        rounds: rounds(clause.selector, usize::try_from(count).ok(), &prior),
+        source: Source::Line { axis: line.axis, score: line.score },
+        prior,
+        range: line.range,
+        largest: largest.ok_or_else(|| too_large(text))?,
+        l1: None,
+        sharing: shared(&limits, frame, line.range, all_rows, text)?,
+        unit: line.unit,
+    };
+    worthwhile(&choice, text)?;
+    Ok(frame.measure(call, read, limits, choice))
+}
+
+/// `REVENUE(x, price [, quantity])`: the price times what is bought at it.
+pub(crate) fn revenue(
+    call: &Call,
+    clause: &SelectionClause,
+    axis: Axis,
+    frame: &mut Frame<'_>,
+) -> Result<Measure, Refusal> {
+    let text = call.clause.text.clone();
+    let [_, bid, price, rest @ ..] = call.params.args.as_slice() else {
+        return Err(no_price(&text));
+    };
+    let filter = call.params.filter.as_deref();
+    let alone = |e: &Expr| !mentions(e);
+    let score = &clause.score;
+    let bounds = score.bounds_per_group.is_some() || score.bounds_per_row.is_some();
+    if !is_candidate(price) || !alone(bid) || score.distinct || bounds {
+        return Err(no_price(&text));
+    }
+    if !rest.iter().all(alone) || !filter.is_none_or(alone) {
+        return Err(Refusal::new(
+            Reason::Score,
+            &text,
+            format!(
+                "what is bought at a price depends on the bid alone: the quantity and the FILTER of REVENUE do not mention {text}"
+            ),
+            format!("BY SUM(…) of any expression with {text}, for at most 1000 candidates"),
+        ));
+    }
+    let x = total(bid, &frame.flow.scope)?;
+    let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+    let exact = data_type.is_integer() || matches!(data_type, DataType::Decimal128(_, 0..));
+    let continuous = matches!(&axis, Axis::Ticks(t) if matches!(t.grid(), Grid::Binary { .. }));
+    let (x, data_type) = if exact && !continuous || data_type.is_floating() {
+        (x, data_type)
+    } else if exact {
+        // The grid of a continuous range is one of floats.
+        let cast = try_cast(x.expr, DataType::Float64);
+        (Total { expr: cast, facts: x.facts }, DataType::Float64)
+    } else {
+        return Err(Refusal::new(
+            Reason::Operand,
+            readable(bid),
+            format!("a bid of type {data_type} cannot be compared with prices"),
+            "a number: CAST(x AS DOUBLE)",
+        ));
+    };
+    let prices = prices(clause, &axis, &call.data_type, &text)?;
+    let of = match &prices {
+        (Prices::Ticks(ticks), _) => Place::Ticks { ticks: *ticks, strict: false },
+        (Prices::Listed(_), _) => listed_numbers(clause)
+            .and_then(|numbers| among(&numbers, &data_type, false))
+            .ok_or_else(|| no_price(&text))?,
+    };
+    let place = place_column(x, &data_type, of, filter, frame)?;
+    let (weight, grid, hi) = match rest.first() {
+        None => (None, Grid::Integer, 1),
+        Some(quantity) => {
+            let Total { expr, facts } = total(quantity, &frame.flow.scope)?;
+            let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+            if !data_type.is_numeric() {
+                return Err(Refusal::new(
+                    Reason::Operand,
+                    readable(quantity),
+                    format!("a quantity is a number, not of type {data_type}"),
+                    format!("REVENUE(bid, {text}), or a quantity with a range: CLAMP(x, 0, 10)"),
+                ));
+            }
+            let column = frame.columns.argument(without_nan(expr, &data_type));
+            let remedy = remedy(quantity, frame.flow);
+            // What is bought is never less than nothing: the sum is clamped at 0.
+            let range =
+                facts.range.above(&Rational::zero()).union(&Interval::point(Rational::zero()));
+            let argument = Argument {
+                column,
+                data_type,
+                range: range.clone(),
+                is_unit: false,
+                is_listed: false,
+                remedy,
+            };
+            let (grid, _, hi) = on_grid(&argument, &range, &readable(quantity))?;
+            (Some(column), grid, hi)
+        }
+    };
+    let (prices, price_unit) = prices;
+    let (least, before_last, most) = ends(&prices);
+    let quantity = hi.unsigned_abs();
+    // One bid changes the prices up to it: by 0..p₍ₙ₋₁₎ if one is above it, else by p₁..pₙ.
+    let row = before_last.max(most - least).max(u128::from(least == most));
+    let row = row.checked_mul(quantity).ok_or_else(|| too_large(&text))?;
+    // The revenue of 2⁴⁶ rows must fit the scores, whatever the data.
+    let largest = most.checked_mul(quantity).filter(|revenue| *revenue <= 1 << 80);
+    let largest = largest.ok_or_else(|| too_large(&text))?;
+    let read = Read { input: Input::Places { place, weight }, grid, lo: 0, hi };
+    let limits = frame.limits(call, &read, frame.outer)?;
+    let range = row.checked_mul(limits.rows_per_group.into()).ok_or_else(|| too_large(&text))?;
+    let unit = price_unit * grid_unit(grid);
+    let score = LineScore::Revenue { prices };
+    line_choice(call, clause, Line { axis, score, unit, row, largest, range }, read, limits, frame)
+}
+
+fn no_price(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::Score,
+        text,
+        "REVENUE takes a bid, the name of the price, and a quantity of the row if there is one",
+        format!("{text} IN RANGE(0.01, 5.00, 0.01) BY REVENUE(bid, {text})"),
+    )
+}
+
+/// The prices on a grid of their own, ascending, and what one unit of it is worth.
+fn prices(
+    clause: &SelectionClause,
+    axis: &Axis,
+    data_type: &DataType,
+    text: &str,
+) -> Result<(Prices, Rational), Refusal> {
+    let bad = |message: &str| {
+        let hint = format!("{text} IN RANGE(0.01, 5.00, 0.01)");
+        Refusal::new(Reason::BadValue, text, message, hint)
+    };
+    if !data_type.is_numeric() {
+        return Err(bad("a price is a number"));
+    }
+    let negative = || bad("a price is not negative");
+    match axis {
+        Axis::Ticks(ticks) if ticks.first() < 0 => Err(negative()),
+        Axis::Ticks(ticks) => Ok((Prices::Ticks(*ticks), unit_of(ticks))),
+        Axis::Listed(_) => {
+            let numbers = listed_numbers(clause).ok_or_else(|| no_price(text))?;
+            if numbers.iter().any(Signed::is_negative) {
+                return Err(negative());
+            }
+            let one = Rational::one();
+            let scale = numbers.iter().fold(one.numer().clone(), |scale, n| scale.lcm(n.denom()));
+            let scale = Rational::from_integer(scale);
+            let units: Option<Vec<i128>> =
+                numbers.iter().map(|n| (n * &scale).to_integer().to_i128()).collect();
+            let units = units.filter(|u| u.iter().all(|u| *u < 1 << 80));
+            units.map(|u| (Prices::Listed(u), scale.recip())).ok_or_else(|| too_large(text))
+        }
+    }
+}
+
+/// The least price, the one before the last (0 if there is one price), and the greatest.
+fn ends(prices: &Prices) -> (u128, u128, u128) {
+    let of = |units: i128| units.unsigned_abs();
+    match prices {
+        Prices::Listed(units) => {
+            let last = units.last().copied().unwrap_or(0);
+            let before = units.len().checked_sub(2).and_then(|i| units.get(i)).copied();
+            (of(units.first().copied().unwrap_or(0)), of(before.unwrap_or(0)), of(last))
+        }
+        Prices::Ticks(ticks) => {
+            let last = ticks.count() - 1;
+            let before = last.checked_sub(1).map_or(0, |i| ticks.unit(i));
+            (of(ticks.first()), of(before), of(ticks.unit(last)))
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The candidates of selections, and their prior weights.
+//!
+//! In: a selection's clause, what is known of its target, the public tables that it names. Out: the
+//! candidates, each once, and whole weights. Candidates come from the query or the catalog; where they would
+//! come from the data, there are none here.
+
+use std::collections::{HashMap, HashSet};
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::sort;
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+use super::choice::{Axis, Prior};
+use crate::analysis::expr::domain::typed;
+use crate::analysis::expr::facts::Facts;
+use crate::analysis::keys::lookup::{Lookup, Lookups};
+use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys};
+use crate::analysis::measure::input_columns::Group;
+use crate::dialect::{CandidatesClause, Literal, PriorClause, SelectionClause};
+use crate::privacy::{Rational, parse_decimal};
+use crate::refusal::{Reason, Refusal};
+use crate::ticks::Ticks;
+
+/// The candidates of a selection whose target is a group key; `None` where only the data know them and the
+/// selection may answer so (it names a delta).
+pub(crate) fn of_key(
+    clause: &SelectionClause,
+    group: &Group,
+    lookups: &Lookups,
+    may_be_unknown: bool,
+) -> Result<Option<Vec<ScalarValue>>, Refusal> {
+    let Group { name, data_type, facts, .. } = group;
+    match (&clause.candidates, prior_table(clause)) {
+        (Some(CandidatesClause::List(literals)), _) => {
+            listed_keys(literals, facts, data_type, name).map(Some)
+        }
+        (Some(CandidatesClause::Range { lo, hi, step }), _) => {
+            let literals = range_literals(lo, hi, step.as_ref(), name)?;
+            listed_keys(&literals, facts, data_type, name).map(Some)
+        }
+        (None, prior) => match known_keys(facts, data_type, name, true) {
+            Ok(keys) => Ok(Some(keys)),
+            // What a prior lists is public, so its keys can be candidates.
+            Err(_) if prior.is_some() => {
+                let keys = prior.map(|lookup| lookups.literals(&lookup, 0)).transpose()?;
+                listed_keys(&keys.unwrap_or_default(), facts, data_type, name).map(Some)
+            }
+            Err(refusal) if may_be_unknown && refusal.reason() == Reason::UnknownCandidates => {
+                Ok(None)
+            }
+            Err(refusal) => Err(refusal),
+        },
+    }
+}
+
+/// The candidates of `IN RANGE(lo, hi, step)` one by one.
+fn range_literals(
+    lo: &Literal,
+    hi: &Literal,
+    step: Option<&Literal>,
+    name: &str,
+) -> Result<Vec<Literal>, Refusal> {
+    let Some(step) = step else {
+        return Err(bad_range(name, "a group key has single values, so a range of it has a step"));
+    };
+    let ticks = decimal_ticks(lo, hi, step, name)?;
+    if usize::try_from(ticks.count()).map_or(true, |n| n > MOST_KEYS) {
+        return Err(too_many(name, format!("there are more than {MOST_KEYS} candidates")));
+    }
+    let decimal = |i| {
+        let exact = Rational::from_integer(ticks.unit(i).into()) * unit_of(&ticks);
+        Literal::Number(crate::privacy::decimal_text(&exact, 22))
+    };
+    Ok((0..ticks.count()).map(decimal).collect())
+}
+
+/// What one grid unit of decimal ticks is worth.
+pub(crate) fn unit_of(ticks: &Ticks) -> Rational {
+    crate::analysis::measure::grid_unit(ticks.grid())
+}
+
+fn decimal_ticks(lo: &Literal, hi: &Literal, step: &Literal, name: &str) -> Result<Ticks, Refusal> {
+    let number = |literal: &Literal| match literal {
+        Literal::Number(text) => parse_decimal(text),
+        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+    };
+    let numbers = number(lo).zip(number(hi)).zip(number(step));
+    let ((lo, hi), step) = numbers.ok_or_else(|| bad_range(name, NO_NUMBERS))?;
+    if lo > hi {
+        return Err(bad_range(name, "the bounds of the range are reversed"));
+    }
+    if !step.is_positive() {
+        return Err(bad_range(name, "the step of the range is not above 0"));
+    }
+    Ticks::decimal(&lo, &hi, &step)
+        .ok_or_else(|| bad_range(name, "the step is finer than floats can tell within this range"))
+}
+
+const NO_NUMBERS: &str = "the bounds and the step of a range are numbers, none of them astronomic";
+
+fn bad_range(name: &str, message: &str) -> Refusal {
+    Refusal::new(Reason::BadValue, name, message, format!("{name} IN RANGE(0.01, 5.00, 0.01)"))
+}
+
+fn too_many(name: &str, message: String) -> Refusal {
+    Refusal::new(
+        Reason::TooManyKeys,
+        name,
+        message,
+        "a coarser step, or BY REVENUE or COUNT(*) FILTER (WHERE x >= candidate), which take any number",
+    )
+}
+
+/// The candidates of a selection whose target is a name of its own, in the type that the name has.
+pub(crate) fn of_name(
+    clause: &SelectionClause,
+    name: &str,
+    data_type: &DataType,
+) -> Result<Axis, Refusal> {
+    match &clause.candidates {
+        Some(CandidatesClause::List(literals)) => {
+            if literals.contains(&Literal::Null) {
+                let hint = format!("{name} IN (…) without NULL");
+                return Err(Refusal::new(
+                    Reason::BadValue,
+                    "NULL",
+                    "NULL is no candidate to compare with",
+                    hint,
+                ));
+            }
+            let keys = match data_type {
+                DataType::Float64 => listed_floats(literals, name)?,
+                _ => listed_keys(literals, &Facts::of_type(data_type), data_type, name)?,
+            };
+            let bad = |_| bad_range(name, "the candidates have no common type");
+            let values = ScalarValue::iter_to_array(keys).map_err(bad)?;
+            Ok(Axis::Listed(sort(&values, None).map_err(|_| bad_range(name, "no order"))?))
+        }
+        Some(CandidatesClause::Range { lo, hi, step: Some(step) }) => {
+            decimal_ticks(lo, hi, step, name).map(Axis::Ticks)
+        }
+        Some(CandidatesClause::Range { lo, hi, step: None }) => {
+            let number = |literal: &Literal| match literal {
+                Literal::Number(text) => parse_decimal(text),
+                Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+            };
+            let bounds = number(lo).zip(number(hi));
+            let (lo, hi) = bounds.ok_or_else(|| bad_range(name, NO_NUMBERS))?;
+            if lo > hi {
+                return Err(bad_range(name, "the bounds of the range are reversed"));
+            }
+            Ticks::binary(&lo, &hi).map(Axis::Ticks).ok_or_else(|| {
+                bad_range(name, "without a step the bounds lie within 2^32, and not both at 0")
+            })
+        }
+        None => Err(bad_range(name, "the candidate has a name and no values")),
+    }
+}
+
+/// Listed floats, each once.
+fn listed_floats(literals: &[Literal], name: &str) -> Result<Vec<ScalarValue>, Refusal> {
+    let mut floats = Vec::with_capacity(literals.len());
+    let mut seen = HashSet::new();
+    for literal in literals {
+        let bad = |what: &str| {
+            Refusal::new(
+                Reason::BadValue,
+                literal,
+                format!("{literal} {what}"),
+                "numbers, each once",
+            )
+        };
+        let float = match literal {
+            Literal::Number(text) => typed(text, &DataType::Float64).ok(),
+            Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+        };
+        let float = float.ok_or_else(|| bad(&format!("is no number for {name}")))?;
+        if !seen.insert(float.clone()) {
+            return Err(bad("is listed twice"));
+        }
+        floats.push(float);
+    }
+    Ok(floats)
+}
+
+/// The exact numbers of an axis that lists some, ascending; `None` for text and truth values.
+pub(crate) fn listed_numbers(clause: &SelectionClause) -> Option<Vec<Rational>> {
+    let Some(CandidatesClause::List(literals)) = &clause.candidates else { return None };
+    let mut numbers = literals
+        .iter()
+        .map(|literal| match literal {
+            Literal::Number(text) => parse_decimal(text),
+            Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+        })
+        .collect::<Option<Vec<_>>>()?;
+    numbers.sort_unstable();
+    Some(numbers)
+}
+
+fn prior_table(clause: &SelectionClause) -> Option<Lookup> {
+    match &clause.prior {
+        Some(PriorClause::Table { table, key, weight }) => {
+            Some(Lookup { table: table.clone(), columns: vec![key.clone(), weight.clone()] })
+        }
+        Some(PriorClause::LogUniform) | None => None,
+    }
+}
+
+/// The base measure over candidates of a type.
+///
+/// # Guarantee
+/// Weights are the table's numbers exactly, brought to whole numbers by one factor; a candidate that the table
+/// does not have weighs 0.
+///
+/// # Errors
+/// A refusal for a key or weight that is NULL, a repeated key, a negative or infinite weight, NaN, weights that are
+/// all zero for the candidates, or that differ by more than the engine counts.
+pub(crate) fn prior(
+    clause: &SelectionClause,
+    candidates: &[ScalarValue],
+    data_type: &DataType,
+    lookups: &Lookups,
+) -> Result<Prior, Refusal> {
+    let Some(lookup) = prior_table(clause) else {
+        return Ok(match &clause.prior {
+            Some(_) => Prior::LogUniform,
+            None => Prior::Uniform,
+        });
+    };
+    let bad = |message: String| {
+        let hint = "a public table with each candidate once and a weight of at least 0 beside it";
+        Refusal::new(Reason::BadValue, format!("PRIOR {}", lookup.table), message, hint)
+    };
+    let keys = lookups.literals(&lookup, 0)?;
+    let weights = lookups.literals(&lookup, 1)?;
+    let mut known: HashMap<ScalarValue, Rational> = HashMap::with_capacity(keys.len());
+    for (key, weight) in keys.iter().zip(&weights) {
+        let Some(text) = key.text() else { return Err(bad("a key of the prior is NULL".into())) };
+        let exact = match weight {
+            Literal::Number(text) => parse_decimal(text),
+            Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+        };
+        let exact = exact.ok_or_else(|| bad(format!("the weight of {key} is {weight}")))?;
+        if exact.is_negative() {
+            return Err(bad(format!("the weight of {key} is negative")));
+        }
+        // A key that the column cannot hold is no candidate.
+        let Ok(value) = typed(&text, data_type) else { continue };
+        if known.insert(value, exact).is_some() {
+            return Err(bad(format!("{key} stands in the prior twice")));
+        }
+    }
+    let own: Vec<Rational> = candidates
+        .iter()
+        .map(|candidate| known.get(candidate).cloned().unwrap_or_else(Rational::zero))
+        .collect();
+    if own.iter().all(Zero::is_zero) {
+        return Err(bad("every candidate has weight 0".to_owned()));
+    }
+    let scale = own.iter().fold(BigInt::one(), |scale, w| scale.lcm(w.denom()));
+    let whole: Vec<BigInt> =
+        own.iter().map(|w| (w * Rational::from_integer(scale.clone())).to_integer()).collect();
+    let factor = whole.iter().fold(BigInt::zero(), |factor, w| factor.gcd(w));
+    let whole: Option<Vec<u128>> = whole.iter().map(|w| (w / &factor).to_u128()).collect();
+    let whole = whole.filter(|w| {
+        w.iter().try_fold(0_u128, |sum, w| sum.checked_add(*w)).is_some_and(|sum| sum < 1 << 120)
+    });
+    whole.map(Prior::Weights).ok_or_else(|| {
+        bad("the weights differ by more than the engine can count exactly".to_owned())
+    })
+}
+
+/// The values of an axis as scalars, where there are few enough to go through; `more` says what it means that
+/// there are not.
+pub(crate) fn axis_values(
+    axis: &Axis,
+    data_type: &DataType,
+    name: &str,
+    most: usize,
+    more: impl FnOnce() -> String,
+) -> Result<Vec<ScalarValue>, Refusal> {
+    let few = usize::try_from(axis.count()).is_ok_and(|n| n <= most);
+    if !few {
+        return Err(too_many(name, more()));
+    }
+    let all: Vec<u64> = (0..axis.count()).collect();
+    let bad = || bad_range(name, "the candidates have no common type");
+    let values: ArrayRef = axis.values(&all, data_type).map_err(|_| bad())?;
+    (0..values.len()).map(|i| ScalarValue::try_from_array(&values, i).map_err(|_| bad())).collect()
+}
+
+/// Listed values as an axis.
+pub(crate) fn listed(values: Vec<ScalarValue>, name: &str) -> Result<Axis, Refusal> {
+    let bad = |_| bad_range(name, "the candidates have no common type");
+    Ok(Axis::Listed(ScalarValue::iter_to_array(values).map_err(bad)?))
+}

@@ -1,0 +1,154 @@
+//! MIN, MAX, MEDIAN and QUANTILE: selections among the ticks of a column's range.
+//!
+//! In: the aggregate's column and its range. Out: a measure in which every row has the number of its tick, and
+//! the range of the rank scores. Nothing is perturbed: one person can be the extreme, and no noise hides that.
+//!
+//! ```text
+//! MEDIAN(age), age in 17..90      74 candidates, scored by how far their rank is from the middle
+//! ```
+
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use num_traits::{One, Signed, ToPrimitive};
+
+use super::Frame;
+use super::by_rank::{Line, line_choice, place_column};
+use super::choice::{Axis, LineScore};
+use crate::analysis::below::relation::internal;
+use crate::analysis::expr::facts::{Facts, KeySource, Scope};
+use crate::analysis::expr::{is_temporal, total};
+use crate::analysis::measure::{
+    Argument, Input, Measure, Read, no_range, on_grid, per_row, too_large,
+};
+use crate::analysis::part::{Call, remedy};
+use crate::dialect::{AggregateCall, AggregateName, Literal, SelectionClause, Selector};
+use crate::functions::{Place, is_countable};
+use crate::grid::{Grid, GridRange};
+use crate::privacy::{Rational, parse_decimal};
+use crate::refusal::{Reason, Refusal};
+use crate::ticks::Ticks;
+
+/// MIN, MAX, MEDIAN, QUANTILE: a selection among the ticks of the column's range.
+pub(crate) fn quantile(
+    call: &Call,
+    aggregate: &AggregateCall,
+    frame: &mut Frame<'_>,
+) -> Result<Measure, Refusal> {
+    let text = call.clause.text.clone();
+    if aggregate.distinct {
+        let hint = "the aggregate without DISTINCT";
+        return Err(Refusal::new(Reason::Operand, text, "quantiles count every row", hint));
+    }
+    if aggregate.bounds_per_group.is_some() {
+        let hint = "contribution_bounds_per_row => (lo, hi)";
+        return Err(Refusal::new(Reason::BadValue, text, "a quantile has bounds per row", hint));
+    }
+    let score = rank(aggregate, &text)?;
+    let Some(expr) = call.params.args.first() else { return Err(too_large(&text)) };
+    let filter = call.params.filter.as_deref();
+    let scope = filter.map_or(frame.flow.scope.clone(), |f| frame.flow.scope.narrowed(f));
+    let remedy = remedy(expr, frame.flow);
+    let x = total(whole(expr, &frame.flow.scope), &scope)?;
+    let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+    let (ticks, of) = line_of(&x.facts, &data_type, aggregate, &text, remedy)?;
+    let place = place_column(x, &data_type, of, filter, frame)?;
+    let read =
+        Read { input: Input::Places { place, weight: None }, grid: Grid::Integer, lo: 0, hi: 1 };
+    let limits = frame.limits(call, &read, frame.outer)?;
+    let (row, unit) = match score {
+        LineScore::Quantile { num, den } => {
+            (2 * u128::from(num.max(den - num)), Rational::new(1.into(), den.into()))
+        }
+        LineScore::Smallest
+        | LineScore::Largest
+        | LineScore::Revenue { .. }
+        | LineScore::Above
+        | LineScore::Below
+        | LineScore::Exactly => (2, Rational::one()),
+    };
+    let range = row.checked_mul(limits.rows_per_group.into()).ok_or_else(|| too_large(&text))?;
+    let clause = SelectionClause {
+        selector: Selector::ArgMax,
+        candidates: None,
+        named: true,
+        score: aggregate.clone(),
+        by: text.clone(),
+        prior: None,
+    };
+    let axis = Axis::Ticks(ticks);
+    let line = Line { axis, score, unit, row, largest: row, range };
+    line_choice(call, &clause, line, read, limits, frame)
+}
+
+/// What stands below a cast of whole numbers to floats, which the planner puts around arguments: the numbers
+/// themselves are the better candidates.
+fn whole<'a>(expr: &'a Expr, scope: &Scope) -> &'a Expr {
+    match expr {
+        Expr::Cast(cast)
+            if *cast.field.data_type() == DataType::Float64
+                && cast.expr.get_type(&scope.schema).is_ok_and(|t| t.is_integer()) =>
+        {
+            &cast.expr
+        }
+        other => other,
+    }
+}
+
+fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {
+    match (aggregate.function, &aggregate.fraction) {
+        (AggregateName::Min, _) => Ok(LineScore::Smallest),
+        (AggregateName::Max, _) => Ok(LineScore::Largest),
+        (AggregateName::Quantile, Some(Literal::Number(number))) => {
+            let fraction = parse_decimal(number)
+                .filter(|q| !q.is_negative() && *q <= Rational::one())
+                .and_then(|q| Some((q.numer().to_u64()?, q.denom().to_u64()?)))
+                .filter(|(_, den)| *den <= 1_000_000_000);
+            let (num, den) = fraction.ok_or_else(|| {
+                let message = "the fraction lies between 0 and 1, with at most nine digits";
+                Refusal::new(Reason::BadValue, text, message, "QUANTILE(x, 0.9)")
+            })?;
+            Ok(LineScore::Quantile { num, den })
+        }
+        _ => Ok(LineScore::Quantile { num: 1, den: 2 }),
+    }
+}
+
+/// The ticks of a column's range, and how a value finds its own.
+fn line_of(
+    facts: &Facts,
+    data_type: &DataType,
+    aggregate: &AggregateCall,
+    text: &str,
+    remedy: String,
+) -> Result<(Ticks, Place), Refusal> {
+    if let Some(KeySource::Ticks(ticks)) = &facts.keys {
+        return Ok((*ticks, Place::Tick(*ticks)));
+    }
+    let temporal = is_temporal(data_type);
+    if !temporal && !data_type.is_numeric() {
+        return Err(Refusal::new(
+            Reason::Operand,
+            text,
+            format!("values of type {data_type} have no order that a quantile could use"),
+            "a number, date or timestamp",
+        ));
+    }
+    // Days and the ticks of a timestamp are whole numbers.
+    let grid_type = if temporal { DataType::Int64 } else { data_type.clone() };
+    let range = facts.range.clone();
+    let argument = Argument {
+        column: 0,
+        data_type: grid_type,
+        range,
+        is_unit: false,
+        is_listed: false,
+        remedy,
+    };
+    let range = per_row(aggregate, &argument, text)?;
+    let (grid, lo, hi) = on_grid(&argument, &range, text)?;
+    let range = GridRange::new(grid, lo, hi).map_err(|e| internal(&e))?;
+    match Ticks::every(grid, lo, hi) {
+        Some(ticks) if is_countable(grid, lo, hi) => Ok((ticks, Place::Index(range))),
+        Some(_) | None => Err(no_range(text, &argument.remedy)),
+    }
+}

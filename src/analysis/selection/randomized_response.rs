@@ -1,0 +1,114 @@
+//! Randomized response: every entry of a public roster answers once, truthfully or not.
+//!
+//! In: a column with a domain, grouped by the privacy unit whose entries are listed. Out: a measure in which
+//! each entry chooses among the domain's values, scored 1 for its own value and 0 for the others. An entry
+//! without a row scores 0 everywhere and answers uniformly, so that the answers do not tell who is there.
+//!
+//! ```text
+//! SELECT id, RANDOMIZED_RESPONSE(eps=1) smoker FROM survey GROUP BY id KEYS TABLE roster(id)
+//! ```
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+
+use super::Frame;
+use super::candidates::listed;
+use super::choice::{Choice, LineScore, Prior, Sharing, Source};
+use crate::analysis::below::relation::internal;
+use crate::analysis::expr::total;
+use crate::analysis::keys::known_keys;
+use crate::analysis::measure::input_columns::Group;
+use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::{Input, Measure, Read};
+use crate::analysis::part::Call;
+use crate::dialect::{Operand, Selector};
+use crate::grid::Grid;
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// The most values that a response can have: each is compared with every row.
+const MOST_VALUES: usize = 1_000;
+
+/// Whether a release is a randomized response.
+pub(crate) fn responds(call: &Call) -> bool {
+    matches!(call.clause.operand, Operand::Response)
+}
+
+/// Checks that the responses are those of a roster: grouped by the unit alone, whose entries are listed.
+///
+/// The number of rows, and which of them there are, would else be the secret.
+pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refusal> {
+    let Some(call) = calls.iter().find(|call| responds(call)) else { return Ok(()) };
+    let by_unit = matches!(groups, [group] if group.facts.is_unit);
+    let listed = call.clause.keys.iter().flatten().next().is_some();
+    if by_unit && listed && calls.iter().all(responds) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        Reason::UnknownKeys,
+        format!("RANDOMIZED_RESPONSE {}", call.clause.text),
+        "one answer per row would tell who has a row: the entries that answer come from a public roster",
+        format!(
+            "SELECT id, RANDOMIZED_RESPONSE(eps=1) {} … GROUP BY id KEYS TABLE roster(id), id the privacy unit",
+            call.clause.text
+        ),
+    ))
+}
+
+/// The response of each entry.
+///
+/// # Guarantee
+/// A unit has one row at most, in the one group that it names, and moves one score there by 1: R = 1.
+pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, Refusal> {
+    let text = call.clause.text.as_str();
+    let Some(column) = call.params.args.first() else { return Err(no_domain(text)) };
+    if call.params.filter.is_some() {
+        let hint = "the column itself, or CASE WHEN … END with its values";
+        return Err(Refusal::new(Reason::Place, "FILTER", "a response has no FILTER", hint));
+    }
+    let parameters = &call.clause.parameters;
+    if parameters.rows.is_some() || parameters.groups.is_some() {
+        let message = "a response is that of one row in one group";
+        let hint = "RANDOMIZED_RESPONSE(eps=1) without rows and groups";
+        return Err(Refusal::new(Reason::Parameter, text, message, hint));
+    }
+    let x = total(column, &frame.flow.scope)?;
+    let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+    let values = known_keys(&x.facts, &data_type, text, true).map_err(|_| no_domain(text))?;
+    let values: Vec<ScalarValue> = values.into_iter().filter(|v| !v.is_null()).collect();
+    if values.len() > MOST_VALUES || x.facts.is_unit {
+        return Err(no_domain(text));
+    }
+    let number = |i: i64| Box::new(Expr::Literal(ScalarValue::Int64(Some(i)), None));
+    let when = (0_i64..).zip(&values).map(|(i, value)| {
+        let same = x.expr.clone().eq(Expr::Literal(value.clone(), None));
+        (Box::new(same), number(i))
+    });
+    let case = datafusion::logical_expr::expr::Case::new(None, when.collect(), None);
+    let place = frame.columns.argument(Expr::Case(case));
+    let read =
+        Read { input: Input::Places { place, weight: None }, grid: Grid::Integer, lo: 0, hi: 1 };
+    let limits = Limits { rows_in_all: Some(1), rows_per_group: 1, groups: Some(1) };
+    let choice = Choice {
+        outer: frame.outer(),
+        selector: Selector::ArgMax,
+        rounds: 1,
+        source: Source::Line { axis: listed(values, text)?, score: LineScore::Exactly },
+        prior: Prior::Uniform,
+        range: 1,
+        largest: 1,
+        l1: None,
+        sharing: if frame.outer > 1 { Sharing::Groups(1) } else { Sharing::Alone },
+        unit: Rational::from_integer(1.into()),
+    };
+    Ok(frame.measure(call, read, limits, choice))
+}
+
+fn no_domain(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::UnknownCandidates,
+        text,
+        format!("a response is one of at most {MOST_VALUES} values that are public"),
+        "a column with a declared domain IN (…), or CASE WHEN x > 5 THEN 'yes' ELSE 'no' END",
+    )
+}
