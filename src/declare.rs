@@ -28,7 +28,8 @@ use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal,
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::exec::columns_of_public;
-use crate::exec::files::{self, OpenFiles};
+use crate::exec::source as files;
+use crate::exec::source::OpenFiles;
 use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
 use crate::refusal::nearest;
 use crate::show::known;

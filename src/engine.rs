@@ -27,7 +27,7 @@ use crate::dialect::{
     ExplainFormat, QueryStatement, ScriptStatement, Statement, parse_within, split,
 };
 use crate::error::Error;
-use crate::exec::files;
+use crate::exec::source as files;
 use crate::explain::Explanation;
 use crate::ledger::{BudgetQuote, BudgetState, OWNER, Vault};
 use crate::privacy::Cost;

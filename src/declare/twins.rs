@@ -18,7 +18,7 @@ use datafusion::catalog::TableProvider;
 
 use crate::catalog::{Catalog, Privacy, Source, Table, Unit, quoted};
 use crate::error::Error;
-use crate::exec::files::same::{Same, same};
+use crate::exec::source::same::{Same, same};
 
 /// The tables that a program registered, by name.
 pub(super) type Providers = HashMap<String, Arc<dyn TableProvider>>;

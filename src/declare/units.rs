@@ -26,7 +26,7 @@ use crate::dialect::UnitClause;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::exec::exact_rows;
-use crate::exec::files::{OpenFiles, hashes_content};
+use crate::exec::source::{OpenFiles, hashes_content};
 use crate::show::known;
 
 /// The unit that a clause declares for a table, checked against the catalog.

@@ -19,7 +19,7 @@ use crate::bind::{Bound, bind};
 use crate::catalog::{Catalog, Table};
 use crate::dialect::{ColumnName, QueryStatement};
 use crate::error::Error;
-use crate::exec::files::OpenFiles;
+use crate::exec::source::OpenFiles;
 use crate::exec::{self, PlannedTables, Planning, Prepared};
 use crate::explain::{ledger_texts, threshold_ledger_texts};
 use crate::ledger::{ChargeEntry, ChargeRequest, VaultError, plan_hash};

@@ -15,67 +15,47 @@
 //!       …                                RepartitionExec by unit
 //! ```
 
-pub mod bound;
-mod build_side;
-mod by_name;
-mod casts;
-mod choose;
-mod data_groups;
-mod distinct;
+mod aggregate;
+mod datafusion;
 mod draw;
-mod exact;
-mod feed;
-pub(crate) mod files;
-mod forget;
-mod gather;
-pub mod keep;
-mod ledger;
-mod limited;
-mod logical;
-mod memory;
-mod moments;
-mod physical;
-mod planning;
-mod released;
-mod session;
-mod spill;
-pub mod sum;
-mod table;
-mod term;
+mod operator;
+mod plan;
+pub(crate) mod source;
+mod testing;
 #[cfg(test)]
 mod tests;
 mod verify;
 
+pub(crate) use datafusion::planning::{Deadline, Planning};
+pub use datafusion::session::PlannedTables;
+pub use datafusion::session::session_state;
+pub(crate) use datafusion::session::{columns_of_public, exact_rows, session_state_within};
+pub use operator::private_scan::{PrivateScanExec, PrivateTable};
+pub(crate) use source::ledger::{LedgerTable, vault_error};
 #[doc(hidden)]
-pub use exact::{Draws, Exact, ExactSums};
-pub(crate) use ledger::{LedgerTable, vault_error};
-pub(crate) use planning::{Deadline, Planning};
-pub use session::PlannedTables;
-pub use session::session_state;
-pub(crate) use session::{columns_of_public, exact_rows, session_state_within};
-pub use table::{PrivateScanExec, PrivateTable};
+pub use testing::{Draws, Exact, ExactSums};
 pub use verify::VerifyError;
 
 use std::sync::Arc;
 
+use ::datafusion::common::tree_node::Transformed;
+use ::datafusion::common::{DataFusionError, Result, internal_err};
+use ::datafusion::datasource::provider_as_source;
+use ::datafusion::execution::SessionState;
+use ::datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
+use ::datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use ::datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DataFusionError, Result, internal_err};
-use datafusion::datasource::provider_as_source;
-use datafusion::execution::SessionState;
-use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
 
-use bound::{HashKey, LateKey};
-use data_groups::extra_columns;
+use datafusion::memory::Advance;
+use datafusion::session::at_most;
 use draw::Recipe;
-use feed::{Feed, feeds};
-use memory::Advance;
-use physical::{Permit, PrivatizeExec, Specification};
-use released::ReleasedTable;
-use session::at_most;
+use operator::bound_contributions::{HashKey, LateKey};
+use operator::privatize::{Permit, PrivatizeExec, Specification};
+use operator::released_table::ReleasedTable;
+use plan::unknown_groups::extra_columns;
+use plan::{Feed, feeds};
 use verify::{Expected, verify, verify_public};
 
 use crate::analysis::{Gathering, Measure, Part, Value, released_part};
@@ -313,7 +293,7 @@ pub async fn run(
         None if !parts.is_empty() => return internal_err!("a private part runs after a charge"),
         Some(_) | None => {}
     }
-    let context = memory::context(state, advance)?;
+    let context = datafusion::memory::context(state, advance)?;
     let (mut mean_rows, mut released) = (Vec::new(), Vec::new());
     let mut numbers = vec![None; values.len()];
     let entropy = |e| DataFusionError::External(Box::new(e));

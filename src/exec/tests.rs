@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Int64Array, RecordBatch};
-use datafusion::common::ScalarValue;
-use datafusion::common::stats::Precision;
-use datafusion::config::ConfigOptions;
-use datafusion::datasource::MemTable;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column as PhysicalColumn;
-use datafusion::physical_expr::expressions::Literal;
-use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
-use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{
+use ::datafusion::common::ScalarValue;
+use ::datafusion::common::stats::Precision;
+use ::datafusion::config::ConfigOptions;
+use ::datafusion::datasource::MemTable;
+use ::datafusion::physical_expr::PhysicalExpr;
+use ::datafusion::physical_expr::expressions::Column as PhysicalColumn;
+use ::datafusion::physical_expr::expressions::Literal;
+use ::datafusion::physical_plan::empty::EmptyExec;
+use ::datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
+use ::datafusion::physical_plan::limit::GlobalLimitExec;
+use ::datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use ::datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use ::datafusion::physical_plan::repartition::RepartitionExec;
+use ::datafusion::physical_plan::{
     ChildrenPropertiesMode, Distribution, ExecutionPlanProperties, Partitioning,
     ReplaceChildrenOptions,
 };
+use arrow::array::{Int64Array, RecordBatch};
 
-use super::bound::Limits;
-use super::term::Term;
+use super::operator::bound_contributions::Limits;
+use super::plan::sums::Term;
 use super::verify::verify_public;
 use super::*;
 use crate::analysis::{Lookups, analyze};
@@ -265,7 +265,7 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         let batch = RecordBatch::new_empty(below.schema());
         let literal = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
         let state = session_state();
-        let literal = datafusion::catalog::TableProvider::scan(&literal, &state, None, &[], None)
+        let literal = ::datafusion::catalog::TableProvider::scan(&literal, &state, None, &[], None)
             .await
             .unwrap();
         assert!(says(&replaced(&plan, literal)).contains("it holds a DataSourceExec"));
@@ -306,10 +306,10 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     let limits = Limits { rows_per_unit: Some(1), ..Limits::default() };
     let keep = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
         let (input, key) = (Arc::clone(input), LateKey::default());
-        Arc::new(keep::KeepRowsExec::new(input, 0, vec![], limits, key).unwrap())
+        Arc::new(operator::sample_rows::KeepRowsExec::new(input, 0, vec![], limits, key).unwrap())
     };
-    let count = [Term { kind: term::TermKind::Count, filter: None }];
-    let counted = |input| term::summed(input, &[], &count).unwrap();
+    let count = [Term { kind: plan::sums::TermKind::Count, filter: None }];
+    let counted = |input| plan::sums::summed(input, &[], &count).unwrap();
     assert_eq!(check(counted(keep(&rows)), true), Ok(()));
     for (below, bounded, times) in [
         (counted(keep(&rows)), false, 1),

@@ -23,13 +23,13 @@ use datafusion::physical_plan::streaming::StreamingTableExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
-use super::bound::BoundContributionsExec;
-use super::forget::{ForgetExec, goes_by_no_order, orders_its_rows};
-use super::keep::KeepRowsExec;
-use super::ledger::LedgerExec;
-use super::limited::{LimitedJoinExec, may_spill};
-use super::physical::{PrivatizeExec, Specification};
-use super::table::PrivateScanExec;
+use super::datafusion::limited_joins::{LimitedJoinExec, may_spill};
+use super::datafusion::opaque::{ForgetExec, goes_by_no_order, orders_its_rows};
+use super::operator::bound_contributions::BoundContributionsExec;
+use super::operator::private_scan::PrivateScanExec;
+use super::operator::privatize::{PrivatizeExec, Specification};
+use super::operator::sample_rows::KeepRowsExec;
+use super::source::ledger::LedgerExec;
 use crate::analysis::Part;
 
 /// A finished plan that is not the one that was analyzed.

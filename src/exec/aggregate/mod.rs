@@ -1,0 +1,9 @@
+//! The aggregate functions that private plans add up with.
+//!
+//! In: a column. Out: exact integers on a public grid.
+//!
+//! ```text
+//! fixed_sum(price, lo 0, hi 100, grid 2^-20)      clamps, rounds and adds in 128 bits
+//! ```
+
+pub(crate) mod fixed_sum;

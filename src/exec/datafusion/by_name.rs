@@ -1,0 +1,51 @@
+//! Filters move towards the scans only where columns are told apart by their names.
+//!
+//! In: DataFusion's rule that moves filters below operators, and a physical plan. Out: what the rule makes of it if no
+//! operator has two columns of one name; else the plan as it was, with its filters where they were.
+//!
+//! The rule looks columns up by name, the last one or the first. Where a join had been turned round, `a RIGHT JOIN b ON
+//! a.n = b.n WHERE COALESCE(a.n, 7) = 2` was asked of `b.n`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+
+/// How the names of DataFusion's rules that do so begin.
+pub(crate) const BY_NAME: &str = "FilterPushdown";
+
+/// Such a rule, for plans in which a name is one column.
+#[derive(Debug)]
+pub(crate) struct WhereNamesDiffer(pub(crate) Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for WhereNamesDiffer {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match plan.exists(|node| Ok(has_namesakes(node)))? {
+            true => Ok(plan),
+            false => self.0.optimize(plan, config),
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+/// Whether two columns of an operator have the same name.
+fn has_namesakes(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let schema = node.schema();
+    let mut names = HashSet::new();
+    schema.fields().iter().any(|field| !names.insert(field.name()))
+}

@@ -1,0 +1,258 @@
+//! Joins keep to the limits of their statement.
+//!
+//! In: a plan with joins. Out: the same, each join under an operator that ends it when the statement's time is over, and that
+//! lets nested-loop joins write no file.
+//!
+//! A join makes many rows of few, and asks its inputs for none meanwhile: whoever waits for it is not asked either whether
+//! it should go on. And where a nested-loop join runs out of memory and may write files, DataFusion begins anew and goes
+//! through its left rows in pieces, each partition for itself: it then knows of the matches in its own partition only, and
+//! outer, semi and anti joins hand on one left row several times. How often a row comes would depend on how many other rows
+//! there are.
+//!
+//! ```text
+//! NestedLoopJoinExec: Left, t.x < u.y     →     LimitedJoinExec
+//!                                                 NestedLoopJoinExec: Left, t.x < u.y
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, exec_err, internal_err};
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::StreamExt;
+
+use super::planning::Planning;
+
+/// The rule; it runs after all others.
+#[derive(Debug)]
+pub(crate) struct LimitJoins;
+
+impl PhysicalOptimizerRule for LimitJoins {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| match is_join(&node) {
+            true => Ok(Transformed::yes(Arc::new(LimitedJoinExec { input: node }))),
+            false => Ok(Transformed::no(node)),
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "limit_joins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn is_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>() || plan.is::<HashJoinExec>()
+}
+
+/// Whether an operator is a nested-loop join that may write files, below this one.
+pub(crate) fn may_spill(plan: &Arc<dyn ExecutionPlan>, parent: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<NestedLoopJoinExec>() && !parent.is::<LimitedJoinExec>()
+}
+
+/// Hands on the rows of a join until the statement's time is over.
+#[derive(Debug)]
+pub(crate) struct LimitedJoinExec {
+    input: Arc<dyn ExecutionPlan>,
+}
+
+impl DisplayAs for LimitedJoinExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LimitedJoinExec")
+    }
+}
+
+impl ExecutionPlan for LimitedJoinExec {
+    fn name(&self) -> &'static str {
+        "LimitedJoinExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (Some(input), true) = (children.pop(), children.is_empty()) else {
+            return internal_err!("LimitedJoinExec has one input");
+        };
+        Ok(Arc::new(Self { input }))
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let context = match self.input.is::<NestedLoopJoinExec>() {
+            true => without_files(&context)?,
+            false => context,
+        };
+        let deadline = Planning::of_config(context.session_config()).deadline().clone();
+        let rows = self.input.execute(partition, context)?;
+        let in_time = rows.map(move |rows| match deadline.is_over() {
+            true => exec_err!("the time is over"),
+            false => rows,
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), in_time)))
+    }
+}
+
+/// The same, but no operator writes files.
+fn without_files(context: &Arc<TaskContext>) -> Result<Arc<TaskContext>> {
+    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled).build()?;
+    let runtime = context.runtime_env();
+    let runtime = RuntimeEnv { disk_manager: Arc::new(disk), ..runtime.as_ref().clone() };
+    Ok(Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        context.session_config().clone(),
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        Arc::new(runtime),
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+    use arrow::datatypes::Int64Type;
+    use datafusion::datasource::{MemTable, provider_as_source};
+    use datafusion::functions_aggregate::expr_fn::count;
+    use datafusion::logical_expr::{JoinType, LogicalPlan, LogicalPlanBuilder, col, lit};
+
+    use super::*;
+    use crate::exec::{exact_rows, session_state_within};
+
+    fn table(name: &str, key: &str, value: i64, partitions: usize) -> LogicalPlanBuilder {
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values([value; 100]));
+        let texts = (0..100).map(|i| format!("{i:01000}"));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+        let batch = RecordBatch::try_from_iter([(key, keys), ("text", texts)]).unwrap();
+        let rows = vec![vec![batch.clone(); 5]; partitions];
+        let table = MemTable::try_new(batch.schema(), rows).unwrap();
+        LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), None).unwrap()
+    }
+
+    /// 500 rows that match none of 1,500 others, which are dealt to three partitions.
+    fn joined(kind: JoinType) -> LogicalPlan {
+        let others = table("u", "y", -1, 3).build().unwrap();
+        // The texts of both sides are kept as long as somebody compares them.
+        let none = col("t.x").lt(col("u.y")).and(col("t.text").lt_eq(col("u.text")));
+        let rows = table("t", "x", 7, 1).join_on(others, kind, [none]);
+        let counted = count(col("t.text")).alias("n");
+        let counted =
+            rows.unwrap().aggregate(Vec::<datafusion::logical_expr::Expr>::new(), [counted]);
+        counted.unwrap().project([col("n") + lit(0_i64)]).unwrap().build().unwrap()
+    }
+
+    /// Where a nested-loop join ran out of memory and might write files, each partition handed on all rows that it matched
+    /// with none.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_row_comes_several_times_for_want_of_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        for kind in [JoinType::Left, JoinType::LeftAnti] {
+            let (mut failed, mut answered) = (0, 0);
+            for memory in [100_000, 300_000, 450_000, 30_000_000] {
+                let mut state = session_state_within(Some(memory), Some(folder.path())).unwrap();
+                state.config_mut().options_mut().execution.target_partitions = 3;
+                match exact_rows(&joined(kind), &state).await {
+                    Err(_) => failed += 1,
+                    Ok(rows) => {
+                        let n = rows[0].column(0).as_primitive::<Int64Type>().value(0);
+                        assert_eq!(n, 500, "{kind} in {memory}");
+                        answered += 1;
+                    }
+                }
+            }
+            assert!(failed > 0 && answered > 0, "{kind}: {failed} {answered}");
+        }
+    }
+
+    /// Each join stands under an operator that knows its limits, and what does not is refused before it runs.
+    #[tokio::test]
+    async fn every_join_has_its_limits() {
+        fn joins(plan: &Arc<dyn ExecutionPlan>, parent: Option<&Arc<dyn ExecutionPlan>>) -> usize {
+            let one = is_join(plan);
+            if one {
+                assert!(parent.is_some_and(|parent| parent.is::<LimitedJoinExec>()));
+            }
+            let below = plan.children().into_iter().map(|child| joins(child, Some(plan)));
+            usize::from(one) + below.sum::<usize>()
+        }
+        let state = crate::exec::session_state();
+        let plan = state.create_physical_plan(&joined(JoinType::Left)).await.unwrap();
+        assert_eq!(joins(&plan, None), 1);
+        let equal = table("t", "x", 7, 1)
+            .join(
+                table("u", "y", 7, 3).build().unwrap(),
+                JoinType::Inner,
+                (vec!["x"], vec!["y"]),
+                None,
+            )
+            .and_then(LogicalPlanBuilder::build)
+            .unwrap();
+        assert_eq!(joins(&state.create_physical_plan(&equal).await.unwrap(), None), 1);
+
+        fn bare(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+            let bare = plan.transform_up(|node| match node.downcast_ref::<LimitedJoinExec>() {
+                Some(limited) => Ok(Transformed::yes(Arc::clone(&limited.input))),
+                None => Ok(Transformed::no(node)),
+            });
+            bare.unwrap().data
+        }
+        assert_eq!(crate::exec::verify::verify_public(&plan), Ok(()));
+        let error = crate::exec::verify::verify_public(&bare(plan)).unwrap_err().to_string();
+        assert!(error.contains("may write files"), "{error}");
+    }
+}

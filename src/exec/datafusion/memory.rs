@@ -1,0 +1,236 @@
+//! What the operators of a plan reserve before the number of rows matters, set aside before the first row is read.
+//!
+//! In: a finished plan. Out: an [`Advance`]: how many operators reserve memory, and how much each of them takes for a
+//! single row. A statement takes its advance from the engine's memory as a whole, and an operator's first bytes come out of
+//! it. A limit that the advance does not fit into is refused before the charge.
+//!
+//! The attack prevented: operators reserve by the block. With a limit that one block more or less decides, a query over the
+//! rows of one person fails if and only if there is one, and at no ε worth mentioning.
+//!
+//! ```text
+//! Sort (2 columns of 8 bytes, 4 partitions)     4 × (128 KiB + 8,192 × 16 bytes) = 1 MiB, with and without rows
+//! ```
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::Result;
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SessionState, TaskContext};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::exec::operator::bound_contributions::BoundContributionsExec;
+use crate::exec::operator::sample_rows::KeepRowsExec;
+
+/// What an operator reserves beside its columns: empty hash tables and buffers.
+const BLOCK: usize = 128 << 10;
+
+/// The bytes of a text or list in a column, beside what is counted by rows: a view, and a share of its first buffer.
+const VIEW: usize = 20;
+
+/// What the operators of a plan reserve before the number of rows matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Advance {
+    /// Operators, each as often as it has partitions.
+    operators: usize,
+    /// Bytes for each.
+    each: usize,
+}
+
+impl Advance {
+    /// The advance of a finished plan whose batches have so many rows.
+    ///
+    /// # Guarantee
+    /// Depends on the plan alone. Every operator that reserves memory in proportion to its rows is counted in each of its
+    /// partitions, with a whole batch of its columns.
+    pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>, batch: usize) -> Self {
+        let own = match reserves(plan) {
+            true => Self {
+                operators: plan.output_partitioning().partition_count(),
+                each: BLOCK.saturating_add(batch.saturating_mul(widest(plan))),
+            },
+            false => Self::default(),
+        };
+        let below = plan.children().into_iter().map(|child| Self::of(child, batch));
+        below.fold(own, |all, one| Self {
+            operators: all.operators.saturating_add(one.operators),
+            each: all.each.max(one.each),
+        })
+    }
+
+    /// An advance that suffices for either of two plans that do not run at the same time.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { operators: self.operators.max(other.operators), each: self.each.max(other.each) }
+    }
+
+    /// All of it, in bytes.
+    pub(crate) fn bytes(self) -> usize {
+        self.operators.saturating_mul(self.each)
+    }
+}
+
+/// Whether an operator reserves memory for the rows that it keeps.
+fn reserves(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<AggregateExec>()
+        || plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<HashJoinExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<RepartitionExec>()
+        || plan.is::<KeepRowsExec>()
+        || plan.is::<BoundContributionsExec>()
+}
+
+/// The bytes of a row that goes into an operator or comes out of it, whichever has more.
+fn widest(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let width = |schema: SchemaRef| -> usize {
+        schema.fields().iter().map(|field| width_of(field.data_type())).sum()
+    };
+    let below = plan.children().into_iter().map(|child| width(child.schema())).sum();
+    width(plan.schema()).max(below)
+}
+
+fn width_of(data_type: &DataType) -> usize {
+    data_type.primitive_width().unwrap_or(VIEW).max(1)
+}
+
+/// What a statement runs in: its advance is taken now, and given back when it has ended.
+///
+/// # Errors
+/// DataFusion's, when other statements have taken so much that the advance is not left.
+pub(crate) fn context(state: &SessionState, advance: Advance) -> Result<Arc<TaskContext>> {
+    let runtime = state.runtime_env();
+    let context = TaskContext::from(state);
+    let MemoryLimit::Finite(limit) = runtime.memory_pool.memory_limit() else {
+        return Ok(Arc::new(context));
+    };
+    let pool = Arc::new(Advanced::new(&runtime.memory_pool, limit, advance)?);
+    let runtime = RuntimeEnv { memory_pool: pool, ..runtime.as_ref().clone() };
+    Ok(Arc::new(context.with_runtime(Arc::new(runtime))))
+}
+
+/// The memory of one statement: what the engine has left, and for every operator its advance.
+#[derive(Debug)]
+struct Advanced {
+    each: usize,
+    /// How much the engine has.
+    limit: usize,
+    /// The advance and what was taken beyond it.
+    taken: MemoryReservation,
+    /// What every operator has, by its number.
+    sizes: Mutex<HashMap<usize, usize>>,
+}
+
+impl Advanced {
+    fn new(pool: &Arc<dyn MemoryPool>, limit: usize, advance: Advance) -> Result<Self> {
+        let taken = MemoryConsumer::new("statement").register(pool);
+        taken.try_grow(advance.bytes())?;
+        Ok(Self { each: advance.each, limit, taken, sizes: Mutex::default() })
+    }
+
+    fn sizes(&self) -> MutexGuard<'_, HashMap<usize, usize>> {
+        self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What so many bytes of one operator take beyond its advance.
+    fn beyond(&self, size: usize) -> usize {
+        size.saturating_sub(self.each)
+    }
+}
+
+impl fmt::Display for Advanced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(used: {})", self.name(), self.reserved())
+    }
+}
+
+impl MemoryPool for Advanced {
+    fn name(&self) -> &'static str {
+        "advanced"
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.sizes().remove(&consumer.id());
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        let mut sizes = self.sizes();
+        let size = sizes.entry(reservation.consumer().id()).or_default();
+        let grown = size.saturating_add(additional);
+        self.taken.grow(self.beyond(grown).saturating_sub(self.beyond(*size)));
+        *size = grown;
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        let mut sizes = self.sizes();
+        let size = sizes.entry(reservation.consumer().id()).or_default();
+        let less = size.saturating_sub(shrink);
+        let freed = self.beyond(*size).saturating_sub(self.beyond(less));
+        self.taken.shrink(freed.min(self.taken.size()));
+        *size = less;
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let mut sizes = self.sizes();
+        let size = sizes.entry(reservation.consumer().id()).or_default();
+        let grown = size.saturating_add(additional);
+        self.taken.try_grow(self.beyond(grown).saturating_sub(self.beyond(*size)))?;
+        *size = grown;
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.sizes().values().sum()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
+
+    use super::*;
+
+    /// Up to its advance no operator takes anything, so that no row decides whether it is there.
+    #[test]
+    fn the_first_bytes_of_an_operator_are_there() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1_000));
+        assert!(Advanced::new(&pool, 1_000, Advance { operators: 11, each: 100 }).is_err());
+        assert_eq!(pool.reserved(), 0);
+        let statement: Arc<dyn MemoryPool> =
+            Arc::new(Advanced::new(&pool, 1_000, Advance { operators: 5, each: 100 }).unwrap());
+        assert_eq!(pool.reserved(), 500);
+        let one = MemoryConsumer::new("one").register(&statement);
+        let other = one.new_empty();
+        one.try_grow(60).unwrap();
+        other.try_grow(40).unwrap();
+        assert_eq!((pool.reserved(), statement.reserved()), (500, 100));
+        other.try_grow(500).unwrap();
+        assert_eq!(pool.reserved(), 1_000);
+        assert!(one.try_grow(1).is_err());
+        // Another operator still has its own.
+        let second = MemoryConsumer::new("second").register(&statement);
+        second.try_grow(100).unwrap();
+        assert!(second.try_grow(1).is_err());
+        other.free();
+        assert_eq!(pool.reserved(), 500);
+        drop((one, other, second));
+        assert_eq!(statement.reserved(), 0);
+        drop(statement);
+        assert_eq!(pool.reserved(), 0);
+    }
+}

@@ -1,0 +1,187 @@
+//! What planning may take: a moment by which it has to end, and public rows that are read once.
+//!
+//! In: the clock of a statement. Out: an extension of its session's configuration, in which everything that reads public
+//! rows while a query is planned finds it. The rows of a plan that was read before are not read again.
+//!
+//! ```text
+//! Deadline(3 s) ─▶ Planning ─▶ SessionState ─▶ rows_of_public: read, or stop at the deadline
+//! ```
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionConfig;
+
+use crate::analysis::MOST_ROWS_OF_A_UNIT;
+
+/// How long what nobody may wait for any more goes on at most.
+const NOTICED: Duration = Duration::from_millis(20);
+
+/// When work has to end: at a moment, and as soon as nobody waits for it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Deadline {
+    until: Option<Instant>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Deadline {
+    /// From now on so long; without a time as long as it takes.
+    pub(crate) fn within(time: Option<Duration>) -> Self {
+        // A moment that no clock reaches is none.
+        let until = time.and_then(|time| Instant::now().checked_add(time));
+        Self { until, stopped: Arc::default() }
+    }
+
+    /// How much time is left, if it is limited.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        Some(self.until?.saturating_duration_since(Instant::now()))
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work has to end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// Waits until the work has to end, on a runtime with a timer.
+    pub(crate) async fn over(&self) {
+        while !self.is_over() {
+            tokio::time::sleep(NOTICED).await;
+        }
+    }
+}
+
+/// What planning one statement may take, and what it has read.
+#[derive(Debug)]
+pub(crate) struct Planning {
+    deadline: Deadline,
+    rows_of_a_unit: u64,
+    read: Mutex<HashMap<Read, Option<RecordBatch>>>,
+}
+
+/// A plan with the sources of its tables: names alone do not tell them apart.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Read {
+    plan: LogicalPlan,
+    /// Where they are; the plan keeps them there.
+    sources: Vec<usize>,
+}
+
+impl Read {
+    fn of(plan: &LogicalPlan) -> Option<Self> {
+        let mut sources = Vec::new();
+        let walked = plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                sources.push(Arc::as_ptr(&scan.source).addr());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        walked.ok()?;
+        Some(Self { plan: plan.clone(), sources })
+    }
+}
+
+impl Planning {
+    /// Planning that ends at a deadline, of queries in which joins make so many rows of one unit at most.
+    pub(crate) fn new(deadline: Deadline, rows_of_a_unit: u64) -> Self {
+        Self { deadline, rows_of_a_unit, read: Mutex::default() }
+    }
+
+    /// The session in which this is planned.
+    pub(crate) fn within(self, state: &SessionState) -> SessionState {
+        let mut state = state.clone();
+        state.config_mut().set_extension(Arc::new(self));
+        state
+    }
+
+    /// That of a session; without limits where there is none.
+    pub(crate) fn of(state: &SessionState) -> Arc<Self> {
+        Self::of_config(state.config())
+    }
+
+    /// That of a session's configuration; without limits where there is none.
+    pub(crate) fn of_config(config: &SessionConfig) -> Arc<Self> {
+        let none = || Arc::new(Self::new(Deadline::default(), MOST_ROWS_OF_A_UNIT));
+        config.get_extension().unwrap_or_else(none)
+    }
+
+    /// By when it ends.
+    pub(crate) fn deadline(&self) -> &Deadline {
+        &self.deadline
+    }
+
+    /// The most rows that joins may make of one unit.
+    pub(crate) fn rows_of_a_unit(&self) -> u64 {
+        self.rows_of_a_unit
+    }
+
+    /// The rows of a plan over public tables: those that were read before, or else these.
+    pub(crate) fn once(
+        &self,
+        plan: &LogicalPlan,
+        read: impl FnOnce() -> Option<RecordBatch>,
+    ) -> Option<RecordBatch> {
+        let key = Read::of(plan)?;
+        let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rows) = known().get(&key) {
+            return rows.clone();
+        }
+        let rows = read();
+        known().insert(key, rows.clone());
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+    use datafusion::datasource::{MemTable, provider_as_source};
+    use datafusion::logical_expr::LogicalPlanBuilder;
+
+    use super::*;
+
+    fn rows(n: i64) -> RecordBatch {
+        let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n));
+        RecordBatch::try_from_iter([("x", column)]).unwrap()
+    }
+
+    fn scan(n: i64) -> LogicalPlan {
+        let table = MemTable::try_new(rows(n).schema(), vec![vec![rows(n)]]).unwrap();
+        let scan = LogicalPlanBuilder::scan("t", provider_as_source(Arc::new(table)), None);
+        scan.unwrap().build().unwrap()
+    }
+
+    /// Tables that were read while planning have names that come again in every private part.
+    #[test]
+    fn other_rows_under_one_name_are_other_rows() {
+        let planning = Planning::new(Deadline::default(), 1);
+        let (one, other) = (scan(1), scan(2));
+        assert_eq!(planning.once(&one, || Some(rows(1))), Some(rows(1)));
+        assert_eq!(planning.once(&one.clone(), || None), Some(rows(1)));
+        assert_eq!(planning.once(&other, || Some(rows(2))), Some(rows(2)));
+        let filtered = LogicalPlanBuilder::from(one).limit(0, Some(1)).unwrap().build().unwrap();
+        assert_eq!(planning.once(&filtered, || None), None);
+        assert_eq!(planning.once(&filtered, || Some(rows(1))), None);
+    }
+
+    #[test]
+    fn time_passes() {
+        assert!(!Deadline::default().is_over());
+        assert!(!Deadline::within(Some(Duration::MAX)).is_over());
+        assert!(Deadline::within(Some(Duration::ZERO)).is_over());
+        let deadline = Deadline::within(Some(Duration::from_secs(100)));
+        assert!(!deadline.is_over());
+        deadline.clone().stop();
+        assert!(deadline.is_over());
+    }
+}

@@ -1,0 +1,323 @@
+//! The DataFusion session in which everything runs: its optimizers are a fixed list.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::concat_batches;
+use datafusion::catalog::TableProvider;
+use datafusion::common::config::ConfigNonZeroUsize;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Column, DataFusionError, Result};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::{collect, execute_stream};
+use datafusion::prelude::SessionConfig;
+use futures::TryStreamExt;
+
+use super::build_side::BuildSide;
+use super::by_name::{BY_NAME, WhereNamesDiffer};
+use super::limited_joins::LimitJoins;
+use super::logical_rules as logical;
+use super::opaque::Forget;
+use super::planning::Planning;
+use super::spill::SpillFolder;
+use crate::analysis::Tables;
+use crate::bind::Sources;
+use crate::catalog::{Catalog, RESERVED, Table};
+
+/// The most public rows that are read while a query is planned: one more than the analysis keeps, so that it sees so.
+const MOST_PUBLIC_ROWS: usize = 1_000_001;
+
+/// The session of an engine.
+///
+/// # Guarantee
+/// No rule answers an aggregate from a file's statistics, failing rules fail the query (they are never
+/// skipped), no filter is made of rows while a query runs, and no SQL statement can change any of it: the engine runs
+/// no SET.
+pub fn session_state() -> SessionState {
+    in_runtime(Arc::default())
+}
+
+/// The session of an engine whose queries share so many bytes of memory, and may write what does not fit into files
+/// below this folder; without one they write no files.
+///
+/// # Errors
+/// DataFusion's, for a folder that cannot be used.
+pub(crate) fn session_state_within(
+    memory: Option<usize>,
+    spill: Option<&Path>,
+) -> Result<SessionState> {
+    let disk = DiskManagerBuilder::default();
+    let disk = match spill {
+        Some(folder) => disk.with_temp_file_factory(Arc::new(SpillFolder::open(folder)?)),
+        None => disk.with_mode(DiskManagerMode::Disabled),
+    };
+    let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk);
+    if let Some(bytes) = memory {
+        // A greedy pool: what one operator leaves free another may use.
+        runtime = runtime.with_memory_limit(bytes, 1.0);
+    }
+    let mut state = in_runtime(runtime.build_arc()?);
+    // Every batch a file of its own: RepartitionExec waits forever for a batch in the newer of two files that are
+    // written to at once.
+    let options = state.config_mut().options_mut();
+    options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
+    // A sort that may write files would reserve ten megabytes with its first row, and none without a row.
+    options.execution.sort_spill_reservation_bytes = 0;
+    Ok(state)
+}
+
+fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
+    let mut config = SessionConfig::new()
+        .with_information_schema(false)
+        .with_collect_statistics(false)
+        .with_repartition_file_scans(true);
+    config.options_mut().optimizer.skip_failed_rules = false;
+    // Readers evaluate no filter by themselves: what is read is filtered above, whatever a file says of itself.
+    config.options_mut().execution.parquet.pushdown_filters = false;
+    // Filters out of the rows that one side of a join turned out to have: its partitions wait for each other to tell
+    // them, and where a join above has no rows in one of them, they wait forever.
+    let optimizer = &mut config.options_mut().optimizer;
+    optimizer.enable_dynamic_filter_pushdown = false;
+    optimizer.enable_join_dynamic_filter_pushdown = false;
+    optimizer.enable_topk_dynamic_filter_pushdown = false;
+    optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check that they
+    // agree would refuse the query, and nothing here relies on either.
+    config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new()
+        .rules
+        .into_iter()
+        .filter(|rule| rule.name() != "aggregate_statistics")
+        .map(|rule| match rule.name().starts_with(BY_NAME) {
+            true => Arc::new(WhereNamesDiffer(rule)),
+            false => rule,
+        })
+        .collect();
+    rules.insert(0, Arc::new(Forget));
+    // Before the rules that place rows in partitions, which joins are turned round for.
+    let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
+    rules.insert(joins, Arc::new(BuildSide));
+    rules.push(Arc::new(LimitJoins));
+    SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_optimizer_rules(logical::rules())
+        .with_physical_optimizer_rules(rules)
+        .build()
+}
+
+/// The exact rows of a plan: for what the owner's declarations are checked against, and for nobody else.
+pub(crate) async fn exact_rows(
+    plan: &LogicalPlan,
+    state: &SessionState,
+) -> Result<Vec<RecordBatch>> {
+    collect(state.create_physical_plan(plan).await?, state.task_ctx()).await
+}
+
+/// The columns of a public table, read while a query is planned.
+///
+/// Planning is not asynchronous, and a file may want a runtime: the read has a thread and a runtime of its own.
+pub(crate) fn columns_of_public(
+    provider: Arc<dyn TableProvider>,
+    columns: &[String],
+    state: &SessionState,
+) -> Result<Vec<ArrayRef>> {
+    let expressions: Vec<Expr> =
+        columns.iter().map(|c| Expr::Column(Column::from_name(c))).collect();
+    let plan = LogicalPlanBuilder::scan("public", provider_as_source(provider), None)?
+        .project(expressions)?
+        .build()?;
+    Ok(rows_of_public(&plan, state)?.columns().to_vec())
+}
+
+/// All rows of a plan over public tables, in one batch: at most a million, read before the planning has to end.
+fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatch> {
+    let failed = |_| crate::grid::failed();
+    let planning = Planning::of(state);
+    let batches = std::thread::scope(|scope| {
+        let read = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(failed)?.block_on(async {
+                let read = async {
+                    let plan = state.create_physical_plan(plan).await?;
+                    at_most(MOST_PUBLIC_ROWS, execute_stream(plan, state.task_ctx())?).await
+                };
+                tokio::select! {
+                    biased;
+                    () = planning.deadline().over() => Err(crate::grid::failed()),
+                    rows = read => rows,
+                }
+            })
+        });
+        read.join().map_err(|_| crate::grid::failed())?
+    })?;
+    let schema = match batches.first() {
+        Some(batch) => batch.schema(),
+        None => Arc::new(plan.schema().as_arrow().clone()),
+    };
+    Ok(concat_batches(&schema, &batches)?)
+}
+
+/// Collects rows, but no more than so many.
+pub(crate) async fn at_most(
+    most_rows: usize,
+    mut answer: SendableRecordBatchStream,
+) -> Result<Vec<RecordBatch>> {
+    let (mut batches, mut rows) = (Vec::new(), 0_usize);
+    while let Some(batch) = answer.try_next().await? {
+        rows = rows.saturating_add(batch.num_rows());
+        if rows > most_rows {
+            return Err(DataFusionError::ResourcesExhausted("there are too many rows".to_owned()));
+        }
+        batches.push(batch);
+    }
+    Ok(batches)
+}
+
+/// The tables of a query, and the public ones read while it is planned.
+pub struct PlannedTables<'a> {
+    /// The tables that the query may name.
+    pub sources: &'a Sources,
+    /// What is declared of them.
+    pub catalog: &'a Catalog,
+    /// Where public ones are read.
+    pub state: &'a SessionState,
+}
+
+impl std::fmt::Debug for PlannedTables<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlannedTables").finish_non_exhaustive()
+    }
+}
+
+impl Tables for PlannedTables<'_> {
+    fn source(&self, table: &str) -> Option<Arc<dyn TableSource>> {
+        self.sources.get(table).cloned()
+    }
+
+    fn read(&self, plan: &LogicalPlan) -> Option<RecordBatch> {
+        let mut public = true;
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                // What was read before has a name of the engine's own.
+                let name = scan.table_name.table();
+                let table = self.catalog.table(name);
+                public &= name.starts_with(RESERVED) || table.is_some_and(Table::is_public);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .ok()?;
+        if !public {
+            return None;
+        }
+        Planning::of(self.state).once(plan, || rows_of_public(plan, self.state).ok())
+    }
+
+    fn most_rows_of_a_unit(&self) -> u64 {
+        Planning::of(self.state).rows_of_a_unit()
+    }
+
+    fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>> {
+        let table = MemTable::try_new(rows.schema(), vec![vec![rows]]).ok()?;
+        Some(provider_as_source(Arc::new(table)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use arrow::array::{Int64Array, StringArray};
+    use datafusion::functions_aggregate::expr_fn::count;
+    use datafusion::logical_expr::col;
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    /// A query that wrote what did not fit into memory once never ended, and took no time either: two partitions
+    /// had each a file open for a third, which waited for a row in the older one.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn partitions_that_spill_at_once_do_not_wait_for_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut state = session_state_within(Some(2 << 20), Some(folder.path())).unwrap();
+        let options = state.config_mut().options_mut();
+        options.execution.target_partitions = 2;
+        // Small, so that there are many to wait for: without the setting, every second round of queries hung.
+        options.execution.batch_size = ConfigNonZeroUsize::try_new(64).unwrap();
+        let batch = |from: i64| {
+            let names: ArrayRef =
+                Arc::new(StringArray::from_iter_values((0..2_000).map(|i| format!("{i:0300}"))));
+            let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 2_000));
+            RecordBatch::try_from_iter([("id", ids), ("name", names)]).unwrap()
+        };
+        let rows: Vec<Vec<RecordBatch>> =
+            (0..3).map(|p| (0..10).map(|i| batch(10 * p + i)).collect()).collect();
+        let table = Arc::new(MemTable::try_new(batch(0).schema(), rows).unwrap());
+        let plan = LogicalPlanBuilder::scan("t", provider_as_source(table), None)
+            .and_then(|rows| rows.aggregate(vec![col("id"), col("name")], vec![count(col("id"))]))
+            .and_then(LogicalPlanBuilder::build)
+            .unwrap();
+        let mut answered = 0;
+        for _ in 0..20 {
+            let rows = tokio::time::timeout(Duration::from_secs(60), exact_rows(&plan, &state));
+            answered += usize::from(rows.await.expect("it ends").is_ok());
+        }
+        assert!(answered > 0, "there is not enough memory, whatever is written");
+    }
+
+    /// Where nobody of a join's one side was in a partition, a join below it waited forever for what that partition had
+    /// to tell about its rows: a query that ended, or not, by whether one person was there.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "DataFusion's own plan of written SQL is looked at"
+    )]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn partitions_without_rows_are_waited_for_by_none() {
+        let mut state = session_state();
+        state.config_mut().options_mut().execution.target_partitions = 2;
+        let context = SessionContext::new_with_state(state);
+        let batch = |columns: [(&str, Vec<i64>); 2]| {
+            let arrays = columns.map(|(n, v)| (n, Arc::new(Int64Array::from(v)) as ArrayRef));
+            RecordBatch::try_from_iter(arrays).unwrap()
+        };
+        let visits = batch([("id", vec![3, 2, 5]), ("x", vec![1, 1, 1])]);
+        let known = batch([("k", vec![1, 2]), ("l", vec![1, 2])]);
+        context.register_batch("known", known).unwrap();
+        let visits = MemTable::try_new(visits.schema(), vec![vec![visits]]).unwrap();
+        let visits = Arc::new(crate::exec::PrivateTable::new("visits", Arc::new(visits)));
+        context.register_table("visits", visits).unwrap();
+        for id in 0..8 {
+            let query = format!(
+                "SELECT z.id, a.w FROM (SELECT id FROM visits WHERE id = {id}) z LEFT JOIN
+                    (SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY x) AS w FROM visits
+                     WHERE id IN (SELECT id FROM visits) AND x IN (SELECT k FROM known)) a
+                 ON a.id = z.id"
+            );
+            let rows = context.sql(&query).await.unwrap().collect();
+            let rows = tokio::time::timeout(Duration::from_secs(60), rows).await;
+            rows.expect("it ends").unwrap();
+        }
+    }
+
+    /// A COUNT(*) answered from a Parquet footer would be exact and free.
+    #[test]
+    fn statistics_answer_no_aggregate() {
+        let state = session_state();
+        let names: Vec<_> = state.physical_optimizers().iter().map(|r| r.name()).collect();
+        assert!(!names.contains(&"aggregate_statistics"), "{names:?}");
+        let at = |name| names.iter().position(|known| *known == name).unwrap();
+        assert_eq!(at("build_side") + 1, at("join_selection"));
+        let all = PhysicalOptimizer::new().rules;
+        assert_eq!(all.iter().filter(|rule| rule.name().starts_with(BY_NAME)).count(), 2);
+        assert!(all.iter().any(|r| r.name() == "aggregate_statistics"), "the rule has a new name");
+    }
+}

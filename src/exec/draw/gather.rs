@@ -1,0 +1,232 @@
+//! Reading feeds: rows of keys and integers become what the mechanisms are given.
+//!
+//! In: the rows of a feed from one partition. Out: [`Gathered`]: sums of every public key, places of every
+//! outer group in ascending order, or sums of every key that the data have. Nothing depends on the order of
+//! the rows.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
+use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use futures::StreamExt;
+
+use crate::analysis::{Gathering, KeySpace, Keys};
+use crate::exec::plan::unknown_groups::groups;
+use crate::grid::failed;
+
+/// The exact integers of a feed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Gathered {
+    /// One vector per column of integers, one entry per key.
+    Sums(Vec<Vec<i128>>),
+    /// For every outer group its places in ascending order, each once, with their integers.
+    Places(Vec<Vec<(u64, i128)>>),
+    /// The keys that the data have, each once, with their integers.
+    Keys {
+        /// The keys; `None` when there is none.
+        values: Option<ArrayRef>,
+        /// Their integers.
+        sums: Vec<i128>,
+    },
+    /// The groups that a unit of the data is in, each once, in the order of their keys.
+    Groups {
+        /// The key columns; none where there is no group.
+        keys: Vec<ArrayRef>,
+        /// One vector per column of integers, one entry per group.
+        sums: Vec<Vec<i128>>,
+    },
+}
+
+/// Reads a feed.
+///
+/// # Guarantee
+/// The result is a function of the multiset of (key, integers) that the feed yields: sums are exact, and keys
+/// that are not asked for are dropped.
+pub(crate) async fn gather(
+    rows: SendableRecordBatchStream,
+    gathering: Gathering,
+    keys: &Keys,
+    columns: usize,
+) -> Result<Gathered> {
+    match gathering {
+        Gathering::Sums | Gathering::Distinct => {
+            sums(rows, keys.all(), columns).await.map(Gathered::Sums)
+        }
+        Gathering::Places => places(rows, keys.outer()).await.map(Gathered::Places),
+        Gathering::Keys => data_keys(rows).await,
+        Gathering::Groups { counter } => {
+            // Part of the schema, whatever the data.
+            let key_columns = rows.schema().fields().len().saturating_sub(columns);
+            groups(rows, key_columns, columns, counter).await
+        }
+    }
+}
+
+/// Adds up the integers of every key: one vector per input column, one entry per key of the space.
+///
+/// # Guarantee
+/// Entry (c, k) is the sum of column c over the input rows whose key is the k-th of the space, 0 if there is
+/// none; rows with another key do not matter. The result does not depend on the order of rows.
+pub(crate) async fn sums(
+    mut rows: SendableRecordBatchStream,
+    keys: &KeySpace,
+    columns: usize,
+) -> Result<Vec<Vec<i128>>> {
+    let len = keys.len();
+    let mut sums = vec![vec![0_i128; len]; columns];
+    let mut index = KeyIndex::new(keys)?;
+    let key_columns = keys.columns().len();
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        let (keys, values) = batch.columns().split_at_checked(key_columns).ok_or_else(failed)?;
+        if values.len() != columns {
+            return internal_err!("a release has as many inputs as it was planned with");
+        }
+        let positions = index.positions(keys, batch.num_rows())?;
+        for (column, sums) in values.iter().zip(&mut sums) {
+            each_integer(column, |row, value| {
+                match positions.get(row).and_then(|p| sums.get_mut(*p)) {
+                    Some(entry) => add(entry, value),
+                    None => Ok(()),
+                }
+            })?;
+        }
+    }
+    Ok(sums)
+}
+
+/// Visits a column of counts or raw sums; NULL is 0.
+pub(crate) fn each_integer(
+    column: &ArrayRef,
+    mut visit: impl FnMut(usize, i128) -> Result<()>,
+) -> Result<()> {
+    match column.data_type() {
+        DataType::Int64 => {
+            for (row, value) in column.as_primitive::<Int64Type>().iter().enumerate() {
+                visit(row, i128::from(value.unwrap_or(0)))?;
+            }
+        }
+        DataType::Decimal128(..) => {
+            for (row, value) in column.as_primitive::<Decimal128Type>().iter().enumerate() {
+                visit(row, value.unwrap_or(0))?;
+            }
+        }
+        _ => return internal_err!("a release reads counts and raw sums"),
+    }
+    Ok(())
+}
+
+pub(crate) fn add(entry: &mut i128, value: i128) -> Result<(), DataFusionError> {
+    *entry = entry.checked_add(value).ok_or_else(failed)?;
+    Ok(())
+}
+
+/// The places of every outer group: rows of (outer keys, place, integer).
+async fn places(
+    mut rows: SendableRecordBatchStream,
+    outer: &KeySpace,
+) -> Result<Vec<Vec<(u64, i128)>>> {
+    let mut groups: Vec<Vec<(u64, i128)>> = vec![Vec::new(); outer.len()];
+    let mut index = KeyIndex::new(outer)?;
+    let key_columns = outer.columns().len();
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        let (keys, values) = batch.columns().split_at_checked(key_columns).ok_or_else(failed)?;
+        let [place, integers] = values else { return internal_err!("a place and an integer") };
+        let Some(place) = place.as_primitive_opt::<Int64Type>() else {
+            return internal_err!("places are integers");
+        };
+        let positions = index.positions(keys, batch.num_rows())?;
+        each_integer(integers, |row, value| {
+            if place.is_valid(row)
+                && let Some(group) = positions.get(row).and_then(|p| groups.get_mut(*p))
+            {
+                group.push((u64::try_from(place.value(row)).map_err(|_| failed())?, value));
+            }
+            Ok(())
+        })?;
+    }
+    groups.into_iter().map(merged).collect()
+}
+
+/// Places in ascending order, those of several partitions added up.
+fn merged(mut places: Vec<(u64, i128)>) -> Result<Vec<(u64, i128)>> {
+    places.sort_unstable();
+    let mut merged: Vec<(u64, i128)> = Vec::with_capacity(places.len());
+    for (place, value) in places {
+        match merged.last_mut() {
+            Some((last, sum)) if *last == place => add(sum, value)?,
+            _ => merged.push((place, value)),
+        }
+    }
+    Ok(merged)
+}
+
+/// The keys that the data have: rows of (key, integer).
+async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
+    let schema = rows.schema();
+    // Said of the plan, not of a batch: whether there is one depends on the data.
+    if schema.fields().len() != 2 {
+        return internal_err!("a key and an integer");
+    }
+    let key = arrow::datatypes::Schema::new(vec![schema.field(0).clone()]);
+    let mut groups = new_group_values(std::sync::Arc::new(key), &GroupOrdering::None)?;
+    let (mut sums, mut ids) = (Vec::new(), Vec::new());
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        let [key, integers] = batch.columns() else { return internal_err!("a key and an integer") };
+        groups.intern(std::slice::from_ref(key), &mut ids)?;
+        sums.resize(groups.len(), 0_i128);
+        each_integer(integers, |row, value| match ids.get(row).and_then(|id| sums.get_mut(*id)) {
+            Some(entry) => add(entry, value),
+            None => Ok(()),
+        })?;
+    }
+    let values = if sums.is_empty() { None } else { groups.emit(EmitTo::All)?.into_iter().next() };
+    Ok(Gathered::Keys { values, sums })
+}
+
+/// Where a row's key stands in the key space.
+struct KeyIndex {
+    groups: Option<Box<dyn GroupValues>>,
+    positions: Vec<usize>,
+}
+
+impl KeyIndex {
+    fn new(space: &KeySpace) -> Result<Self> {
+        let mut positions = Vec::new();
+        if space.columns().is_empty() {
+            return Ok(Self { groups: None, positions });
+        }
+        let fields: Vec<_> = space
+            .columns()
+            .iter()
+            .enumerate()
+            .map(|(i, c)| {
+                arrow::datatypes::Field::new(format!("k{i}"), c.data_type().clone(), true)
+            })
+            .collect();
+        let schema = std::sync::Arc::new(arrow::datatypes::Schema::new(fields));
+        let mut groups = new_group_values(schema, &GroupOrdering::None)?;
+        groups.intern(space.columns(), &mut positions)?;
+        // The space's keys are distinct, so key k is group k; anything beyond is no key.
+        if positions.iter().enumerate().any(|(i, p)| i != *p) {
+            return internal_err!("the keys of a release are distinct");
+        }
+        Ok(Self { groups: Some(groups), positions })
+    }
+
+    fn positions(&mut self, keys: &[ArrayRef], rows: usize) -> Result<&[usize]> {
+        match &mut self.groups {
+            Some(groups) => groups.intern(keys, &mut self.positions)?,
+            None => {
+                self.positions.clear();
+                self.positions.resize(rows, 0);
+            }
+        }
+        Ok(&self.positions)
+    }
+}

@@ -1,0 +1,303 @@
+//! From exact integers to a released column: the draw, and the way back from the grid to SQL's numbers.
+//!
+//! In: the sums of every key and a paid-for source of randomness. Out: the released batch. Each measure's
+//! mechanism is drawn once per key (numbers) or once (selections), in the order of the key space, so nothing
+//! but the exact integers of this very query reaches a mechanism. What follows the draw is a function of the
+//! noisy integers alone.
+
+pub(crate) mod gather;
+pub(crate) mod select;
+pub(crate) mod variance;
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, SortField};
+use num_traits::ToPrimitive;
+
+use super::operator::privatize::{Specification, batch};
+use super::plan::unknown_groups::hide;
+use crate::analysis::{Choice, Keys, Measure, Moments, Source, Use};
+use crate::grid::{Grid, failed};
+use crate::mechanism::MechanismError;
+use crate::release::{Mechanism, Predicted};
+use crate::sampler::QueryRng;
+use gather::Gathered;
+use select::choose;
+use variance::Scale;
+
+/// How one released column is made.
+#[derive(Debug, Clone)]
+pub(super) struct Recipe {
+    pub(super) measure: Measure,
+    pub(super) mechanism: Mechanism,
+    /// How accurate it was said to be.
+    pub(super) accuracy: Predicted,
+    /// The r of MIN and MAX.
+    pub(super) rank: Option<u64>,
+    /// Which feed it reads.
+    pub(super) feed: usize,
+    /// Its first column of integers there.
+    pub(super) first: usize,
+}
+
+/// Why a released table could not be made; none of it depends on the data.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DrawError {
+    #[error(transparent)]
+    Mechanism(#[from] MechanismError),
+    #[error(transparent)]
+    DataFusion(#[from] datafusion::error::DataFusionError),
+    #[error(transparent)]
+    Arrow(#[from] arrow::error::ArrowError),
+}
+
+/// Draws every measure.
+///
+/// # Guarantee
+/// Each mechanism is given the exact integers of its measure once, and nothing else; it is calibrated for
+/// their sensitivity. Everything returned is computed from the drawn values and public keys; where only the data know
+/// the keys, of the groups whose number of units, drawn too, reaches the threshold.
+pub(super) fn draw(
+    specification: &Specification,
+    gathered: &[Gathered],
+    rng: &mut QueryRng,
+) -> Result<RecordBatch, DrawError> {
+    Ok(only_shown(&drawn(specification, gathered, rng)?)?)
+}
+
+/// The same rows in arrays that hold nothing else: those of texts keep the bytes of all rows that they were taken
+/// from, of groups too that stay hidden.
+fn only_shown(batch: &RecordBatch) -> Result<RecordBatch, arrow::error::ArrowError> {
+    let schema = batch.schema();
+    let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
+    let written = RowConverter::new(fields.collect())?;
+    let rows = written.convert_columns(batch.columns())?;
+    // Dictionaries come out written out.
+    let read = written.convert_rows(&rows)?.into_iter().zip(schema.fields());
+    let columns =
+        read.map(|(column, field)| cast(&column, field.data_type())).collect::<Result<_, _>>()?;
+    RecordBatch::try_new(schema, columns)
+}
+
+fn drawn(
+    specification: &Specification,
+    gathered: &[Gathered],
+    rng: &mut QueryRng,
+) -> Result<RecordBatch, DrawError> {
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    let mut mean_rows: Vec<ArrayRef> = Vec::new();
+    let mut rows: Option<Vec<usize>> = None;
+    for recipe in &specification.recipes {
+        let own = gathered.get(recipe.feed).ok_or_else(failed)?;
+        match &recipe.measure.use_ {
+            Use::Choice(choice) => {
+                let keys = &specification.keys;
+                let chosen = choose(recipe, choice, own, recipe.first, keys, rng)?;
+                columns.push(values(recipe, choice, own, keys, &chosen)?);
+                rows = Some(chosen.iter().map(Vec::len).collect());
+            }
+            Use::Number(_) => {
+                let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) = own else {
+                    return Err(failed().into());
+                };
+                let first = sums.get(recipe.first).ok_or_else(failed)?;
+                if recipe.measure.is_mean() {
+                    let second = sums.get(recipe.first + 1).ok_or_else(failed)?;
+                    let (means, rows) = mean(recipe, first, second, rng)?;
+                    // In plain SQL a mean of decimals is a decimal.
+                    columns.push(cast(&means, &recipe.measure.data_type)?);
+                    mean_rows.push(rows);
+                } else if let Some(moments) = recipe.measure.moments() {
+                    let three = [0, 1, 2].map(|i| sums.get(recipe.first + i));
+                    let (values, within) = spreads(recipe, moments, three, rng)?;
+                    columns.push(values);
+                    mean_rows.push(within);
+                } else {
+                    let noisy: Vec<i128> =
+                        first.iter().map(|v| perturb(recipe, *v, rng)).collect::<Result<_, _>>()?;
+                    columns.push(number(&noisy, recipe.measure.grid, &recipe.measure.data_type)?);
+                }
+            }
+        }
+    }
+    let groups = gathered.first().filter(|own| matches!(own, Gathered::Groups { .. }));
+    let mut released = match groups {
+        Some(Gathered::Groups { keys, .. }) if !keys.is_empty() => keys.clone(),
+        Some(_) => return Ok(RecordBatch::new_empty(Arc::clone(&specification.released))),
+        None => key_columns(specification, rows.as_deref(), columns.first())?,
+    };
+    let keys = released.len();
+    released.append(&mut columns);
+    released.append(&mut mean_rows);
+    let released = batch(&specification.released, released)?;
+    match (&specification.hidden, groups) {
+        (None, None) => Ok(released),
+        (Some((hidden, counter)), Some(own)) => hide(hidden, keys, &released, own, *counter, rng),
+        // Groups of the data never come out without a threshold.
+        (Some(_), None) | (None, Some(_)) => Err(failed().into()),
+    }
+}
+
+/// A variance or standard deviation from its three noisy sums, and its own ±.
+///
+/// # Guarantee
+/// A function of the drawn integers and public numbers; NULL where they say that there are too few rows.
+fn spreads(
+    recipe: &Recipe,
+    moments: &Moments,
+    sums: [Option<&Vec<i128>>; 3],
+    rng: &mut QueryRng,
+) -> Result<(ArrayRef, ArrayRef), DrawError> {
+    let Measure { lo, hi, grid, .. } = recipe.measure;
+    let Predicted::Spread { noise } = recipe.accuracy else { return Err(failed().into()) };
+    let scale = Scale::new(moments, lo, hi, unit(grid), noise);
+    let [Some(a), Some(b), Some(c)] = sums else { return Err(failed().into()) };
+    let (mut values, mut within) = (Vec::with_capacity(a.len()), Vec::with_capacity(a.len()));
+    for ((a, b), c) in a.iter().zip(b).zip(c) {
+        let mut noisy = |sum: &i128| perturb(recipe, *sum, rng);
+        let one = scale.of([noisy(a)?, noisy(b)?, noisy(c)?]);
+        values.push(one.map(|one| one.value));
+        within.push(one.map(|one| one.within));
+    }
+    Ok((Arc::new(Float64Array::from(values)), Arc::new(Float64Array::from(within))))
+}
+
+/// The key columns of the released rows: those of the outer groups, as often as each answers, and in the place
+/// of the target what was chosen.
+fn key_columns(
+    specification: &Specification,
+    rows: Option<&[usize]>,
+    chosen: Option<&ArrayRef>,
+) -> Result<Vec<ArrayRef>, DrawError> {
+    let keys = &specification.keys;
+    let mut outer = match rows {
+        None => keys.outer().columns().to_vec(),
+        Some(rows) => {
+            let repeated = (0_u64..).zip(rows).flat_map(|(i, n)| std::iter::repeat_n(i, *n));
+            let indices = UInt64Array::from_iter_values(repeated);
+            let take = |column: &ArrayRef| arrow::compute::take(column, &indices, None);
+            keys.outer().columns().iter().map(take).collect::<Result<_, _>>()?
+        }
+    };
+    if let (Some(position), Some(chosen)) = (keys.target_position(), chosen) {
+        outer.insert(position.min(outer.len()), Arc::clone(chosen));
+    }
+    Ok(outer)
+}
+
+/// The chosen candidates of all groups as one column.
+fn values(
+    recipe: &Recipe,
+    choice: &Choice,
+    gathered: &Gathered,
+    keys: &Keys,
+    chosen: &[Vec<Option<u64>>],
+) -> Result<ArrayRef, DrawError> {
+    let data_type = &recipe.measure.data_type;
+    let flat: Vec<Option<u64>> = chosen.iter().flatten().copied().collect();
+    let taken = |values: &ArrayRef, indices: Vec<Option<u64>>| {
+        Ok::<_, DrawError>(arrow::compute::take(values, &UInt64Array::from(indices), None)?)
+    };
+    match (&choice.source, gathered) {
+        (Source::Keys(candidates), _) => {
+            let position = keys.target_position().ok_or_else(failed)?;
+            let column = keys.all().columns().get(position).ok_or_else(failed)?;
+            let row = |candidate: Option<u64>| {
+                let i = usize::try_from(candidate?).ok()?;
+                u64::try_from(keys.row(0, *candidates.get(i)?)).ok()
+            };
+            taken(column, flat.into_iter().map(row).collect())
+        }
+        (Source::Each(axis) | Source::Line { axis, .. }, _) => {
+            let flat: Option<Vec<u64>> = flat.into_iter().collect();
+            Ok(axis.values(&flat.ok_or_else(failed)?, data_type)?)
+        }
+        (Source::Unknown { .. }, Gathered::Keys { values: Some(values), .. }) => {
+            taken(values, flat)
+        }
+        (Source::Unknown { .. }, _) => Ok(arrow::array::new_null_array(data_type, flat.len())),
+    }
+}
+
+fn perturb(recipe: &Recipe, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
+    let noise = match &recipe.mechanism {
+        Mechanism::Laplace(mechanism) => mechanism.draw(rng),
+        Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
+        Mechanism::Exponential(_)
+        | Mechanism::PermuteAndFlip(_)
+        | Mechanism::NoisyMax(_)
+        | Mechanism::Unknown(..) => {
+            return Err(failed().into());
+        }
+    };
+    Ok(value.saturating_add(noise))
+}
+
+/// Noisy integers on a grid as a SQL column; what its type cannot hold saturates.
+fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, DrawError> {
+    const MOST_DIGITS: i128 = 99_999_999_999_999_999_999_999_999_999_999_999_999;
+    Ok(match (data_type, grid) {
+        (DataType::Int64, Grid::Integer) => {
+            let saturated = noisy
+                .iter()
+                .map(|v| i64::try_from(*v).unwrap_or(if *v < 0 { i64::MIN } else { i64::MAX }));
+            Arc::new(Int64Array::from_iter_values(saturated))
+        }
+        // In plain SQL a sum of what has no sign has none.
+        (DataType::UInt64, Grid::Integer) => {
+            let saturated = noisy
+                .iter()
+                .map(|v| u64::try_from(*v).unwrap_or(if *v < 0 { 0 } else { u64::MAX }));
+            Arc::new(UInt64Array::from_iter_values(saturated))
+        }
+        (DataType::Decimal128(precision, scale), Grid::Decimal { .. }) => {
+            let saturated = noisy.iter().map(|v| (*v).clamp(-MOST_DIGITS, MOST_DIGITS));
+            let array = Decimal128Array::from_iter_values(saturated);
+            Arc::new(array.with_precision_and_scale(*precision, *scale)?)
+        }
+        (DataType::Float64, grid) => {
+            let unit = unit(grid);
+            let scaled = noisy.iter().map(|v| v.to_f64().unwrap_or(0.0) * unit);
+            Arc::new(Float64Array::from_iter_values(scaled))
+        }
+        _ => return Err(failed().into()),
+    })
+}
+
+/// What one grid step is worth as a float.
+fn unit(grid: Grid) -> f64 {
+    match grid {
+        Grid::Integer => 1.0,
+        Grid::Decimal { scale } => 10_f64.powi(-i32::from(scale)),
+        Grid::Binary { log2 } => 2_f64.powi(-log2),
+    }
+}
+
+/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x): lo + w·A/(A + B), within [lo, hi].
+///
+/// # Guarantee
+/// A function of the two drawn integers and the public bounds; NULL where they say that there is no row.
+fn mean(
+    recipe: &Recipe,
+    above: &[i128],
+    below: &[i128],
+    rng: &mut QueryRng,
+) -> Result<(ArrayRef, ArrayRef), DrawError> {
+    let unit = unit(recipe.measure.grid);
+    let as_float = |v: i128| v.to_f64().unwrap_or(0.0);
+    let (lo, hi) = (as_float(recipe.measure.lo), as_float(recipe.measure.hi));
+    let mut means = Vec::with_capacity(above.len());
+    let mut counts = Vec::with_capacity(above.len());
+    for (a, b) in above.iter().zip(below) {
+        let a = as_float(perturb(recipe, *a, rng)?);
+        let b = as_float(perturb(recipe, *b, rng)?);
+        let rows = (a + b) / (hi - lo);
+        // Less than half a row: nothing to average.
+        counts.push((rows >= 0.5).then_some(rows));
+        means.push((rows >= 0.5).then(|| ((lo + (hi - lo) * a / (a + b)).clamp(lo, hi)) * unit));
+    }
+    Ok((Arc::new(Float64Array::from(means)), Arc::new(Float64Array::from(counts))))
+}

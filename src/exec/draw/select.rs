@@ -1,0 +1,367 @@
+//! Selections: from exact scores to chosen candidates.
+//!
+//! In: a choice, what was gathered for it, a calibrated mechanism and paid-for randomness. Out: for every outer
+//! group the numbers of the chosen candidates, best first. Each round gives the mechanism the scores of the
+//! candidates that are left, and nothing else.
+
+use std::cmp::Reverse;
+
+use crate::analysis::{Axis, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior, Source};
+use crate::grid::failed;
+use crate::mechanism::{
+    Laplace, MechanismError, PriceGrid, Rank, ScoredRun, TickRuns, quantile_runs,
+};
+use crate::release::Mechanism;
+use crate::sampler::QueryRng;
+
+use super::gather::Gathered;
+use super::{DrawError, Recipe};
+
+/// The candidates chosen in each outer group, best first; `None` is "none stands out".
+///
+/// # Guarantee
+/// For every group the mechanism is drawn once per round, each time with the exact scores of the candidates that
+/// were not chosen before, or once for every score, of which the best are taken; among candidates that only the data know, the list ends where none stands out.
+pub(crate) fn choose(
+    recipe: &Recipe,
+    choice: &Choice,
+    gathered: &Gathered,
+    first: usize,
+    keys: &Keys,
+    rng: &mut QueryRng,
+) -> Result<Vec<Vec<Option<u64>>>, DrawError> {
+    let rounds = usize::try_from(choice.rounds).map_err(|_| failed())?;
+    if let (Source::Unknown { .. }, Gathered::Keys { sums, .. }) = (&choice.source, gathered) {
+        let Mechanism::Unknown(mechanism, rule) = &recipe.mechanism else {
+            return Err(failed().into());
+        };
+        let draw = |scores: &[i128]| mechanism.choose(scores, *rule, rng);
+        return Ok(vec![among_unknown(sums, rounds, draw)?]);
+    }
+    (0..keys.outer().len())
+        .map(|group| {
+            let scores = scores(choice, gathered, first, keys, group, recipe.rank)?;
+            let chosen = among(scores, &recipe.mechanism, choice, rounds, rng)?;
+            Ok(chosen.into_iter().map(Some).collect())
+        })
+        .collect()
+}
+
+/// Rounds without replacement among the keys of the data; the first ⊥ ends them.
+fn among_unknown(
+    sums: &[i128],
+    rounds: usize,
+    mut choose: impl FnMut(&[i128]) -> Result<Option<usize>, MechanismError>,
+) -> Result<Vec<Option<u64>>, DrawError> {
+    let mut left: Vec<usize> = (0..sums.len()).collect();
+    let mut chosen = Vec::new();
+    for _ in 0..rounds {
+        let scores: Vec<i128> = left.iter().filter_map(|i| sums.get(*i).copied()).collect();
+        match choose(&scores)? {
+            Some(i) if i < left.len() => {
+                let candidate = left.swap_remove(i);
+                chosen.push(Some(u64::try_from(candidate).map_err(|_| failed())?));
+            }
+            _ => {
+                // One answer is always a row, a list simply ends.
+                if rounds == 1 {
+                    chosen.push(None);
+                }
+                return Ok(chosen);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// Scores of one selection: evenly falling runs of candidates, each from its first candidate on.
+type Runs = Vec<(u64, ScoredRun)>;
+
+/// The scores of one outer group's selection, one by one, for tests of the sensitivity.
+pub(crate) fn exact_scores(
+    choice: &Choice,
+    gathered: &Gathered,
+    first: usize,
+    keys: &Keys,
+    group: usize,
+    rank: u64,
+) -> Result<Vec<i128>, DrawError> {
+    let mut runs = scores(choice, gathered, first, keys, group, Some(rank))?;
+    runs.sort_unstable_by_key(|(start, _)| *start);
+    listed(&runs)
+}
+
+/// The same for lines that are too long to be listed: runs of candidates, each by its first, their number, the first's
+/// score and by how much the next ones differ.
+pub(crate) fn exact_runs(
+    choice: &Choice,
+    gathered: &Gathered,
+    keys: &Keys,
+    group: usize,
+    rank: u64,
+) -> Result<Vec<(u64, u64, i128, i128)>, DrawError> {
+    let mut runs = scores(choice, gathered, 0, keys, group, Some(rank))?;
+    runs.sort_unstable_by_key(|(start, _)| *start);
+    Ok(runs.iter().map(|(start, run)| (*start, run.count, run.score, run.step)).collect())
+}
+
+/// The scores of one outer group's selection, as runs in the order of the candidates.
+///
+/// # Guarantee
+/// Exact: the run of a candidate says its score, in units of the choice; low scores that win are turned round.
+fn scores(
+    choice: &Choice,
+    gathered: &Gathered,
+    first: usize,
+    keys: &Keys,
+    group: usize,
+    rank: Option<u64>,
+) -> Result<Runs, DrawError> {
+    let mut runs = match (&choice.source, gathered) {
+        (Source::Keys(candidates), Gathered::Sums(sums)) => {
+            let sums = sums.get(first).ok_or_else(failed)?;
+            let of = |candidate: &usize| sums.get(keys.row(group, *candidate)).copied();
+            single(candidates.iter().map(of))?
+        }
+        (Source::Each(axis), Gathered::Sums(sums)) => {
+            let n = usize::try_from(axis.count()).map_err(|_| failed())?;
+            let of = |i: usize| sums.get(first + i)?.get(group).copied();
+            single((0..n).map(of))?
+        }
+        (Source::Line { axis, score }, Gathered::Places(places)) => {
+            let places = places.get(group).ok_or_else(failed)?;
+            on_line(score, axis.count(), places, rank)?
+        }
+        _ => return Err(failed().into()),
+    };
+    if choice.prefers_low() {
+        for (_, run) in &mut runs {
+            run.score = run.score.checked_neg().ok_or_else(failed)?;
+            run.step = run.step.checked_neg().ok_or_else(failed)?;
+        }
+    }
+    Ok(runs)
+}
+
+fn single(scores: impl Iterator<Item = Option<i128>>) -> Result<Runs, DrawError> {
+    (0..)
+        .zip(scores)
+        .map(|(start, score)| {
+            let score = score.ok_or_else(failed)?;
+            Ok((start, ScoredRun { count: 1, score, step: 0, weight: 1 }))
+        })
+        .collect()
+}
+
+fn on_line(
+    score: &LineScore,
+    count: u64,
+    places: &[(u64, i128)],
+    rank: Option<u64>,
+) -> Result<Runs, DrawError> {
+    let last = count.checked_sub(1).ok_or_else(failed)?;
+    let quantile = |rank| quantile_runs(places, last, rank).map(in_order);
+    Ok(match score {
+        LineScore::Quantile { num, den } => quantile(Rank::Fraction { num: *num, den: *den })?,
+        LineScore::Smallest => quantile(Rank::FromLow(rank.ok_or_else(failed)?))?,
+        LineScore::Largest => quantile(Rank::FromHigh(rank.ok_or_else(failed)?))?,
+        LineScore::Revenue { prices: Prices::Ticks(ticks) } => {
+            let grid = PriceGrid::new(ticks.first(), ticks.step(), count)?;
+            in_order(grid.revenue_runs(places)?)
+        }
+        LineScore::Revenue { prices: Prices::Listed(prices) } => {
+            let mut runs = Vec::with_capacity(prices.len());
+            for (start, run) in above(places, count)? {
+                for i in 0..run.count {
+                    let at = usize::try_from(start + i).map_err(|_| failed())?;
+                    let units = prices.get(at).ok_or_else(failed)?;
+                    let score = run.score.checked_mul(*units).ok_or_else(failed)?;
+                    runs.push((start + i, even(1, score)));
+                }
+            }
+            runs
+        }
+        LineScore::Exactly => {
+            let mut runs = Runs::new();
+            for candidate in 0..count {
+                let at = places.iter().find(|(place, _)| *place == candidate);
+                runs.push((candidate, even(1, at.map_or(0, |(_, weight)| *weight))));
+            }
+            runs
+        }
+        LineScore::Above => above(places, count)?,
+        LineScore::Below => {
+            let all = places.iter().try_fold(0_i128, |sum, (_, w)| sum.checked_add(*w));
+            let all = all.ok_or_else(failed)?;
+            let mut runs = above(places, count)?;
+            for (_, run) in &mut runs {
+                run.score = all.checked_sub(run.score).ok_or_else(failed)?;
+            }
+            runs
+        }
+    })
+}
+
+fn even(count: u64, score: i128) -> ScoredRun {
+    ScoredRun { count, score, step: 0, weight: 1 }
+}
+
+fn in_order(ticks: TickRuns) -> Runs {
+    ticks.first.into_iter().zip(ticks.runs).collect()
+}
+
+/// For every candidate the sum of what has a place above it; places are ascending, weights of either sign.
+fn above(places: &[(u64, i128)], count: u64) -> Result<Runs, DrawError> {
+    let all = places.iter().try_fold(0_i128, |sum, (_, weight)| sum.checked_add(*weight));
+    let mut left = all.ok_or_else(failed)?;
+    let mut runs = Vec::with_capacity(places.len() + 1);
+    let mut next = 0;
+    for (place, weight) in places {
+        let place = (*place).min(count);
+        if place > next {
+            runs.push((next, even(place - next, left)));
+            next = place;
+        }
+        left = left.checked_sub(*weight).ok_or_else(failed)?;
+    }
+    if next < count {
+        runs.push((next, even(count - next, left)));
+    }
+    Ok(runs)
+}
+
+/// The chosen candidates of one selection, by number.
+fn among(
+    mut runs: Runs,
+    mechanism: &Mechanism,
+    choice: &Choice,
+    rounds: usize,
+    rng: &mut QueryRng,
+) -> Result<Vec<u64>, DrawError> {
+    if let (Mechanism::Laplace(noise), Prior::Uniform) = (mechanism, &choice.prior) {
+        return best_of_noisy(&runs, noise, rounds, rng);
+    }
+    if let Prior::Weights(weights) = &choice.prior {
+        runs = weighted(&runs, weights)?;
+    }
+    let mut chosen = Vec::new();
+    for _ in 0..rounds {
+        let (run, within) = match (mechanism, &choice.prior) {
+            (Mechanism::Exponential(mechanism), Prior::LogUniform) => {
+                let Source::Line { axis: Axis::Ticks(ticks), .. } = &choice.source else {
+                    return Err(failed().into());
+                };
+                let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count())?;
+                let (first, scored) = runs.iter().copied().unzip();
+                let left = TickRuns { runs: scored, first };
+                let tick = mechanism.choose_log_uniform(&grid, &left, rng)?;
+                holding(&runs, tick)?
+            }
+            (Mechanism::Exponential(mechanism), Prior::Uniform | Prior::Weights(_)) => {
+                let scored: Vec<ScoredRun> = runs.iter().map(|(_, run)| *run).collect();
+                mechanism.choose_runs(&scored, rng)?
+            }
+            (Mechanism::PermuteAndFlip(mechanism), _) => {
+                place_of(&runs, mechanism.choose(&listed(&runs)?, rng)?)?
+            }
+            (Mechanism::NoisyMax(mechanism), _) => {
+                place_of(&runs, mechanism.choose(&listed(&runs)?, rng)?)?
+            }
+            (Mechanism::Laplace(_) | Mechanism::Gaussian(_) | Mechanism::Unknown(..), _) => {
+                return Err(failed().into());
+            }
+        };
+        let (start, _) = runs.get(run).ok_or_else(failed)?;
+        chosen.push(start + within);
+        without(&mut runs, run, within)?;
+    }
+    Ok(chosen)
+}
+
+/// The candidates with the best noisy scores, best first; of equal ones the first in the public order.
+///
+/// # Guarantee
+/// Every candidate's score takes one draw of its own, and what comes out is a function of the noisy scores.
+fn best_of_noisy(
+    runs: &Runs,
+    noise: &Laplace,
+    most: usize,
+    rng: &mut QueryRng,
+) -> Result<Vec<u64>, DrawError> {
+    let candidates = runs.iter().flat_map(|(start, run)| (0..run.count).map(|i| *start + i));
+    let scores = listed(runs)?;
+    let noisy = scores.iter().map(|score| score.saturating_add(noise.draw(rng)));
+    let mut noisy: Vec<(i128, u64)> = noisy.zip(candidates).collect();
+    noisy.sort_unstable_by_key(|(score, candidate)| (Reverse(*score), *candidate));
+    Ok(noisy.into_iter().take(most).map(|(_, candidate)| candidate).collect())
+}
+
+/// Every candidate as a run of its own, with its prior weight.
+fn weighted(runs: &Runs, weights: &[u128]) -> Result<Runs, DrawError> {
+    let mut single = Vec::with_capacity(weights.len());
+    for (start, run) in runs {
+        for i in 0..run.count {
+            let at = usize::try_from(start + i).map_err(|_| failed())?;
+            let weight = weights.get(at).copied().ok_or_else(failed)?;
+            let score = score_at(run, i)?;
+            single.push((start + i, ScoredRun { count: 1, score, step: 0, weight }));
+        }
+    }
+    Ok(single)
+}
+
+fn score_at(run: &ScoredRun, i: u64) -> Result<i128, DrawError> {
+    let change = run.step.checked_mul(i.into()).ok_or_else(failed)?;
+    Ok(run.score.checked_add(change).ok_or_else(failed)?)
+}
+
+/// The scores one by one, for the mechanisms that look at every candidate; the release has checked that they
+/// are few.
+fn listed(runs: &Runs) -> Result<Vec<i128>, DrawError> {
+    let count = runs.iter().try_fold(0_u64, |n, (_, run)| n.checked_add(run.count));
+    let few = count.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MOST_KEYS);
+    let mut scores = Vec::with_capacity(few.ok_or_else(failed)?);
+    for (_, run) in runs {
+        for i in 0..run.count {
+            scores.push(score_at(run, i)?);
+        }
+    }
+    Ok(scores)
+}
+
+/// The run, and the place in it, of the candidate that is `index`-th among those listed.
+fn place_of(runs: &Runs, index: usize) -> Result<(usize, u64), DrawError> {
+    let mut before = u64::try_from(index).map_err(|_| failed())?;
+    for (i, (_, run)) in runs.iter().enumerate() {
+        match before.checked_sub(run.count) {
+            Some(rest) => before = rest,
+            None => return Ok((i, before)),
+        }
+    }
+    Err(failed().into())
+}
+
+/// The run, and the place in it, of a candidate.
+fn holding(runs: &Runs, candidate: u64) -> Result<(usize, u64), DrawError> {
+    let found = runs.iter().enumerate().find_map(|(i, (start, run))| {
+        let within = candidate.checked_sub(*start)?;
+        (within < run.count).then_some((i, within))
+    });
+    found.ok_or_else(|| failed().into())
+}
+
+/// Takes one candidate out.
+fn without(runs: &mut Runs, run: usize, within: u64) -> Result<(), DrawError> {
+    let (start, chosen) = *runs.get(run).ok_or_else(failed)?;
+    let after = chosen.count - within - 1;
+    let mut rest = Vec::new();
+    if within > 0 {
+        rest.push((start, ScoredRun { count: within, ..chosen }));
+    }
+    if after > 0 {
+        let score = score_at(&chosen, within + 1)?;
+        rest.push((start + within + 1, ScoredRun { count: after, score, ..chosen }));
+    }
+    runs.splice(run..=run, rest);
+    Ok(())
+}

@@ -1,0 +1,344 @@
+//! The keys a private aggregate answers for: known before any row is read, or those that the rows have.
+//!
+//! In go the key columns of a domain or of KEYS; out comes, for every row of a batch, the position of its
+//! key or [`OUTSIDE`]. It assumes that the keys are public. It guarantees that which keys are answered, and
+//! in which order, does not depend on the data: a key without rows keeps its place, a row without a
+//! place is dropped. Keys of the data get their places as they come; whoever reads them hides those of few
+//! units, and no order rests on their places.
+//!
+//! ```text
+//! let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))])?;
+//! space.index()?.locate(&[column_of("b", "z")], &mut places)?; // [1, OUTSIDE]
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, new_empty_array};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Field, Float16Type, Float32Type, Float64Type, Schema, SchemaRef,
+};
+use arrow::row::{RowConverter, Rows, SortField};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
+use datafusion::physical_plan::aggregates::order::GroupOrdering;
+
+use crate::grid::failed;
+
+/// The position of a key that is not asked for.
+pub(crate) const OUTSIDE: u32 = u32::MAX;
+
+/// Strange keys remembered before the index is built anew; keeps memory a function of the key space.
+const STRANGERS: usize = 1 << 16;
+
+/// The key columns, in the order of the answer, without duplicates; no column at all is one global group.
+#[derive(Debug, Clone)]
+pub(crate) struct KeySpace {
+    columns: Vec<ArrayRef>,
+    len: usize,
+    of_the_data: bool,
+}
+
+impl KeySpace {
+    /// The one group of an aggregate without GROUP BY.
+    pub(crate) fn global() -> Self {
+        Self { columns: Vec::new(), len: 1, of_the_data: false }
+    }
+
+    /// Every tuple that the rows have, of columns of these types: for keys that only the data know.
+    pub(crate) fn of_the_data<'a>(types: impl IntoIterator<Item = &'a DataType>) -> Self {
+        let columns = types.into_iter().map(new_empty_array).collect();
+        Self { columns, len: 0, of_the_data: true }
+    }
+
+    /// Key tuples given as columns of equal length. NaN becomes NULL and −0.0 becomes 0.0.
+    ///
+    /// # Errors
+    /// A planning error when columns differ in length, a tuple occurs twice, or there are 2³² or more.
+    pub(crate) fn new(columns: &[ArrayRef]) -> Result<Self> {
+        let Some(first) = columns.first() else { return Ok(Self::global()) };
+        let len = first.len();
+        if columns.iter().any(|column| column.len() != len) {
+            return plan_err!("key columns differ in length");
+        }
+        if u32::try_from(len).map_or(true, |len| len == OUTSIDE) {
+            return plan_err!("more keys than 32 bits can count");
+        }
+        let columns = columns.iter().map(canonical).collect();
+        let space = Self { columns, len, of_the_data: false };
+        space.index()?;
+        Ok(space)
+    }
+
+    /// The key columns.
+    pub(crate) fn columns(&self) -> &[ArrayRef] {
+        &self.columns
+    }
+
+    /// An index from key tuples to positions.
+    pub(crate) fn index(&self) -> Result<KeyIndex> {
+        KeyIndex::new(self)
+    }
+}
+
+/// Finds the position of key tuples.
+pub(crate) struct KeyIndex {
+    space: KeySpace,
+    known: Option<Known>,
+    ids: Vec<usize>,
+}
+
+struct Known {
+    values: Box<dyn GroupValues>,
+    /// Position by interned id: ids need not be handed out in the order of the rows.
+    places: Vec<u32>,
+}
+
+impl fmt::Debug for KeyIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyIndex").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl KeyIndex {
+    fn new(space: &KeySpace) -> Result<Self> {
+        let mut index = Self { space: space.clone(), known: None, ids: Vec::new() };
+        index.rebuild()?;
+        Ok(index)
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        let columns = &self.space.columns;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let mut values = interner(columns.iter().map(|column| column.data_type().clone()))?;
+        values.intern(columns, &mut self.ids)?;
+        let mut places = vec![OUTSIDE; values.len()];
+        if places.len() != self.space.len {
+            return plan_err!("a key occurs twice");
+        }
+        for (place, id) in (0..).zip(&self.ids) {
+            places[*id] = place;
+        }
+        self.known = Some(Known { values, places });
+        Ok(())
+    }
+
+    /// Replaces `places` by the positions of `rows` key tuples, [`OUTSIDE`] for tuples that are no keys.
+    pub(crate) fn locate(
+        &mut self,
+        columns: &[ArrayRef],
+        rows: usize,
+        places: &mut Vec<u32>,
+    ) -> Result<()> {
+        places.clear();
+        let Some(known) = &mut self.known else {
+            places.resize(rows, 0);
+            return Ok(());
+        };
+        if columns.iter().any(|column| is_float(column.data_type())) {
+            let columns: Vec<_> = columns.iter().map(canonical).collect();
+            known.values.intern(&columns, &mut self.ids)?;
+        } else {
+            known.values.intern(columns, &mut self.ids)?;
+        }
+        if self.space.of_the_data {
+            for id in &self.ids {
+                let place = u32::try_from(*id).ok().filter(|place| *place != OUTSIDE);
+                places.push(place.ok_or_else(failed)?);
+            }
+            return Ok(());
+        }
+        places.extend(self.ids.iter().map(|id| known.places.get(*id).copied().unwrap_or(OUTSIDE)));
+        if known.values.len() > self.space.len.saturating_add(STRANGERS) {
+            self.rebuild()?;
+        }
+        Ok(())
+    }
+}
+
+impl KeyIndex {
+    /// Bytes held, where they depend on the rows.
+    pub(crate) fn size(&self) -> usize {
+        let known = self.known.as_ref().filter(|_| self.space.of_the_data);
+        known.map_or(0, |known| known.values.size())
+    }
+
+    /// The keys that were asked for, or that came.
+    pub(crate) fn finish(self) -> Result<Located> {
+        let Self { space, known, .. } = self;
+        let Some(mut known) = known.filter(|_| space.of_the_data) else {
+            return Ok(Located { columns: space.columns, len: space.len, names: None });
+        };
+        let len = known.values.len();
+        // Some interners panic when no row came, and whether one came must not tell.
+        let mut columns = match known.values.is_empty() {
+            true => space.columns.iter().map(|column| column.slice(0, 0)).collect(),
+            false => known.values.emit(EmitTo::All)?,
+        };
+        for (column, declared) in columns.iter_mut().zip(&space.columns) {
+            if column.data_type() != declared.data_type() {
+                *column = cast(column, declared.data_type())?;
+            }
+        }
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));
+        let names = RowConverter::new(fields.collect())?.convert_columns(&columns)?;
+        Ok(Located { columns, len, names: Some(names) })
+    }
+}
+
+/// The keys of all places.
+pub(crate) struct Located {
+    pub(super) columns: Vec<ArrayRef>,
+    pub(super) len: usize,
+    /// The keys as bytes, where their places were given out as they came: an order of theirs may rest on these alone.
+    pub(super) names: Option<Rows>,
+}
+
+/// DataFusion's own interner of group keys, as GROUP BY uses it: NULLs are equal.
+pub(crate) fn interner(types: impl Iterator<Item = DataType>) -> Result<Box<dyn GroupValues>> {
+    let fields: Vec<_> =
+        types.enumerate().map(|(i, t)| Field::new(format!("key{i}"), t, true)).collect();
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    new_group_values(schema, &GroupOrdering::None)
+}
+
+pub(crate) fn is_float(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
+}
+
+/// Floats that compare equal become the same bits; what is no number becomes NULL.
+pub(crate) fn canonical(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Float16 => numbers::<Float16Type>(column, |x| {
+            (!x.is_nan()).then(|| x + Float16Type::default_value())
+        }),
+        DataType::Float32 => numbers::<Float32Type>(column, |x| (!x.is_nan()).then_some(x + 0.0)),
+        DataType::Float64 => numbers::<Float64Type>(column, |x| (!x.is_nan()).then_some(x + 0.0)),
+        _ => Arc::clone(column),
+    }
+}
+
+fn numbers<T: ArrowPrimitiveType>(
+    column: &ArrayRef,
+    fix: impl Fn(T::Native) -> Option<T::Native>,
+) -> ArrayRef {
+    let fixed: PrimitiveArray<T> = column.as_primitive::<T>().unary_opt(fix);
+    Arc::new(fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+    use arrow::datatypes::DataType;
+
+    use super::{KeySpace, OUTSIDE, STRANGERS};
+
+    fn places(space: &KeySpace, columns: &[ArrayRef]) -> Vec<u32> {
+        let mut places = Vec::new();
+        let rows = columns[0].len();
+        space.index().unwrap().locate(columns, rows, &mut places).unwrap();
+        places
+    }
+
+    #[test]
+    fn null_is_a_key_only_where_listed() {
+        let rows: ArrayRef = Arc::new(StringArray::from(vec![Some("b"), None, Some("z")]));
+        let listed = KeySpace::new(&[Arc::new(StringArray::from(vec![None, Some("b")]))]);
+        assert_eq!(places(&listed.unwrap(), &[Arc::clone(&rows)]), [1, 0, OUTSIDE]);
+        let unlisted = KeySpace::new(&[Arc::new(StringArray::from(vec![Some("b")]))]);
+        assert_eq!(places(&unlisted.unwrap(), &[rows]), [0, OUTSIDE, OUTSIDE]);
+    }
+
+    #[test]
+    fn floats_match_by_value() {
+        let space = KeySpace::new(&[Arc::new(Float64Array::from(vec![1.5, -0.0]))]).unwrap();
+        let rows: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, f64::NAN, 1.5]));
+        assert_eq!(places(&space, &[rows]), [1, 1, OUTSIDE, 0]);
+        let null = KeySpace::new(&[Arc::new(Float64Array::from(vec![f64::NAN, 2.0]))]).unwrap();
+        let rows: ArrayRef = Arc::new(Float64Array::from(vec![None, Some(-f64::NAN), Some(2.0)]));
+        assert_eq!(places(&null, &[rows]), [0, 0, 1]);
+    }
+
+    #[test]
+    fn pairs_keep_their_positions() {
+        let n = 5_000_i64;
+        let left: ArrayRef = Arc::new(Int64Array::from_iter_values((0..n).map(|i| i % 50)));
+        let right: ArrayRef =
+            Arc::new(StringArray::from_iter_values((0..n).map(|i| (i / 50).to_string())));
+        let space = KeySpace::new(&[Arc::clone(&left), Arc::clone(&right)]).unwrap();
+        let expected: Vec<u32> = (0..5_000).collect();
+        assert_eq!(places(&space, &[left, right]), expected);
+    }
+
+    #[test]
+    fn duplicates_and_ragged_columns_are_refused() {
+        let twice: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 1]));
+        let other: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        assert!(KeySpace::new(&[Arc::clone(&twice)]).is_err());
+        assert!(KeySpace::new(&[twice, other]).is_err());
+        let zeros: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0]));
+        assert!(KeySpace::new(&[zeros]).is_err());
+    }
+
+    #[test]
+    fn strangers_do_not_pile_up_and_do_not_move_keys() {
+        let space = KeySpace::new(&[Arc::new(Int64Array::from(vec![-7, -8]))]).unwrap();
+        let mut index = space.index().unwrap();
+        let mut places = Vec::new();
+        let chunk = i64::try_from(STRANGERS).unwrap();
+        for round in 0..4 {
+            let rows = (round * chunk..(round + 1) * chunk).chain([-8, -7]);
+            let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(rows));
+            index.locate(&[Arc::clone(&rows)], rows.len(), &mut places).unwrap();
+            assert_eq!(places.split_off(STRANGERS), [1, 0]);
+            assert!(places.iter().all(|place| *place == OUTSIDE));
+            assert!(index.known.as_ref().unwrap().values.len() <= STRANGERS + 2);
+        }
+    }
+
+    /// Places are given out as keys come; the bytes of a key are its own, wherever it came.
+    #[test]
+    fn keys_of_the_data_are_the_same_bytes_in_any_order() {
+        let rows = [Some(0.0), None, Some(2.5), Some(-0.0), Some(f64::NAN), Some(2.5)];
+        let mut seen = Vec::new();
+        for turn in 0..rows.len() {
+            let mut rows = rows;
+            rows.rotate_left(turn);
+            let mut index = KeySpace::of_the_data([&DataType::Float64]).index().unwrap();
+            let mut places = Vec::new();
+            let column: ArrayRef = Arc::new(Float64Array::from(rows.to_vec()));
+            index.locate(&[column], rows.len(), &mut places).unwrap();
+            assert!(index.size() > 0);
+            let located = index.finish().unwrap();
+            assert_eq!((located.len, located.columns[0].len()), (3, 3));
+            let names = located.names.unwrap();
+            let name = |i: usize| names.row(places[i] as usize).data().to_vec();
+            let zero = rows.iter().position(|x| *x == Some(0.0)).unwrap();
+            let null = rows.iter().position(Option::is_none).unwrap();
+            let half = rows.iter().position(|x| *x == Some(2.5)).unwrap();
+            seen.push([name(zero), name(null), name(half)]);
+        }
+        seen.dedup();
+        assert_eq!(seen.len(), 1);
+        let listed = KeySpace::new(&[Arc::new(Int64Array::from(vec![5, 4]))]).unwrap();
+        let located = listed.index().unwrap().finish().unwrap();
+        assert!(located.names.is_none() && located.len == 2);
+    }
+
+    #[test]
+    fn no_column_is_one_group_and_no_key_is_none() {
+        let mut places = vec![9];
+        KeySpace::global().index().unwrap().locate(&[], 3, &mut places).unwrap();
+        assert_eq!(places, [0, 0, 0]);
+        let none = KeySpace::new(&[Arc::new(StringArray::from(Vec::<&str>::new()))]).unwrap();
+        assert_eq!(none.len, 0);
+        let rows: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+        assert_eq!(self::places(&none, &[rows]), [OUTSIDE]);
+    }
+}

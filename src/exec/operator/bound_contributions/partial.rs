@@ -1,0 +1,501 @@
+//! What one unit adds to one group, after its bounds.
+//!
+//! In go the unit's rows per group and what they count and sum to; out comes the number of rows that
+//! each group may keep, and the bounded partial results. Everything is integer arithmetic on the
+//! unit's own rows. It guarantees the sensitivities that the analysis claims: see [`Limits::keep`] and
+//! [`InputKind::partial`].
+//!
+//! ```text
+//! // Three groups with 5, 1 and 4 rows, in hash order; 4 rows a unit, 3 a group:
+//! let limits = Limits { rows_per_unit: Some(4), rows_per_group: Some(3), groups: None };
+//! limits.keep([5, 1, 4].into_iter(), |group, kept| …); // 3, 1, 0
+//! ```
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, plan_err};
+
+use crate::grid::{Grid, GridRange, coarse_width, failed};
+
+/// Squares are taken of so many steps at most: a sum of 2⁴⁶ of them fits.
+const MOST_SQUARED: i128 = 1 << 40;
+
+/// How much of a unit's data an aggregate may see. `None` is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Limits {
+    /// M: rows of one unit in all groups together.
+    pub rows_per_unit: Option<u64>,
+    /// m: rows of one unit in one group.
+    pub rows_per_group: Option<u64>,
+    /// C: groups of one unit.
+    pub groups: Option<u64>,
+}
+
+impl Limits {
+    /// Whether the order of the groups matters for a unit with these rows per group.
+    pub(super) fn depend_on_order(self, rows: impl ExactSizeIterator<Item = u64>) -> bool {
+        if self.groups.is_some_and(|groups| u64::try_from(rows.len()).is_ok_and(|n| n > groups)) {
+            return true;
+        }
+        let Some(most) = self.rows_per_unit else { return false };
+        rows.fold(0_u64, |sum, rows| sum.saturating_add(self.in_group(rows))) > most
+    }
+
+    /// Whether a unit with this many rows keeps them all, whatever its groups are.
+    pub(crate) fn spare(self, rows: u64) -> bool {
+        let most = [self.rows_per_unit, self.rows_per_group, self.groups];
+        most.into_iter().flatten().all(|most| rows <= most)
+    }
+
+    /// Rows kept of a group when only its own bound counts.
+    pub(super) fn in_group(self, rows: u64) -> u64 {
+        self.rows_per_group.map_or(rows, |most| rows.min(most))
+    }
+
+    /// Deals out a unit's rows: calls `keep(i, k)` for the i-th group, k = min(rows, m, rest of M).
+    ///
+    /// # Guarantee
+    /// For all groups given in any order, Σk ≤ M, every k ≤ m, and at most C of them are above 0. Each
+    /// k depends on the given numbers alone. Source: the rule of contribution bounding by hash order.
+    pub(crate) fn keep(self, rows: impl Iterator<Item = u64>, mut keep: impl FnMut(usize, u64)) {
+        let mut rows_left = self.rows_per_unit.unwrap_or(u64::MAX);
+        let mut groups_left = self.groups.unwrap_or(u64::MAX);
+        for (group, rows) in rows.enumerate() {
+            let kept = if groups_left == 0 { 0 } else { self.in_group(rows).min(rows_left) };
+            if kept > 0 {
+                groups_left -= 1;
+                rows_left -= kept;
+            }
+            keep(group, kept);
+        }
+    }
+}
+
+/// One aggregate to compute, with the bounds that hold for it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct BoundedInput {
+    /// What is computed.
+    pub kind: InputKind,
+    /// The bounds of a unit's contribution.
+    pub limits: Limits,
+}
+
+impl BoundedInput {
+    /// The bounds as enforced: what counts a unit once per group takes one row of each.
+    pub(super) fn effective_limits(&self) -> Limits {
+        match self.kind {
+            InputKind::CountUnits { .. }
+            | InputKind::MeanPerUnit { .. }
+            | InputKind::SumPerUnit { .. } => Limits { rows_per_group: Some(1), ..self.limits },
+            InputKind::CountRows { .. }
+            | InputKind::CountValues { .. }
+            | InputKind::Sum { .. }
+            | InputKind::Mean { .. }
+            | InputKind::Moments { .. } => self.limits,
+        }
+    }
+}
+
+/// The aggregates. Columns are positions in the operator's input; filters are Boolean, NULL is false.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum InputKind {
+    /// COUNT(*).
+    CountRows {
+        /// FILTER.
+        filter: Option<usize>,
+    },
+    /// COUNT(x): NULL and NaN do not count.
+    CountValues {
+        /// The counted column.
+        column: usize,
+        /// FILTER.
+        filter: Option<usize>,
+    },
+    /// COUNT(DISTINCT unit): 1 for every unit with a row that passes.
+    CountUnits {
+        /// FILTER.
+        filter: Option<usize>,
+    },
+    /// SUM(x) of values clamped to [lo, hi].
+    Sum {
+        /// The summed column.
+        column: usize,
+        /// FILTER.
+        filter: Option<usize>,
+        /// The grid of the sum.
+        grid: Grid,
+        /// Lower bound of a value, in grid steps.
+        lo: i128,
+        /// Upper bound of a value, in grid steps.
+        hi: i128,
+    },
+    /// AVG(x) as two outputs: A = Σ(x − lo) and B = Σ(hi − x).
+    Mean {
+        /// The averaged column.
+        column: usize,
+        /// FILTER.
+        filter: Option<usize>,
+        /// The grid of the sums.
+        grid: Grid,
+        /// Lower bound of a value, in grid steps.
+        lo: i128,
+        /// Upper bound of a value, in grid steps.
+        hi: i128,
+    },
+    /// A variance as three outputs: A = Σ(w − X)², B = Σ2X(w − X), C = ΣX², with X = x − lo and w = hi − lo in steps
+    /// of 2^shift grid units.
+    Moments {
+        /// The column.
+        column: usize,
+        /// FILTER.
+        filter: Option<usize>,
+        /// The grid of the values.
+        grid: Grid,
+        /// Lower bound of a value, in grid steps.
+        lo: i128,
+        /// Upper bound of a value, in grid steps.
+        hi: i128,
+        /// How coarsely values are rounded before they are squared.
+        shift: u32,
+    },
+    /// AVG over units: each unit's own mean, clamped to [lo, hi], counts once per group; A and B as above.
+    MeanPerUnit {
+        /// The averaged column.
+        column: usize,
+        /// FILTER.
+        filter: Option<usize>,
+        /// The grid of the sums.
+        grid: Grid,
+        /// Lower bound of a unit's mean, in grid steps.
+        lo: i128,
+        /// Upper bound of a unit's mean, in grid steps.
+        hi: i128,
+    },
+    /// SUM over units: each unit's own sum (of values clamped to [lo, hi]), clamped per group.
+    SumPerUnit {
+        /// The summed column.
+        column: usize,
+        /// FILTER.
+        filter: Option<usize>,
+        /// The grid of the sum.
+        grid: Grid,
+        /// Lower bound of a value, in grid steps.
+        lo: i128,
+        /// Upper bound of a value, in grid steps.
+        hi: i128,
+        /// Lower bound of a unit's sum in one group, in grid steps.
+        per_group_lo: i128,
+        /// Upper bound of a unit's sum in one group, in grid steps.
+        per_group_hi: i128,
+    },
+}
+
+/// What a unit's rows of one group amount to, before bounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tally {
+    /// Rows that pass the filter and, where a column is read, hold a value.
+    pub(super) count: u64,
+    /// Their values on the grid; for variances their distances X from the lower end.
+    pub(super) sum: i128,
+    /// For variances, the sum of X².
+    pub(super) squares: i128,
+}
+
+impl InputKind {
+    /// How many output columns this aggregate has: 2 for the means, 3 for variances, else 1.
+    pub(crate) fn outputs(&self) -> usize {
+        match self {
+            Self::Moments { .. } => 3,
+            Self::Mean { .. } | Self::MeanPerUnit { .. } => 2,
+            Self::CountRows { .. }
+            | Self::CountValues { .. }
+            | Self::CountUnits { .. }
+            | Self::Sum { .. }
+            | Self::SumPerUnit { .. } => 1,
+        }
+    }
+
+    /// The column that is counted or summed.
+    pub(super) fn column(&self) -> Option<usize> {
+        match self {
+            Self::CountRows { .. } | Self::CountUnits { .. } => None,
+            Self::CountValues { column, .. }
+            | Self::Sum { column, .. }
+            | Self::Mean { column, .. }
+            | Self::Moments { column, .. }
+            | Self::MeanPerUnit { column, .. }
+            | Self::SumPerUnit { column, .. } => Some(*column),
+        }
+    }
+
+    /// The FILTER column.
+    pub(super) fn filter(&self) -> Option<usize> {
+        match self {
+            Self::CountRows { filter }
+            | Self::CountValues { filter, .. }
+            | Self::CountUnits { filter }
+            | Self::Sum { filter, .. }
+            | Self::Mean { filter, .. }
+            | Self::Moments { filter, .. }
+            | Self::MeanPerUnit { filter, .. }
+            | Self::SumPerUnit { filter, .. } => *filter,
+        }
+    }
+
+    /// Whether the partial needs the number of rows that pass, and not all of them pass.
+    pub(super) fn reads_flags(&self) -> bool {
+        match self {
+            Self::CountRows { filter } | Self::CountUnits { filter } => filter.is_some(),
+            Self::CountValues { .. }
+            | Self::Mean { .. }
+            | Self::Moments { .. }
+            | Self::MeanPerUnit { .. }
+            | Self::SumPerUnit { .. } => true,
+            Self::Sum { .. } => false,
+        }
+    }
+
+    /// Where values are squared: how coarsely they are rounded before.
+    pub(super) fn shift(&self) -> Option<u32> {
+        match self {
+            Self::Moments { shift, .. } => Some(*shift),
+            Self::CountRows { .. }
+            | Self::CountValues { .. }
+            | Self::CountUnits { .. }
+            | Self::Sum { .. }
+            | Self::Mean { .. }
+            | Self::MeanPerUnit { .. }
+            | Self::SumPerUnit { .. } => None,
+        }
+    }
+
+    /// The grid and interval of single values, where values are read.
+    ///
+    /// # Errors
+    /// A planning error for an empty or too wide interval, also the one of a unit's sum.
+    pub(super) fn range(&self) -> Result<Option<GridRange>> {
+        match *self {
+            Self::CountRows { .. } | Self::CountValues { .. } | Self::CountUnits { .. } => Ok(None),
+            Self::Sum { grid, lo, hi, .. } | Self::Mean { grid, lo, hi, .. } => {
+                GridRange::new(grid, lo, hi).map(Some)
+            }
+            Self::Moments { grid, lo, hi, shift, .. } => {
+                if coarse_width(lo, hi, shift).is_none_or(|width| width > MOST_SQUARED) {
+                    return plan_err!("the interval is too wide to be squared");
+                }
+                GridRange::new(grid, lo, hi).map(Some)
+            }
+            // The mean is clamped, not the values that make it.
+            Self::MeanPerUnit { grid, lo, hi, .. } => {
+                GridRange::new(grid, lo, hi)?;
+                GridRange::widest(grid).map(Some)
+            }
+            Self::SumPerUnit { grid, lo, hi, per_group_lo, per_group_hi, .. } => {
+                GridRange::new(grid, per_group_lo, per_group_hi)?;
+                GridRange::new(grid, lo, hi).map(Some)
+            }
+        }
+    }
+
+    /// Checks the columns that this aggregate reads against the types of the input.
+    ///
+    /// # Errors
+    /// A planning error for a missing column, a filter that is not Boolean, a column off the grid.
+    pub(super) fn check(&self, types: &[&DataType]) -> Result<()> {
+        if let Some(filter) = self.filter()
+            && types.get(filter) != Some(&&DataType::Boolean)
+        {
+            return plan_err!("a filter is no Boolean column");
+        }
+        let range = self.range()?;
+        match self.column().map(|column| types.get(column)) {
+            None => Ok(()),
+            Some(None) => plan_err!("an aggregated column is missing"),
+            Some(Some(data_type)) if range.is_some_and(|range| !range.accepts(data_type)) => {
+                plan_err!("a column of type {data_type} does not fit its grid")
+            }
+            Some(Some(_)) => Ok(()),
+        }
+    }
+
+    /// What one unit adds to one group (0 in the place of outputs that there are not).
+    ///
+    /// # Guarantee
+    /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`: counts lie in [0, k]; SUM in
+    /// [k·min(lo, 0), k·max(hi, 0)]; the two parts of AVG are ≥ 0 and together ≤ k·(hi − lo), scaled by
+    /// k/rows toward zero when k < rows; the three parts of a variance likewise, together ≤ k·w²; per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of
+    /// per-unit AVG are ≥ 0 and together hi − lo or 0.
+    ///
+    /// # Errors
+    /// A constant text when 128 bits do not suffice, which takes more than 2⁴⁶ rows.
+    pub(super) fn partial(&self, tally: Tally, rows: u64, kept: u64) -> Result<[i128; 3]> {
+        let Tally { count, sum, squares } = tally;
+        match *self {
+            Self::CountRows { .. } | Self::CountValues { .. } => {
+                Ok([i128::from(count.min(kept)), 0, 0])
+            }
+            Self::CountUnits { .. } => Ok([i128::from(count.min(1)), 0, 0]),
+            Self::Sum { lo, hi, .. } => {
+                let kept = i128::from(kept);
+                let least = kept.checked_mul(lo.min(0)).ok_or_else(failed)?;
+                let most = kept.checked_mul(hi.max(0)).ok_or_else(failed)?;
+                Ok([sum.clamp(least, most), 0, 0])
+            }
+            Self::Mean { lo, hi, .. } => {
+                let above = gap(sum, lo, count).ok_or_else(failed)?;
+                let below = gap(sum, hi, count).and_then(i128::checked_neg).ok_or_else(failed)?;
+                Ok([scale_floor(above, kept, rows)?, scale_floor(below, kept, rows)?, 0])
+            }
+            Self::Moments { lo, hi, shift, .. } => {
+                let width = coarse_width(lo, hi, shift).ok_or_else(failed)?;
+                let [below, both] = far_squares(sum, squares, count, width).ok_or_else(failed)?;
+                let scaled = |part| scale_floor(part, kept, rows);
+                Ok([scaled(below)?, scaled(both)?, scaled(squares)?])
+            }
+            Self::MeanPerUnit { lo, hi, .. } => {
+                if count == 0 {
+                    return Ok([0; 3]);
+                }
+                let mean = mean_half_even(sum, count).clamp(lo, hi);
+                Ok([mean - lo, hi - mean, 0])
+            }
+            Self::SumPerUnit { per_group_lo, per_group_hi, .. } => {
+                Ok([if count == 0 { 0 } else { sum.clamp(per_group_lo, per_group_hi) }, 0, 0])
+            }
+        }
+    }
+}
+
+/// Σ(w − X)² and Σ2X(w − X) of `count` values with these ΣX and ΣX².
+fn far_squares(sum: i128, squares: i128, count: u64, width: i128) -> Option<[i128; 2]> {
+    let cross = width.checked_mul(sum)?;
+    let all = width.checked_mul(width)?.checked_mul(i128::from(count))?;
+    let both = cross.checked_sub(squares)?.checked_mul(2)?;
+    Some([all.checked_sub(cross.checked_mul(2)?)?.checked_add(squares)?, both])
+}
+
+/// sum − end·count.
+fn gap(sum: i128, end: i128, count: u64) -> Option<i128> {
+    sum.checked_sub(end.checked_mul(i128::from(count))?)
+}
+
+/// ⌊value·kept/rows⌋ for value ≥ 0 and kept ≤ rows, exactly, without a wider type.
+fn scale_floor(value: i128, kept: u64, rows: u64) -> Result<i128> {
+    if kept >= rows {
+        return Ok(value);
+    }
+    let (kept, rows) = (u128::from(kept), u128::from(rows));
+    let value = u128::try_from(value).map_err(|_| failed())?;
+    // (q·rows + r)·kept/rows = q·kept + r·kept/rows, and r·kept < 2⁶⁴·2⁶⁴.
+    let scaled = (value / rows) * kept + (value % rows) * kept / rows;
+    i128::try_from(scaled).map_err(|_| failed())
+}
+
+/// sum/count rounded to the nearest integer, halves to the even one; count ≥ 1.
+fn mean_half_even(sum: i128, count: u64) -> i128 {
+    let count = i128::from(count);
+    let (down, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
+    match (rest * 2).cmp(&count) {
+        std::cmp::Ordering::Less => down,
+        std::cmp::Ordering::Equal => down + (down & 1),
+        std::cmp::Ordering::Greater => down + 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InputKind, Limits, Tally, mean_half_even, scale_floor};
+    use crate::grid::Grid;
+
+    fn kept(limits: [Option<u64>; 3], rows: &[u64]) -> Vec<u64> {
+        let [rows_per_unit, rows_per_group, groups] = limits;
+        let mut out = Vec::new();
+        let limits = Limits { rows_per_unit, rows_per_group, groups };
+        limits.keep(rows.iter().copied(), |_, kept| out.push(kept));
+        out
+    }
+
+    #[test]
+    fn rows_are_dealt_out_in_order() {
+        let rows = [5, 1, 4, 2];
+        assert_eq!(kept([None, None, None], &rows), rows);
+        assert_eq!(kept([Some(7), None, None], &rows), [5, 1, 1, 0]);
+        assert_eq!(kept([Some(4), Some(3), None], &rows), [3, 1, 0, 0]);
+        assert_eq!(kept([None, Some(2), Some(3)], &rows), [2, 1, 2, 0]);
+        assert_eq!(kept([Some(0), None, None], &rows), [0; 4]);
+        assert_eq!(kept([None, Some(0), None], &rows), [0; 4]);
+        assert_eq!(kept([None, None, Some(0)], &rows), [0; 4]);
+    }
+
+    #[test]
+    fn order_is_asked_for_only_where_it_matters() {
+        for m in 0..6 {
+            for (unit, groups) in [(None, Some(2)), (Some(4), None), (Some(4), Some(2))] {
+                let limits = Limits { rows_per_unit: unit, rows_per_group: Some(m), groups };
+                for rows in [vec![], vec![4], vec![3, 2], vec![1, 1, 1], vec![2, 2, 9]] {
+                    if limits.spare(rows.iter().sum()) {
+                        assert_eq!(kept([unit, Some(m), groups], &rows), rows);
+                    }
+                    if !limits.depend_on_order(rows.iter().copied()) {
+                        let all = [unit, Some(m), groups];
+                        let free: Vec<_> = rows.iter().map(|r| limits.in_group(*r)).collect();
+                        assert_eq!(kept(all, &rows), free, "{limits:?} {rows:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn means_are_scaled_toward_zero_and_rounded_half_even() {
+        for value in 0..200 {
+            for rows in 1..12 {
+                for kept in 1..=rows {
+                    let exact = value * i128::from(kept) / i128::from(rows);
+                    assert_eq!(scale_floor(value, kept, rows).unwrap(), exact);
+                }
+            }
+        }
+        // Beyond a product in 128 bits.
+        let wide = scale_floor(i128::MAX, u64::MAX - 1, u64::MAX).unwrap();
+        assert!(wide < i128::MAX && wide > i128::MAX - (1 << 64));
+        let halves = [(-3, 2, -2), (-1, 2, 0), (1, 2, 0), (3, 2, 2), (5, 3, 2), (-5, 3, -2)];
+        for (sum, count, mean) in halves {
+            assert_eq!(mean_half_even(sum, count), mean);
+        }
+    }
+
+    /// Whole vectors are scaled: the parts of few kept rows are never more than theirs.
+    #[test]
+    fn variances_are_scaled_whole() {
+        let (lo, hi) = (-3, 4);
+        let kind =
+            InputKind::Moments { column: 0, filter: None, grid: Grid::Integer, lo, hi, shift: 0 };
+        let values = [-3_i128, -1, 0, 4, 4];
+        let above = values.map(|x| x - lo);
+        let tally =
+            Tally { count: 5, sum: above.iter().sum(), squares: above.iter().map(|x| x * x).sum() };
+        let whole = [49 + 25 + 16, 2 * (2 * 5 + 3 * 4), 4 + 9 + 49 + 49];
+        assert_eq!(kind.partial(tally, 5, 5).unwrap(), whole);
+        assert_eq!(whole.iter().sum::<i128>(), 5 * 49);
+        for kept in 1..9 {
+            let parts = kind.partial(tally, 9, kept).unwrap();
+            let exact = whole.map(|part| part * i128::from(kept) / 9);
+            assert_eq!(parts, exact);
+            assert!(parts.iter().sum::<i128>() <= i128::from(kept) * 49);
+        }
+        assert_eq!(kind.partial(Tally::default(), 7, 3).unwrap(), [0; 3]);
+    }
+
+    #[test]
+    fn overflow_is_an_error_not_a_wrap() {
+        let sum =
+            InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo: -1, hi: 1 << 80 };
+        assert!(sum.partial(Tally { count: 1, ..Tally::default() }, u64::MAX, u64::MAX).is_err());
+        let mean =
+            InputKind::Mean { column: 0, filter: None, grid: Grid::Integer, lo: -1, hi: 1 << 80 };
+        assert!(
+            mean.partial(Tally { count: u64::MAX, ..Tally::default() }, u64::MAX, u64::MAX)
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! Units: their 64-bit codes, their hashes, and rows put together by unit.
+//!
+//! In go unit values of any type that can be a unit; out come codes that are equal exactly where the values
+//! are, and, for a bucket of rows, each unit's rows side by side. It guarantees that no two units ever share
+//! a code (a shared one would let a person count twice), and that a unit's hash is one of its value, never
+//! of the number under which it was first seen.
+//!
+//! ```text
+//! codes.read(&column, &mut scratch)?;
+//! units.group(&bucket, hash)?; // units.rows: all rows of the first unit, then of the second, …
+//! ```
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Date64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::row::{RowConverter, Rows, SortField};
+use datafusion::common::Result;
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_plan::aggregates::group_values::GroupValues;
+
+use super::keys::interner;
+use super::order::HashKey;
+use crate::grid::failed;
+
+/// Pieces into which the rows of a partition are thrown: one for each value of a byte.
+pub(crate) const BUCKETS: usize = 256;
+
+/// The marker of an unused slot in the table of [`Units`].
+const EMPTY: u32 = u32::MAX;
+
+/// One row that counts: whose it is, which key it has, and where in its bucket its values lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) unit: u64,
+    pub(crate) key: u32,
+    pub(crate) place: u32,
+}
+
+/// Turns unit values into 64-bit codes, one to one.
+pub(crate) enum UnitCodes {
+    /// Integers and dates are their own code.
+    Direct,
+    /// Everything else is numbered as it comes.
+    Interned { values: Box<dyn GroupValues>, ids: Vec<usize> },
+}
+
+impl UnitCodes {
+    pub(crate) fn new(unit_type: &DataType) -> Result<Self> {
+        if unit_type.is_integer() || matches!(unit_type, DataType::Date32 | DataType::Date64) {
+            return Ok(Self::Direct);
+        }
+        let values = interner(std::iter::once(unit_type.clone()))?;
+        Ok(Self::Interned { values, ids: Vec::new() })
+    }
+
+    pub(crate) fn read(&mut self, units: &ArrayRef, codes: &mut Vec<u64>) -> Result<()> {
+        fn signed<T: ArrowPrimitiveType>(units: &ArrayRef, codes: &mut Vec<u64>)
+        where
+            T::Native: Into<i64>,
+        {
+            let values = units.as_primitive::<T>().values();
+            codes.extend(values.iter().map(|value| Into::<i64>::into(*value).cast_unsigned()));
+        }
+        codes.clear();
+        if let Self::Interned { values, ids } = self {
+            values.intern(std::slice::from_ref(units), ids)?;
+            for id in ids {
+                codes.push(u64::try_from(*id).map_err(|_| failed())?);
+            }
+            return Ok(());
+        }
+        match units.data_type() {
+            DataType::Int8 => signed::<Int8Type>(units, codes),
+            DataType::Int16 => signed::<Int16Type>(units, codes),
+            DataType::Int32 => signed::<Int32Type>(units, codes),
+            DataType::Int64 => signed::<Int64Type>(units, codes),
+            DataType::UInt8 => signed::<UInt8Type>(units, codes),
+            DataType::UInt16 => signed::<UInt16Type>(units, codes),
+            DataType::UInt32 => signed::<UInt32Type>(units, codes),
+            DataType::UInt64 => codes.extend(units.as_primitive::<UInt64Type>().values()),
+            DataType::Date32 => signed::<Date32Type>(units, codes),
+            DataType::Date64 => signed::<Date64Type>(units, codes),
+            _ => return Err(failed()),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Direct => 0,
+            Self::Interned { values, .. } => values.size(),
+        }
+    }
+
+    pub(crate) fn finish(self, bounded: bool) -> Result<UnitNames> {
+        match self {
+            // Some interners panic when no row came, and whether one came must not tell. Where there is no unit, no
+            // unit is hashed.
+            Self::Interned { mut values, .. } if bounded && !values.is_empty() => {
+                let units = values.emit(EmitTo::All)?;
+                let fields = units.iter().map(|unit| SortField::new(unit.data_type().clone()));
+                let converter = RowConverter::new(fields.collect())?;
+                Ok(UnitNames::Encoded(converter.convert_columns(&units)?))
+            }
+            Self::Direct | Self::Interned { .. } => Ok(UnitNames::Direct),
+        }
+    }
+}
+
+/// What is hashed of a unit: its value, never the number under which it was first seen.
+pub(crate) enum UnitNames {
+    Direct,
+    Encoded(Rows),
+}
+
+impl UnitNames {
+    pub(crate) fn hash(&self, code: u64, hash: HashKey) -> Result<u64> {
+        match self {
+            Self::Direct => Ok(hash.integer_unit(code)),
+            Self::Encoded(rows) => {
+                let row = usize::try_from(code).map_err(|_| failed())?;
+                Ok(hash.bytes_unit(rows.row(row).data()))
+            }
+        }
+    }
+}
+
+/// Rows of a bucket put together by unit: a small hash table and a counting sort.
+#[derive(Default)]
+pub(crate) struct Units {
+    slots: Vec<(u64, u32)>,
+    pub(crate) codes: Vec<u64>,
+    pub(crate) counts: Vec<usize>,
+    ends: Vec<usize>,
+    ids: Vec<u32>,
+    /// Key and place of every row, the units one after the other.
+    pub(crate) rows: Vec<u64>,
+}
+
+impl Units {
+    pub(crate) fn group(&mut self, rows: &[Row], hash: HashKey) -> Result<()> {
+        self.codes.clear();
+        self.counts.clear();
+        self.ids.clear();
+        // Buckets are alike in size, so the table keeps the one it has grown to.
+        self.slots.fill((0, EMPTY));
+        if self.slots.is_empty() {
+            self.slots.resize(64, (0, EMPTY));
+        }
+        for row in rows {
+            let id = self.id(row.unit, hash)?;
+            self.ids.push(id);
+            self.counts[id as usize] += 1;
+        }
+        self.ends.clear();
+        let mut end = 0;
+        self.ends.extend(self.counts.iter().map(|count| {
+            end += count;
+            end - count
+        }));
+        self.rows.clear();
+        self.rows.resize(rows.len(), 0);
+        for (row, id) in rows.iter().zip(&self.ids) {
+            let at = &mut self.ends[*id as usize];
+            self.rows[*at] = u64::from(row.key) << 32 | u64::from(row.place);
+            *at += 1;
+        }
+        Ok(())
+    }
+
+    /// The number of a unit within the bucket.
+    fn id(&mut self, code: u64, hash: HashKey) -> Result<u32> {
+        let slot = find(&self.slots, code, hash)?;
+        let (_, id) = self.slots[slot];
+        if id != EMPTY {
+            return Ok(id);
+        }
+        let id = u32::try_from(self.codes.len()).map_err(|_| failed())?;
+        self.slots[slot] = (code, id);
+        self.codes.push(code);
+        self.counts.push(0);
+        if self.codes.len() * 2 > self.slots.len() {
+            let mut larger = vec![(0, EMPTY); self.slots.len() * 4];
+            for (id, code) in (0..).zip(&self.codes) {
+                let slot = find(&larger, *code, hash)?;
+                larger[slot] = (*code, id);
+            }
+            self.slots = larger;
+        }
+        Ok(id)
+    }
+}
+
+/// The slot that holds this code, or the free one where it belongs; tables are a power of two in size.
+fn find(slots: &[(u64, u32)], code: u64, hash: HashKey) -> Result<usize> {
+    let mask = slots.len() - 1;
+    let start = hash.scatter(code) & u64::try_from(mask).map_err(|_| failed())?;
+    let mut slot = usize::try_from(start).map_err(|_| failed())?;
+    loop {
+        let (held, id) = slots[slot];
+        if id == EMPTY || held == code {
+            return Ok(slot);
+        }
+        slot = (slot + 1) & mask;
+    }
+}
+
+/// The key of a packed row.
+pub(crate) fn key_of(row: u64) -> u32 {
+    (row >> 32) as u32
+}
+
+/// Where the values of a packed row lie.
+#[expect(clippy::cast_possible_truncation, reason = "the lower half of the word")]
+pub(crate) fn place_of(row: u64) -> usize {
+    row as u32 as usize
+}

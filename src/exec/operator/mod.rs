@@ -1,0 +1,16 @@
+//! The operators that private plans consist of beside DataFusion's own.
+//!
+//! In: rows, or the exact integers that were added up from them. Out: bounded contributions of each privacy unit, bounded rows
+//! of each unit, and at the root of every private plan the values that the mechanisms release.
+//!
+//! ```text
+//! PrivatizeExec                    draws, once, after the charge
+//!   BoundContributionsExec         at most l0 groups of a unit, and per_partition rows in each
+//!     PrivateScanExec              a private table, without statistics
+//! ```
+
+pub(crate) mod bound_contributions;
+pub(crate) mod private_scan;
+pub(crate) mod privatize;
+pub(crate) mod released_table;
+pub(crate) mod sample_rows;

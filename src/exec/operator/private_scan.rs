@@ -1,0 +1,389 @@
+//! Tables whose rows are private: scans that are marked, and tell no statistics.
+//!
+//! In: any [`TableProvider`]. Out: one whose scans are wrapped in [`PrivateScanExec`], so that the finished
+//! plan can be searched for them, and which reports no statistics: `COUNT(*)`, `MIN` and `MAX` would else be
+//! answered from a file's footer without reading a row. Nor does it say in which order rows come, or that rows
+//! with equal values come together. Of filters, only comparisons that prune soundly reach the source, and only
+//! where the engine opens it itself.
+//!
+//! ```text
+//! FilterExec: x < 5 AND y < 2.5        x is a BIGINT, y a DOUBLE
+//!   PrivateScanExec: t                 passes `x < 5` on, as one more condition
+//!     DataSourceExec: …, predicate=x < 5
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, Operator, TableType};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
+    FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    PlanProperties, ReplaceChildrenOptions,
+};
+
+use crate::analysis::prunes;
+
+/// A private table, as the planner sees it.
+pub struct PrivateTable {
+    name: String,
+    inner: Arc<dyn TableProvider>,
+    rows_of_a_unit: u32,
+    prunes: bool,
+}
+
+/// Its rows are not shown, which a table in memory would.
+impl fmt::Debug for PrivateTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrivateTable").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl PrivateTable {
+    /// Wraps the provider of the private table of this name.
+    pub fn new(name: impl Into<String>, inner: Arc<dyn TableProvider>) -> Self {
+        Self { name: name.into(), inner, rows_of_a_unit: 1, prunes: false }
+    }
+
+    /// The same, whose source may leave out parts of itself by the least and the greatest value of each.
+    ///
+    /// The source must do so by row groups of Parquet alone, whose statistics are those of the format; what any
+    /// other source does with a filter is not known here.
+    #[must_use]
+    pub fn pruned(mut self) -> Self {
+        self.prunes = true;
+        self
+    }
+
+    /// The same, of which a unit has so many rows by what is declared: larger tables stream by smaller ones in joins.
+    #[must_use]
+    pub fn with_rows_of_a_unit(mut self, rows: u32) -> Self {
+        self.rows_of_a_unit = rows;
+        self
+    }
+}
+
+#[async_trait]
+impl TableProvider for PrivateTable {
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = self.inner.scan(state, projection, &[], None).await?;
+        let properties = Arc::new(properties(&input));
+        let Self { name, rows_of_a_unit, prunes, .. } = self;
+        let (table, rows_of_a_unit, prunes) = (name.clone(), *rows_of_a_unit, *prunes);
+        Ok(Arc::new(PrivateScanExec { table, input, rows_of_a_unit, prunes, properties }))
+    }
+}
+
+/// Nothing that a source says of its rows is believed: neither that they are in order, nor where equal ones are.
+fn properties(input: &Arc<dyn ExecutionPlan>) -> PlanProperties {
+    let PlanProperties { emission_type, boundedness, .. } = input.properties().as_ref();
+    PlanProperties::new(
+        EquivalenceProperties::new(input.schema()),
+        Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+        *emission_type,
+        *boundedness,
+    )
+}
+
+/// Whether a source may leave out what this filter excludes by its statistics.
+///
+/// # Guarantee
+/// When true, the filter compares a column, as the file holds it, with literals of its own type, for which
+/// [`prunes`] holds. A part that the statistics exclude then has no row that satisfies the filter, whoever the
+/// rows belong to: one person's value cannot hide the rows of another.
+fn may_prune(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let column = |expr: &Arc<dyn PhysicalExpr>| {
+        let column = expr.downcast_ref::<Column>()?;
+        let field = schema.fields().get(column.index())?;
+        (field.name() == column.name() && prunes(field.data_type())).then(|| field.data_type())
+    };
+    let literal = |expr: &Arc<dyn PhysicalExpr>| {
+        let value = expr.downcast_ref::<Literal>().map(Literal::value)?;
+        (!value.is_null()).then(|| value.data_type())
+    };
+    if let Some(compared) = filter.downcast_ref::<BinaryExpr>() {
+        let (left, right) = (compared.left(), compared.right());
+        let pair = column(left).zip(literal(right)).or_else(|| column(right).zip(literal(left)));
+        return compares(*compared.op()) && pair.is_some_and(|(of, is)| *of == is);
+    }
+    if let Some(listed) = filter.downcast_ref::<InListExpr>() {
+        let of = column(listed.expr());
+        let alike = |one: &Arc<dyn PhysicalExpr>| literal(one).as_ref() == of;
+        return !listed.negated() && of.is_some() && listed.list().iter().all(alike);
+    }
+    false
+}
+
+/// Whether what an operator says follows from the least and the greatest value.
+fn compares(op: Operator) -> bool {
+    matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
+}
+
+/// The scan of a private table: passes rows on, and nothing that is known about them beforehand.
+#[derive(Clone)]
+pub struct PrivateScanExec {
+    table: String,
+    input: Arc<dyn ExecutionPlan>,
+    rows_of_a_unit: u32,
+    prunes: bool,
+    properties: Arc<PlanProperties>,
+}
+
+/// Its rows are not shown, which a scan of a table in memory would.
+impl fmt::Debug for PrivateScanExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrivateScanExec").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+impl PrivateScanExec {
+    /// The same scan of another plan.
+    fn of(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let properties = Arc::new(properties(&input));
+        Arc::new(Self { input, properties, ..self.clone() })
+    }
+
+    /// How many rows a unit has, by what is declared.
+    pub(crate) fn rows_of_a_unit(&self) -> u32 {
+        self.rows_of_a_unit
+    }
+
+    /// The table that is scanned.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+}
+
+impl DisplayAs for PrivateScanExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrivateScanExec: {}", self.table)
+    }
+}
+
+impl ExecutionPlan for PrivateScanExec {
+    fn name(&self) -> &'static str {
+        "PrivateScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(self.of(input)),
+            _ => internal_err!("PrivateScanExec has one input"),
+        }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+
+    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema())))
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        config: &ConfigOptions,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let input = self.input.repartitioned(target_partitions, config)?;
+        Ok(input.map(|input| self.of(input)))
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _phase: FilterPushdownPhase,
+        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        let mut child = ChildFilterDescription::all_unsupported(&parent_filters);
+        if self.prunes {
+            let schema = self.schema();
+            // As filters of its own, so that nobody above takes them for applied.
+            let sound = parent_filters.into_iter().filter(|filter| may_prune(filter, &schema));
+            child = child.with_self_filters(sound.collect());
+        }
+        Ok(FilterDescription::new().with_child(child))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _phase: FilterPushdownPhase,
+        child_pushdown_result: ChildPushdownResult,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        // A source may prune by a filter; it is never trusted to have applied one.
+        let none = vec![PushedDown::No; child_pushdown_result.parent_filters.len()];
+        Ok(FilterPushdownPropagation::with_parent_pushdown_result(none))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use datafusion::common::stats::Precision;
+    use datafusion::datasource::MemTable;
+    use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+
+    use super::*;
+    use crate::exec::session_state;
+
+    /// How many rows there are is a secret, also to the planner, whose plans are shown.
+    #[tokio::test]
+    async fn nothing_is_told_of_private_rows_beforehand() {
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
+        let rows = Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap());
+        let state = session_state();
+        let known = |plan: &Arc<dyn ExecutionPlan>, partition| {
+            let args = StatisticsArgs::new().with_partition(partition);
+            StatisticsContext::new().compute(plan.as_ref(), &args).unwrap()
+        };
+        let public = rows.scan(&state, None, &[], None).await.unwrap();
+        let private = PrivateTable::new("t", rows);
+        assert!(private.statistics().is_none());
+        let private = private.scan(&state, None, &[], None).await.unwrap();
+        for partition in [None, Some(0)] {
+            assert_eq!(known(&public, partition).num_rows, Precision::Exact(3));
+            assert_eq!(*known(&private, partition), Statistics::new_unknown(&private.schema()));
+        }
+    }
+
+    /// What is passed on, and to whom: comparisons of whole numbers and dates with literals, to a source that is known.
+    #[tokio::test]
+    async fn a_source_gets_no_filter_that_could_hide_a_row() {
+        use arrow::datatypes::{DataType, Field};
+        use datafusion::physical_expr::expressions::{binary, col, in_list, is_not_null, lit, not};
+
+        let types = [
+            ("i", DataType::Int64),
+            ("n", DataType::Int32),
+            ("d", DataType::Date32),
+            ("f", DataType::Float64),
+            ("s", DataType::Utf8View),
+            ("u", DataType::UInt64),
+            ("b", DataType::Int8),
+            ("m", DataType::Decimal128(10, 2)),
+        ];
+        let fields = types.map(|(name, data_type)| Field::new(name, data_type, true));
+        let schema = Arc::new(Schema::new(fields.to_vec()));
+        let zero = |name: &str| {
+            let data_type = schema.field_with_name(name).unwrap().data_type();
+            lit(datafusion::common::ScalarValue::new_zero(data_type)
+                .or_else(|_| {
+                    datafusion::common::ScalarValue::try_from_string("a".to_owned(), data_type)
+                })
+                .unwrap())
+        };
+        let compared =
+            |name: &str, op| binary(col(name, &schema).unwrap(), op, zero(name), &schema).unwrap();
+        let date = lit(datafusion::common::ScalarValue::Date32(Some(0)));
+        let day = binary(col("d", &schema).unwrap(), Operator::GtEq, date, &schema).unwrap();
+        let among = |negated: &bool| {
+            let list = vec![zero("i")];
+            in_list(col("i", &schema).unwrap(), list, negated, &schema).unwrap()
+        };
+        let sound = [
+            compared("i", Operator::Lt),
+            compared("n", Operator::Eq),
+            binary(zero("i"), Operator::Gt, col("i", &schema).unwrap(), &schema).unwrap(),
+            day,
+            among(&false),
+        ];
+        let column = |name| col(name, &schema).unwrap();
+        let others = [
+            compared("f", Operator::Lt),
+            compared("s", Operator::Eq),
+            compared("u", Operator::Lt),
+            compared("b", Operator::Lt),
+            compared("m", Operator::Lt),
+            compared("i", Operator::NotEq),
+            compared("i", Operator::IsDistinctFrom),
+            among(&true),
+            is_not_null(column("i")).unwrap(),
+            not(compared("i", Operator::Lt)).unwrap(),
+            binary(column("i"), Operator::Lt, column("i"), &schema).unwrap(),
+            binary(compared("i", Operator::Lt), Operator::Or, compared("n", Operator::Lt), &schema)
+                .unwrap(),
+        ];
+        for filter in &sound {
+            assert!(may_prune(filter, &schema), "{filter}");
+        }
+        for filter in &others {
+            assert!(!may_prune(filter, &schema), "{filter}");
+        }
+        let rows = Arc::new(MemTable::try_new(Arc::clone(&schema), vec![Vec::new()]).unwrap());
+        let all: Vec<_> = sound.iter().chain(&others).cloned().collect();
+        for (table, passed) in [
+            (PrivateTable::new("t", Arc::clone(&rows) as _), 0),
+            (PrivateTable::new("t", rows).pruned(), sound.len()),
+        ] {
+            let scan = table.scan(&session_state(), None, &[], None).await.unwrap();
+            let phase = FilterPushdownPhase::Pre;
+            let told = scan
+                .gather_filters_for_pushdown(phase, all.clone(), &ConfigOptions::new())
+                .unwrap();
+            assert_eq!(told.self_filters()[0].len(), passed);
+            let none = told.parent_filters().concat();
+            assert!(none.iter().all(|f| matches!(f.discriminant, PushedDown::No)));
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Chooses which rows of each unit stay.
+//!
+//! In goes one partition's collected rows; out come the kept ones, bucket by bucket. It assumes that all
+//! rows of a unit are in this partition. It guarantees that the choice is a function of the unit's value,
+//! its multiset of rows and the key: rows are compared by their values, encoded as bytes, wherever two
+//! hashes are the same, never by where they stand.
+//!
+//! ```text
+//! bucket ─▶ rows by unit ─▶ by rank and bytes of the group ─▶ k_j ─▶ the k_j least ranks of rows
+//! ```
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::mem::size_of;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{filter_record_batch, interleave};
+use arrow::row::{RowConverter, Rows, SortField};
+use datafusion::common::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
+
+use super::collect::{BATCH, Collected, Task};
+use crate::exec::operator::bound_contributions::{Row, UnitNames, Units, place_of};
+use crate::grid::failed;
+
+/// The second pass.
+pub(super) struct Chooser {
+    task: Task,
+    names: UnitNames,
+    batches: Vec<RecordBatch>,
+    buckets: Vec<Vec<Row>>,
+    bytes: usize,
+    reservation: MemoryReservation,
+    units: Units,
+    choice: Choice,
+    ready: VecDeque<RecordBatch>,
+}
+
+/// A row's rank and its place in the bucket.
+type Ranked = (u64, usize);
+
+/// The rows of a bucket as bytes, and which of them stay.
+struct Choice {
+    groups: Encoded,
+    others: Encoded,
+    kept: Vec<bool>,
+    by_group: Vec<Ranked>,
+    by_row: Vec<Ranked>,
+    by_copy: Vec<Ranked>,
+}
+
+impl Chooser {
+    pub(super) fn new(collected: Collected, reservation: MemoryReservation) -> Result<Self> {
+        let Collected { task, names, batches, buckets, bytes } = collected;
+        let choice = Choice {
+            groups: Encoded::new(&task, task.group.clone())?,
+            others: Encoded::new(&task, task.other.clone())?,
+            kept: Vec::new(),
+            by_group: Vec::new(),
+            by_row: Vec::new(),
+            by_copy: Vec::new(),
+        };
+        let (units, ready) = (Units::default(), VecDeque::new());
+        Ok(Self { task, names, batches, buckets, bytes, reservation, units, choice, ready })
+    }
+
+    /// The next finished batch of this bucket.
+    pub(super) fn next_batch(&mut self) -> Option<RecordBatch> {
+        self.ready.pop_front()
+    }
+
+    /// Works off one bucket; false when there was none left.
+    pub(super) fn next_bucket(&mut self) -> Result<bool> {
+        let Some(mut rows) = self.buckets.pop() else { return Ok(false) };
+        if rows.is_empty() {
+            return Ok(true);
+        }
+        let mut places = Vec::with_capacity(rows.len());
+        for (i, row) in rows.iter_mut().enumerate() {
+            places.push((row.key as usize, row.place as usize));
+            (row.key, row.place) = (0, u32::try_from(i).map_err(|_| failed())?);
+        }
+        self.units.group(&rows, self.task.hash)?;
+        let gathered: Vec<_> =
+            places.chunks(BATCH).map(|places| self.gather(places)).collect::<Result<_>>()?;
+        let limits = self.task.limits;
+        let spare = |count: usize| u64::try_from(count).is_ok_and(|count| limits.spare(count));
+        let encode = self.units.counts.iter().any(|count| !spare(*count));
+        self.choice.load(&gathered, rows.len(), encode)?;
+        self.account(rows.len(), &gathered)?;
+        let mut rest = &self.units.rows[..];
+        for (code, count) in self.units.codes.iter().zip(&self.units.counts) {
+            let (own, after) = rest.split_at(*count);
+            rest = after;
+            if spare(*count) {
+                own.iter().for_each(|row| self.choice.kept[place_of(*row)] = true);
+            } else {
+                let unit = self.names.hash(*code, self.task.hash)?;
+                self.choice.choose(&self.task, unit, own)?;
+            }
+        }
+        for (batch, kept) in gathered.iter().zip(self.choice.kept.chunks(BATCH)) {
+            let batch = filter_record_batch(batch, &BooleanArray::from(kept.to_vec()))?;
+            if batch.num_rows() > 0 {
+                self.ready.push_back(batch);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The rows at these places, side by side.
+    fn gather(&self, places: &[(usize, usize)]) -> Result<RecordBatch> {
+        let column = |i: usize| -> Result<ArrayRef> {
+            let columns: Vec<&dyn Array> =
+                self.batches.iter().map(|batch| batch.column(i).as_ref()).collect();
+            Ok(interleave(&columns, places)?)
+        };
+        let schema = Arc::clone(&self.task.schema);
+        let columns = (0..schema.fields().len()).map(column).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
+        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+    }
+
+    /// One unit may have all the rows: then its bucket is as large as the rest.
+    fn account(&mut self, rows: usize, gathered: &[RecordBatch]) -> Result<()> {
+        let left: usize = self.buckets.iter().map(Vec::capacity).sum();
+        let left = left.saturating_add(rows.saturating_mul(3)) * size_of::<Row>();
+        let bucket: usize = gathered.iter().map(RecordBatch::get_array_memory_size).sum();
+        let held = self.bytes + left + bucket + self.choice.size();
+        self.reservation.try_resize(held).map_err(|_| failed())
+    }
+}
+
+impl Choice {
+    /// Takes over a bucket; its bytes are needed only where a unit may lose rows.
+    fn load(&mut self, gathered: &[RecordBatch], rows: usize, encode: bool) -> Result<()> {
+        self.kept.clear();
+        self.kept.resize(rows, false);
+        if encode {
+            self.groups.load(gathered)?;
+            self.others.load(gathered)?;
+        }
+        Ok(())
+    }
+
+    /// Marks the rows that one unit keeps.
+    ///
+    /// # Guarantee
+    /// For all rows of a unit, those marked number at most M in all and m in one group, lie in at most C
+    /// groups, and are as a multiset a function of the unit, the rows as a multiset and the key. Source: the
+    /// rule of contribution bounding by hash order.
+    fn choose(&mut self, task: &Task, unit: u64, rows: &[u64]) -> Result<()> {
+        let mut by_group = std::mem::take(&mut self.by_group);
+        by_group.clear();
+        by_group.extend(rows.iter().map(|row| {
+            let place = place_of(*row);
+            (task.hash.group_rank(unit, self.groups.bytes(place)), place)
+        }));
+        self.groups.sort(&mut by_group);
+        let groups: Vec<&[Ranked]> =
+            by_group.chunk_by(|a, b| self.groups.compare(a, b).is_eq()).collect();
+        if task.distinct {
+            self.choose_distinct(task, &groups);
+            self.by_group = by_group;
+            return Ok(());
+        }
+        let sizes = groups.iter().map(|group| u64::try_from(group.len()).unwrap_or(u64::MAX));
+        let mut quotas = Vec::with_capacity(groups.len());
+        task.limits.keep(sizes, |_, quota| quotas.push(quota));
+        for (group, quota) in groups.into_iter().zip(quotas) {
+            let quota = usize::try_from(quota).map_err(|_| failed())?;
+            if quota >= group.len() {
+                group.iter().for_each(|(_, place)| self.kept[*place] = true);
+            } else if quota > 0 {
+                self.choose_in_group(task, group, quota);
+            }
+        }
+        self.by_group = by_group;
+        Ok(())
+    }
+
+    /// Marks the different rows that one unit keeps: of each, one, and it does not matter which.
+    ///
+    /// # Guarantee
+    /// As [`Choice::choose`], with rows_j the number of different rows of group j; which of them stay is a function
+    /// of the unit, the set of its rows and the key.
+    fn choose_distinct(&mut self, task: &Task, groups: &[&[Ranked]]) {
+        let others = &self.others;
+        let mut different: Vec<Vec<usize>> = Vec::with_capacity(groups.len());
+        for group in groups {
+            self.by_row.clear();
+            self.by_row.extend(
+                group
+                    .iter()
+                    .map(|(rank, place)| (task.hash.row_rank(*rank, others.bytes(*place)), *place)),
+            );
+            others.sort(&mut self.by_row);
+            let equal = self.by_row.chunk_by(|a, b| others.compare(a, b).is_eq());
+            different
+                .push(equal.filter_map(|rows| rows.first()).map(|(_, place)| *place).collect());
+        }
+        let sizes = different.iter().map(|rows| u64::try_from(rows.len()).unwrap_or(u64::MAX));
+        let kept = &mut self.kept;
+        task.limits.keep(sizes, |group, quota| {
+            let quota = usize::try_from(quota).unwrap_or(usize::MAX);
+            different[group].iter().take(quota).for_each(|place| kept[*place] = true);
+        });
+    }
+
+    /// Marks `quota` of one group's rows; there are more, and at least one is to be marked.
+    fn choose_in_group(&mut self, task: &Task, group: &[Ranked], quota: usize) {
+        let others = &self.others;
+        let ranked = group.iter();
+        let ranked =
+            ranked.map(|(rank, place)| (task.hash.row_rank(*rank, others.bytes(*place)), *place));
+        self.by_row.clear();
+        self.by_row.extend(ranked);
+        others.sort(&mut self.by_row);
+        self.by_copy.clear();
+        // Equal rows get numbers, and it does not matter which gets which.
+        for equal in self.by_row.chunk_by(|a, b| others.compare(a, b).is_eq()) {
+            for (copy, (rank, place)) in (0..).zip(equal) {
+                self.by_copy.push((task.hash.copy_rank(*rank, copy), *place));
+            }
+        }
+        self.by_copy.select_nth_unstable_by(quota - 1, |a, b| others.compare(a, b));
+        self.by_copy[..quota].iter().for_each(|(_, place)| self.kept[*place] = true);
+    }
+
+    /// Bytes held, ranks included that are yet to be computed.
+    fn size(&self) -> usize {
+        let ranked = self.by_group.capacity() + self.by_row.capacity() + self.by_copy.capacity();
+        let ranked = ranked.max(self.kept.len().saturating_mul(3)) * size_of::<Ranked>();
+        ranked + self.groups.rows.size() + self.others.rows.size() + self.kept.capacity()
+    }
+}
+
+/// Some columns of a bucket's rows as bytes that are equal exactly where the values are.
+struct Encoded {
+    columns: Vec<usize>,
+    converter: RowConverter,
+    rows: Rows,
+}
+
+impl Encoded {
+    fn new(task: &Task, columns: Vec<usize>) -> Result<Self> {
+        let field = |column: &usize| SortField::new(task.schema.field(*column).data_type().clone());
+        let converter = RowConverter::new(columns.iter().map(field).collect())?;
+        let rows = converter.empty_rows(0, 0);
+        Ok(Self { columns, converter, rows })
+    }
+
+    fn load(&mut self, batches: &[RecordBatch]) -> Result<()> {
+        self.rows.clear();
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        for batch in batches {
+            let columns: Vec<_> =
+                self.columns.iter().map(|column| Arc::clone(batch.column(*column))).collect();
+            self.converter.append(&mut self.rows, &columns)?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, place: usize) -> &[u8] {
+        if self.columns.is_empty() { &[] } else { self.rows.row(place).data() }
+    }
+
+    /// Sorts as [`Encoded::compare`] says. Where ranks are the same, values nearly always are, which is
+    /// looked up once for each row instead of in every comparison.
+    fn sort(&self, ranked: &mut [Ranked]) {
+        ranked.sort_unstable_by_key(|(rank, _)| *rank);
+        for same in ranked.chunk_by_mut(|(a, _), (b, _)| a == b) {
+            let [(_, first), others @ ..] = same else { continue };
+            let first = self.bytes(*first);
+            if others.iter().any(|(_, place)| self.bytes(*place) != first) {
+                same.sort_unstable_by(|a, b| self.compare(a, b));
+            }
+        }
+    }
+
+    /// By rank, and where ranks are the same by value: different values are never taken for one.
+    fn compare(&self, (a, place_a): &Ranked, (b, place_b): &Ranked) -> Ordering {
+        a.cmp(b).then_with(|| self.bytes(*place_a).cmp(self.bytes(*place_b)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+    use crate::exec::operator::bound_contributions::{HashKey, Limits};
+
+    /// Two rows with one hash are not one row, and their order is that of their values.
+    #[test]
+    fn equal_ranks_are_ordered_by_value_wherever_the_rows_stand() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
+        let hash = HashKey::new([1, 2, 3, 4]);
+        let task = Task::new(1, &[], Limits::default(), hash, Arc::clone(&schema));
+        let values = [Some(3), None, Some(-2), Some(3), Some(9), None, Some(-2), Some(3)];
+        let mut encoded = Encoded::new(&task, vec![0]).unwrap();
+        let column: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
+        encoded.load(&[RecordBatch::try_new(schema, vec![column]).unwrap()]).unwrap();
+        let mut turned: Vec<Ranked> = (0..8).map(|i| (u64::from(i == 4) ^ 1, i)).collect();
+        for _ in 0..8 {
+            turned.rotate_left(3);
+            let mut sorted = turned.clone();
+            encoded.sort(&mut sorted);
+            let order: Vec<_> = sorted.iter().map(|(_, place)| values[*place]).collect();
+            let (n, b, c) = (None, Some(-2), Some(3));
+            assert_eq!(order, [Some(9), n, n, b, b, c, c, c]);
+            let equal: Vec<_> =
+                sorted.chunk_by(|a, b| encoded.compare(a, b).is_eq()).map(<[_]>::len).collect();
+            assert_eq!(equal, [1, 2, 2, 3]);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! `KeepRowsExec`: keeps a bounded number of each unit's rows, for releases that need rows themselves.
+//!
+//! In go rows with a unit, group columns and any other columns; out come some of them, without the unit. It
+//! assumes that a unit's rows are all in one partition, asks the planner for that and checks it again when
+//! it runs. It guarantees that removing one unit removes at most the rows that [`Limits`] allow it and adds
+//! none, and that what every other unit keeps stays the same, whatever the order, batches and partitions.
+//!
+//! A unit's groups are served in the order of a keyed hash of their values: group j keeps
+//! k_j = min(rows_j, m, rest of M) rows, at most C groups keep any. A keyed hash of the other columns decides
+//! which k_j rows these are; equal rows are numbered and hashed one by one, so that a row's chance does not
+//! depend on how many are like it. Where different rows are asked for, equal ones are one row instead. Rows without
+//! a unit are dropped before that.
+//!
+//! ```text
+//! PrivatizeExec                                     adds the partitions' rows up
+//!   CoalescePartitionsExec
+//!     AggregateExec: mode=Single, gby=[city, price] counts per group and value: a histogram
+//!       KeepRowsExec: unit=user_id@0, groups=[city@1], rows=10, rows per group=3, groups per unit=any
+//!         RepartitionExec: Hash([user_id@0], 2)
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::row::{RowConverter, SortField};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, Partitioning, PartitioningSatisfaction, PhysicalExpr,
+};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildSatisfactionOptions, ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan,
+    ExecutionPlanProperties, InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::bound_contributions::{LateKey, Limits, is_float};
+use crate::grid::failed;
+use choose::Chooser;
+use collect::{Collector, Task};
+
+mod choose;
+mod collect;
+#[cfg(test)]
+mod tests;
+
+/// The operator.
+#[derive(Debug)]
+pub(crate) struct KeepRowsExec {
+    input: Arc<dyn ExecutionPlan>,
+    unit: usize,
+    group: Vec<usize>,
+    limits: Limits,
+    distinct: bool,
+    hash: LateKey,
+    properties: Arc<PlanProperties>,
+}
+
+impl KeepRowsExec {
+    /// The operator that keeps different rows: of a unit's equal rows in a group the bounds count one.
+    ///
+    /// As [`KeepRowsExec::new`], but floats of all columns come out with −0.0 as 0.0 and NaN as NULL. A unit that
+    /// the bounds cannot touch keeps its equal rows: whoever reads the output takes them for one.
+    ///
+    /// # Guarantee
+    /// For all inputs, with the limits M, m and C: the output rows of one unit number at most M in all and m in
+    /// one group, lie in at most C groups, and are as a set a function of that unit's set of rows and the key alone;
+    /// the bounds leave out no row while there is room for a different one. Exact.
+    ///
+    /// # Errors
+    /// As [`KeepRowsExec::new`].
+    pub(crate) fn distinct(
+        input: Arc<dyn ExecutionPlan>,
+        unit: usize,
+        group: Vec<usize>,
+        limits: Limits,
+        hash: LateKey,
+    ) -> Result<Self> {
+        Self::build(input, unit, group, limits, true, hash)
+    }
+
+    /// Checks the columns and builds the operator; `unit` and `group` are positions in the input.
+    ///
+    /// The output has the columns of the input in their order, the unit left out. Group columns of floats
+    /// come out with −0.0 as 0.0 and NaN as NULL, the way they were told apart.
+    ///
+    /// # Guarantee
+    /// For all inputs, with the limits M, m and C: the output rows of one unit number at most M in all and m
+    /// in one group, lie in at most C groups, and depend on that unit's multiset of rows and the key alone.
+    /// Removing a unit therefore takes at most min(C·m, M) rows away, and changes nothing else. Exact.
+    ///
+    /// # Errors
+    /// A planning error when a column is missing, the unit is a group column, or a type cannot be encoded.
+    pub(crate) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        unit: usize,
+        group: Vec<usize>,
+        limits: Limits,
+        hash: LateKey,
+    ) -> Result<Self> {
+        Self::build(input, unit, group, limits, false, hash)
+    }
+
+    fn build(
+        input: Arc<dyn ExecutionPlan>,
+        unit: usize,
+        group: Vec<usize>,
+        limits: Limits,
+        distinct: bool,
+        hash: LateKey,
+    ) -> Result<Self> {
+        let schema = input.schema();
+        if unit >= schema.fields().len() {
+            return plan_err!("the unit column is missing");
+        }
+        if group.iter().any(|group| *group >= schema.fields().len()) {
+            return plan_err!("a group column is missing");
+        }
+        if group.contains(&unit) {
+            return plan_err!("the unit is no group column");
+        }
+        let encoded: Vec<_> =
+            schema.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
+        if !RowConverter::supports_fields(&encoded) {
+            return plan_err!("rows with a column of this type cannot be told apart");
+        }
+        let schema = output_schema(&schema, unit, &group, distinct);
+        // Nothing that the input promises about its values or its order holds for the output.
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        ));
+        Ok(Self { input, unit, group, limits, distinct, hash, properties })
+    }
+
+    fn unit_column(&self) -> Arc<dyn PhysicalExpr> {
+        let schema = self.input.schema();
+        Arc::new(Column::new(schema.field(self.unit).name(), self.unit))
+    }
+}
+
+/// All columns but the unit; a float among those that are told apart may turn NULL.
+fn output_schema(input: &Schema, unit: usize, group: &[usize], distinct: bool) -> SchemaRef {
+    let columns = input.fields().iter().enumerate().filter(|(i, _)| *i != unit);
+    let fields = columns.map(|(i, field)| -> FieldRef {
+        if (distinct || group.contains(&i)) && is_float(field.data_type()) {
+            Arc::new(Field::clone(field).with_nullable(true))
+        } else {
+            Arc::clone(field)
+        }
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+impl DisplayAs for KeepRowsExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.input.schema();
+        let name = |column: &usize| format!("{}@{column}", schema.field(*column).name());
+        let unit = name(&self.unit);
+        let groups = self.group.iter().map(name).collect::<Vec<_>>().join(", ");
+        let most = |limit: Option<u64>| limit.map_or("any".to_owned(), |most| most.to_string());
+        let rows = if self.distinct { "distinct rows" } else { "rows" };
+        let limits = format!(
+            "{rows}={}, rows per group={}, groups per unit={}",
+            most(self.limits.rows_per_unit),
+            most(self.limits.rows_per_group),
+            most(self.limits.groups)
+        );
+        match format {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "KeepRowsExec: unit={unit}, groups=[{groups}], {limits}")
+            }
+            DisplayFormatType::TreeRender => {
+                writeln!(f, "unit={unit}")?;
+                writeln!(f, "groups=[{groups}]")?;
+                writeln!(f, "{limits}")
+            }
+        }
+    }
+}
+
+/// What is not written here stays at DataFusion's default, and the tests pin it: no fetch, no limit, no
+/// filter passed down, no projection swapped, no statistics. Each would change which rows there are to
+/// choose from, or tell how many there were.
+impl ExecutionPlan for KeepRowsExec {
+    fn name(&self) -> &'static str {
+        "KeepRowsExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::KeyPartitioned(vec![
+            self.unit_column(),
+        ])])
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (Some(input), true) = (children.pop(), children.is_empty()) else {
+            return internal_err!("KeepRowsExec has one input");
+        };
+        let (group, hash) = (self.group.clone(), self.hash.clone());
+        Ok(Arc::new(Self::build(input, self.unit, group, self.limits, self.distinct, hash)?))
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        // A unit that is spread over partitions would keep its rows once in each of them.
+        let satisfied = self.input_distribution_requirements().child_satisfaction(
+            0,
+            self.input.as_ref(),
+            ChildSatisfactionOptions::new(),
+        )?;
+        if satisfied != PartitioningSatisfaction::Exact {
+            return internal_err!("the rows of a unit are spread over partitions");
+        }
+        let reservation = MemoryConsumer::new(format!("KeepRowsExec[{partition}]"))
+            .register(context.memory_pool());
+        let rows = self.input.execute(partition, context)?;
+        let Some(hash) = self.hash.key() else {
+            return internal_err!("rows are chosen after the query is charged");
+        };
+        let schema = self.schema();
+        let mut task = Task::new(self.unit, &self.group, self.limits, hash, Arc::clone(&schema));
+        task.distinct = self.distinct;
+        let kept = stream::once(read(rows, task, reservation))
+            .map_ok(|chooser| stream::try_unfold(chooser, next))
+            .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, kept)))
+    }
+}
+
+/// Reads one partition.
+async fn read(
+    mut rows: SendableRecordBatchStream,
+    task: Task,
+    reservation: MemoryReservation,
+) -> Result<Chooser> {
+    let unit_type = rows.schema().field(task.unit).data_type().clone();
+    let mut collector = Collector::new(task, &unit_type)?;
+    while let Some(batch) = rows.next().await {
+        collector.push(&batch?)?;
+        reservation.try_resize(collector.size()).map_err(|_| failed())?;
+    }
+    Chooser::new(collector.finish()?, reservation)
+}
+
+/// The next batch of kept rows.
+async fn next(mut chooser: Chooser) -> Result<Option<(arrow::array::RecordBatch, Chooser)>> {
+    loop {
+        if let Some(batch) = chooser.next_batch() {
+            return Ok(Some((batch, chooser)));
+        }
+        if !chooser.next_bucket()? {
+            return Ok(None);
+        }
+        // A dropped query stops between two buckets.
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,135 @@
+//! `COUNT(DISTINCT x)`: the plan that counts different values of a group, bounded per unit.
+//!
+//! In: a private part and its measure, or rows that are a unit, group keys and a value. Out: a plan that yields the
+//! keys and one integer. A unit's rows become pairs of a group and a value; it keeps as many different ones as its
+//! bounds allow, chosen by a keyed hash of its own groups and values alone. Only then are pairs of different units
+//! put together, so that nobody's choice depends on what others have: a choice that preferred values nobody else
+//! brought would let one person move many counts.
+//!
+//! ```text
+//! CoalescePartitionsExec                            adds the partitions' counts up
+//!   AggregateExec: gby=[city]  count                one for every pair
+//!     AggregateExec: gby=[city, product]            every pair once, whoever brought it
+//!       RepartitionExec: Hash([city, product], 2)   all of a pair in one partition
+//!         KeepRowsExec: distinct values, …          at most m of a unit in a group, M in all, C groups
+//!           RepartitionExec: Hash([user_id], 2)
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+
+use super::sums::{Term, TermKind, summed};
+use super::{by_unit, column, conditions, planned};
+use crate::analysis::{Measure, Part};
+use crate::exec::operator::bound_contributions::{LateKey, Limits};
+use crate::exec::operator::sample_rows::KeepRowsExec;
+
+#[cfg(test)]
+mod tests;
+
+/// Plans the counts of different values of the input's column `value`.
+///
+/// # Guarantee
+/// For all data, removing one unit lowers the count of a group by at most the pairs that the unit keeps there, which
+/// obey the measure's limits, and changes nothing else. Where every row is a unit no pair needs to be chosen: a row
+/// has one.
+///
+/// # Errors
+/// What DataFusion says while planning; it has seen no data.
+pub(crate) async fn different(
+    part: &Part,
+    measure: &Measure,
+    value: usize,
+    state: &SessionState,
+    key: &LateKey,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let input = part.input();
+    let groups = part.key_names().len();
+    // NULL is no value; what FILTER drops brings none. Both come before the bounds: they use up none of them.
+    let mut condition = column(input, value).is_not_null();
+    if let Some(filter) = measure.filter {
+        condition = condition.and(column(input, filter));
+    }
+    if let Some(keys) = conditions(part, measure) {
+        condition = condition.and(keys);
+    }
+    let wanted = (0..part.arguments_start()).chain([value]);
+    let plan = LogicalPlanBuilder::from(input.clone())
+        .filter(condition)?
+        .project(wanted.map(|i| column(input, i)))?
+        .build()?;
+    let count = Term { kind: TermKind::Count, filter: None };
+    if !part.has_unit() {
+        let pairs: Vec<Expr> = (0..=groups).map(|i| column(&plan, i)).collect();
+        let keys: Vec<Expr> = pairs.iter().take(groups).cloned().collect();
+        let once = LogicalPlanBuilder::from(plan).aggregate(pairs, Vec::<Expr>::new())?.build()?;
+        let count = count.logical(once.schema())?.alias("sum0");
+        return planned(&LogicalPlanBuilder::from(once).aggregate(keys, [count])?.build()?, state)
+            .await;
+    }
+    let limits = Limits {
+        rows_per_unit: measure.limits.rows_in_all,
+        rows_per_group: Some(measure.limits.rows_per_group),
+        groups: measure.limits.groups,
+    };
+    counted(by_unit(&plan, state).await?, limits, key)
+}
+
+/// Counts the different values of rows that are a unit, group keys and a value, in this order.
+///
+/// The columns of the result are the keys and an Int64 count; a group may have one row for each partition, whose
+/// counts add up.
+///
+/// # Guarantee
+/// For every group, all counts together are the number of different values that units keep there: of each unit at
+/// most m values of a group, M in all, in at most C groups, chosen by the unit, its own groups and values and the
+/// key alone. Exact.
+///
+/// # Errors
+/// A planning error for a missing column, or values that cannot be told apart.
+fn counted(
+    rows: Arc<dyn ExecutionPlan>,
+    limits: Limits,
+    key: &LateKey,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    // The unit and the value are no groups.
+    let groups = rows.schema().fields().len().saturating_sub(2);
+    let keys = (1..=groups).collect();
+    let mut pairs: Arc<dyn ExecutionPlan> =
+        Arc::new(KeepRowsExec::distinct(rows, 0, keys, limits, key.clone())?);
+    let schema = pairs.schema();
+    let columns: Vec<(Arc<dyn PhysicalExpr>, String)> = schema
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(i, field)| {
+            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), i));
+            (column, field.name().clone())
+        })
+        .collect();
+    let partitions = pairs.output_partitioning().partition_count();
+    if partitions > 1 {
+        // Two units' equal pairs may be in two partitions, and are one pair.
+        let by_pair = columns.iter().map(|(column, _)| Arc::clone(column)).collect();
+        pairs = Arc::new(RepartitionExec::try_new(pairs, Partitioning::Hash(by_pair, partitions))?);
+    }
+    let by_pair = PhysicalGroupBy::new_single(columns);
+    let once = AggregateExec::try_new(
+        AggregateMode::Single,
+        by_pair,
+        Vec::new(),
+        Vec::new(),
+        pairs,
+        schema,
+    )?;
+    let count = Term { kind: TermKind::Count, filter: None };
+    summed(Arc::new(once), &(0..groups).collect::<Vec<_>>(), &[count])
+}

@@ -1,0 +1,187 @@
+//! Terms: the columns of exact integers that an aggregation over rows adds up.
+//!
+//! In go column positions, grids and intervals; out comes the same aggregate call for a logical plan (where
+//! every row is a unit) or for a finished physical one (where [`KeepRowsExec`] bounded the rows). It assumes
+//! that nothing below multiplies rows that were bounded. It guarantees that both plans count and clamp by
+//! one description, and that partitions add up: every output of a partition is the integer of its own rows.
+//!
+//! [`KeepRowsExec`]: crate::exec::operator::sample_rows::KeepRowsExec
+//!
+//! ```text
+//! let kept = Arc::new(KeepRowsExec::new(rows, 0, vec![1], limits, key)?);
+//! let counts = summed(kept, &[0, 1], &[Term { kind: TermKind::Count, filter: None }])?;
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_err, plan_err};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::logical_expr::{AggregateUDF, Expr, ExprFunctionExt};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateExprBuilder;
+use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+
+use crate::analysis::{Input, Measure, Moments, TermColumns};
+use crate::exec::aggregate::fixed_sum::{FixedSum, Measured};
+use crate::grid::Grid;
+
+#[cfg(test)]
+mod tests;
+
+/// One output column of an aggregation over rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Term {
+    /// What is counted or summed.
+    pub(crate) kind: TermKind,
+    /// FILTER: the position of a Boolean column, NULL is false.
+    pub(crate) filter: Option<usize>,
+}
+
+/// What a term adds for a row. Columns are positions in the aggregated rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TermKind {
+    /// 1.
+    Count,
+    /// 1 where the column is not NULL.
+    CountValues(usize),
+    /// The value, clamped to [lo, hi] grid steps, as `measured` says; 0 for NULL.
+    Sum { column: usize, grid: Grid, lo: i128, hi: i128, measured: Measured },
+}
+
+impl Term {
+    /// The terms of a measure over rows that each count for themselves, in the order of its outputs.
+    ///
+    /// # Errors
+    /// An internal error for what counts a unit once per group: rows alone do not say it.
+    pub(crate) fn of(measure: &Measure) -> Result<Vec<Self>> {
+        let Measure { filter, grid, lo, hi, .. } = *measure;
+        let sum = |column, measured| TermKind::Sum { column, grid, lo, hi, measured };
+        let kinds = match &measure.input {
+            Input::Rows => vec![TermKind::Count],
+            Input::Values(column) => vec![TermKind::CountValues(*column)],
+            Input::Sum(column) => vec![sum(*column, Measured::Value)],
+            Input::Mean(column) => {
+                vec![sum(*column, Measured::AboveLow), sum(*column, Measured::BelowHigh)]
+            }
+            Input::Moments(Moments { column, shift, .. }) => {
+                let shift = *shift;
+                vec![
+                    sum(*column, Measured::BelowHighSquared { shift }),
+                    sum(*column, Measured::TwiceBoth { shift }),
+                    sum(*column, Measured::AboveLowSquared { shift }),
+                ]
+            }
+            Input::Distinct(_) => return internal_err!("different values are no sum over rows"),
+            Input::Terms { kind, columns } => {
+                let term = |one: &TermColumns| {
+                    let kind = match (kind.as_ref(), one.value) {
+                        (Input::Rows, _) => TermKind::Count,
+                        (Input::Values(_), Some(column)) => TermKind::CountValues(column),
+                        (Input::Sum(_), Some(column)) => sum(column, Measured::Value),
+                        _ => return internal_err!("a candidate counts rows or sums values"),
+                    };
+                    Ok(Self { kind, filter: one.filter })
+                };
+                return columns.iter().map(term).collect();
+            }
+            Input::Places { .. } => return internal_err!("places are no sums of a key"),
+            Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_) => {
+                return internal_err!("a row that is its own unit counts once anyway");
+            }
+        };
+        Ok(kinds.into_iter().map(|kind| Self { kind, filter }).collect())
+    }
+
+    /// The aggregate function, and the column it takes; none is a constant.
+    fn function(&self) -> Result<(Arc<AggregateUDF>, Option<usize>)> {
+        match self.kind {
+            TermKind::Count => Ok((count_udaf(), None)),
+            TermKind::CountValues(column) => Ok((count_udaf(), Some(column))),
+            TermKind::Sum { column, grid, lo, hi, measured } => {
+                let sum = FixedSum::new(grid, lo, hi, measured)?;
+                Ok((Arc::new(AggregateUDF::new_from_impl(sum)), Some(column)))
+            }
+        }
+    }
+
+    /// The aggregate call over rows of this schema.
+    ///
+    /// # Errors
+    /// A planning error for an empty interval or a missing column.
+    pub(crate) fn logical(&self, schema: &DFSchema) -> Result<Expr> {
+        let column = |i: usize| {
+            if i >= schema.fields().len() {
+                return plan_err!("an aggregated column is missing");
+            }
+            Ok(Expr::Column(Column::from(schema.qualified_field(i))))
+        };
+        let (function, argument) = self.function()?;
+        let argument = argument.map_or(Ok(Expr::Literal(one(), None)), column)?;
+        let call = function.call(vec![argument]);
+        match self.filter {
+            Some(filter) => call.filter(column(filter)?).build(),
+            None => Ok(call),
+        }
+    }
+}
+
+/// Counts and sums of rows that are bounded already: GROUP BY the columns at `groups`, one column per term.
+///
+/// The columns are the groups, then Int64 counts and Decimal128(38, 0) raw sums, named `sum0`, `sum1`, …
+///
+/// # Guarantee
+/// For every group, what all output rows with its values add up to is the term over all rows of the group,
+/// exactly, whatever the partitions. A group may have one row for each partition, and has none without
+/// rows; without `groups` every partition has one row.
+///
+/// # Errors
+/// A planning error for an empty interval, a missing column, a filter that is not Boolean.
+pub(crate) fn summed(
+    rows: Arc<dyn ExecutionPlan>,
+    groups: &[usize],
+    terms: &[Term],
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = rows.schema();
+    let column = |i: usize| -> Result<(Arc<dyn PhysicalExpr>, String)> {
+        let Some(field) = schema.fields().get(i) else {
+            return plan_err!("an aggregated column is missing");
+        };
+        Ok((Arc::new(PhysicalColumn::new(field.name(), i)), field.name().clone()))
+    };
+    let groups = groups.iter().map(|group| column(*group)).collect::<Result<Vec<_>>>()?;
+    let (mut calls, mut filters) = (Vec::new(), Vec::new());
+    for (i, term) in terms.iter().enumerate() {
+        let (function, argument) = term.function()?;
+        let argument = match argument {
+            Some(argument) => column(argument)?.0,
+            None => Arc::new(Literal::new(one())),
+        };
+        let call = AggregateExprBuilder::new(function, vec![argument])
+            .schema(Arc::clone(&schema))
+            .alias(format!("sum{i}"))
+            .build()?;
+        calls.push(Arc::new(call));
+        filters.push(match term.filter.map(column) {
+            Some(filter) => {
+                let (filter, _) = filter?;
+                if filter.data_type(&schema)? != DataType::Boolean {
+                    return plan_err!("a filter is no Boolean column");
+                }
+                Some(filter)
+            }
+            None => None,
+        });
+    }
+    // No optimizer runs after this. `Single` finishes each partition for itself, and never passes rows on
+    // unaggregated as a partial step may; whoever reads the partitions adds them up.
+    let groups = PhysicalGroupBy::new_single(groups);
+    let sums = AggregateExec::try_new(AggregateMode::Single, groups, calls, filters, rows, schema)?;
+    Ok(Arc::new(sums))
+}
+
+fn one() -> ScalarValue {
+    ScalarValue::Int64(Some(1))
+}

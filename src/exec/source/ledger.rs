@@ -1,0 +1,679 @@
+//! The ledger as a public table, whose entries are read when and as far as a query asks for them.
+//!
+//! In: a vault, and how far its ledger reached when the query was planned. Out: batches of the columns that are asked for,
+//! a page of entries at a time, in the order of their numbers or against it. Filters on `sequence`, LIMIT and ORDER BY
+//! `sequence` decide which pages are read; a query that asks for nothing but the numbers reads none, since they have no
+//! gaps. The vault verifies each page, and what it refuses with ends the query.
+//!
+//! ```text
+//! SELECT mechanism FROM hushql.ledger WHERE sequence > 900000 ORDER BY sequence DESC LIMIT 5
+//!   LedgerExec: entries 900001 to 1000000, newest first, fetch=5        reads one page of 2048 entries
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampSecondArray,
+};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, Operator, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{
+    EquivalenceProperties, Partitioning, PhysicalExpr, PhysicalSortExpr,
+};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions, SortOrderPushdownResult,
+};
+use futures::stream;
+
+use crate::ledger::{Extent, LedgerEntry, PAGE, Vault, VaultError};
+use crate::privacy::{Notion, Spend};
+
+/// The column by which the ledger is read.
+const SEQUENCE: &str = "sequence";
+
+/// A column of the table: its name, its type, whether it may be NULL, and its values.
+type LedgerColumn = (&'static str, DataType, bool, fn(&[Shown]) -> ArrayRef);
+
+/// An entry, and what its reader may see of its statement.
+struct Shown {
+    entry: LedgerEntry,
+    statement: Option<String>,
+}
+
+/// Where `statement` is among the columns.
+const STATEMENT: usize = 13;
+
+/// Every column, in order.
+const COLUMNS: [LedgerColumn; 14] = [
+    (SEQUENCE, DataType::Int64, false, |entries| numbers(entries, |e| e.sequence)),
+    ("charge", DataType::Int64, false, |entries| numbers(entries, |e| e.charge)),
+    ("analyst", DataType::Utf8, false, |entries| texts(entries, |e| e.analyst.clone())),
+    ("spaces", DataType::Utf8, false, |entries| texts(entries, |e| e.spaces.join(", "))),
+    ("budgets", DataType::Utf8, false, |entries| texts(entries, |e| e.budgets.join(", "))),
+    ("mechanism", DataType::Utf8, false, |entries| texts(entries, |e| e.mechanism.clone())),
+    ("parameters", DataType::Utf8, false, |entries| texts(entries, |e| e.parameters.clone())),
+    ("sensitivity", DataType::Utf8, false, |entries| texts(entries, |e| e.sensitivity.clone())),
+    ("epsilon", DataType::Utf8, true, |entries| {
+        amounts(entries, Notion::Approximate, Spend::loss_text)
+    }),
+    ("delta", DataType::Utf8, true, |entries| {
+        amounts(entries, Notion::Approximate, Spend::delta_text)
+    }),
+    ("rho", DataType::Utf8, true, |entries| {
+        amounts(entries, Notion::Concentrated, Spend::loss_text)
+    }),
+    ("rho_delta", DataType::Utf8, true, |entries| {
+        amounts(entries, Notion::Concentrated, Spend::delta_text)
+    }),
+    ("time", DataType::Timestamp(TimeUnit::Second, None), true, |entries| {
+        Arc::new(entries.iter().map(|shown| shown.entry.at).collect::<TimestampSecondArray>())
+    }),
+    ("statement", DataType::Utf8, true, |entries| {
+        Arc::new(entries.iter().map(|shown| shown.statement.as_deref()).collect::<StringArray>())
+    }),
+];
+
+fn numbers(entries: &[Shown], of: fn(&LedgerEntry) -> i64) -> ArrayRef {
+    Arc::new(entries.iter().map(|shown| Some(of(&shown.entry))).collect::<Int64Array>())
+}
+
+fn texts(entries: &[Shown], of: fn(&LedgerEntry) -> String) -> ArrayRef {
+    Arc::new(entries.iter().map(|shown| Some(of(&shown.entry))).collect::<StringArray>())
+}
+
+fn amounts(entries: &[Shown], notion: Notion, of: fn(&Spend) -> String) -> ArrayRef {
+    let amounts =
+        entries.iter().map(|shown| shown.entry.cost.within(notion).map(|spend| of(&spend)));
+    Arc::new(amounts.collect::<StringArray>())
+}
+
+/// What a vault said while its ledger was read, if that is why a plan failed.
+pub(crate) fn vault_error(error: &DataFusionError) -> Option<VaultError> {
+    match error.find_root() {
+        DataFusionError::External(source) => {
+            source.downcast_ref::<VaultError>().map(VaultError::again)
+        }
+        _ => None,
+    }
+}
+
+/// The ledger of a vault, as it was when the table was made.
+#[derive(Debug)]
+pub(crate) struct LedgerTable {
+    vault: Arc<Vault>,
+    extent: Extent,
+    schema: SchemaRef,
+    reader: Arc<str>,
+}
+
+impl LedgerTable {
+    /// The ledger as it is now; what is charged later is not in the table. Its reader sees the texts of their own
+    /// statements, the owner all.
+    ///
+    /// # Errors
+    /// [`VaultError`] when the vault cannot be read.
+    pub(crate) fn of(vault: &Arc<Vault>, reader: &str) -> Result<Self, VaultError> {
+        let field = |(name, data_type, nullable, _): &LedgerColumn| {
+            Field::new(*name, data_type.clone(), *nullable)
+        };
+        let fields: Vec<Field> = COLUMNS.iter().map(field).collect();
+        Ok(Self {
+            vault: Arc::clone(vault),
+            extent: vault.extent()?,
+            schema: Arc::new(Schema::new(fields)),
+            reader: reader.into(),
+        })
+    }
+}
+
+#[async_trait]
+impl TableProvider for LedgerTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match Range::of(filter) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut range = Range { first: 1, last: self.extent.last() };
+        for filter in filters {
+            let Some(other) = Range::of(filter) else {
+                return internal_err!("the ledger is asked for what it cannot filter");
+            };
+            range = range.within(other);
+        }
+        let columns = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..COLUMNS.len()).collect(),
+        };
+        let scan = Scan {
+            vault: Arc::clone(&self.vault),
+            extent: self.extent,
+            reader: Arc::clone(&self.reader),
+            schema: Arc::new(self.schema.project(&columns)?),
+            columns,
+            range,
+            newest_first: false,
+            fetch: limit,
+        };
+        Ok(Arc::new(LedgerExec::new(scan, None)))
+    }
+}
+
+/// Numbers of entries, both ends included; empty where the first is greater than the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range {
+    first: i64,
+    last: i64,
+}
+
+impl Range {
+    const ALL: Self = Self { first: i64::MIN, last: i64::MAX };
+    const NONE: Self = Self { first: i64::MAX, last: i64::MIN };
+
+    /// The numbers that a comparison of `sequence` with a literal lets through; `None` for any other filter.
+    fn of(filter: &Expr) -> Option<Self> {
+        let Expr::BinaryExpr(comparison) = filter else { return None };
+        let (operator, literal) = match (&*comparison.left, &*comparison.right) {
+            (Expr::Column(column), Expr::Literal(literal, _)) if column.name == SEQUENCE => {
+                (comparison.op, literal)
+            }
+            (Expr::Literal(literal, _), Expr::Column(column)) if column.name == SEQUENCE => {
+                (comparison.op.swap()?, literal)
+            }
+            _ => return None,
+        };
+        let ScalarValue::Int64(Some(n)) = *literal else { return None };
+        Some(match operator {
+            Operator::Eq => Self { first: n, last: n },
+            Operator::GtEq => Self { first: n, ..Self::ALL },
+            Operator::LtEq => Self { last: n, ..Self::ALL },
+            Operator::Gt => {
+                n.checked_add(1).map_or(Self::NONE, |first| Self { first, ..Self::ALL })
+            }
+            Operator::Lt => n.checked_sub(1).map_or(Self::NONE, |last| Self { last, ..Self::ALL }),
+            _ => return None,
+        })
+    }
+
+    fn within(self, other: Self) -> Self {
+        Self { first: self.first.max(other.first), last: self.last.min(other.last) }
+    }
+
+    fn holds(self, sequence: i64) -> bool {
+        (self.first..=self.last).contains(&sequence)
+    }
+
+    /// How many numbers there are.
+    fn len(self) -> usize {
+        let rows = i128::from(self.last) - i128::from(self.first) + 1;
+        usize::try_from(rows.max(0)).unwrap_or(usize::MAX)
+    }
+}
+
+/// Which entries are read, how, and which of their columns.
+#[derive(Debug, Clone)]
+struct Scan {
+    vault: Arc<Vault>,
+    extent: Extent,
+    reader: Arc<str>,
+    /// The columns of [`COLUMNS`], by number, and the schema that they have.
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    range: Range,
+    newest_first: bool,
+    fetch: Option<usize>,
+}
+
+impl Scan {
+    /// Where `sequence` is among the columns.
+    fn sequence(&self) -> Option<usize> {
+        self.columns.iter().position(|column| *column == 0)
+    }
+
+    /// The next batch, and the scan of what is left; `None` at the end.
+    async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
+        if self.range.len() == 0 || self.fetch == Some(0) {
+            return Ok(None);
+        }
+        let batch = if self.columns.iter().all(|column| *column == 0) {
+            self.batch_of_numbers()?
+        } else {
+            self.batch_of_entries().await?
+        };
+        if let Some(fetch) = &mut self.fetch {
+            *fetch = fetch.saturating_sub(batch.num_rows());
+        }
+        Ok(Some((batch, self)))
+    }
+
+    /// Takes a stretch of the range off its end, no longer than a page and than what is still to be fetched.
+    fn take(&mut self, most: i64) -> Range {
+        let fetch = self.fetch.map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
+        let less = most.min(fetch).saturating_sub(1);
+        let Range { first, last } = self.range;
+        if self.newest_first {
+            let taken = Range { first: first.max(last.saturating_sub(less)), last };
+            self.range.last = taken.first.saturating_sub(1);
+            taken
+        } else {
+            let taken = Range { first, last: last.min(first.saturating_add(less)) };
+            self.range.first = taken.last.saturating_add(1);
+            taken
+        }
+    }
+
+    /// The numbers alone: every one from the first to the last is an entry's.
+    fn batch_of_numbers(&mut self) -> Result<RecordBatch> {
+        let taken = self.take(PAGE);
+        let mut numbers: Vec<i64> = (taken.first..=taken.last).collect();
+        if self.newest_first {
+            numbers.reverse();
+        }
+        let rows = numbers.len();
+        let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
+        self.batch(rows, |_| Arc::clone(&numbers))
+    }
+
+    /// The entries of one page that are in the range.
+    async fn batch_of_entries(&mut self) -> Result<RecordBatch> {
+        let at = if self.newest_first { self.range.last } else { self.range.first };
+        let (vault, extent) = (Arc::clone(&self.vault), self.extent);
+        let (range, newest_first, fetch) = (self.range, self.newest_first, self.fetch);
+        let (texts, reader) = (self.columns.contains(&STATEMENT), Arc::clone(&self.reader));
+        // Waiting for the vault must not keep others from running.
+        let page = tokio::task::spawn_blocking(move || {
+            let mut entries = vault.page(&extent, at)?;
+            entries.retain(|entry| range.holds(entry.sequence));
+            if newest_first {
+                entries.reverse();
+            }
+            entries.truncate(fetch.unwrap_or(usize::MAX));
+            let statements = match texts {
+                true => vault.statements(&entries, &reader)?,
+                false => vec![None; entries.len()],
+            };
+            Ok::<_, VaultError>((entries, statements))
+        });
+        let page = page.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let (entries, statements) =
+            page.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let Some(read) = entries.last().map(|entry| entry.sequence) else {
+            return internal_err!("a page of the ledger has entries");
+        };
+        if self.newest_first {
+            self.range.last = read.saturating_sub(1);
+        } else {
+            self.range.first = read.saturating_add(1);
+        }
+        let shown = entries.into_iter().zip(statements);
+        let shown: Vec<Shown> =
+            shown.map(|(entry, statement)| Shown { entry, statement }).collect();
+        self.batch(shown.len(), |(_, _, _, values)| values(&shown))
+    }
+
+    fn batch(&self, rows: usize, of: impl Fn(&LedgerColumn) -> ArrayRef) -> Result<RecordBatch> {
+        let columns = self.columns.iter().filter_map(|column| COLUMNS.get(*column));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = Arc::clone(&self.schema);
+        Ok(RecordBatch::try_new_with_options(schema, columns.map(of).collect(), &options)?)
+    }
+}
+
+/// The scan of a ledger, in one partition.
+#[derive(Debug)]
+pub(crate) struct LedgerExec {
+    scan: Scan,
+    properties: Arc<PlanProperties>,
+}
+
+impl LedgerExec {
+    /// A scan that gives rows in this order, which its own direction makes true; by itself it is that of the numbers.
+    fn new(scan: Scan, order: Option<&[PhysicalSortExpr]>) -> Self {
+        let schema = &scan.schema;
+        let by_number = scan.sequence().map(|at| {
+            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(SEQUENCE, at));
+            PhysicalSortExpr::new_default(column)
+        });
+        let order = order.map(<[_]>::to_vec).or(by_number.map(|by_number| vec![by_number]));
+        let known = match order {
+            Some(order) => EquivalenceProperties::new_with_orderings(Arc::clone(schema), [order]),
+            None => EquivalenceProperties::new(Arc::clone(schema)),
+        };
+        let properties = PlanProperties::new(
+            known,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Self { scan, properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for LedgerExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Scan { range: Range { first, last }, newest_first, fetch, .. } = &self.scan;
+        write!(f, "LedgerExec: entries {first} to {last}")?;
+        if *newest_first {
+            write!(f, ", newest first")?;
+        }
+        fetch.map_or(Ok(()), |fetch| write!(f, ", fetch={fetch}"))
+    }
+}
+
+impl ExecutionPlan for LedgerExec {
+    fn name(&self) -> &'static str {
+        "LedgerExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("LedgerExec has no input") }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        _partition: usize,
+        _context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let batches = stream::try_unfold(self.scan.clone(), Scan::next);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.scan.schema), batches)))
+    }
+
+    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
+        let rows = self.scan.range.len().min(self.scan.fetch.unwrap_or(usize::MAX));
+        let unknown = Statistics::new_unknown(&self.scan.schema);
+        Ok(Arc::new(unknown.with_num_rows(Precision::Exact(rows))))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.scan.fetch
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let scan = Scan { fetch: limit, ..self.scan.clone() };
+        Some(Arc::new(Self { scan, properties: Arc::clone(&self.properties) }))
+    }
+
+    /// No two entries have the same number, so whatever comes behind it in an order decides nothing.
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let column = order.first().and_then(|first| first.expr.downcast_ref::<Column>());
+        let by_number = column.is_some_and(|column| Some(column.index()) == self.scan.sequence());
+        // A scan that stops early gives other entries in the other direction.
+        if !by_number || self.scan.fetch.is_some() {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        }
+        let newest_first = order.first().is_some_and(|first| first.options.descending);
+        let scan = Scan { newest_first, ..self.scan.clone() };
+        Ok(SortOrderPushdownResult::Exact { inner: Arc::new(Self::new(scan, Some(order))) })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "DataFusion's own plan of written SQL is looked at")]
+mod tests {
+    use std::path::Path;
+
+    use datafusion::datasource::MemTable;
+    use datafusion::physical_plan::displayable;
+    use datafusion::prelude::SessionContext;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::catalog::{Budget, PerQuery, Privacy, Source, Table, Unit};
+    use crate::exec::session_state;
+    use crate::ledger::{ChargeEntry, ChargeRequest, plan_hash};
+    use crate::privacy::Loss;
+
+    const ENTRIES: usize = 5_000;
+
+    fn charge(vault: &Vault, entries: usize) {
+        let entry = |i: usize| ChargeEntry {
+            mechanism: ["LAPLACE", "EXPONENTIAL"][i % 2].to_owned(),
+            parameters: format!("eps=0.{}", i % 7),
+            sensitivity: "1".to_owned(),
+            loss: Loss::pure(&"0.000001".parse().unwrap()),
+        };
+        let paid = vault.charge(&ChargeRequest {
+            analyst: "lab".to_owned(),
+            plan_hash: plan_hash("plan"),
+            entries: (0..entries).map(entry).collect(),
+            spaces: vec!["adult".to_owned()],
+            statement: "SELECT 1".to_owned(),
+            catalog: vault.catalog().unwrap(),
+        });
+        assert!(paid.is_ok(), "{paid:?}");
+    }
+
+    fn vault() -> (TempDir, Arc<Vault>) {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::init(folder.path().join("study.db")).unwrap();
+        let table = Table {
+            name: "adult".to_owned(),
+            source: Source::Registered,
+            privacy: Privacy::Private(Unit::Row),
+            columns: Vec::new(),
+        };
+        vault.create_table(&table).unwrap();
+        let budget = Budget {
+            name: "research".to_owned(),
+            table: "adult".to_owned(),
+            limit: Spend::of_epsilon(10_000_000_000, 0),
+            promise: None,
+            per_query: PerQuery::default(),
+        };
+        vault.create_budget(&budget).unwrap();
+        charge(&vault, ENTRIES);
+        (folder, Arc::new(vault))
+    }
+
+    fn context(table: Arc<dyn TableProvider>) -> SessionContext {
+        let context = SessionContext::new_with_state(session_state());
+        context.register_table("ledger", table).unwrap();
+        context
+    }
+
+    async fn rows(context: &SessionContext, sql: &str) -> String {
+        let batches = context.sql(sql).await.unwrap().collect().await.unwrap();
+        arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string()
+    }
+
+    async fn plan(context: &SessionContext, sql: &str) -> String {
+        let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+        displayable(plan.as_ref()).indent(false).to_string()
+    }
+
+    #[tokio::test]
+    async fn it_is_the_table_of_all_its_entries() {
+        let (_folder, vault) = vault();
+        let table = LedgerTable::of(&vault, "lab").unwrap();
+        let entries = vault.entries().unwrap();
+        let statements = vault.statements(&entries, "lab").unwrap();
+        assert!(statements.iter().all(|text| text.as_deref() == Some("SELECT 1")));
+        let others = vault.statements(&entries[..1], "eve").unwrap().remove(0).unwrap();
+        assert!(others.starts_with("sha256:") && others.len() == 71, "{others}");
+        let shown = entries.into_iter().zip(statements);
+        let shown: Vec<Shown> =
+            shown.map(|(entry, statement)| Shown { entry, statement }).collect();
+        let columns = COLUMNS.iter().map(|(_, _, _, values)| values(&shown)).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&table.schema), columns).unwrap();
+        let whole = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
+        let (read, whole) = (context(Arc::new(table)), context(Arc::new(whole)));
+        // What is charged after a query was planned is not in its table.
+        charge(&vault, 10);
+        for sql in [
+            "SELECT * FROM ledger ORDER BY sequence",
+            "SELECT * FROM ledger ORDER BY sequence DESC",
+            "SELECT max(sequence), min(sequence), count(*), sum(sequence) FROM ledger",
+            "SELECT count(*) FROM ledger",
+            "SELECT count(*) FROM ledger WHERE sequence > 4990",
+            "SELECT sequence FROM ledger ORDER BY sequence DESC LIMIT 3 OFFSET 2",
+            "SELECT sequence, mechanism FROM ledger ORDER BY sequence DESC LIMIT 3",
+            "SELECT mechanism, sequence FROM ledger ORDER BY sequence, mechanism DESC LIMIT 3000",
+            "SELECT parameters FROM ledger WHERE sequence = 4096",
+            "SELECT parameters FROM ledger WHERE 4096 >= sequence AND sequence > 4090 ORDER BY sequence",
+            "SELECT * FROM ledger WHERE sequence BETWEEN 2047 AND 2050 ORDER BY sequence DESC",
+            "SELECT * FROM ledger WHERE sequence >= 4999 AND mechanism = 'LAPLACE' ORDER BY sequence",
+            "SELECT * FROM ledger WHERE sequence > 9000",
+            "SELECT * FROM ledger WHERE sequence < 1 OR sequence = 17",
+            "SELECT * FROM ledger WHERE sequence > 9223372036854775807",
+            "SELECT * FROM ledger WHERE sequence = 1 AND sequence = 2",
+            "SELECT sequence FROM ledger WHERE sequence <> 2 ORDER BY sequence LIMIT 2",
+            "SELECT mechanism, parameters, count(*) FROM ledger GROUP BY 1, 2 ORDER BY 1, 2",
+            "SELECT mechanism, rank() OVER (ORDER BY sequence DESC) AS r FROM ledger ORDER BY r LIMIT 4",
+            "SELECT a.sequence FROM ledger a JOIN ledger b ON a.sequence = b.sequence + 4998 ORDER BY 1",
+            "SELECT parameters FROM ledger WHERE charge = (SELECT max(charge) FROM ledger) ORDER BY sequence LIMIT 2",
+            "SELECT epsilon, delta, rho, rho_delta FROM ledger ORDER BY parameters, sequence LIMIT 5",
+        ] {
+            assert_eq!(rows(&read, sql).await, rows(&whole, sql).await, "{sql}");
+        }
+        let limited = rows(&read, "SELECT sequence, analyst FROM ledger LIMIT 4000").await;
+        assert_eq!(limited.lines().count(), 4_000 + 4);
+    }
+
+    #[tokio::test]
+    async fn the_newest_entries_are_read_from_the_end() {
+        let (_folder, vault) = vault();
+        let context = context(Arc::new(LedgerTable::of(&vault, "lab").unwrap()));
+        for (sql, reads) in [
+            (
+                "SELECT * FROM ledger ORDER BY sequence DESC LIMIT 5",
+                "1 to 5000, newest first, fetch=5",
+            ),
+            (
+                "SELECT * FROM ledger ORDER BY sequence DESC, charge LIMIT 5",
+                "newest first, fetch=5",
+            ),
+            ("SELECT analyst FROM ledger ORDER BY sequence LIMIT 5", "1 to 5000, fetch=5"),
+            ("SELECT analyst FROM ledger LIMIT 5", "1 to 5000, fetch=5"),
+            ("SELECT * FROM ledger WHERE sequence > 4000 AND sequence <= 4100", "4001 to 4100"),
+            ("SELECT max(sequence) FROM ledger WHERE 10 > sequence", "1 to 9"),
+        ] {
+            let plan = plan(&context, sql).await;
+            assert!(
+                plan.contains(&format!("LedgerExec: entries {reads}")) || plan.contains(reads),
+                "{sql}: {plan}"
+            );
+            assert!(!plan.contains("SortExec"), "{sql}: {plan}");
+        }
+    }
+
+    fn alter(path: &Path, sql: &str) {
+        let triggers = "DROP TRIGGER ledger_is_never_changed; DROP TRIGGER ledger_is_never_deleted";
+        let other = rusqlite::Connection::open(path).unwrap();
+        other.execute_batch(triggers).unwrap();
+        other.execute_batch(sql).unwrap();
+    }
+
+    /// Entries before the newest checkpoint are not verified when a vault is opened, but when they are read.
+    #[tokio::test]
+    async fn damaged_entries_are_not_shown() {
+        let (folder, vault) = vault();
+        let context = context(Arc::new(LedgerTable::of(&vault, "lab").unwrap()));
+        alter(
+            &folder.path().join("study.db"),
+            "UPDATE ledger SET parameters = 'eps=9' WHERE sequence = 77",
+        );
+        let newest = "SELECT parameters FROM ledger ORDER BY sequence DESC LIMIT 1";
+        assert!(rows(&context, newest).await.contains("eps=0."));
+        for sql in [
+            "SELECT parameters FROM ledger",
+            "SELECT parameters FROM ledger WHERE sequence = 5",
+            "SELECT count(DISTINCT parameters) FROM ledger",
+        ] {
+            let error = context.sql(sql).await.unwrap().collect().await.unwrap_err();
+            let said = vault_error(&error).map(|error| error.to_string()).unwrap_or_default();
+            assert!(said.contains("the chain of its ledger is broken"), "{sql}: {error}");
+        }
+    }
+
+    #[test]
+    fn filters_are_ranges_of_numbers_or_none() {
+        use datafusion::prelude::{col, lit};
+        let sequence = || col("sequence");
+        let range = |first, last| Some(Range { first, last });
+        let (least, most) = (i64::MIN, i64::MAX);
+        for (filter, expected) in [
+            (sequence().eq(lit(5_i64)), range(5, 5)),
+            (sequence().gt(lit(5_i64)), range(6, most)),
+            (sequence().gt_eq(lit(5_i64)), range(5, most)),
+            (sequence().lt(lit(5_i64)), range(least, 4)),
+            (sequence().lt_eq(lit(5_i64)), range(least, 5)),
+            (lit(5_i64).lt(sequence()), range(6, most)),
+            (lit(5_i64).gt_eq(sequence()), range(least, 5)),
+            (sequence().gt(lit(most)), Some(Range::NONE)),
+            (sequence().lt(lit(least)), Some(Range::NONE)),
+            (sequence().not_eq(lit(5_i64)), None),
+            (sequence().eq(lit(5_i32)), None),
+            (sequence().eq(lit(ScalarValue::Int64(None))), None),
+            (sequence().eq(col("charge")), None),
+            (col("charge").eq(lit(5_i64)), None),
+            (sequence().gt(lit(1_i64)).or(sequence().lt(lit(0_i64))), None),
+        ] {
+            assert_eq!(Range::of(&filter), expected, "{filter}");
+        }
+        assert_eq!(Range::NONE.len(), 0);
+        assert_eq!(Range::ALL.len(), usize::MAX);
+    }
+}

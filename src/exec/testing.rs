@@ -1,0 +1,264 @@
+//! What mechanisms would be given: for tests of sensitivities and of draws, never for answers.
+//!
+//! In: one's own tables and an analysis of them. Out: exact integers, or many draws from one run of the plan.
+//! Nothing that an [`crate::Engine`] hands out leads here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::execution::SessionState;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use super::draw::draw;
+use super::draw::gather::{Gathered, gather};
+use super::draw::select::{exact_runs, exact_scores};
+use super::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
+use super::operator::privatize::Specification;
+use super::plan::feeds;
+use super::verify::{Expected, verify_feed};
+use super::{single, specification, width};
+use crate::analysis::{Gathering, Keys, Measure, Part, Source};
+use crate::grid::failed;
+use crate::release::Release;
+use crate::sampler::QueryRng;
+
+/// The exact integers of a part, without noise: what its mechanisms would be given.
+///
+/// For tests of the sensitivity alone, which plan once and run on many databases. Nothing that an
+/// [`crate::Engine`] hands out leads here: it takes an [`crate::analysis::Analysis`] of one's own tables.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ExactSums {
+    feeds: Vec<(Again, Gathering, usize)>,
+    keys: Keys,
+    measures: Vec<(Measure, usize, usize)>,
+}
+
+impl ExactSums {
+    /// Plans the part's enforced rows and sums, and verifies their plans, as a paid query would.
+    ///
+    /// # Errors
+    /// What DataFusion says while planning, and [`super::VerifyError`].
+    pub async fn plan(part: &Part, state: &SessionState, hash: [u64; 4]) -> Result<Self> {
+        let key = LateKey::default();
+        key.set(HashKey::new(hash));
+        let feeds = feeds(part, state, &key).await?;
+        for feed in &feeds {
+            verify_feed(&feed.plan, &Expected::of(part))
+                .map_err(|e| DataFusionError::External(Box::new(e)))?;
+        }
+        let mut measures = Vec::new();
+        for (i, measure) in part.measures().iter().enumerate() {
+            let Some(feed) = feeds.iter().position(|feed| feed.measures.contains(&i)) else {
+                return internal_err!("every measure has a feed");
+            };
+            let before = feeds[feed].measures.iter().take_while(|m| **m != i);
+            let first = before.filter_map(|m| part.measures().get(*m)).map(Measure::width).sum();
+            measures.push((measure.clone(), feed, first));
+        }
+        let feeds = feeds
+            .into_iter()
+            .map(|feed| {
+                let width = width(part, &feed);
+                (Again::of(single(feed.plan)), feed.gathering, width)
+            })
+            .collect();
+        Ok(Self { feeds, keys: part.keys().clone(), measures })
+    }
+
+    /// The same, with an operator of the caller's own between all enforced rows and what bounds and adds them: a
+    /// test that looks at both need not run the rows twice. The operator passes rows on and keeps nothing that it
+    /// answers from. False where the part's rows are not bounded in one place, and nothing was put anywhere.
+    ///
+    /// # Errors
+    /// What DataFusion says while the plan is put together.
+    pub fn tapped(
+        mut self,
+        tap: impl FnOnce(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
+    ) -> Result<(Self, bool)> {
+        for (feed, gathering, _) in &mut self.feeds {
+            if let (Gathering::Sums, [bounding]) = (*gathering, feed.plan.children().as_slice())
+                && bounding.downcast_ref::<BoundContributionsExec>().is_some()
+                && let [rows] = bounding.children().as_slice()
+            {
+                let rows = tap(Arc::clone(*rows));
+                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                let bounding = Arc::clone(*bounding).replace_children(vec![rows], options)?;
+                *feed = Again { plan: single(bounding), keeps: feed.keeps };
+                return Ok((self, true));
+            }
+        }
+        Ok((self, false))
+    }
+
+    /// For each measure its vectors of integers: what is perturbed, by column and key; what chooses, by outer
+    /// group and candidate. `rank` is the r of MIN and MAX. Keys that only the data know come with their names.
+    ///
+    /// # Errors
+    /// Whatever fails while running; for an analyzed part, nothing may.
+    pub async fn run(&self, state: &SessionState, rank: u64) -> Result<Vec<Exact>> {
+        let mut gathered = Vec::new();
+        for (plan, gathering, columns) in &self.feeds {
+            let rows = plan.ready()?.execute(0, state.task_ctx())?;
+            gathered.push(gather(rows, *gathering, &self.keys, *columns).await?);
+        }
+        self.measures
+            .iter()
+            .map(|(measure, feed, first)| {
+                let own = gathered.get(*feed).ok_or_else(failed)?;
+                let counter = self.feeds.get(*feed).map(|(_, gathering, _)| match gathering {
+                    Gathering::Groups { counter } => *counter,
+                    Gathering::Sums | Gathering::Distinct | Gathering::Places | Gathering::Keys => {
+                        0
+                    }
+                });
+                exact(measure, own, *first, counter.unwrap_or(0), &self.keys, rank)
+            })
+            .collect()
+    }
+}
+
+/// A plan that runs many times, over the tables as they are then.
+#[derive(Debug)]
+struct Again {
+    plan: Arc<dyn ExecutionPlan>,
+    /// Whether an operator may keep what it saw: a join would answer from the tables of the last run.
+    keeps: bool,
+}
+
+impl Again {
+    fn of(plan: Arc<dyn ExecutionPlan>) -> Self {
+        let keeps = keeps(plan.as_ref());
+        Self { plan, keeps }
+    }
+
+    fn ready(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = Arc::clone(&self.plan);
+        if self.keeps { reset_plan_states(plan) } else { Ok(plan) }
+    }
+}
+
+/// Whether an operator is there that is not known to start afresh each time it runs.
+fn keeps(plan: &dyn ExecutionPlan) -> bool {
+    const AFRESH: [&str; 7] = [
+        "BoundContributionsExec",
+        "CoalescePartitionsExec",
+        "CooperativeExec",
+        "FilterExec",
+        "PrivateScanExec",
+        "ProjectionExec",
+        "StreamingTableExec",
+    ];
+    !AFRESH.contains(&plan.name()) || plan.children().iter().any(|child| keeps(child.as_ref()))
+}
+
+/// The exact integers of one measure.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq)]
+pub enum Exact {
+    /// By column (or outer group), then by key (or candidate).
+    Vectors(Vec<Vec<i128>>),
+    /// By outer group, the scores of a line of many candidates: runs of them, each by its first, their number, the
+    /// first's score and by how much the next ones differ.
+    Lines(Vec<Vec<(u64, u64, i128, i128)>>),
+    /// Keys that only the data know, as text, in order, with their scores.
+    Keys(Vec<(String, i128)>),
+    /// Groups that only the data know, by their keys as text: their number of units, and one measure's integers.
+    Groups(BTreeMap<String, (i128, Vec<i128>)>),
+}
+
+/// Scores are listed one by one up to here.
+const MOST_LISTED: u64 = 1_000;
+
+fn exact(
+    measure: &Measure,
+    gathered: &Gathered,
+    first: usize,
+    counter: usize,
+    keys: &Keys,
+    rank: u64,
+) -> Result<Exact> {
+    match (measure.choice(), gathered) {
+        (None, Gathered::Sums(sums)) => {
+            let own = sums.get(first..first + measure.width()).ok_or_else(failed)?;
+            Ok(Exact::Vectors(own.to_vec()))
+        }
+        (Some(_), Gathered::Keys { values, sums }) => {
+            let mut named = Vec::new();
+            for (i, sum) in sums.iter().enumerate() {
+                let values = values.as_ref().ok_or_else(failed)?;
+                let name = ScalarValue::try_from_array(values, i)?;
+                named.push((name.to_string(), *sum));
+            }
+            named.sort();
+            Ok(Exact::Keys(named))
+        }
+        (None, Gathered::Groups { keys, sums }) => {
+            let mut groups = BTreeMap::new();
+            for (i, count) in sums.get(counter).ok_or_else(failed)?.iter().enumerate() {
+                let name = keys
+                    .iter()
+                    .map(|column| Ok(ScalarValue::try_from_array(column, i)?.to_string()))
+                    .collect::<Result<Vec<_>>>()?;
+                let own = sums.get(first..first + measure.width()).ok_or_else(failed)?;
+                let own = own.iter().filter_map(|sums| sums.get(i).copied()).collect();
+                groups.insert(name.join(", "), (*count, own));
+            }
+            Ok(Exact::Groups(groups))
+        }
+        (Some(choice), gathered) if matches!(&choice.source, Source::Line { axis, .. } if axis.count() > MOST_LISTED) => {
+            (0..keys.outer().len())
+                .map(|group| exact_runs(choice, gathered, keys, group, rank))
+                .collect::<Result<_, _>>()
+                .map(Exact::Lines)
+                .map_err(|_| failed())
+        }
+        (Some(choice), gathered) => (0..keys.outer().len())
+            .map(|group| exact_scores(choice, gathered, first, keys, group, rank))
+            .collect::<Result<_, _>>()
+            .map(Exact::Vectors)
+            .map_err(|_| failed()),
+        (None, _) => internal_err!("numbers are sums of keys"),
+    }
+}
+
+/// A release whose exact integers were computed once, to be drawn from many times.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Draws {
+    specification: Arc<Specification>,
+    gathered: Vec<Gathered>,
+}
+
+impl Draws {
+    /// Plans and runs the feeds of a part.
+    ///
+    /// # Errors
+    /// Whatever fails while planning or running.
+    pub async fn of(release: &Release, part: usize, state: &SessionState) -> Result<Self> {
+        let Some(analyzed) = release.analysis().parts().get(part) else {
+            return internal_err!("a release has its parts");
+        };
+        let key = LateKey::default();
+        key.set(HashKey::new([1, 2, 3, 4]));
+        let feeds = feeds(analyzed, state, &key).await?;
+        let specification = specification(release, part, &feeds)?;
+        let mut gathered = Vec::new();
+        for (feed, (gathering, columns)) in feeds.into_iter().zip(&specification.feeds) {
+            let rows = single(feed.plan).execute(0, state.task_ctx())?;
+            gathered.push(gather(rows, *gathering, &specification.keys, *columns).await?);
+        }
+        Ok(Self { specification, gathered })
+    }
+
+    /// One draw of the released table.
+    ///
+    /// # Errors
+    /// Whatever a mechanism refuses.
+    pub fn draw(&self, rng: &mut QueryRng) -> Result<RecordBatch> {
+        draw(&self.specification, &self.gathered, rng).map_err(|_| failed())
+    }
+}
