@@ -67,15 +67,13 @@ pub mod visible;
 
 mod answer;
 mod buckets;
-mod declare;
 mod engine;
 mod error;
 mod explain;
 mod functions;
 mod guard;
-mod range;
+mod owner;
 mod resources;
-mod show;
 mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use datafusion::execution::SessionState;
 
+use super::range::Proposal;
+use super::show;
 use super::unplanned::unplanned;
 use super::{Inner, Session};
 use crate::analysis::{Analysis, Lookups, analyze};
@@ -24,10 +26,9 @@ use crate::exec::{self, PlannedTables, Planning, Prepared};
 use crate::explain::{ledger_texts, threshold_ledger_texts};
 use crate::ledger::{ChargeEntry, ChargeRequest, VaultError, plan_hash};
 use crate::privacy::{Cost, Notion};
-use crate::range::Proposal;
 use crate::release::{Drawn, Release, choose};
 use crate::resources::Clock;
-use crate::{show, views};
+use crate::views;
 
 /// A query that waits to be paid for.
 pub(super) struct Ready {

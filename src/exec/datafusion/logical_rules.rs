@@ -10,7 +10,7 @@
 //!
 //! Casts that lose something, before all others: see [`super::lossy_casts`].
 //!
-//! Notes of which columns determine which: see [`crate::bind::dependencies`]. Before each rule that goes by them, they
+//! Notes of which columns determine which: see [`crate::bind::functional_dependencies`]. Before each rule that goes by them, they
 //! are forgotten.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::lossy_casts::HideCasts;
-use crate::bind::dependencies::without_dependencies;
+use crate::bind::functional_dependencies::without_dependencies;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 

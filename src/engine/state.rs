@@ -12,6 +12,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use sqlparser::ast as sql;
 
+use super::show;
 use crate::bind::{LEDGER, Sources};
 use crate::catalog::{Catalog, FileFormat, Source, Table, Unit};
 use crate::error::Error;
@@ -20,7 +21,6 @@ use crate::exec::source::{HeldFiles, OpenFiles};
 use crate::exec::{LedgerTable, PrivateTable};
 use crate::ledger::Vault;
 use crate::resources::Resources;
-use crate::show;
 use crate::views::Views;
 
 /// For how many rows of a unit a table without MAX ROWS is taken when joins are planned.

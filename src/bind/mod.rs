@@ -39,14 +39,14 @@ use crate::dialect::{
 };
 use crate::functions::{capped, clamp_function, magnitude_function};
 
-pub(crate) mod dependencies;
 mod error;
+pub(crate) mod functional_dependencies;
 mod marker;
 mod union;
 
-use dependencies::Forgetful;
 pub use error::BindError;
 use error::{UNKNOWN_TABLE, explain_error, place, place_of};
+use functional_dependencies::Forgetful;
 use marker::Marker;
 pub(crate) use marker::marker_function;
 

@@ -24,10 +24,10 @@ use super::{column_of, data_type};
 use crate::catalog::{Catalog, Fingerprint, Link, Source, Table, Unit};
 use crate::dialect::UnitClause;
 use crate::engine::Inner;
+use crate::engine::show::known;
 use crate::error::Error;
 use crate::exec::exact_rows;
 use crate::exec::source::{OpenFiles, hashes_content};
-use crate::show::known;
 
 /// The unit that a clause declares for a table, checked against the catalog.
 pub(super) fn checked(

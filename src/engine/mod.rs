@@ -13,6 +13,9 @@
 //! # Ok(()) }
 //! ```
 
+pub(crate) mod range;
+pub(crate) mod show;
+
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
@@ -33,15 +36,15 @@ use crate::ledger::{BudgetQuote, BudgetState, OWNER, Vault};
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::{Clock, Resources};
-use crate::{declare, guard, show, views, visible};
+use crate::{guard, owner as declare, views, visible};
 
 use self::plan::Planned;
 use self::unplanned::unplanned;
-pub(crate) use inner::{Inner, Registered};
+pub(crate) use state::{Inner, Registered};
 
-mod inner;
 mod plan;
 mod query;
+mod state;
 mod unplanned;
 mod visit;
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
 use sqlparser::ast as sql;
 
+use super::Inner;
 use crate::answer::Answer;
 use crate::bind::{BindError, LEDGER};
 use crate::catalog::describe::{domain_text, limit_text, per_query_text, privacy_text};
 use crate::catalog::store::no_table;
 use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View};
 use crate::dialect::Show;
-use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::{BudgetState, Vault};
 use crate::mechanism::epsilon_of_rho;

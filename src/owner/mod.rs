@@ -26,13 +26,13 @@ use crate::catalog::{
 };
 use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
 use crate::engine::Inner;
+use crate::engine::show::known;
 use crate::error::Error;
 use crate::exec::columns_of_public;
 use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
 use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
 use crate::refusal::nearest;
-use crate::show::known;
 
 /// How often a declaration is prepared while others are made.
 const ATTEMPTS: usize = 8;
