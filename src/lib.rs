@@ -41,7 +41,7 @@
 //! |---|---|---|
 //! | 1 parse | text → [`dialect::Statement`] | [`dialect`] |
 //! | 2 bind | → [`bind::Bound`]: names and types resolved, views in their places, each release one aggregate | [`bind`] |
-//! | 3 analyze | → [`analysis::Analysis`]: private parts, sensitivity, enforced plans | [`analysis`] |
+//! | 3 analyze | → [`crate::analysis::outcome::Analysis`]: private parts, sensitivity, enforced plans | [`analysis`] |
 //! | 4 choose | → [`release::Release`]: mechanisms, cost, accuracy | [`release`] |
 //! | 5 charge | → [`ledger::Charge`]: durable, the only proof of payment | [`ledger`] |
 //! | 6 run | → rows, through the privatizing operator | [`exec`] |

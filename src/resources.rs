@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use datafusion::execution::SessionState;
 
-use crate::analysis::{Analysis, Axis, Choice, MOST_KEYS, MOST_ROWS_OF_A_UNIT, Part, Source};
+use crate::analysis::outcome::Analysis;
+use crate::analysis::{Axis, Choice, MOST_KEYS, MOST_ROWS_OF_A_UNIT, Part, Source};
 use crate::dialect::Size;
 use crate::error::Error;
 use crate::exec::session_state_within;

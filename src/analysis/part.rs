@@ -6,33 +6,32 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
-use super::below::relation::{Clamped, Flow, internal};
+use super::below::relation::{Clamped, internal};
 use super::below::unit::Subject;
-use super::below::{Tables, Walk, not_private};
-use super::expr::facts::Scope;
-use super::expr::{Total, readable, total};
-use super::keys::lookup::Lookups;
+use super::below::walk::Walk;
 use super::keys::of_part::Keys;
 use super::keys::unknown::DataGroups;
 use super::measure::input_columns::{Columns, group_keys};
-use super::measure::variance::Moments;
-use super::measure::{Argument, Gathering, Input, Measure, Use, limits, number, read};
+use super::measure::{Gathering, Input, Measure, Use};
 use super::selection::by_group::named;
 use super::selection::choice::Source;
+use super::selection::of_keys;
 use super::selection::quantile::quantile;
 use super::selection::randomized_response::{check_roster, responds, response};
-use super::selection::{Frame, of_keys};
+use crate::analysis::below::refusals::not_private;
+use crate::analysis::context::Context;
+use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
+use crate::analysis::measure::limits::{limits, number};
+use crate::analysis::measure::read::read;
 use crate::bind::Bound;
-use crate::catalog::Catalog;
 use crate::dialect::{
-    AggregateCall, AggregateName, CandidatesClause, KeysClause, Literal, MechanismName, Operand,
-    Parameters, ReleaseClause, SelectionClause, Selector, marked,
+    AggregateCall, AggregateName, Literal, MechanismName, Operand, Parameters, ReleaseClause,
+    Selector, marked,
 };
-use crate::functions::without_nan;
 use crate::refusal::{Reason, Refusal};
 
 /// An aggregate across privacy units: what it reads, the keys that come out, what it measures.
@@ -138,24 +137,6 @@ impl Part {
     }
 }
 
-/// An aggregate expression taken apart.
-pub(crate) struct CallOf;
-
-impl CallOf {
-    pub(crate) fn function(expr: &Expr) -> Option<&AggregateFunction> {
-        match expr {
-            Expr::AggregateFunction(call) => Some(call),
-            Expr::Alias(alias) => Self::function(&alias.expr),
-            _ => None,
-        }
-    }
-
-    /// The release that an aggregate expression stands for.
-    pub(crate) fn marker(expr: &Expr) -> Option<usize> {
-        marked(Self::function(expr)?.func.name())
-    }
-}
-
 /// Cuts an aggregate over private rows out of its query.
 ///
 /// # Guarantee
@@ -252,14 +233,6 @@ pub(crate) fn cut(
     })
 }
 
-/// What an analysis may look at beside the plan.
-pub(crate) struct Context<'a> {
-    pub(crate) bound: &'a Bound,
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) lookups: &'a Lookups,
-    pub(crate) tables: &'a dyn Tables,
-}
-
 /// Every release of a SELECT answers with as many rows per group.
 fn same_rows(measures: &[Measure]) -> Result<(), Refusal> {
     let rows = |measure: &Measure| match &measure.use_ {
@@ -298,51 +271,6 @@ fn describe_measure(measure: &Measure) -> String {
         return what;
     }
     format!("{what} [{}..{}]", shown(measure.lo), shown(measure.hi))
-}
-
-/// A release's clause with the plan's version of its call.
-#[derive(Debug, Clone)]
-pub(crate) struct Call {
-    pub(crate) clause: ReleaseClause,
-    pub(crate) params: AggregateFunctionParams,
-    pub(crate) column: String,
-    pub(crate) data_type: DataType,
-}
-
-impl Call {
-    /// Makes the call of a number the score by which a key is chosen.
-    fn choose(&mut self, selector: Selector, target: &Expr, data_type: &DataType) {
-        let Operand::Aggregate(score) = &self.clause.operand else { return };
-        let by = self.clause.text.clone();
-        let candidates = match self.clause.keys.first() {
-            Some(Some(KeysClause::List(list))) => Some(CandidatesClause::List(list.clone())),
-            Some(Some(KeysClause::Domain | KeysClause::Table { .. }) | None) | None => None,
-        };
-        self.clause.keys.clear();
-        let selection = SelectionClause {
-            selector,
-            candidates,
-            named: false,
-            score: score.clone(),
-            by,
-            prior: None,
-        };
-        self.clause.text = match target {
-            Expr::Column(column) => column.name.clone(),
-            other => readable(other),
-        };
-        self.clause.operand = Operand::Selection(Box::new(selection));
-        self.params.args.insert(0, target.clone());
-        self.data_type = data_type.clone();
-    }
-
-    /// The clause of a selection whose candidates are the values of a group key.
-    pub(crate) fn key_selection(&self) -> Option<&SelectionClause> {
-        match &self.clause.operand {
-            Operand::Selection(selection) if !selection.named => Some(selection),
-            Operand::Selection(_) | Operand::Aggregate(_) | Operand::Response => None,
-        }
-    }
 }
 
 /// The aggregate's expressions as releases; bare ones become releases of the default.
@@ -479,73 +407,6 @@ fn numeric(
         limits,
         use_,
     })
-}
-
-/// Lets a sum read the file's own column where it clamps to the very range of that; bounds in the query may be
-/// wider than the domain.
-pub(crate) fn sum_raw(
-    input: &Input,
-    aggregate: &AggregateCall,
-    expr: Option<&Expr>,
-    frame: &mut Frame<'_>,
-) {
-    let bounded = aggregate.bounds_per_group.is_some() || aggregate.bounds_per_row.is_some();
-    if let (
-        Input::Sum(column) | Input::Mean(column) | Input::Moments(Moments { column, .. }),
-        Some(expr),
-        false,
-    ) = (input, expr, bounded)
-    {
-        frame.columns.sum_raw(*column, expr, frame.flow);
-    }
-}
-
-/// The argument of an aggregate call, put into the columns. A selection's first argument is its target.
-pub(crate) fn argument(
-    call: &Call,
-    aggregate: &AggregateCall,
-    frame: &mut Frame<'_>,
-    scope: &Scope,
-) -> Result<Argument, Refusal> {
-    let skip = usize::from(matches!(call.clause.operand, Operand::Selection(_)));
-    argument_of(call.params.args.get(skip), aggregate, frame, scope)
-}
-
-/// An expression as the argument of an aggregate, put into the columns.
-pub(crate) fn argument_of(
-    expr: Option<&Expr>,
-    aggregate: &AggregateCall,
-    frame: &mut Frame<'_>,
-    scope: &Scope,
-) -> Result<Argument, Refusal> {
-    let Some(expr) = expr.filter(|_| !aggregate.star) else { return Ok(Argument::none()) };
-    let remedy = remedy(expr, frame.flow);
-    let Total { expr, facts } = total(expr, scope)?;
-    let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
-    let column = frame.columns.argument(without_nan(expr, &data_type));
-    let is_listed = facts.keys.is_some();
-    Ok(Argument {
-        column,
-        data_type,
-        range: facts.range,
-        is_unit: facts.is_unit,
-        is_listed,
-        remedy,
-    })
-}
-
-/// The two ways to give an expression a range.
-pub(crate) fn remedy(expr: &Expr, flow: &Flow) -> String {
-    let own = flow.trace(expr).and_then(|trace| trace.origin.as_ref());
-    let table = own.map(|origin| &origin.table).or_else(|| flow.subject.tables().first());
-    let table = table.map_or("…", String::as_str);
-    match expr {
-        Expr::Column(column) => format!(
-            "CLAMP({0}, lo, hi) in place of {0}, or declare its domain: ALTER TABLE {table} ALTER COLUMN {0} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
-            column.name
-        ),
-        _ => "CLAMP(…, lo, hi) around it, or declare the domains of its columns: ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN BETWEEN (lo, hi)".to_owned(),
-    }
 }
 
 /// An analyst never chooses whom to protect: `privacy_unit_column` may only repeat the declaration.

@@ -13,10 +13,10 @@ use arrow::array::ArrayRef;
 use datafusion::execution::SessionState;
 
 use super::range::Proposal;
-use super::show;
 use super::unplanned::unplanned;
-use super::{Inner, Session};
-use crate::analysis::{Analysis, Lookups, analyze};
+use super::{Inner, Session, show};
+use crate::analysis::outcome::Analysis;
+use crate::analysis::{Lookups, analyze};
 use crate::bind::{Bound, bind};
 use crate::catalog::{Catalog, Table};
 use crate::dialect::{ColumnName, QueryStatement};

@@ -58,7 +58,11 @@ use plan::unknown_groups::extra_columns;
 use plan::{Feed, feeds};
 use verify::{Expected, verify, verify_public};
 
-use crate::analysis::{Gathering, Measure, Part, Value, released_part};
+use crate::analysis::Gathering;
+use crate::analysis::Measure;
+use crate::analysis::Part;
+use crate::analysis::Value;
+use crate::analysis::outcome::released_part;
 use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;

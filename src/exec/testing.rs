@@ -28,7 +28,7 @@ use crate::sampler::QueryRng;
 /// The exact integers of a part, without noise: what its mechanisms would be given.
 ///
 /// For tests of the sensitivity alone, which plan once and run on many databases. Nothing that an
-/// [`crate::Engine`] hands out leads here: it takes an [`crate::analysis::Analysis`] of one's own tables.
+/// [`crate::Engine`] hands out leads here: it takes an [`crate::analysis::outcome::Analysis`] of one's own tables.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ExactSums {

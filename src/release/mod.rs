@@ -14,8 +14,9 @@ pub use threshold::HiddenGroups;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
+use crate::analysis::outcome::Analysis;
 use crate::analysis::{
-    Analysis, Axis, Choice, Limits, LineScore, MOST_KEYS, Measure, Prior, Sharing, Source, Use,
+    Axis, Choice, Limits, LineScore, MOST_KEYS, Measure, Prior, Sharing, Source, Use,
 };
 use crate::catalog::Catalog;
 use crate::dialect::{MechanismName, Operand, Parameters};
@@ -25,7 +26,6 @@ use crate::mechanism::{
 };
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Selecting, decimal_text};
 use crate::refusal::{Reason, Refusal};
-
 use noisy_scores::noisy_scores;
 use number::size;
 use price::{Accounts, Fallback, Price, default_of};

@@ -8,7 +8,8 @@
 //! ```
 
 use super::{Mechanized, is_bare};
-use crate::analysis::{Analysis, Choice, Measure, Prior, Source};
+use crate::analysis::outcome::Analysis;
+use crate::analysis::{Choice, Measure, Prior, Source};
 use crate::catalog::{Budget, Catalog};
 use crate::dialect::{MechanismName, Parameters};
 use crate::privacy::{Delta, Epsilon, Notion, Rho, Selecting, Spend};

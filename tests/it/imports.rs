@@ -509,14 +509,26 @@ fn block_end(tokens: &[String], mut i: usize) -> usize {
 const SHAPES: [(&str, &str, &str); 26] = [
     ("analysis/above/plain_selection.rs", "below", "no plain selection: the numbers are released"),
     ("analysis/below/scalar_subquery.rs", "plan", "not known to have one row: refused"),
-    ("analysis/below/join_conditions.rs", "condition", "no equality of two columns: it joins nothing"),
+    (
+        "analysis/below/join_conditions.rs",
+        "condition",
+        "no equality of two columns: it joins nothing",
+    ),
     ("analysis/below/mod.rs", "node", "only scans and releases decide what is public"),
     ("analysis/below/mod.rs", "plan", "no join below: the filter is one of rows"),
     ("analysis/below/semi_join.rs", "condition", "another subquery: refused"),
     ("analysis/below/relation.rs", "expr", "no column of the scan: nothing raw is said"),
-    ("analysis/below/relation.rs", "conjunct", "a predicate of another shape says nothing of the raw column"),
+    (
+        "analysis/below/relation.rs",
+        "conjunct",
+        "a predicate of another shape says nothing of the raw column",
+    ),
     ("analysis/expr/mod.rs", "( keys , & facts . keys )", "not both listed: keys unknown"),
-    ("analysis/expr/functions.rs", "args . get ( i ) . map ( | a | & a . expr )", "no literal: refused"),
+    (
+        "analysis/expr/functions.rs",
+        "args . get ( i ) . map ( | a | & a . expr )",
+        "no literal: refused",
+    ),
     ("analysis/expr/functions.rs", "& t . expr", "CLAMP without literal bounds: refused"),
     ("analysis/expr/facts.rs", "conjunct", "a predicate of another shape narrows nothing"),
     ("analysis/expr/facts.rs", "expr", "no constant"),
@@ -538,7 +550,11 @@ const SHAPES: [(&str, &str, &str); 26] = [
         "( limit . skip . as_deref ( ) , limit . fetch . as_deref ( ) )",
         "no plain selection: the numbers are released",
     ),
-    ("analysis/above/plain_selection.rs", "projection . expr . get ( i ) ? . clone ( ) . unalias ( )", "the same"),
+    (
+        "analysis/above/plain_selection.rs",
+        "projection . expr . get ( i ) ? . clone ( ) . unalias ( )",
+        "the same",
+    ),
     (
         "analysis/selection/quantile.rs",
         "( aggregate . function , & aggregate . fraction )",

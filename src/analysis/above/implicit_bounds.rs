@@ -25,10 +25,11 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
+use crate::analysis::Use;
 use crate::analysis::expr::facts::{decimal_unit, type_range};
 use crate::analysis::keys::unknown::asks_for_threshold;
-use crate::analysis::part::CallOf;
-use crate::analysis::{Analysis, Use};
+use crate::analysis::measure::call::CallOf;
+use crate::analysis::outcome::Analysis;
 use crate::bind::{Bound, marker_function};
 use crate::buckets::{Buckets, least_kept, reach};
 use crate::dialect::{

@@ -13,7 +13,8 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Subquery};
 
-use crate::analysis::{Analysis, Part, released_part};
+use crate::analysis::Part;
+use crate::analysis::outcome::{Analysis, released_part};
 use crate::dialect::Finding;
 
 /// The release whose values an output shows.

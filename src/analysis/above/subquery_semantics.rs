@@ -10,7 +10,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
 use crate::analysis::below::relation::internal;
-use crate::analysis::expr::readable;
+use crate::analysis::expr::shape::readable;
 use crate::refusal::{Reason, Refusal};
 
 /// Refuses what the planner would make a wrong join of.

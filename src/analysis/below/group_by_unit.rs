@@ -24,14 +24,15 @@ use datafusion::logical_expr::{
 use num_traits::ToPrimitive;
 
 use super::relation::{Flow, Owner, Trace, internal, lost, named};
-use super::{Walk, operator};
+use crate::analysis::below::refusals::operator;
+use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::{Facts, Scope, type_range};
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::types;
-use crate::analysis::expr::{Total, readable, total, unit_of};
-use crate::analysis::measure::{binary_places, widest};
-use crate::analysis::part::CallOf;
+use crate::analysis::expr::shape::{Total, readable, unit_of};
+use crate::analysis::expr::{total, types};
+use crate::analysis::measure::call::CallOf;
+use crate::analysis::measure::grid::{binary_places, widest};
 use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};

@@ -12,42 +12,21 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use datafusion::common::{Column, DFSchemaRef};
+use datafusion::common::Column;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
 
 use super::join_conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
 use super::outer_join::kept_rows;
 use super::public_side::Multiplicity;
-use super::relation::{Flow, Origin, Owner, Trace, internal, lost, told, without_null};
-use super::scan::equal;
-use super::semi_join::has_subquery;
+use super::relation::{Flow, Origin, Owner, lost, told};
 use super::unit::Subject;
-use super::{Walk, operator};
-use crate::analysis::expr::facts::Scope;
-use crate::analysis::expr::total;
+use crate::analysis::below::pair::{Basis, Pair, combined, in_order};
+use crate::analysis::below::refusals::operator;
+use crate::analysis::below::relation::has_subquery;
+use crate::analysis::below::walk::Walk;
 use crate::refusal::{Reason, Refusal};
-
-/// Why rows of two private flows meet rows of the same unit only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Basis {
-    /// The right rows lead to the left ones, whose unit is theirs.
-    RightLeads,
-    /// The left rows lead to the right ones.
-    LeftLeads,
-    /// Equal columns determine the unit; the hidden units are compared.
-    Compared,
-}
-
-/// What an operator makes of two flows.
-pub(crate) struct Pair {
-    pub(crate) left: Flow,
-    pub(crate) right: Flow,
-    /// Hidden columns that are compared beside the conditions.
-    pub(crate) on: Vec<(Expr, Expr)>,
-}
 
 impl Walk<'_> {
     /// Inner joins and the filters between them, as one.
@@ -442,69 +421,6 @@ impl Walk<'_> {
     }
 }
 
-/// Joins two flows on total conditions; owner, subject and fans are the left one's and are set by the caller.
-pub(crate) fn combined(pair: Pair, kind: JoinType, conditions: &[Expr]) -> Result<Flow, Refusal> {
-    let Pair { left, right, mut on } = pair;
-    let schema = left.scope.schema.join(&right.scope.schema).map_err(|e| internal(&e))?;
-    let facts = left.scope.facts.iter().chain(&right.scope.facts).cloned().collect();
-    let scope = Scope { schema: Arc::new(schema), facts };
-    let pairs = equal_columns(&left, &right, conditions);
-    on.extend(pairs.iter().map(|(l, r)| (Expr::Column(l.clone()), Expr::Column(r.clone()))));
-    let mut filter: Option<Expr> = None;
-    for condition in conditions {
-        let one = std::slice::from_ref(condition);
-        if equal_columns(&left, &right, one).is_empty() {
-            let total = total(condition, &scope)?.expr;
-            filter = Some(filter.map_or(total.clone(), |all| all.and(total)));
-        }
-    }
-    let plan = equal(left.plan.clone(), right.plan.clone(), on, filter, kind)?;
-    let semi = matches!(
-        kind,
-        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::RightSemi | JoinType::RightAnti
-    );
-    if semi {
-        let keeps_left = matches!(kind, JoinType::LeftSemi | JoinType::LeftAnti);
-        let public = left.public.union(&right.public).cloned().collect();
-        let kept = if keeps_left { left } else { right };
-        return Ok(Flow { plan, public, ..kept });
-    }
-    let mut scope = scope;
-    let mut traces = traced(&left);
-    let mut others = traced(&right);
-    if kind == JoinType::Left {
-        for facts in scope.facts.iter_mut().skip(left.scope.facts.len()) {
-            facts.nullable = true;
-            facts.is_unit = false;
-        }
-        let unmatched = |t| Trace { raw: None, origin: None, present: false, ..t };
-        others = others.into_iter().map(unmatched).collect();
-    }
-    traces.append(&mut others);
-    if kind == JoinType::Inner {
-        for condition in conditions {
-            scope = scope.narrowed(condition);
-            without_null(&mut traces, &scope, condition);
-        }
-    }
-    let public = left.public.union(&right.public).cloned().collect();
-    Ok(Flow { plan, scope, traces, public, ..left })
-}
-
-/// The traces of a flow; a public one tells where its columns come from.
-fn traced(flow: &Flow) -> Vec<Trace> {
-    if !flow.is_public() {
-        return flow.traces.clone();
-    }
-    let plan = Arc::new(flow.plan.clone());
-    let columns = flow.scope.schema.columns().into_iter();
-    let traced = flow.traces.iter().zip(columns).map(|(trace, column)| Trace {
-        public: trace.public.clone().or_else(|| Some((Arc::clone(&plan), column))),
-        ..trace.clone()
-    });
-    traced.collect()
-}
-
 /// How many rows of a unit a join of private rows has, and how many those of single rows are.
 fn rows_of(
     left: &Flow,
@@ -560,15 +476,4 @@ fn rows_of(
             (of_pairs, fans)
         }
     }
-}
-
-/// A flow whose columns are in the order of a schema that names the same ones.
-pub(crate) fn in_order(flow: Flow, schema: &DFSchemaRef) -> Result<Flow, Refusal> {
-    let places = schema.columns();
-    let places: Option<Vec<usize>> =
-        places.iter().map(|column| flow.scope.schema.maybe_index_of_column(column)).collect();
-    let places = places.ok_or_else(lost)?;
-    let facts = places.iter().filter_map(|i| flow.scope.facts.get(*i).cloned()).collect();
-    let traces = places.iter().filter_map(|i| flow.traces.get(*i).cloned()).collect();
-    Ok(Flow { scope: Scope { schema: Arc::clone(schema), facts }, traces, ..flow })
 }

@@ -12,8 +12,8 @@ use datafusion::common::{Column, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, Operator};
 
-use super::operator;
 use super::relation::{Flow, told};
+use crate::analysis::below::refusals::operator;
 use crate::refusal::Refusal;
 
 /// Conditions that are not applied yet.

@@ -5,90 +5,39 @@
 //! tables only go the same way; where that cannot be, they are read once while the query is planned, and what
 //! was read stands in their place.
 
+use std::collections::BTreeSet;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{
+    Distinct, Expr, Filter, JoinType, LogicalPlan, Projection, SubqueryAlias,
+};
+
+use crate::analysis::below::refusals::operator;
+use crate::analysis::recursion::deeper;
+use crate::catalog::Catalog;
+use crate::dialect::marked;
+use crate::refusal::Refusal;
+use relation::{Flow, has_subquery, scanned, told};
+use walk::Walk;
+
 pub(crate) mod group_by_unit;
 pub(crate) mod join;
 pub(crate) mod join_conditions;
 pub(crate) mod outer_join;
+pub(crate) mod pair;
 pub(crate) mod public_side;
+pub(crate) mod refusals;
 pub(crate) mod relation;
 pub(crate) mod scalar_subquery;
 pub(crate) mod scan;
 pub(crate) mod semi_join;
 pub(crate) mod union;
 pub(crate) mod unit;
+pub(crate) mod walk;
 pub(crate) mod window;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use arrow::array::RecordBatch;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{
-    Distinct, Expr, Filter, JoinType, LogicalPlan, Projection, SubqueryAlias, TableSource,
-};
-
-use super::deeper;
-use crate::catalog::{Catalog, RESERVED};
-use crate::dialect::marked;
-use crate::refusal::{Reason, Refusal};
-use relation::{Flow, scanned, told, undeclared};
-use semi_join::has_subquery;
-
-/// The tables that a query may read, and the public ones among them read while it is planned.
-pub trait Tables {
-    /// The source of a table, private ones marked; `None` for one that is not there.
-    fn source(&self, table: &str) -> Option<Arc<dyn TableSource>>;
-
-    /// All rows of a plan over public tables, in one batch; `None` when they cannot be read.
-    fn read(&self, plan: &LogicalPlan) -> Option<RecordBatch>;
-
-    /// A source that has the rows of a batch and no others.
-    fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>>;
-
-    /// How many rows joins may make of those of one unit.
-    fn most_rows_of_a_unit(&self) -> u64 {
-        MOST_ROWS_OF_A_UNIT
-    }
-}
-
-/// How many rows joins may make of those of one unit, before they are bounded, unless the engine is told otherwise.
-pub const MOST_ROWS_OF_A_UNIT: u64 = 100_000;
-
-/// A walk over the rows of one private part.
-pub(super) struct Walk<'a> {
-    pub(super) catalog: &'a Catalog,
-    pub(super) tables: &'a dyn Tables,
-    pub(super) steps: &'a mut Vec<String>,
-    hidden: usize,
-    readings: usize,
-}
-
-impl<'a> Walk<'a> {
-    pub(super) fn new(
-        catalog: &'a Catalog,
-        tables: &'a dyn Tables,
-        steps: &'a mut Vec<String>,
-    ) -> Self {
-        Self { catalog, tables, steps, hidden: 0, readings: 0 }
-    }
-
-    /// A hidden name that no other column has.
-    pub(super) fn fresh(&mut self, what: &str) -> String {
-        self.hidden += 1;
-        format!("{RESERVED}_{what}_{}", self.hidden)
-    }
-
-    /// A number that no other reading of a table has.
-    pub(super) fn reading(&mut self) -> usize {
-        self.readings += 1;
-        self.readings
-    }
-
-    pub(super) fn step(&mut self, step: impl Into<String>) {
-        self.steps.push(step.into());
-    }
-
+impl Walk<'_> {
     /// Walks the rows under a release.
     ///
     /// # Guarantee
@@ -230,26 +179,4 @@ fn stands_on_join(plan: &LogicalPlan) -> bool {
         LogicalPlan::Filter(filter) => stands_on_join(&filter.input),
         _ => false,
     }
-}
-
-pub(super) fn operator(name: &str, hint: &str) -> Refusal {
-    Refusal::new(
-        Reason::Operator,
-        name,
-        format!("{name} below a release could let one person change many rows"),
-        hint,
-    )
-}
-
-/// The refusal of a table that holds no person's rows, or of one that nobody declared.
-pub(super) fn not_private(name: &str, declared: bool) -> Refusal {
-    if !declared {
-        return undeclared(name);
-    }
-    Refusal::new(
-        Reason::Operand,
-        name,
-        format!("{name} is public; a mechanism would only add noise"),
-        "the aggregate without a mechanism",
-    )
 }

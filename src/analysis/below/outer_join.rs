@@ -18,11 +18,12 @@ use datafusion::logical_expr::{
     Aggregate, Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder,
 };
 
-use super::join::in_order;
 use super::join_conditions::{Pool, conditions_of, plain};
 use super::relation::{Flow, internal};
-use super::semi_join::has_subquery;
-use super::{Walk, operator};
+use crate::analysis::below::pair::in_order;
+use crate::analysis::below::refusals::operator;
+use crate::analysis::below::relation::has_subquery;
+use crate::analysis::below::walk::Walk;
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {

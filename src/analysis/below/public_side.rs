@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
 use super::join_conditions::equal_columns;
 use super::relation::{Flow, Owner, Trace, internal, named};
 use super::unit::Subject;
-use super::{Tables, Walk};
+use crate::analysis::below::walk::{Tables, Walk};
 use crate::analysis::expr::domain::enforced;
 use crate::analysis::expr::facts::Scope;
 use crate::refusal::{Reason, Refusal};
@@ -136,7 +136,7 @@ impl Walk<'_> {
         let read = self.pinned(&flow.plan)?;
         self.steps.truncate(before);
         // The facts that were derived hold of the same rows; hidden columns go.
-        super::join::in_order(read, &flow.scope.schema.clone()).map(|read| Flow {
+        crate::analysis::below::pair::in_order(read, &flow.scope.schema.clone()).map(|read| Flow {
             scope: flow.scope,
             traces: flow.traces,
             public: flow.public,

@@ -14,18 +14,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, DataFusionError, ScalarValue, TableReference};
+use datafusion::common::{
+    Column, DFSchemaRef, DataFusionError, JoinConstraint, NullEquality, ScalarValue, TableReference,
+};
 use datafusion::logical_expr::expr::{Alias, Between, InList};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, TableScan,
+    BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, TableScan,
 };
 
 use super::unit::Subject;
 use crate::analysis::expr::domain::Change;
 use crate::analysis::expr::facts::{Scope, constant, never_null};
-use crate::analysis::expr::{carried, readable, total};
+use crate::analysis::expr::shape::{readable, type_of};
+use crate::analysis::expr::{carried, total, types};
 use crate::catalog::{Catalog, Link, RESERVED, Table};
 use crate::refusal::{Reason, Refusal};
 
@@ -340,16 +344,6 @@ pub(crate) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> Option<&'a 
     }
 }
 
-/// The refusal of a table that nobody declared.
-pub(crate) fn undeclared(name: &str) -> Refusal {
-    Refusal::new(
-        Reason::Undeclared,
-        name,
-        format!("{name} is declared neither private nor public"),
-        format!("ALTER TABLE {name} SET PRIVACY UNIT …, or SET PUBLIC, in an owner's session"),
-    )
-}
-
 /// An expression under the name that the original column has.
 pub(crate) fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
     Expr::Alias(Alias {
@@ -363,4 +357,59 @@ pub(crate) fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) 
 /// A conjunction as it is told in a derivation.
 pub(crate) fn told(conditions: &[Expr]) -> String {
     conditions.iter().map(readable).collect::<Vec<_>>().join(" AND ")
+}
+
+/// A join of two plans on equal expressions.
+pub(crate) fn equal(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    on: Vec<(Expr, Expr)>,
+    filter: Option<Expr>,
+    kind: JoinType,
+) -> Result<LogicalPlan, Refusal> {
+    for (one, other) in &on {
+        types::check(one, left.schema())?;
+        types::check(other, right.schema())?;
+        let (of, is) = (type_of(one, left.schema())?, type_of(other, right.schema())?);
+        if of != is {
+            return Err(unlike(other, &of, &is));
+        }
+    }
+    Join::try_new(
+        Arc::new(left),
+        Arc::new(right),
+        on,
+        filter,
+        kind,
+        JoinConstraint::On,
+        NullEquality::NullEqualsNothing,
+        false,
+    )
+    .map(LogicalPlan::Join)
+    .map_err(|e| internal(&e))
+}
+
+/// Whether an expression holds a subquery.
+pub(crate) fn has_subquery(expr: &Expr) -> bool {
+    expr.exists(|e| {
+        Ok(matches!(
+            e,
+            Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::SetComparison(_)
+        ))
+    })
+    .unwrap_or(true)
+}
+
+pub(crate) fn unlike(key: &Expr, of: &DataType, is: &DataType) -> Refusal {
+    Refusal::new(
+        Reason::Join,
+        readable(key),
+        format!(
+            "rows are joined on values of one type, and here one side has {of} and the other {is}"
+        ),
+        "files of one format for tables that lead to one another, or registered tables with columns of one type",
+    )
 }

@@ -11,55 +11,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DataFusionError, ScalarValue, internal_err};
+use datafusion::common::{DataFusionError, ScalarValue};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
 use super::only_public;
 use super::public_side::refuse_volatile;
 use super::relation::internal;
-use crate::analysis::{Cutter, Part, has_marker, released_part};
+use crate::analysis::Part;
+use crate::analysis::outcome::{Value, released_part, several};
+use crate::analysis::splitter::{Cutter, has_marker};
 use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
-
-/// A released value that later parts use.
-#[derive(Debug, Clone)]
-pub struct Value {
-    plan: LogicalPlan,
-    late: LateValue,
-    before: usize,
-}
-
-impl Value {
-    /// The public plan over released tables that gives it, in one row and one column.
-    pub fn plan(&self) -> &LogicalPlan {
-        &self.plan
-    }
-
-    /// The first part that needs it.
-    pub fn before(&self) -> usize {
-        self.before
-    }
-
-    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the number that it is.
-    ///
-    /// # Errors
-    /// When there are several rows, or it was handed on before.
-    pub fn give(&self, rows: &[RecordBatch]) -> datafusion::common::Result<Option<f64>> {
-        let mut rows = rows.iter().filter(|batch| batch.num_rows() > 0);
-        let one = match (rows.next(), rows.next()) {
-            (None, _) => ScalarValue::try_new_null(self.late.data_type())?,
-            (Some(batch), None) if batch.num_rows() == 1 => {
-                ScalarValue::try_from_array(batch.column(0), 0)?
-            }
-            _ => return internal_err!("a released value is one row"),
-        };
-        self.late.set(&one)?;
-        Ok(if let ScalarValue::Float64(number) = one { number } else { None })
-    }
-}
 
 impl Cutter<'_> {
     /// An aggregate over rows without scalar subqueries.
@@ -166,15 +130,6 @@ fn finished<T>(
         (None, Ok(replaced)) => Ok(replaced.data),
         (None, Err(error)) => Err(internal(&error)),
     }
-}
-
-fn several() -> Refusal {
-    Refusal::new(
-        Reason::Place,
-        "a subquery as a value",
-        "a value is one row, and this subquery has several",
-        "an aggregate without GROUP BY, or IN in place of a comparison",
-    )
 }
 
 fn unread() -> Refusal {

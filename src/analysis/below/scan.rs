@@ -12,19 +12,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
-use datafusion::common::{Column, JoinConstraint, NullEquality, TableReference};
-use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 
-use super::relation::{
-    Flow, Origin, Owner, Pending, Raw, Trace, internal, lost, scanned, undeclared,
-};
+use super::relation::{Flow, Origin, Owner, Pending, Raw, Trace, internal, lost, scanned};
 use super::unit::Subject;
-use super::{Walk, not_private};
+use crate::analysis::below::refusals::{not_private, undeclared};
+use crate::analysis::below::relation::equal;
+use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::domain::{Change, enforced, is_someone};
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::types;
-use crate::analysis::expr::{readable, type_of};
 use crate::catalog::{Link, Privacy, Table, Unit};
 use crate::refusal::{Reason, Refusal};
 
@@ -254,47 +252,6 @@ fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, R
     let on = keys.zip(own).collect();
     let kind = if unit.is_some() { JoinType::Inner } else { JoinType::RightSemi };
     equal(plan, rows, on, None, kind)
-}
-
-/// A join of two plans on equal expressions.
-pub(crate) fn equal(
-    left: LogicalPlan,
-    right: LogicalPlan,
-    on: Vec<(Expr, Expr)>,
-    filter: Option<Expr>,
-    kind: JoinType,
-) -> Result<LogicalPlan, Refusal> {
-    for (one, other) in &on {
-        types::check(one, left.schema())?;
-        types::check(other, right.schema())?;
-        let (of, is) = (type_of(one, left.schema())?, type_of(other, right.schema())?);
-        if of != is {
-            return Err(unlike(other, &of, &is));
-        }
-    }
-    Join::try_new(
-        Arc::new(left),
-        Arc::new(right),
-        on,
-        filter,
-        kind,
-        JoinConstraint::On,
-        NullEquality::NullEqualsNothing,
-        false,
-    )
-    .map(LogicalPlan::Join)
-    .map_err(|e| internal(&e))
-}
-
-fn unlike(key: &Expr, of: &DataType, is: &DataType) -> Refusal {
-    Refusal::new(
-        Reason::Join,
-        readable(key),
-        format!(
-            "rows are joined on values of one type, and here one side has {of} and the other {is}"
-        ),
-        "files of one format for tables that lead to one another, or registered tables with columns of one type",
-    )
 }
 
 /// The columns of a table where it is scanned.

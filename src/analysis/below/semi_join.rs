@@ -20,25 +20,12 @@ use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, Filter, JoinType, LogicalPlan, Projection,
 };
 
-use super::Walk;
-use super::join::{Basis, Pair, combined};
 use super::relation::{Flow, internal, lost};
-use crate::analysis::expr::readable;
+use crate::analysis::below::pair::{Basis, Pair, combined};
+use crate::analysis::below::relation::has_subquery;
+use crate::analysis::below::walk::Walk;
+use crate::analysis::expr::shape::readable;
 use crate::refusal::{Reason, Refusal};
-
-/// Whether an expression holds a subquery.
-pub(crate) fn has_subquery(expr: &Expr) -> bool {
-    expr.exists(|e| {
-        Ok(matches!(
-            e,
-            Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::ScalarSubquery(_)
-                | Expr::SetComparison(_)
-        ))
-    })
-    .unwrap_or(true)
-}
 
 impl Walk<'_> {
     /// The rows for which a condition with one subquery holds.

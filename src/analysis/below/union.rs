@@ -10,7 +10,8 @@ use datafusion::common::{Column, Result as Planned};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 
 use super::relation::{Flow, Owner, Trace, internal, lost, named};
-use super::{Walk, operator};
+use crate::analysis::below::refusals::operator;
+use crate::analysis::below::walk::Walk;
 use crate::analysis::expr;
 use crate::analysis::expr::facts::Scope;
 use crate::refusal::{Reason, Refusal};
@@ -77,7 +78,7 @@ impl Walk<'_> {
         let facts = (0..union.schema.fields().len()).map(|i| {
             let of = flows.iter().filter_map(|flow| flow.scope.facts.get(i).cloned());
             let of: Vec<_> = of.collect();
-            let mut facts = expr::union(&of);
+            let mut facts = expr::shape::union(&of);
             facts.is_unit = of.iter().all(|facts| facts.is_unit);
             facts
         });

@@ -22,11 +22,11 @@ use datafusion::logical_expr::{
 use num_traits::ToPrimitive;
 
 use super::relation::{Flow, Trace, internal, lost, named};
-use super::{Walk, operator};
+use crate::analysis::below::refusals::operator;
+use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::total;
-use crate::analysis::expr::types;
+use crate::analysis::expr::{total, types};
 use crate::functions::sound;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};

@@ -16,6 +16,7 @@ use num_traits::One;
 
 use super::interval::Interval;
 use crate::functions::temporal_limits;
+use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
 
@@ -314,5 +315,17 @@ pub(crate) fn rational(value: &ScalarValue) -> Option<Rational> {
             integer(*v).map(|unscaled| unscaled * decimal_unit(*scale))
         }
         _ => None,
+    }
+}
+
+/// What one step of a grid is worth.
+pub(crate) fn grid_unit(grid: Grid) -> Rational {
+    match grid {
+        Grid::Integer => Rational::one(),
+        Grid::Decimal { scale } => decimal_unit(scale),
+        Grid::Binary { log2 } => {
+            let power = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
+            if log2 < 0 { power } else { power.recip() }
+        }
     }
 }

@@ -17,23 +17,26 @@ use super::facts::{Facts, KeySource, Scope, rational, type_range};
 use super::image::with_image;
 use super::interval::Interval;
 use super::magnitude::magnitude;
-use super::{Total, castable, is_temporal, not_allowed, partial, readable, total, type_of, union};
+use crate::analysis::expr::shape::{
+    MakeTotal, Total, castable, is_temporal, not_allowed, partial, readable, type_of, union,
+};
 use crate::functions::{checked_abs, is_clamp, is_late_value, is_magnitude, sound, ticks_a_day};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// The functions that are total, by what is known of their results.
+/// The functions that are total, by what is known of their results; `total` makes their arguments so.
 pub(crate) fn function(
     call: &ScalarFunction,
     whole: &Expr,
     scope: &Scope,
+    total: MakeTotal,
 ) -> Result<Total, Refusal> {
     if is_late_value(&call.func) {
         // Released before the rows are read: the same for every row, and nothing is known of it.
         return Ok(Total { expr: whole.clone(), facts: unknown(whole, scope)? });
     }
     if is_magnitude(&call.func) {
-        return magnitude(call, whole, scope);
+        return magnitude(call, whole, scope, total);
     }
     if call.func.signature().volatility != Volatility::Immutable {
         return Err(Refusal::new(

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 
 use super::facts::{Facts, KeySource, Scope, rational};
 use super::interval::Interval;
-use super::{Total, type_of};
+use crate::analysis::expr::shape::{Total, type_of};
 
 /// Expressions with more values are not tried.
 const MOST: usize = 4_096;

@@ -12,7 +12,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 
 use super::facts::{Facts, KeySource, Scope};
 use super::interval::Interval;
-use super::{Total, not_allowed, readable, total, type_of};
+use crate::analysis::expr::shape::{MakeTotal, Total, not_allowed, readable, type_of};
 use crate::buckets::Buckets;
 use crate::functions::place;
 use crate::refusal::{Reason, Refusal};
@@ -28,6 +28,7 @@ pub(crate) fn magnitude(
     call: &ScalarFunction,
     whole: &Expr,
     scope: &Scope,
+    total: MakeTotal,
 ) -> Result<Total, Refusal> {
     let [argument] = call.args.as_slice() else {
         return Err(not_allowed(whole, "a magnitude is of one number"));

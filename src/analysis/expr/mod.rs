@@ -7,6 +7,25 @@
 //! The attack prevented: a query that fails for one person and not for another tells them apart, and what a
 //! run-time error says quotes the cell.
 
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, TryCast};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+use crate::analysis::expr::shape::{
+    Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of, union,
+};
+use crate::analysis::recursion::deeper;
+use crate::functions::{MOST_OF_A_CONSTANT, checked, not_zero, sound, ticks_a_day};
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+use facts::{Facts, KeySource, Scope, constant, rational, type_range};
+use image::with_image;
+use interval::Interval;
+use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, with_slack};
+
 pub(crate) mod domain;
 pub(crate) mod facts;
 pub(crate) mod functions;
@@ -14,36 +33,8 @@ pub(crate) mod image;
 pub(crate) mod interval;
 pub(crate) mod magnitude;
 pub(crate) mod margins;
+pub(crate) mod shape;
 pub(crate) mod types;
-
-use std::sync::Arc;
-
-use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, TryCast};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
-use datafusion::sql::unparser::Unparser;
-use datafusion::sql::unparser::dialect::CustomDialectBuilder;
-
-use super::deeper;
-use facts::{Facts, KeySource, Scope, constant, decimal_unit, rational, type_range};
-use image::with_image;
-use interval::Interval;
-use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, with_slack};
-
-use crate::functions::{
-    MOST_OF_A_CONSTANT, checked, in_values_words, not_zero, sound, ticks_a_day,
-};
-use crate::privacy::Rational;
-use crate::refusal::{Reason, Refusal};
-
-/// A total expression and what is known of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Total {
-    pub(crate) expr: Expr,
-    pub(crate) facts: Facts,
-}
 
 /// Makes an expression total.
 ///
@@ -100,7 +91,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) => {
             cast(inner, field.data_type(), expr, scope)
         }
-        Expr::ScalarFunction(call) => functions::function(call, expr, scope),
+        Expr::ScalarFunction(call) => functions::function(call, expr, scope, total),
         Expr::InList(list) => in_list(list, scope),
         Expr::Exists(_)
         | Expr::InSubquery(_)
@@ -125,47 +116,6 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         #[expect(deprecated, reason = "the variant exists, and must be refused by name")]
         Expr::Wildcard { .. } => Err(not_allowed(expr, "this cannot stand below a release")),
     }
-}
-
-/// An expression as SQL, for people.
-pub(super) fn readable(expr: &Expr) -> String {
-    // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside of one.
-    let dialect = CustomDialectBuilder::new().build();
-    let expr = &without_casts_of_text(expr);
-    let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
-        Ok(sql) => sql.to_string(),
-        Err(_) => expr.human_display().to_string(),
-    };
-    in_values_words(&text)
-}
-
-/// The same without casts of literal texts from one type of texts to another, which nobody wrote.
-fn without_casts_of_text(expr: &Expr) -> Expr {
-    let written = expr.clone().transform_up(|e| {
-        if let Expr::Cast(cast) = &e
-            && is_string(cast.field.data_type())
-            && let Expr::Literal(value, _) = cast.expr.as_ref()
-            && is_string(&value.data_type())
-        {
-            return Ok(Transformed::yes(cast.expr.as_ref().clone()));
-        }
-        Ok(Transformed::no(e))
-    });
-    written.map_or_else(|_| expr.clone(), |written| written.data)
-}
-
-pub(super) fn not_allowed(expr: &Expr, message: &str) -> Refusal {
-    let hint =
-        "arithmetic, comparisons, CASE, BETWEEN, IN, LIKE and the functions listed in grammar.md";
-    Refusal::new(Reason::Function, readable(expr), message, hint)
-}
-
-pub(super) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
-    Refusal::new(Reason::Partial, readable(expr), message, hint)
-}
-
-pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
-    expr.get_type(schema).map_err(|_| not_allowed(expr, "the type of this is not known"))
 }
 
 /// A predicate over one operand.
@@ -410,32 +360,6 @@ fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
     Ok(Total { expr, facts })
 }
 
-/// What is known of a value that is one of several.
-pub(super) fn union(branches: &[Facts]) -> Facts {
-    let mut all = Facts::ranged(Interval::empty(), false);
-    let mut keys: Option<Vec<ScalarValue>> = Some(Vec::new());
-    for facts in branches {
-        all.range = all.range.union(&facts.range);
-        all.always = all.always.union(&facts.always);
-        all.nullable |= facts.nullable;
-        keys = match (keys, &facts.keys) {
-            (Some(mut known), Some(KeySource::Values(values))) => {
-                for value in values.iter() {
-                    if !known.contains(value) {
-                        known.push(value.clone());
-                    }
-                }
-                Some(known)
-            }
-            // A branch that is always NULL adds no key.
-            (Some(known), None) if facts.range.is_empty() && facts.nullable => Some(known),
-            _ => None,
-        };
-    }
-    all.keys = keys.map(|values| KeySource::Values(Arc::new(values)));
-    all
-}
-
 /// Any cast becomes TRY_CAST; the analyzer inserts casts that can fail.
 fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     let inner = total(inner, scope)?;
@@ -563,10 +487,6 @@ fn recast(keys: Option<KeySource>, to: &DataType) -> Option<KeySource> {
     }
 }
 
-pub(super) fn is_string(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
 /// Whether every value of `from` has one in `to`.
 fn widens(from: &DataType, to: &DataType) -> bool {
     from == to
@@ -578,32 +498,4 @@ fn widens(from: &DataType, to: &DataType) -> bool {
             }
             _ => false,
         }
-}
-
-/// The types whose casts were looked at.
-pub(super) fn castable(data_type: &DataType) -> bool {
-    is_string(data_type)
-        || matches!(
-            data_type,
-            DataType::Null | DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, None)
-        )
-        || match data_type {
-            // Casts of decimals that count in hundreds fail on some rows.
-            DataType::Decimal128(_, scale) => *scale >= 0,
-            DataType::Decimal256(..) | DataType::Float16 => false,
-            other => other.is_numeric(),
-        }
-}
-
-/// The types whose date functions were looked at: time zones can leave gaps.
-pub(super) fn is_temporal(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
-}
-
-/// The unit of a decimal type's last digit, 1 for integers.
-pub(crate) fn unit_of(data_type: &DataType) -> Rational {
-    match data_type {
-        DataType::Decimal128(_, scale) => decimal_unit(*scale),
-        _ => Rational::from_integer(1.into()),
-    }
 }

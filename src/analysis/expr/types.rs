@@ -13,7 +13,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::Expr;
 
-use super::{is_string, readable, type_of};
+use crate::analysis::expr::shape::{is_string, readable, type_of};
 use crate::refusal::{Reason, Refusal};
 
 /// Whether values of this type may be computed with.

@@ -6,6 +6,7 @@
 
 pub(crate) mod lookup;
 pub(crate) mod of_part;
+pub(crate) mod target;
 pub(crate) mod unknown;
 
 use std::collections::HashSet;

@@ -12,9 +12,9 @@
 //! ```
 
 use crate::analysis::below::unit::Subject;
+use crate::analysis::measure::call::Call;
 use crate::analysis::measure::sensitivity::Limits;
 use crate::analysis::measure::{Input, Measure};
-use crate::analysis::part::Call;
 use crate::dialect::{AggregateName, GroupStrategy, GroupingClause, MechanismName, Operand};
 use crate::refusal::{Reason, Refusal};
 

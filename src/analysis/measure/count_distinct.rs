@@ -10,7 +10,8 @@
 
 use arrow::datatypes::DataType;
 
-use super::{Argument, Input, Read};
+use super::Input;
+use crate::analysis::measure::input::{Argument, Read};
 use crate::dialect::AggregateCall;
 use crate::refusal::{Reason, Refusal};
 

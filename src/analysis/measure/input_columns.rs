@@ -9,11 +9,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
-use crate::analysis::below::Tables;
 use crate::analysis::below::public_side::public_keys;
 use crate::analysis::below::relation::{Clamped, Flow, internal, unit_name};
+use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource};
-use crate::analysis::expr::{Total, readable, total};
+use crate::analysis::expr::shape::{Total, readable};
+use crate::analysis::expr::total;
 use crate::analysis::keys::lookup::{Lookup, Lookups};
 use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys};
 use crate::catalog::RESERVED;

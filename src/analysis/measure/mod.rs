@@ -4,28 +4,26 @@
 //! the exact integers that a mechanism will be given, how they are bounded per unit, and how much one unit
 //! can change them.
 
-pub(crate) mod count_distinct;
-pub(crate) mod input_columns;
-pub(crate) mod sensitivity;
-pub(crate) mod variance;
-
 use arrow::datatypes::DataType;
 use num_bigint::BigInt;
-use num_traits::{One, Signed, ToPrimitive};
+use num_traits::{One, ToPrimitive};
 
-use super::below::unit::Subject;
-use super::expr::domain::typed;
-use super::expr::facts::rational;
-use super::expr::interval::Interval;
-use super::expr::unit_of;
 use super::selection::choice::{Choice, Source};
-use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters, ReleaseClause};
-use crate::grid::Grid;
+use crate::analysis::expr::facts::grid_unit;
+use crate::dialect::{ReleaseClause, Spread};
+use crate::grid::{Grid, coarse_width};
 use crate::privacy::Rational;
-use crate::refusal::{Reason, Refusal};
-use count_distinct::distinct;
-use sensitivity::{Limits, Sensitivity, of_sums};
-use variance::{Moments, spread};
+use sensitivity::{Limits, Sensitivity};
+
+pub(crate) mod call;
+pub(crate) mod count_distinct;
+pub(crate) mod grid;
+pub(crate) mod input;
+pub(crate) mod input_columns;
+pub(crate) mod limits;
+pub(crate) mod read;
+pub(crate) mod sensitivity;
+pub(crate) mod variance;
 
 /// The aggregate that a release reads, by the columns of its part's input.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -123,18 +121,6 @@ pub enum Use {
     Number(Sensitivity),
     /// Chosen by.
     Choice(Box<Choice>),
-}
-
-/// What one step of a grid is worth.
-pub(super) fn grid_unit(grid: Grid) -> Rational {
-    match grid {
-        Grid::Integer => Rational::one(),
-        Grid::Decimal { scale } => super::expr::facts::decimal_unit(scale),
-        Grid::Binary { log2 } => {
-            let power = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
-            if log2 < 0 { power } else { power.recip() }
-        }
-    }
 }
 
 impl Input {
@@ -256,319 +242,37 @@ fn weight(input: &Input, lo: i128, hi: i128) -> Option<u128> {
     }
 }
 
-/// The argument of an aggregate: its column, type and range.
-#[derive(Debug, Clone)]
-pub(super) struct Argument {
-    pub(super) column: usize,
-    pub(super) data_type: DataType,
-    pub(super) range: Interval,
-    pub(super) is_unit: bool,
-    /// Whether its values are known one by one: those of a list, of a range with STEP.
-    pub(super) is_listed: bool,
-    /// How the argument's range can be declared or clamped.
-    pub(super) remedy: String,
-}
-
-impl Argument {
-    /// That of COUNT(*).
-    pub(super) fn none() -> Self {
-        Self {
-            column: 0,
-            data_type: DataType::Int64,
-            range: Interval::everything(),
-            is_unit: false,
-            is_listed: false,
-            remedy: String::new(),
-        }
-    }
-}
-
-/// The aggregate that is read, on its grid, with the bounds of one row.
-#[derive(Debug, Clone)]
-pub(super) struct Read {
-    pub(super) input: Input,
-    pub(super) grid: Grid,
-    pub(super) lo: i128,
-    pub(super) hi: i128,
-}
-
-impl Read {
-    pub(super) fn count(input: Input) -> Self {
-        Self { input, grid: Grid::Integer, lo: 0, hi: 1 }
-    }
-
-    /// Whether a unit counts once per group, however many rows it has there.
-    fn once_per_group(&self) -> bool {
-        self.input.once_per_group()
-    }
-}
-
-/// Decides what an aggregate call reads; may tighten the parameters by GoogleSQL's named bounds.
-pub(super) fn read(
-    call: &AggregateCall,
-    argument: &Argument,
-    subject: &Subject,
-    parameters: &mut Parameters,
-    text: &str,
-) -> Result<Read, Refusal> {
-    let is_row = subject.is_row();
-    match call.function {
-        AggregateName::Unsupported(name) => Err(unsupported(name, text)),
-        AggregateName::Min
-        | AggregateName::Max
-        | AggregateName::Median
-        | AggregateName::Quantile
-        | AggregateName::Revenue => Err(Refusal::new(
-            Reason::Score,
-            text,
-            format!("{} cannot score the values of a group key", call.function),
-            "BY COUNT(*), COUNT(DISTINCT unit) or SUM(x)",
-        )),
-        AggregateName::Count if call.distinct && argument.is_unit => Ok(Read::count(Input::Units)),
-        AggregateName::Count if call.distinct => distinct(call, argument, text),
-        AggregateName::Spread(of) => spread(call, of, argument, text),
-        AggregateName::Sum | AggregateName::Avg if call.distinct => Err(Refusal::new(
-            Reason::Operand,
-            text,
-            "a DISTINCT sum has no bounded change: one person can remove a value that others share",
-            "the aggregate without DISTINCT",
-        )),
-        AggregateName::Count => {
-            if call.bounds_per_row.is_some() {
-                return Err(bad_bounds(text, "COUNT has no value per row to bound"));
-            }
-            if let Some((lo, hi)) = &call.bounds_per_group {
-                let most = match (lo, hi) {
-                    (Literal::Number(lo), Literal::Number(hi)) if lo == "0" => {
-                        hi.parse::<u64>().ok()
-                    }
-                    _ => None,
-                };
-                let most = most.filter(|n| *n > 0);
-                let most =
-                    most.ok_or_else(|| bad_bounds(text, "the bounds of COUNT are (0, n)"))?;
-                parameters.rows = Some(parameters.rows.map_or(most, |rows| rows.min(most)));
-            }
-            Ok(Read::count(if call.star { Input::Rows } else { Input::Values(argument.column) }))
-        }
-        AggregateName::Sum => {
-            let column = argument.column;
-            if let Some(bounds) = &call.bounds_per_group {
-                if call.bounds_per_row.is_some() {
-                    return Err(bad_bounds(text, "bounds are per group or per row, not both"));
-                }
-                let bounds = bounds_of(bounds, &argument.data_type, text)?;
-                let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
-                let input = if is_row { Input::Sum(column) } else { Input::SumPerUnit(column) };
-                return Ok(Read { input, grid, lo, hi });
-            }
-            let (grid, lo, hi) = on_grid(argument, &per_row(call, argument, text)?, text)?;
-            Ok(Read { input: Input::Sum(column), grid, lo, hi })
-        }
-        AggregateName::Avg => {
-            let column = argument.column;
-            let (bounds, once) = match &call.bounds_per_group {
-                Some(_) if call.bounds_per_row.is_some() => {
-                    return Err(bad_bounds(text, "bounds are per group or per row, not both"));
-                }
-                Some(bounds) => (bounds_of(bounds, &argument.data_type, text)?, !is_row),
-                None => (per_row(call, argument, text)?, false),
-            };
-            let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
-            let input = if once { Input::MeanPerUnit(column) } else { Input::Mean(column) };
-            Ok(Read { input, grid, lo, hi })
-        }
-    }
-}
-
-/// The range of one row: the derived one, cut by `contribution_bounds_per_row`.
-pub(super) fn per_row(
-    call: &AggregateCall,
-    argument: &Argument,
-    text: &str,
-) -> Result<Interval, Refusal> {
-    match &call.bounds_per_row {
-        Some(bounds) => bounds_of(bounds, &argument.data_type, text),
-        None => Ok(argument.range.clone()),
-    }
-}
-
-fn bounds_of(
-    (lo, hi): &(Literal, Literal),
-    data_type: &DataType,
-    text: &str,
-) -> Result<Interval, Refusal> {
-    let number = |literal: &Literal| match literal {
-        Literal::Number(number) if data_type.is_floating() => {
-            typed(number, data_type).ok().and_then(|v| rational(&v))
-        }
-        Literal::Number(number) => crate::privacy::parse_decimal(number),
-        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
-    };
-    let bounds = number(lo).zip(number(hi));
-    let (lo, hi) = bounds.ok_or_else(|| bad_bounds(text, "contribution bounds are two numbers"))?;
-    if lo > hi {
-        return Err(bad_bounds(text, "the contribution bounds are reversed"));
-    }
-    Ok(Interval::between(lo, hi))
-}
-
-pub(super) fn bad_bounds(text: &str, message: &str) -> Refusal {
-    Refusal::new(Reason::BadValue, text, message, "contribution_bounds_per_group => (lo, hi)")
-}
-
-fn unsupported(name: &str, text: &str) -> Refusal {
-    Refusal::new(
-        Reason::NotYet,
-        text,
-        format!("{name} is not built yet"),
-        "QUANTILE(x, 0.25), QUANTILE(x, 0.5), QUANTILE(x, 0.75)",
-    )
-}
-
-/// Puts a range on the grid of its type.
-///
-/// # Guarantee
-/// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]; for floats the grid
-/// is 2^−k with k the largest such that the magnitudes stay within 2³⁹, chosen from the range alone.
-pub(super) fn on_grid(
-    argument: &Argument,
-    range: &Interval,
-    text: &str,
-) -> Result<(Grid, i128, i128), Refusal> {
-    let data_type = &argument.data_type;
-    let none = || no_range(text, &argument.remedy);
-    let magnitude = range.max_abs().ok_or_else(none)?;
-    let (grid, scaled) = if data_type.is_floating() {
-        if magnitude > widest() {
-            return Err(none());
-        }
-        let log2 = binary_places(&magnitude);
-        let factor = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
-        let factor = if log2 < 0 { factor.recip() } else { factor };
-        (Grid::Binary { log2 }, range.scale(&factor))
-    } else {
-        let scaled = range.scale(&unit_of(data_type).recip());
-        let grid = match data_type {
-            DataType::Decimal128(_, scale) => Grid::Decimal { scale: *scale },
-            integer if integer.is_integer() => Grid::Integer,
-            other => {
-                return Err(Refusal::new(
-                    Reason::Operand,
-                    text,
-                    format!("a column of type {other} cannot be summed"),
-                    "a number: CAST(x AS DOUBLE), clamped",
-                ));
-            }
-        };
-        if scaled.max_abs().is_none_or(|m| m > widest()) {
-            return Err(none());
-        }
-        (grid, scaled)
-    };
-    let (lo, hi) = scaled.to_i128().ok_or_else(none)?;
-    Ok((grid, lo, hi))
-}
-
-/// The largest magnitude that is taken for a range. Beyond it, sums of many integers would come near the accumulator's
-/// width, and a grid of floats would be too coarse for any number that was meant: 64-bit integers as floats have none.
-pub(super) fn widest() -> Rational {
-    Rational::from_integer(BigInt::one() << 62)
-}
-
-/// The k for which magnitudes up to `magnitude` times 2^k stay within 2³⁹.
-pub(super) fn binary_places(magnitude: &Rational) -> i32 {
-    const BITS: i32 = 39;
-    const FINEST: i32 = 200;
-    let mut log2 = 0_i32;
-    let most = Rational::from_integer(BigInt::one() << BITS);
-    let two = Rational::from_integer(2.into());
-    let mut scaled = magnitude.abs();
-    while scaled > most {
-        scaled /= &two;
-        log2 -= 1;
-    }
-    while log2 < FINEST && &scaled * &two <= most {
-        scaled *= &two;
-        log2 += 1;
-    }
-    log2
-}
-
-pub(super) fn no_range(text: &str, remedy: &str) -> Refusal {
-    Refusal::new(
-        Reason::NoRange,
-        text,
-        format!("{text} has no range, so one person could change it by any amount"),
-        remedy,
-    )
-}
-
-/// The enforced bounds of a unit's contribution, from the unit, the parameters and the number of groups.
-///
-/// # Errors
-/// A refusal when the measure needs a bound that nobody gave.
-pub(super) fn limits(
-    subject: &Subject,
-    parameters: &Parameters,
-    read: &Read,
-    keys: usize,
-    is_score: bool,
-    text: &str,
-) -> Result<Limits, Refusal> {
-    if let (true, Some(rows)) = (subject.is_row(), subject.max_rows()) {
-        let groups = rows.min(u64::try_from(keys).unwrap_or(u64::MAX)).max(1);
-        return Ok(Limits { rows_in_all: Some(rows), rows_per_group: rows, groups: Some(groups) });
-    }
-    let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
-    };
-    let total = least(subject.max_rows(), parameters.total_rows);
-    let rows = if read.once_per_group() { Some(1) } else { least(parameters.rows, total) };
-    let Some(rows_per_group) = rows else {
-        return Err(unbounded(text, "rows of a unit", "rows=m"));
-    };
-    let groups = least(parameters.groups, total);
-    let groups = if keys == 1 { Some(1) } else { least(groups, None) };
-    let groups = groups.map(|c| c.min(u64::try_from(keys).unwrap_or(u64::MAX)));
-    if groups.is_none() && !is_score {
-        return Err(unbounded(text, "groups a unit is in", "groups=C"));
-    }
-    Ok(Limits { rows_in_all: total, rows_per_group, groups })
-}
-
-fn unbounded(text: &str, what: &str, parameter: &str) -> Refusal {
-    Refusal::new(
-        Reason::NoContributionBound,
-        text,
-        format!("nothing bounds the {what}, so one person could change the answer by any amount"),
-        format!(
-            "{parameter} among the mechanism's parameters, max_rows_contributed or max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n"
-        ),
-    )
-}
-
-/// The sensitivity of a numeric release.
-pub(super) fn number(read: &Read, limits: &Limits, text: &str) -> Result<Use, Refusal> {
-    let weight = weight(&read.input, read.lo, read.hi).ok_or_else(|| too_large(text))?;
-    if weight == 0 {
-        let hint = "COUNT(x): a constant needs no other aggregate";
-        return Err(Refusal::new(Reason::Operand, text, format!("{text} sums a constant"), hint));
-    }
-    of_sums(limits, weight).map(Use::Number).ok_or_else(|| too_large(text))
-}
-
-pub(super) fn too_large(text: &str) -> Refusal {
-    Refusal::new(
-        Reason::TooNoisy,
-        text,
-        "what one person can change does not fit the engine's integers",
-        "tighter bounds: CLAMP(x, lo, hi), rows=m, groups=C",
-    )
-}
-
 /// A noise scale or error as a number for people.
 pub(crate) fn approximate(value: &Rational) -> f64 {
     value.to_f64().unwrap_or(f64::INFINITY)
+}
+
+/// The column of a variance, and how coarsely its values are squared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Moments {
+    /// The column.
+    pub column: usize,
+    /// Values are rounded to 2^shift grid units, counted from the lower end.
+    pub shift: u32,
+    /// What is released of the three sums.
+    pub spread: Spread,
+}
+
+impl Moments {
+    /// What one row adds to the three sums together, in squared steps.
+    ///
+    /// # Guarantee
+    /// For every row with a value in [lo, hi] the three entries are ≥ 0 and add up to exactly this w²:
+    /// (w − X)² + 2X(w − X) + X² = w². The change of k such rows is therefore at most k·w² in L1, and in L2 too,
+    /// because ‖v‖₂ ≤ ‖v‖₁; rows at an end reach both. `None` when hi < lo or 128 bits do not hold it.
+    pub fn weight(&self, lo: i128, hi: i128) -> Option<u128> {
+        let steps = u128::try_from(coarse_width(lo, hi, self.shift)?).ok()?;
+        steps.checked_mul(steps)
+    }
+
+    /// What one of the sums' integers is worth, from the worth of a grid unit.
+    pub(crate) fn unit(&self, grid_unit: &Rational) -> Rational {
+        let step = Rational::from_integer(BigInt::one() << self.shift) * grid_unit;
+        &step * &step
+    }
 }

@@ -9,48 +9,17 @@
 //! VAR_POP = C/n − (ΣX/n)² = w²·(4AC − B²) / 4(A + B + C)²
 //! ```
 
-use num_bigint::BigInt;
-use num_traits::One;
-
-use super::{Argument, Input, Read, bad_bounds, on_grid, per_row};
+use super::Input;
+use crate::analysis::measure::Moments;
+use crate::analysis::measure::grid::{bad_bounds, on_grid, per_row};
+use crate::analysis::measure::input::{Argument, Read};
 use crate::dialect::{AggregateCall, Spread};
 use crate::grid::coarse_width;
-use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
 /// Values have at most so many steps, so that their squares stay within 40 bits and the noise on them within
 /// what the samplers draw.
 const MOST_STEPS: i128 = 1 << 20;
-
-/// The column of a variance, and how coarsely its values are squared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Moments {
-    /// The column.
-    pub column: usize,
-    /// Values are rounded to 2^shift grid units, counted from the lower end.
-    pub shift: u32,
-    /// What is released of the three sums.
-    pub spread: Spread,
-}
-
-impl Moments {
-    /// What one row adds to the three sums together, in squared steps.
-    ///
-    /// # Guarantee
-    /// For every row with a value in [lo, hi] the three entries are ≥ 0 and add up to exactly this w²:
-    /// (w − X)² + 2X(w − X) + X² = w². The change of k such rows is therefore at most k·w² in L1, and in L2 too,
-    /// because ‖v‖₂ ≤ ‖v‖₁; rows at an end reach both. `None` when hi < lo or 128 bits do not hold it.
-    pub fn weight(&self, lo: i128, hi: i128) -> Option<u128> {
-        let steps = u128::try_from(coarse_width(lo, hi, self.shift)?).ok()?;
-        steps.checked_mul(steps)
-    }
-
-    /// What one of the sums' integers is worth, from the worth of a grid unit.
-    pub(crate) fn unit(&self, grid_unit: &Rational) -> Rational {
-        let step = Rational::from_integer(BigInt::one() << self.shift) * grid_unit;
-        &step * &step
-    }
-}
 
 /// What a variance reads.
 ///
@@ -92,6 +61,7 @@ pub(crate) fn spread(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::privacy::Rational;
 
     fn moments(shift: u32) -> Moments {
         Moments { column: 0, shift, spread: Spread::VarPop }

@@ -15,20 +15,23 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, try_ca
 use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use super::by_group::{each, is_candidate, mentions};
 use super::candidates::{axis_values, listed_numbers, prior, unit_of};
 use super::choice::{Axis, Choice, LineScore, Prices, Prior, Source};
-use super::{Frame, log_uniform, rounds, shared, worthwhile};
 use crate::analysis::below::relation::internal;
-use crate::analysis::expr::facts::rational;
+use crate::analysis::expr::facts::{grid_unit, rational};
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::{Total, readable, total};
+use crate::analysis::expr::shape::{Total, readable};
+use crate::analysis::expr::total;
 use crate::analysis::keys::MOST_KEYS;
+use crate::analysis::measure::call::{Call, Frame, argument, remedy};
+use crate::analysis::measure::grid::{on_grid, too_large};
+use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::read::read;
 use crate::analysis::measure::sensitivity::Limits;
-use crate::analysis::measure::{
-    Argument, Input, Measure, Read, grid_unit, on_grid, read, too_large,
-};
-use crate::analysis::part::{Call, argument, remedy};
+use crate::analysis::measure::{Input, Measure};
+use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
+use crate::analysis::selection::each::each;
+use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};
 use crate::dialect::{PriorClause, SelectionClause};
 use crate::functions::{Place, place, without_nan};
 use crate::grid::Grid;
@@ -82,7 +85,7 @@ fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Pla
         let floats: Option<Vec<f64>> = numbers.iter().map(ToPrimitive::to_f64).collect();
         return floats.map(|numbers| Place::Floats { numbers: numbers.into(), strict });
     }
-    let unit = crate::analysis::expr::unit_of(data_type);
+    let unit = crate::analysis::expr::shape::unit_of(data_type);
     let units = numbers.iter().map(|n| {
         let scaled = n / &unit;
         // A value reaches 1.5 when it reaches 2, the next one of its type; it is above 1.5 likewise.

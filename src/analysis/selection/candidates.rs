@@ -80,7 +80,7 @@ fn range_literals(
 
 /// What one grid unit of decimal ticks is worth.
 pub(crate) fn unit_of(ticks: &Ticks) -> Rational {
-    crate::analysis::measure::grid_unit(ticks.grid())
+    crate::analysis::expr::facts::grid_unit(ticks.grid())
 }
 
 fn decimal_ticks(lo: &Literal, hi: &Literal, step: &Literal, name: &str) -> Result<Ticks, Refusal> {

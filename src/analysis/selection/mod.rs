@@ -11,93 +11,31 @@
 //! price IN RANGE(0, 5, 0.01) BY REVENUE(bid, price)      line: a bid's place is the number of prices ≤ bid
 //! ```
 
-pub(crate) mod by_group;
-pub(crate) mod by_rank;
-pub(crate) mod candidates;
-pub(crate) mod choice;
-pub(crate) mod quantile;
-pub(crate) mod randomized_response;
-
-use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::Expr;
 
-use super::below::relation::Flow;
-use super::expr::facts::Scope;
-use super::expr::total;
-use super::keys::MOST_KEYS;
-use super::keys::lookup::Lookups;
-use super::measure::input_columns::Columns;
 use super::measure::sensitivity::{Limits, of_sums, range_of_scores};
-use super::measure::{Input, Measure, Read, Use, grid_unit, limits, read, too_large};
-use super::part::{Call, argument, sum_raw};
+use super::measure::{Input, Measure};
+use crate::analysis::expr::facts::grid_unit;
+use crate::analysis::keys::target::Target;
+use crate::analysis::measure::call::{Call, Frame, argument, sum_raw};
+use crate::analysis::measure::grid::too_large;
+use crate::analysis::measure::input::Read;
+use crate::analysis::measure::read::read;
+use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};
 use crate::dialect::{SelectionClause, Selector};
 use crate::refusal::{Reason, Refusal};
 use candidates::prior;
-use choice::{Choice, Prior, Sharing, Source, sharing};
+use choice::{Choice, Prior, Source};
 
-/// What a release is measured in: the rows, the columns being built, the public tables, the outer groups.
-pub(crate) struct Frame<'a> {
-    pub(crate) flow: &'a Flow,
-    pub(crate) columns: &'a mut Columns,
-    pub(crate) lookups: &'a Lookups,
-    /// How many outer groups there are, one selection in each.
-    pub(crate) outer: usize,
-}
-
-impl Frame<'_> {
-    /// The FILTER of a call as a column, and what is known of the rows that pass it.
-    pub(crate) fn filter(
-        &mut self,
-        filter: Option<&Expr>,
-    ) -> Result<(Option<usize>, Scope), Refusal> {
-        let scope = &self.flow.scope;
-        let Some(predicate) = filter else { return Ok((None, scope.clone())) };
-        let filter = total(predicate, scope)?;
-        let narrowed = scope.narrowed(predicate);
-        Ok((Some(self.columns.argument(filter.expr)), narrowed))
-    }
-
-    pub(crate) fn outer(&self) -> u64 {
-        u64::try_from(self.outer).unwrap_or(u64::MAX)
-    }
-
-    /// The limits of a score with the number of keys that it is spread over.
-    pub(crate) fn limits(&self, call: &Call, read: &Read, keys: usize) -> Result<Limits, Refusal> {
-        let (parameters, text) = (&call.clause.parameters, call.clause.text.as_str());
-        limits(&self.flow.subject, parameters, read, keys, true, text)
-    }
-
-    pub(crate) fn measure(
-        &self,
-        call: &Call,
-        read: Read,
-        limits: Limits,
-        choice: Choice,
-    ) -> Measure {
-        Measure {
-            clause: call.clause.clone(),
-            column: call.column.clone(),
-            data_type: call.data_type.clone(),
-            input: read.input,
-            filter: None,
-            grid: read.grid,
-            lo: read.lo,
-            hi: read.hi,
-            limits,
-            use_: Use::Choice(Box::new(choice)),
-        }
-    }
-}
-
-/// A group key whose values are the candidates.
-pub(crate) struct Target<'a> {
-    /// All candidates of the part; `None` where only the data know.
-    pub(crate) values: Option<&'a [ScalarValue]>,
-    /// Those of this selection, by their position among all.
-    pub(crate) own: Vec<usize>,
-    pub(crate) data_type: &'a DataType,
-}
+pub(crate) mod by_group;
+pub(crate) mod by_rank;
+pub(crate) mod candidate_expr;
+pub(crate) mod candidates;
+pub(crate) mod choice;
+pub(crate) mod each;
+pub(crate) mod limits;
+pub(crate) mod quantile;
+pub(crate) mod randomized_response;
 
 /// A selection among the values of a group key.
 pub(crate) fn of_keys(
@@ -170,80 +108,6 @@ pub(crate) fn of_keys(
     worthwhile(&choice, &text)?;
     let measure = frame.measure(&call, read, limits, choice);
     Ok(Measure { filter, ..measure })
-}
-
-pub(crate) fn log_uniform(text: &str) -> Refusal {
-    Refusal::new(
-        Reason::BadValue,
-        "PRIOR LOG_UNIFORM",
-        "a log-uniform prior is one of numbers above 0 in a range",
-        format!("{text} IN RANGE(0.01, 5, 0.01) … PRIOR LOG_UNIFORM, or a table of weights"),
-    )
-}
-
-/// How many are chosen: never more than there are that the prior does not exclude.
-pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prior) -> u64 {
-    let candidates = match prior {
-        Prior::Uniform | Prior::LogUniform => candidates,
-        Prior::Weights(weights) => Some(weights.iter().filter(|weight| **weight > 0).count()),
-    };
-    let most = candidates.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX);
-    match selector {
-        Selector::ArgMax | Selector::ArgMin => 1,
-        Selector::Top(k) | Selector::Bottom(k) => k.min(most),
-    }
-}
-
-/// How the selections of the outer groups share the cost, or the refusal where nothing bounds that.
-pub(crate) fn shared(
-    limits: &Limits,
-    frame: &Frame<'_>,
-    range: u128,
-    all_rows: Option<(u64, u128)>,
-    text: &str,
-) -> Result<Sharing, Refusal> {
-    let all_rows = all_rows.and_then(|(rows, weight)| weight.checked_mul(rows.into()));
-    sharing(limits, frame.outer(), range, all_rows).ok_or_else(|| {
-        Refusal::new(
-            Reason::NoContributionBound,
-            text,
-            "there is one selection in each group, and nothing bounds how many groups a unit is in",
-            "groups=C among the mechanism's parameters, or declare the unit with MAX ROWS n",
-        )
-    })
-}
-
-/// The most rounds of one selection.
-const MOST_ROUNDS: u64 = 1_000;
-
-/// Refuses what would take for ever, and what no row could change.
-pub(crate) fn worthwhile(choice: &Choice, text: &str) -> Result<(), Refusal> {
-    if choice.rounds > MOST_ROUNDS {
-        return Err(Refusal::new(
-            Reason::TooManyKeys,
-            format!("{} {text}", choice.selector),
-            format!("every one of the chosen takes a round of its own, at most {MOST_ROUNDS}"),
-            format!("TOP {MOST_ROUNDS}, or LAPLACE(eps=1) COUNT(*) of every key, sorted outside"),
-        ));
-    }
-    let answers = choice.rounds.checked_mul(choice.outer).and_then(|n| usize::try_from(n).ok());
-    if answers.is_none_or(|n| n > MOST_KEYS) {
-        return Err(Refusal::new(
-            Reason::TooManyKeys,
-            format!("{} {text}", choice.selector),
-            format!("all groups together would have more than {MOST_KEYS} answers"),
-            "a smaller k, fewer group keys, or KEYS (…) with the keys of interest",
-        ));
-    }
-    if choice.range > 0 {
-        return Ok(());
-    }
-    Err(Refusal::new(
-        Reason::Score,
-        text,
-        "every candidate scores the same whatever the data",
-        "a score that depends on the rows, such as COUNT(*)",
-    ))
 }
 
 /// Candidates that only the data know: what that rules out.

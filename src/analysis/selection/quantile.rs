@@ -11,16 +11,16 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use num_traits::{One, Signed, ToPrimitive};
 
-use super::Frame;
 use super::by_rank::{Line, line_choice, place_column};
 use super::choice::{Axis, LineScore};
 use crate::analysis::below::relation::internal;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
-use crate::analysis::expr::{is_temporal, total};
-use crate::analysis::measure::{
-    Argument, Input, Measure, Read, no_range, on_grid, per_row, too_large,
-};
-use crate::analysis::part::{Call, remedy};
+use crate::analysis::expr::shape::is_temporal;
+use crate::analysis::expr::total;
+use crate::analysis::measure::call::{Call, Frame, remedy};
+use crate::analysis::measure::grid::{no_range, on_grid, per_row, too_large};
+use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::{Input, Measure};
 use crate::dialect::{AggregateCall, AggregateName, Literal, SelectionClause, Selector};
 use crate::functions::{Place, is_countable};
 use crate::grid::{Grid, GridRange};

@@ -11,16 +11,16 @@
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
-use super::Frame;
 use super::candidates::listed;
 use super::choice::{Choice, LineScore, Prior, Sharing, Source};
 use crate::analysis::below::relation::internal;
 use crate::analysis::expr::total;
 use crate::analysis::keys::known_keys;
+use crate::analysis::measure::call::{Call, Frame};
+use crate::analysis::measure::input::Read;
 use crate::analysis::measure::input_columns::Group;
 use crate::analysis::measure::sensitivity::Limits;
-use crate::analysis::measure::{Input, Measure, Read};
-use crate::analysis::part::Call;
+use crate::analysis::measure::{Input, Measure};
 use crate::dialect::{Operand, Selector};
 use crate::grid::Grid;
 use crate::privacy::Rational;

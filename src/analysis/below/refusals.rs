@@ -1,0 +1,35 @@
+//! Refusals that several operators below a release have in common.
+
+use crate::refusal::{Reason, Refusal};
+
+pub(crate) fn operator(name: &str, hint: &str) -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        name,
+        format!("{name} below a release could let one person change many rows"),
+        hint,
+    )
+}
+
+/// The refusal of a table that holds no person's rows, or of one that nobody declared.
+pub(crate) fn not_private(name: &str, declared: bool) -> Refusal {
+    if !declared {
+        return undeclared(name);
+    }
+    Refusal::new(
+        Reason::Operand,
+        name,
+        format!("{name} is public; a mechanism would only add noise"),
+        "the aggregate without a mechanism",
+    )
+}
+
+/// The refusal of a table that nobody declared.
+pub(crate) fn undeclared(name: &str) -> Refusal {
+    Refusal::new(
+        Reason::Undeclared,
+        name,
+        format!("{name} is declared neither private nor public"),
+        format!("ALTER TABLE {name} SET PRIVACY UNIT …, or SET PUBLIC, in an owner's session"),
+    )
+}

@@ -1,0 +1,66 @@
+//! The walk over the rows below a release: what it knows of the tables, and the steps that it has taken.
+//!
+//! In: the catalog, and the tables as sources of the planner. Out: names that no other column has, and for EXPLAIN a line for
+//! each step. The operators extend [`Walk`], one file each.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::logical_expr::{LogicalPlan, TableSource};
+
+use crate::catalog::{Catalog, RESERVED};
+
+/// A walk over the rows of one private part.
+pub(crate) struct Walk<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) tables: &'a dyn Tables,
+    pub(crate) steps: &'a mut Vec<String>,
+    hidden: usize,
+    readings: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        catalog: &'a Catalog,
+        tables: &'a dyn Tables,
+        steps: &'a mut Vec<String>,
+    ) -> Self {
+        Self { catalog, tables, steps, hidden: 0, readings: 0 }
+    }
+
+    /// A hidden name that no other column has.
+    pub(crate) fn fresh(&mut self, what: &str) -> String {
+        self.hidden += 1;
+        format!("{RESERVED}_{what}_{}", self.hidden)
+    }
+
+    /// A number that no other reading of a table has.
+    pub(crate) fn reading(&mut self) -> usize {
+        self.readings += 1;
+        self.readings
+    }
+
+    pub(crate) fn step(&mut self, step: impl Into<String>) {
+        self.steps.push(step.into());
+    }
+}
+
+/// The tables that a query may read, and the public ones among them read while it is planned.
+pub trait Tables {
+    /// The source of a table, private ones marked; `None` for one that is not there.
+    fn source(&self, table: &str) -> Option<Arc<dyn TableSource>>;
+
+    /// All rows of a plan over public tables, in one batch; `None` when they cannot be read.
+    fn read(&self, plan: &LogicalPlan) -> Option<RecordBatch>;
+
+    /// A source that has the rows of a batch and no others.
+    fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>>;
+
+    /// How many rows joins may make of those of one unit.
+    fn most_rows_of_a_unit(&self) -> u64 {
+        MOST_ROWS_OF_A_UNIT
+    }
+}
+
+/// How many rows joins may make of those of one unit, before they are bounded, unless the engine is told otherwise.
+pub const MOST_ROWS_OF_A_UNIT: u64 = 100_000;

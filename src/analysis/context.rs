@@ -1,0 +1,14 @@
+//! What a query is analyzed in.
+
+use crate::analysis::below::walk::Tables;
+use crate::analysis::keys::lookup::Lookups;
+use crate::bind::Bound;
+use crate::catalog::Catalog;
+
+/// What an analysis may look at beside the plan.
+pub(crate) struct Context<'a> {
+    pub(crate) bound: &'a Bound,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) lookups: &'a Lookups,
+    pub(crate) tables: &'a dyn Tables,
+}

@@ -1,0 +1,126 @@
+//! The shape of expressions: total ones with what is known of them, their types, and how they are written for people.
+
+use super::facts::Scope;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::sql::unparser::Unparser;
+use datafusion::sql::unparser::dialect::CustomDialectBuilder;
+
+use crate::analysis::expr::facts::{Facts, KeySource, decimal_unit};
+use crate::analysis::expr::interval::Interval;
+use crate::functions::in_values_words;
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// What makes an expression total: handed down to those who make only some expressions so.
+pub(crate) type MakeTotal = fn(&Expr, &Scope) -> Result<Total, Refusal>;
+
+/// A total expression and what is known of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Total {
+    pub(crate) expr: Expr,
+    pub(crate) facts: Facts,
+}
+
+/// An expression as SQL, for people.
+pub(crate) fn readable(expr: &Expr) -> String {
+    // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside of one.
+    let dialect = CustomDialectBuilder::new().build();
+    let expr = &without_casts_of_text(expr);
+    let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
+        Ok(sql) => sql.to_string(),
+        Err(_) => expr.human_display().to_string(),
+    };
+    in_values_words(&text)
+}
+
+/// The same without casts of literal texts from one type of texts to another, which nobody wrote.
+pub(crate) fn without_casts_of_text(expr: &Expr) -> Expr {
+    let written = expr.clone().transform_up(|e| {
+        if let Expr::Cast(cast) = &e
+            && is_string(cast.field.data_type())
+            && let Expr::Literal(value, _) = cast.expr.as_ref()
+            && is_string(&value.data_type())
+        {
+            return Ok(Transformed::yes(cast.expr.as_ref().clone()));
+        }
+        Ok(Transformed::no(e))
+    });
+    written.map_or_else(|_| expr.clone(), |written| written.data)
+}
+
+pub(crate) fn not_allowed(expr: &Expr, message: &str) -> Refusal {
+    let hint =
+        "arithmetic, comparisons, CASE, BETWEEN, IN, LIKE and the functions listed in grammar.md";
+    Refusal::new(Reason::Function, readable(expr), message, hint)
+}
+
+pub(crate) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::Partial, readable(expr), message, hint)
+}
+
+pub(crate) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
+    expr.get_type(schema).map_err(|_| not_allowed(expr, "the type of this is not known"))
+}
+
+/// What is known of a value that is one of several.
+pub(crate) fn union(branches: &[Facts]) -> Facts {
+    let mut all = Facts::ranged(Interval::empty(), false);
+    let mut keys: Option<Vec<ScalarValue>> = Some(Vec::new());
+    for facts in branches {
+        all.range = all.range.union(&facts.range);
+        all.always = all.always.union(&facts.always);
+        all.nullable |= facts.nullable;
+        keys = match (keys, &facts.keys) {
+            (Some(mut known), Some(KeySource::Values(values))) => {
+                for value in values.iter() {
+                    if !known.contains(value) {
+                        known.push(value.clone());
+                    }
+                }
+                Some(known)
+            }
+            // A branch that is always NULL adds no key.
+            (Some(known), None) if facts.range.is_empty() && facts.nullable => Some(known),
+            _ => None,
+        };
+    }
+    all.keys = keys.map(|values| KeySource::Values(Arc::new(values)));
+    all
+}
+
+pub(crate) fn is_string(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The types whose casts were looked at.
+pub(crate) fn castable(data_type: &DataType) -> bool {
+    is_string(data_type)
+        || matches!(
+            data_type,
+            DataType::Null | DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, None)
+        )
+        || match data_type {
+            // Casts of decimals that count in hundreds fail on some rows.
+            DataType::Decimal128(_, scale) => *scale >= 0,
+            DataType::Decimal256(..) | DataType::Float16 => false,
+            other => other.is_numeric(),
+        }
+}
+
+/// The types whose date functions were looked at: time zones can leave gaps.
+pub(crate) fn is_temporal(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
+}
+
+/// The unit of a decimal type's last digit, 1 for integers.
+pub(crate) fn unit_of(data_type: &DataType) -> Rational {
+    match data_type {
+        DataType::Decimal128(_, scale) => decimal_unit(*scale),
+        _ => Rational::from_integer(1.into()),
+    }
+}

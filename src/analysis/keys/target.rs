@@ -1,0 +1,13 @@
+//! The group key whose values are the candidates of a selection.
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+
+/// A group key whose values are the candidates.
+pub(crate) struct Target<'a> {
+    /// All candidates of the part; `None` where only the data know.
+    pub(crate) values: Option<&'a [ScalarValue]>,
+    /// Those of this selection, by their position among all.
+    pub(crate) own: Vec<usize>,
+    pub(crate) data_type: &'a DataType,
+}

@@ -1,0 +1,207 @@
+//! The calls of a query that release something, and what they are measured in.
+
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::{Expr, ExprSchemable};
+
+use crate::analysis::below::relation::{Flow, internal};
+use crate::analysis::expr::facts::Scope;
+use crate::analysis::expr::shape::{Total, readable};
+use crate::analysis::expr::total;
+use crate::analysis::keys::lookup::Lookups;
+use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::input_columns::Columns;
+use crate::analysis::measure::limits::limits;
+use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::{Input, Measure, Moments, Use};
+use crate::analysis::selection::choice::Choice;
+use crate::dialect::{
+    AggregateCall, CandidatesClause, KeysClause, Operand, ReleaseClause, SelectionClause, Selector,
+    marked,
+};
+use crate::functions::without_nan;
+use crate::refusal::Refusal;
+
+/// An aggregate expression taken apart.
+pub(crate) struct CallOf;
+
+impl CallOf {
+    pub(crate) fn function(expr: &Expr) -> Option<&AggregateFunction> {
+        match expr {
+            Expr::AggregateFunction(call) => Some(call),
+            Expr::Alias(alias) => Self::function(&alias.expr),
+            _ => None,
+        }
+    }
+
+    /// The release that an aggregate expression stands for.
+    pub(crate) fn marker(expr: &Expr) -> Option<usize> {
+        marked(Self::function(expr)?.func.name())
+    }
+}
+
+/// A release's clause with the plan's version of its call.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) clause: ReleaseClause,
+    pub(crate) params: AggregateFunctionParams,
+    pub(crate) column: String,
+    pub(crate) data_type: DataType,
+}
+
+impl Call {
+    /// Makes the call of a number the score by which a key is chosen.
+    pub(crate) fn choose(&mut self, selector: Selector, target: &Expr, data_type: &DataType) {
+        let Operand::Aggregate(score) = &self.clause.operand else { return };
+        let by = self.clause.text.clone();
+        let candidates = match self.clause.keys.first() {
+            Some(Some(KeysClause::List(list))) => Some(CandidatesClause::List(list.clone())),
+            Some(Some(KeysClause::Domain | KeysClause::Table { .. }) | None) | None => None,
+        };
+        self.clause.keys.clear();
+        let selection = SelectionClause {
+            selector,
+            candidates,
+            named: false,
+            score: score.clone(),
+            by,
+            prior: None,
+        };
+        self.clause.text = match target {
+            Expr::Column(column) => column.name.clone(),
+            other => readable(other),
+        };
+        self.clause.operand = Operand::Selection(Box::new(selection));
+        self.params.args.insert(0, target.clone());
+        self.data_type = data_type.clone();
+    }
+
+    /// The clause of a selection whose candidates are the values of a group key.
+    pub(crate) fn key_selection(&self) -> Option<&SelectionClause> {
+        match &self.clause.operand {
+            Operand::Selection(selection) if !selection.named => Some(selection),
+            Operand::Selection(_) | Operand::Aggregate(_) | Operand::Response => None,
+        }
+    }
+}
+
+/// Lets a sum read the file's own column where it clamps to the very range of that; bounds in the query may be
+/// wider than the domain.
+pub(crate) fn sum_raw(
+    input: &Input,
+    aggregate: &AggregateCall,
+    expr: Option<&Expr>,
+    frame: &mut Frame<'_>,
+) {
+    let bounded = aggregate.bounds_per_group.is_some() || aggregate.bounds_per_row.is_some();
+    if let (
+        Input::Sum(column) | Input::Mean(column) | Input::Moments(Moments { column, .. }),
+        Some(expr),
+        false,
+    ) = (input, expr, bounded)
+    {
+        frame.columns.sum_raw(*column, expr, frame.flow);
+    }
+}
+
+/// The argument of an aggregate call, put into the columns. A selection's first argument is its target.
+pub(crate) fn argument(
+    call: &Call,
+    aggregate: &AggregateCall,
+    frame: &mut Frame<'_>,
+    scope: &Scope,
+) -> Result<Argument, Refusal> {
+    let skip = usize::from(matches!(call.clause.operand, Operand::Selection(_)));
+    argument_of(call.params.args.get(skip), aggregate, frame, scope)
+}
+
+/// An expression as the argument of an aggregate, put into the columns.
+pub(crate) fn argument_of(
+    expr: Option<&Expr>,
+    aggregate: &AggregateCall,
+    frame: &mut Frame<'_>,
+    scope: &Scope,
+) -> Result<Argument, Refusal> {
+    let Some(expr) = expr.filter(|_| !aggregate.star) else { return Ok(Argument::none()) };
+    let remedy = remedy(expr, frame.flow);
+    let Total { expr, facts } = total(expr, scope)?;
+    let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+    let column = frame.columns.argument(without_nan(expr, &data_type));
+    let is_listed = facts.keys.is_some();
+    Ok(Argument {
+        column,
+        data_type,
+        range: facts.range,
+        is_unit: facts.is_unit,
+        is_listed,
+        remedy,
+    })
+}
+
+/// The two ways to give an expression a range.
+pub(crate) fn remedy(expr: &Expr, flow: &Flow) -> String {
+    let own = flow.trace(expr).and_then(|trace| trace.origin.as_ref());
+    let table = own.map(|origin| &origin.table).or_else(|| flow.subject.tables().first());
+    let table = table.map_or("…", String::as_str);
+    match expr {
+        Expr::Column(column) => format!(
+            "CLAMP({0}, lo, hi) in place of {0}, or declare its domain: ALTER TABLE {table} ALTER COLUMN {0} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
+            column.name
+        ),
+        _ => "CLAMP(…, lo, hi) around it, or declare the domains of its columns: ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN BETWEEN (lo, hi)".to_owned(),
+    }
+}
+
+/// What a release is measured in: the rows, the columns being built, the public tables, the outer groups.
+pub(crate) struct Frame<'a> {
+    pub(crate) flow: &'a Flow,
+    pub(crate) columns: &'a mut Columns,
+    pub(crate) lookups: &'a Lookups,
+    /// How many outer groups there are, one selection in each.
+    pub(crate) outer: usize,
+}
+
+impl Frame<'_> {
+    /// The FILTER of a call as a column, and what is known of the rows that pass it.
+    pub(crate) fn filter(
+        &mut self,
+        filter: Option<&Expr>,
+    ) -> Result<(Option<usize>, Scope), Refusal> {
+        let scope = &self.flow.scope;
+        let Some(predicate) = filter else { return Ok((None, scope.clone())) };
+        let filter = total(predicate, scope)?;
+        let narrowed = scope.narrowed(predicate);
+        Ok((Some(self.columns.argument(filter.expr)), narrowed))
+    }
+
+    pub(crate) fn outer(&self) -> u64 {
+        u64::try_from(self.outer).unwrap_or(u64::MAX)
+    }
+
+    /// The limits of a score with the number of keys that it is spread over.
+    pub(crate) fn limits(&self, call: &Call, read: &Read, keys: usize) -> Result<Limits, Refusal> {
+        let (parameters, text) = (&call.clause.parameters, call.clause.text.as_str());
+        limits(&self.flow.subject, parameters, read, keys, true, text)
+    }
+
+    pub(crate) fn measure(
+        &self,
+        call: &Call,
+        read: Read,
+        limits: Limits,
+        choice: Choice,
+    ) -> Measure {
+        Measure {
+            clause: call.clause.clone(),
+            column: call.column.clone(),
+            data_type: call.data_type.clone(),
+            input: read.input,
+            filter: None,
+            grid: read.grid,
+            lo: read.lo,
+            hi: read.hi,
+            limits,
+            use_: Use::Choice(Box::new(choice)),
+        }
+    }
+}

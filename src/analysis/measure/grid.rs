@@ -1,0 +1,138 @@
+//! The grid of a measure: the public unit in which its values are whole numbers, and the bounds of a row in it.
+
+use arrow::datatypes::DataType;
+use num_bigint::BigInt;
+use num_traits::{One, Signed};
+
+use crate::analysis::expr::domain::typed;
+use crate::analysis::expr::facts::rational;
+use crate::analysis::expr::interval::Interval;
+use crate::analysis::expr::shape::unit_of;
+use crate::analysis::measure::input::Argument;
+use crate::dialect::{AggregateCall, Literal};
+use crate::grid::Grid;
+use crate::privacy::Rational;
+use crate::refusal::{Reason, Refusal};
+
+/// The range of one row: the derived one, cut by `contribution_bounds_per_row`.
+pub(crate) fn per_row(
+    call: &AggregateCall,
+    argument: &Argument,
+    text: &str,
+) -> Result<Interval, Refusal> {
+    match &call.bounds_per_row {
+        Some(bounds) => bounds_of(bounds, &argument.data_type, text),
+        None => Ok(argument.range.clone()),
+    }
+}
+
+pub(crate) fn bounds_of(
+    (lo, hi): &(Literal, Literal),
+    data_type: &DataType,
+    text: &str,
+) -> Result<Interval, Refusal> {
+    let number = |literal: &Literal| match literal {
+        Literal::Number(number) if data_type.is_floating() => {
+            typed(number, data_type).ok().and_then(|v| rational(&v))
+        }
+        Literal::Number(number) => crate::privacy::parse_decimal(number),
+        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+    };
+    let bounds = number(lo).zip(number(hi));
+    let (lo, hi) = bounds.ok_or_else(|| bad_bounds(text, "contribution bounds are two numbers"))?;
+    if lo > hi {
+        return Err(bad_bounds(text, "the contribution bounds are reversed"));
+    }
+    Ok(Interval::between(lo, hi))
+}
+
+pub(crate) fn bad_bounds(text: &str, message: &str) -> Refusal {
+    Refusal::new(Reason::BadValue, text, message, "contribution_bounds_per_group => (lo, hi)")
+}
+
+/// Puts a range on the grid of its type.
+///
+/// # Guarantee
+/// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]; for floats the grid
+/// is 2^−k with k the largest such that the magnitudes stay within 2³⁹, chosen from the range alone.
+pub(crate) fn on_grid(
+    argument: &Argument,
+    range: &Interval,
+    text: &str,
+) -> Result<(Grid, i128, i128), Refusal> {
+    let data_type = &argument.data_type;
+    let none = || no_range(text, &argument.remedy);
+    let magnitude = range.max_abs().ok_or_else(none)?;
+    let (grid, scaled) = if data_type.is_floating() {
+        if magnitude > widest() {
+            return Err(none());
+        }
+        let log2 = binary_places(&magnitude);
+        let factor = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
+        let factor = if log2 < 0 { factor.recip() } else { factor };
+        (Grid::Binary { log2 }, range.scale(&factor))
+    } else {
+        let scaled = range.scale(&unit_of(data_type).recip());
+        let grid = match data_type {
+            DataType::Decimal128(_, scale) => Grid::Decimal { scale: *scale },
+            integer if integer.is_integer() => Grid::Integer,
+            other => {
+                return Err(Refusal::new(
+                    Reason::Operand,
+                    text,
+                    format!("a column of type {other} cannot be summed"),
+                    "a number: CAST(x AS DOUBLE), clamped",
+                ));
+            }
+        };
+        if scaled.max_abs().is_none_or(|m| m > widest()) {
+            return Err(none());
+        }
+        (grid, scaled)
+    };
+    let (lo, hi) = scaled.to_i128().ok_or_else(none)?;
+    Ok((grid, lo, hi))
+}
+
+/// The largest magnitude that is taken for a range. Beyond it, sums of many integers would come near the accumulator's
+/// width, and a grid of floats would be too coarse for any number that was meant: 64-bit integers as floats have none.
+pub(crate) fn widest() -> Rational {
+    Rational::from_integer(BigInt::one() << 62)
+}
+
+/// The k for which magnitudes up to `magnitude` times 2^k stay within 2³⁹.
+pub(crate) fn binary_places(magnitude: &Rational) -> i32 {
+    const BITS: i32 = 39;
+    const FINEST: i32 = 200;
+    let mut log2 = 0_i32;
+    let most = Rational::from_integer(BigInt::one() << BITS);
+    let two = Rational::from_integer(2.into());
+    let mut scaled = magnitude.abs();
+    while scaled > most {
+        scaled /= &two;
+        log2 -= 1;
+    }
+    while log2 < FINEST && &scaled * &two <= most {
+        scaled *= &two;
+        log2 += 1;
+    }
+    log2
+}
+
+pub(crate) fn no_range(text: &str, remedy: &str) -> Refusal {
+    Refusal::new(
+        Reason::NoRange,
+        text,
+        format!("{text} has no range, so one person could change it by any amount"),
+        remedy,
+    )
+}
+
+pub(crate) fn too_large(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::TooNoisy,
+        text,
+        "what one person can change does not fit the engine's integers",
+        "tighter bounds: CLAMP(x, lo, hi), rows=m, groups=C",
+    )
+}

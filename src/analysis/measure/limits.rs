@@ -1,0 +1,64 @@
+//! How many groups and rows a privacy unit contributes to a measure: the contribution bounds, and what refuses where there are none.
+
+use crate::analysis::below::unit::Subject;
+use crate::analysis::measure::grid::too_large;
+use crate::analysis::measure::input::Read;
+use crate::analysis::measure::sensitivity::{Limits, of_sums};
+use crate::analysis::measure::{Use, weight};
+use crate::dialect::Parameters;
+use crate::refusal::{Reason, Refusal};
+
+/// The enforced bounds of a unit's contribution, from the unit, the parameters and the number of groups.
+///
+/// # Errors
+/// A refusal when the measure needs a bound that nobody gave.
+pub(crate) fn limits(
+    subject: &Subject,
+    parameters: &Parameters,
+    read: &Read,
+    keys: usize,
+    is_score: bool,
+    text: &str,
+) -> Result<Limits, Refusal> {
+    if let (true, Some(rows)) = (subject.is_row(), subject.max_rows()) {
+        let groups = rows.min(u64::try_from(keys).unwrap_or(u64::MAX)).max(1);
+        return Ok(Limits { rows_in_all: Some(rows), rows_per_group: rows, groups: Some(groups) });
+    }
+    let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    };
+    let total = least(subject.max_rows(), parameters.total_rows);
+    let rows = if read.once_per_group() { Some(1) } else { least(parameters.rows, total) };
+    let Some(rows_per_group) = rows else {
+        return Err(unbounded(text, "rows of a unit", "rows=m"));
+    };
+    let groups = least(parameters.groups, total);
+    let groups = if keys == 1 { Some(1) } else { least(groups, None) };
+    let groups = groups.map(|c| c.min(u64::try_from(keys).unwrap_or(u64::MAX)));
+    if groups.is_none() && !is_score {
+        return Err(unbounded(text, "groups a unit is in", "groups=C"));
+    }
+    Ok(Limits { rows_in_all: total, rows_per_group, groups })
+}
+
+pub(crate) fn unbounded(text: &str, what: &str, parameter: &str) -> Refusal {
+    Refusal::new(
+        Reason::NoContributionBound,
+        text,
+        format!("nothing bounds the {what}, so one person could change the answer by any amount"),
+        format!(
+            "{parameter} among the mechanism's parameters, max_rows_contributed or max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n"
+        ),
+    )
+}
+
+/// The sensitivity of a numeric release.
+pub(crate) fn number(read: &Read, limits: &Limits, text: &str) -> Result<Use, Refusal> {
+    let weight = weight(&read.input, read.lo, read.hi).ok_or_else(|| too_large(text))?;
+    if weight == 0 {
+        let hint = "COUNT(x): a constant needs no other aggregate";
+        return Err(Refusal::new(Reason::Operand, text, format!("{text} sums a constant"), hint));
+    }
+    of_sums(limits, weight).map(Use::Number).ok_or_else(|| too_large(text))
+}

@@ -1,0 +1,97 @@
+//! Reading an aggregate: which rows it adds up, in which unit, within which bounds.
+
+use crate::analysis::below::unit::Subject;
+use crate::analysis::measure::Input;
+use crate::analysis::measure::count_distinct::distinct;
+use crate::analysis::measure::grid::{bad_bounds, bounds_of, on_grid, per_row};
+use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::variance::spread;
+use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters};
+use crate::refusal::{Reason, Refusal};
+
+/// Decides what an aggregate call reads; may tighten the parameters by GoogleSQL's named bounds.
+pub(crate) fn read(
+    call: &AggregateCall,
+    argument: &Argument,
+    subject: &Subject,
+    parameters: &mut Parameters,
+    text: &str,
+) -> Result<Read, Refusal> {
+    let is_row = subject.is_row();
+    match call.function {
+        AggregateName::Unsupported(name) => Err(unsupported(name, text)),
+        AggregateName::Min
+        | AggregateName::Max
+        | AggregateName::Median
+        | AggregateName::Quantile
+        | AggregateName::Revenue => Err(Refusal::new(
+            Reason::Score,
+            text,
+            format!("{} cannot score the values of a group key", call.function),
+            "BY COUNT(*), COUNT(DISTINCT unit) or SUM(x)",
+        )),
+        AggregateName::Count if call.distinct && argument.is_unit => Ok(Read::count(Input::Units)),
+        AggregateName::Count if call.distinct => distinct(call, argument, text),
+        AggregateName::Spread(of) => spread(call, of, argument, text),
+        AggregateName::Sum | AggregateName::Avg if call.distinct => Err(Refusal::new(
+            Reason::Operand,
+            text,
+            "a DISTINCT sum has no bounded change: one person can remove a value that others share",
+            "the aggregate without DISTINCT",
+        )),
+        AggregateName::Count => {
+            if call.bounds_per_row.is_some() {
+                return Err(bad_bounds(text, "COUNT has no value per row to bound"));
+            }
+            if let Some((lo, hi)) = &call.bounds_per_group {
+                let most = match (lo, hi) {
+                    (Literal::Number(lo), Literal::Number(hi)) if lo == "0" => {
+                        hi.parse::<u64>().ok()
+                    }
+                    _ => None,
+                };
+                let most = most.filter(|n| *n > 0);
+                let most =
+                    most.ok_or_else(|| bad_bounds(text, "the bounds of COUNT are (0, n)"))?;
+                parameters.rows = Some(parameters.rows.map_or(most, |rows| rows.min(most)));
+            }
+            Ok(Read::count(if call.star { Input::Rows } else { Input::Values(argument.column) }))
+        }
+        AggregateName::Sum => {
+            let column = argument.column;
+            if let Some(bounds) = &call.bounds_per_group {
+                if call.bounds_per_row.is_some() {
+                    return Err(bad_bounds(text, "bounds are per group or per row, not both"));
+                }
+                let bounds = bounds_of(bounds, &argument.data_type, text)?;
+                let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
+                let input = if is_row { Input::Sum(column) } else { Input::SumPerUnit(column) };
+                return Ok(Read { input, grid, lo, hi });
+            }
+            let (grid, lo, hi) = on_grid(argument, &per_row(call, argument, text)?, text)?;
+            Ok(Read { input: Input::Sum(column), grid, lo, hi })
+        }
+        AggregateName::Avg => {
+            let column = argument.column;
+            let (bounds, once) = match &call.bounds_per_group {
+                Some(_) if call.bounds_per_row.is_some() => {
+                    return Err(bad_bounds(text, "bounds are per group or per row, not both"));
+                }
+                Some(bounds) => (bounds_of(bounds, &argument.data_type, text)?, !is_row),
+                None => (per_row(call, argument, text)?, false),
+            };
+            let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
+            let input = if once { Input::MeanPerUnit(column) } else { Input::Mean(column) };
+            Ok(Read { input, grid, lo, hi })
+        }
+    }
+}
+
+pub(crate) fn unsupported(name: &str, text: &str) -> Refusal {
+    Refusal::new(
+        Reason::NotYet,
+        text,
+        format!("{name} is not built yet"),
+        "QUANTILE(x, 0.25), QUANTILE(x, 0.5), QUANTILE(x, 0.75)",
+    )
+}

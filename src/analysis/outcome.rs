@@ -1,0 +1,97 @@
+//! What an analysis finds: the private aggregates of a query, and the public plan above them.
+
+use arrow::array::RecordBatch;
+use datafusion::common::{ScalarValue, internal_err};
+use datafusion::logical_expr::LogicalPlan;
+
+use crate::analysis::part::Part;
+use crate::catalog::RESERVED;
+use crate::functions::LateValue;
+use crate::refusal::{Reason, Refusal};
+
+/// What a query releases, and how much one unit can change it.
+#[derive(Debug)]
+pub struct Analysis {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) remainder: LogicalPlan,
+    pub(crate) values: Vec<Value>,
+    pub(crate) steps: Vec<String>,
+}
+
+impl Analysis {
+    /// The private parts, in the order in which they run.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The public remainder, over one released table per part.
+    pub fn remainder(&self) -> &LogicalPlan {
+        &self.remainder
+    }
+
+    /// The released values that later parts use.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// How the analysis went, step by step, for the explanation.
+    pub fn steps(&self) -> &[String] {
+        &self.steps
+    }
+}
+
+/// The name under which the remainder scans the released table of part `i`.
+pub fn released_name(part: usize) -> String {
+    format!("{RESERVED}_released_{part}")
+}
+
+/// The part whose released table this is the name of.
+pub fn released_part(name: &str) -> Option<usize> {
+    name.strip_prefix(RESERVED)?.strip_prefix("_released_")?.parse().ok()
+}
+
+/// A released value that later parts use.
+#[derive(Debug, Clone)]
+pub struct Value {
+    pub(crate) plan: LogicalPlan,
+    pub(crate) late: LateValue,
+    pub(crate) before: usize,
+}
+
+impl Value {
+    /// The public plan over released tables that gives it, in one row and one column.
+    pub fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
+    /// The first part that needs it.
+    pub fn before(&self) -> usize {
+        self.before
+    }
+
+    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the number that it is.
+    ///
+    /// # Errors
+    /// When there are several rows, or it was handed on before.
+    pub fn give(&self, rows: &[RecordBatch]) -> datafusion::common::Result<Option<f64>> {
+        let mut rows = rows.iter().filter(|batch| batch.num_rows() > 0);
+        let one = match (rows.next(), rows.next()) {
+            (None, _) => ScalarValue::try_new_null(self.late.data_type())?,
+            (Some(batch), None) if batch.num_rows() == 1 => {
+                ScalarValue::try_from_array(batch.column(0), 0)?
+            }
+            _ => return internal_err!("a released value is one row"),
+        };
+        self.late.set(&one)?;
+        Ok(if let ScalarValue::Float64(number) = one { number } else { None })
+    }
+}
+
+pub(crate) fn several() -> Refusal {
+    Refusal::new(
+        Reason::Place,
+        "a subquery as a value",
+        "a value is one row, and this subquery has several",
+        "an aggregate without GROUP BY, or IN in place of a comparison",
+    )
+}

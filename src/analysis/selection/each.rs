@@ -1,0 +1,157 @@
+//! Candidates that are scored one by one, each with a sum of its own.
+
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::Expr;
+
+use crate::analysis::below::relation::internal;
+use crate::analysis::expr::facts::grid_unit;
+use crate::analysis::measure::call::{Call, Frame, argument_of};
+use crate::analysis::measure::grid::too_large;
+use crate::analysis::measure::input::Read;
+use crate::analysis::measure::read::read;
+use crate::analysis::measure::{Input, Measure, TermColumns};
+use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
+use crate::analysis::selection::candidates::{axis_values, prior};
+use crate::analysis::selection::choice::{Axis, Choice, Prior, Source};
+use crate::analysis::selection::limits::{MOST_TERMS, log_uniform, rounds, shared, worthwhile};
+use crate::dialect::SelectionClause;
+use crate::grid::Grid;
+use crate::refusal::{Reason, Refusal};
+
+/// Named candidates that each take a sum of their own.
+pub(crate) fn each(
+    call: &Call,
+    clause: &SelectionClause,
+    axis: &Axis,
+    frame: &mut Frame<'_>,
+) -> Result<Measure, Refusal> {
+    let text = call.clause.text.clone();
+    let most = MOST_TERMS / frame.outer.max(1);
+    let values = axis_values(axis, &call.data_type, &text, most, || {
+        let groups = match frame.outer {
+            1 => String::new(),
+            n => format!(" in {n} groups"),
+        };
+        format!(
+            "each candidate{groups} takes a sum of its own, and there are more than {MOST_TERMS}"
+        )
+    })?;
+    let mut call = call.clone();
+    let mut terms = Vec::with_capacity(values.len());
+    let mut hull: Option<Read> = None;
+    let (mut shared_filter, mut shared_argument) = (None, None);
+    for value in &values {
+        let literal = |expr: &Expr| with_candidate(expr, value);
+        let predicate = call.params.filter.as_deref().map(literal).transpose()?;
+        let varies = call.params.filter.as_deref().is_some_and(mentions);
+        let (filter, scope) = match shared_filter.clone() {
+            Some(shared) if !varies => shared,
+            _ => frame.filter(predicate.as_ref())?,
+        };
+        shared_filter = Some((filter, scope.clone()));
+        let argument = match shared_argument.clone() {
+            Some(shared) if !varies && !call.params.args.get(1).is_some_and(mentions) => shared,
+            _ => {
+                let expr = call.params.args.get(1).map(literal).transpose()?;
+                argument_of(expr.as_ref(), &clause.score, frame, &scope)?
+            }
+        };
+        shared_argument = Some(argument.clone());
+        let subject = &frame.flow.subject;
+        let by = clause.by.as_str();
+        let one = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
+        let value = match one.input {
+            Input::Rows | Input::Units => None,
+            Input::Values(column) | Input::Sum(column) => Some(column),
+            Input::SumPerUnit(_) => {
+                return Err(Refusal::new(
+                    Reason::Score,
+                    by,
+                    "bounds per group cannot score named candidates",
+                    "contribution_bounds_per_row => (lo, hi), or CLAMP(x, lo, hi)",
+                ));
+            }
+            Input::Distinct(_) => {
+                return Err(Refusal::new(
+                    Reason::NotYet,
+                    by,
+                    "COUNT(DISTINCT x) scores the values of a group key only, so far",
+                    "BY COUNT(DISTINCT unit) FILTER (WHERE …), or BY COUNT(*) FILTER (WHERE …)",
+                ));
+            }
+            Input::Mean(_)
+            | Input::MeanPerUnit(_)
+            | Input::Moments(_)
+            | Input::Terms { .. }
+            | Input::Places { .. } => return Err(too_large(&text)),
+        };
+        terms.push((TermColumns { value, filter }, argument.clone(), one.input.clone()));
+        hull = Some(match hull {
+            None => one,
+            Some(before) if before.grid == one.grid => {
+                Read { lo: before.lo.min(one.lo), hi: before.hi.max(one.hi), ..before }
+            }
+            Some(before) => coarser(before, one, &text)?,
+        });
+    }
+    let read = hull.ok_or_else(|| too_large(&text))?;
+    let kind = read.input.clone();
+    let once = matches!(kind, Input::Units);
+    let columns = terms.into_iter().map(|(term, _, _)| term).collect();
+    let read = Read { input: Input::Terms { kind: Box::new(kind), columns }, ..read };
+    let keys = frame.outer;
+    let mut limits = frame.limits(&call, &read, keys)?;
+    if once {
+        limits.rows_per_group = 1;
+    }
+    let row = read.hi.max(0).unsigned_abs().checked_add(read.lo.min(0).unsigned_abs());
+    let row = row.ok_or_else(|| too_large(&text))?;
+    let m = u128::from(limits.rows_per_group);
+    let range = row.checked_mul(m).ok_or_else(|| too_large(&text))?;
+    let largest = read.lo.unsigned_abs().max(read.hi.unsigned_abs()).checked_mul(m);
+    let all_rows = if once { None } else { limits.rows_in_all.map(|rows| (rows, row)) };
+    let prior = match prior(clause, &values, &call.data_type, frame.lookups)? {
+        Prior::LogUniform => return Err(log_uniform(&text)),
+        other => other,
+    };
+    let choice = Choice {
+        outer: frame.outer(),
+        selector: clause.selector,
+        rounds: rounds(clause.selector, Some(values.len()), &prior),
+        prior,
+        source: Source::Each(axis.clone()),
+        range,
+        largest: largest.ok_or_else(|| too_large(&text))?,
+        l1: None,
+        sharing: shared(&limits, frame, range, all_rows, &text)?,
+        unit: grid_unit(read.grid),
+    };
+    worthwhile(&choice, &text)?;
+    Ok(frame.measure(&call, read, limits, choice))
+}
+
+/// Two ranges of float expressions on the coarser of their grids.
+pub(crate) fn coarser(a: Read, b: Read, text: &str) -> Result<Read, Refusal> {
+    let (Grid::Binary { log2: x }, Grid::Binary { log2: y }) = (a.grid, b.grid) else {
+        return Err(too_large(text));
+    };
+    let (coarse, fine, shift) = if x <= y { (a, b, y - x) } else { (b, a, x - y) };
+    // Rounded outward: ⌊lo⌋ and ⌈hi⌉ on the coarser grid.
+    let steps = 1_i128.checked_shl(shift.unsigned_abs()).filter(|s| *s > 0);
+    let steps = steps.unwrap_or(i128::MAX);
+    let (lo, hi) = (fine.lo.div_euclid(steps), -(-fine.hi).div_euclid(steps));
+    Ok(Read { lo: coarse.lo.min(lo), hi: coarse.hi.max(hi), ..coarse })
+}
+
+/// The expression for one candidate: its name replaced by its value.
+pub(crate) fn with_candidate(expr: &Expr, value: &ScalarValue) -> Result<Expr, Refusal> {
+    let replaced = expr.clone().transform(|e| {
+        Ok(if is_candidate(&e) {
+            Transformed::yes(Expr::Literal(value.clone(), None))
+        } else {
+            Transformed::no(e)
+        })
+    });
+    replaced.map(|t| t.data).map_err(|e| internal(&e))
+}

@@ -1,0 +1,349 @@
+//! Splits a query: private aggregates are cut out of it, and the public plan above them remains.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::expr::Alias;
+use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
+
+use crate::analysis::above::plain_selection::{PlainSelection, plain_selection};
+use crate::analysis::above::rr_count::estimated;
+use crate::analysis::below::refusals::undeclared;
+use crate::analysis::below::relation::{internal, scanned};
+use crate::analysis::context::Context;
+use crate::analysis::keys::unknown::asks_for_threshold;
+use crate::analysis::measure::call::CallOf;
+use crate::analysis::outcome::{Value, released_name, released_part};
+use crate::analysis::part::{Part, cut};
+use crate::analysis::recursion::deeper;
+use crate::bind::is_ledger;
+use crate::catalog::Privacy;
+use crate::dialect::{AggregateName, KeysClause, MechanismName, Operand, Selector, marked};
+use crate::refusal::{Reason, Refusal};
+
+pub(crate) struct Cutter<'a> {
+    pub(crate) context: Context<'a>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) steps: Vec<String>,
+}
+
+impl Cutter<'_> {
+    /// Rewrites what stands above the releases; the first private scan without one is refused.
+    pub(crate) fn public(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
+        deeper(|| self.public_node(plan))
+    }
+
+    fn public_node(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
+        match plan {
+            LogicalPlan::Aggregate(aggregate) if self.is_private(&aggregate.input) => {
+                self.released(aggregate)
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
+                    return Err(Refusal::new(
+                        Reason::Operand,
+                        aggregate.aggr_expr.first().map(ToString::to_string).unwrap_or_default(),
+                        "no private table stands below this release, so it would only add noise",
+                        "the aggregate without a mechanism",
+                    ));
+                }
+                self.descend(plan)
+            }
+            LogicalPlan::TableScan(scan) => {
+                match scanned(scan, self.context.catalog).map(|t| &t.privacy) {
+                    Some(Privacy::Private(_)) => Err(exact(&scan.table_name.to_string())),
+                    Some(Privacy::Undeclared) => Err(undeclared(&scan.table_name.to_string())),
+                    Some(Privacy::Public) => Ok(plan.clone()),
+                    None if is_ledger(&scan.table_name) => Ok(plan.clone()),
+                    None => Err(undeclared(&scan.table_name.to_string())),
+                }
+            }
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Sort(_) => {
+                self.refuse_target_beside_selection(plan)?;
+                self.descend(plan)
+            }
+            LogicalPlan::Limit(_) => match plain_selection(plan) {
+                Some(plain)
+                    if self.is_private(&plain.aggregate.input)
+                        && self.names_no_mechanism(&plain) =>
+                {
+                    self.chosen(&plain, plan)
+                }
+                Some(_) | None => self.descend(plan),
+            },
+            LogicalPlan::Join(_)
+            | LogicalPlan::Union(_)
+            | LogicalPlan::EmptyRelation(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Values(_)
+            | LogicalPlan::Distinct(_) => self.descend(plan),
+            LogicalPlan::Repartition(_)
+            | LogicalPlan::Statement(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_)
+            | LogicalPlan::Extension(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Ddl(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::DescribeTable(_)
+            | LogicalPlan::Unnest(_)
+            | LogicalPlan::RecursiveQuery(_) => Err(Refusal::new(
+                Reason::Statement,
+                plan.display(),
+                "this operator is not part of the dialect",
+                "SELECT …",
+            )),
+        }
+    }
+
+    /// The target of a selection is its answer; beside it, it would be the key of every candidate.
+    fn refuse_target_beside_selection(&self, plan: &LogicalPlan) -> Result<(), Refusal> {
+        let mut below = plan;
+        let aggregate = loop {
+            below = match below {
+                LogicalPlan::Aggregate(aggregate) => break aggregate,
+                LogicalPlan::Filter(filter) => &filter.input,
+                LogicalPlan::Window(window) => &window.input,
+                LogicalPlan::Sort(sort) => &sort.input,
+                LogicalPlan::Projection(projection) if std::ptr::eq(below, plan) => {
+                    &projection.input
+                }
+                _ => return Ok(()),
+            };
+        };
+        let releases = self.context.bound.releases();
+        let target = aggregate.aggr_expr.iter().find_map(|e| {
+            let operand = &releases.get(CallOf::marker(e)?)?.operand;
+            let selects = matches!(operand, Operand::Selection(selection) if !selection.named);
+            let target = CallOf::function(e)?.params.args.first().filter(|_| selects)?;
+            aggregate.group_expr.iter().position(|key| key == target)
+        });
+        let Some(target) = target.and_then(|i| aggregate.schema.columns().get(i).cloned()) else {
+            return Ok(());
+        };
+        if plan.expressions().iter().all(|e| !e.column_refs().contains(&target)) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Reason::WinnerPerGroup,
+            &target.name,
+            format!("{} is what the selection beside it chooses", target.name),
+            "the selection alone: its column is the chosen key",
+        ))
+    }
+
+    /// Rewrites the inputs of a node, and the subqueries in its expressions.
+    fn descend(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
+        let mut refusal = None;
+        let mut rewrite = |child: LogicalPlan| match self.public(&child) {
+            Ok(rewritten) => Ok(Transformed::yes(rewritten)),
+            Err(error) => {
+                refusal = Some(error);
+                Ok(Transformed::new(child, false, TreeNodeRecursion::Stop))
+            }
+        };
+        let rewritten = plan
+            .clone()
+            .map_children(&mut rewrite)
+            .and_then(|t| t.data.map_subqueries(&mut rewrite));
+        match (refusal, rewritten) {
+            (Some(refusal), _) => Err(refusal),
+            (None, Ok(rewritten)) => {
+                self.refuse_long_scalars(&rewritten.data)?;
+                estimated(rewritten.data, &self.parts)
+            }
+            (None, Err(error)) => Err(internal(&error)),
+        }
+    }
+
+    /// Refuses a scalar subquery that is known to have several rows, which would fail only when it is paid for.
+    fn refuse_long_scalars(&self, plan: &LogicalPlan) -> Result<(), Refusal> {
+        let mut long = None;
+        let outcome = plan.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::ScalarSubquery(subquery) = e {
+                    long = long.or(self.several_rows(&subquery.subquery));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        });
+        outcome.map_err(|e| internal(&e))?;
+        let Some(rows) = long else { return Ok(()) };
+        let rows = match rows {
+            u64::MAX => "as many as there are groups".to_owned(),
+            rows => rows.to_string(),
+        };
+        Err(Refusal::new(
+            Reason::Place,
+            "a subquery as a value",
+            format!("a value is one row, and this subquery has {rows}"),
+            "the subquery in FROM, or ARGMAX in place of TOP, or no GROUP BY",
+        ))
+    }
+
+    /// How many rows a rewritten plan has, where it shows a released table whole and that has several.
+    fn several_rows(&self, plan: &LogicalPlan) -> Option<u64> {
+        match plan {
+            LogicalPlan::Projection(projection) => self.several_rows(&projection.input),
+            LogicalPlan::SubqueryAlias(alias) => self.several_rows(&alias.input),
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.several_rows(&sort.input),
+            LogicalPlan::TableScan(scan) => {
+                let part = self.parts.get(released_part(scan.table_name.table())?)?;
+                if part.data_groups().is_some() {
+                    return Some(u64::MAX);
+                }
+                Some(part.rows()?).filter(|rows| *rows > 1)
+            }
+            _ => None,
+        }
+    }
+
+    /// The part of an aggregate: the one that was cut from it, or a new one.
+    fn part(&mut self, aggregate: &Aggregate, plain: Option<Selector>) -> Result<usize, Refusal> {
+        // A CTE that is used twice is planned twice; copies of one release are one draw.
+        if let Some(index) = self.parts.iter().position(|part| part.is_of(aggregate, plain)) {
+            return Ok(index);
+        }
+        let valued = self.with_values(aggregate)?;
+        let part = cut(&valued, plain, &self.context, &mut self.steps)?.of(aggregate);
+        self.parts.push(part);
+        Ok(self.parts.len() - 1)
+    }
+
+    /// Whether the aggregate by which keys are ordered leaves the mechanism to the engine, and can be a score.
+    /// What cannot is released for each key, and sorted as released.
+    fn names_no_mechanism(&self, plain: &PlainSelection<'_>) -> bool {
+        let scores = |name| matches!(name, Some(AggregateName::Count | AggregateName::Sum));
+        plain.aggregate.aggr_expr.iter().all(|e| match CallOf::marker(e) {
+            None => {
+                let function = CallOf::function(e).map(|call| call.func.name());
+                scores(function.and_then(AggregateName::parse))
+            }
+            Some(n) => self.context.bound.releases().get(n).is_some_and(|r| {
+                let Operand::Aggregate(call) = &r.operand else { return false };
+                let listed = |keys: &Option<_>| !matches!(keys, Some(KeysClause::Table { .. }));
+                r.mechanism == MechanismName::Default
+                    && !r.grouping.as_ref().is_some_and(|g| asks_for_threshold(g))
+                    && scores(Some(call.function))
+                    && r.keys.iter().all(listed)
+            }),
+        })
+    }
+
+    /// Replaces keys ordered by an aggregate that is not shown by a selection among them.
+    fn chosen(
+        &mut self,
+        plain: &PlainSelection<'_>,
+        whole: &LogicalPlan,
+    ) -> Result<LogicalPlan, Refusal> {
+        let index = self.part(plain.aggregate, Some(plain.selector))?;
+        let schema = self.parts[index].released_schema();
+        let name = released_name(index);
+        // The release's own column, which stands behind the key's: its accuracy is known by it.
+        let released = schema.fields().last().map(|field| field.name().clone());
+        let key = Expr::Column(Column::new(
+            Some(TableReference::bare(name.clone())),
+            released.unwrap_or_default(),
+        ));
+        let expressions: Vec<Expr> = whole
+            .schema()
+            .iter()
+            .map(|(qualifier, field)| {
+                Expr::Alias(Alias {
+                    expr: Box::new(key.clone()),
+                    relation: qualifier.cloned(),
+                    name: field.name().clone(),
+                    metadata: None,
+                })
+            })
+            .collect();
+        LogicalPlanBuilder::scan(name, Arc::new(LogicalTableSource::new(schema)), None)
+            .and_then(|scan| scan.project(expressions))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))
+    }
+
+    /// Replaces an aggregate over private rows by a scan of its released table.
+    fn released(&mut self, aggregate: &Aggregate) -> Result<LogicalPlan, Refusal> {
+        let index = self.part(aggregate, None)?;
+        let part = &self.parts[index];
+        let name = released_name(index);
+        let source = Arc::new(LogicalTableSource::new(part.released_schema()));
+        let columns = part.released_schema();
+        let expressions: Vec<Expr> = aggregate
+            .schema
+            .iter()
+            .zip(columns.fields())
+            .map(|((qualifier, field), released)| {
+                Expr::Alias(Alias {
+                    expr: Box::new(Expr::Column(Column::new(
+                        Some(TableReference::bare(name.clone())),
+                        released.name(),
+                    ))),
+                    relation: qualifier.cloned(),
+                    name: field.name().clone(),
+                    metadata: None,
+                })
+            })
+            .collect();
+        LogicalPlanBuilder::scan(name.clone(), source, None)
+            .and_then(|scan| scan.project(expressions))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))
+    }
+
+    /// Whether a plan reads a private or undeclared table anywhere, also in subqueries.
+    fn is_private(&self, plan: &LogicalPlan) -> bool {
+        let mut found = false;
+        let outcome = plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(table) = scanned(scan, self.context.catalog)
+                && !table.is_public()
+            {
+                found = true;
+                return Ok(TreeNodeRecursion::Stop);
+            }
+            // What an inner release lets out is public.
+            if let LogicalPlan::Aggregate(inner) = node
+                && inner.aggr_expr.iter().any(|e| CallOf::marker(e).is_some())
+            {
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        found || outcome.is_err()
+    }
+}
+
+pub(crate) fn exact(table: &str) -> Refusal {
+    Refusal::new(
+        Reason::Exact,
+        table,
+        format!("{table} is private, and this query would show its rows or exact values"),
+        format!(
+            "SELECT LAPLACE(eps=1) COUNT(*) FROM {table}, or ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
+        ),
+    )
+}
+
+pub(crate) fn has_marker(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let outcome = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::AggregateFunction(call) = e {
+                    found |= marked(call.func.name()).is_some();
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    found || outcome.is_err()
+}
