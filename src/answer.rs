@@ -14,7 +14,8 @@ use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::Rows;
 use crate::privacy::{Cost, Spend};
-use crate::release::{CONFIDENCE, HiddenGroups, Predicted, Release};
+use crate::release::mechanism::Predicted;
+use crate::release::{CONFIDENCE, HiddenGroups, Release};
 use crate::visible;
 
 /// What an accuracy says.

@@ -6,7 +6,8 @@
 use crate::analysis::DomainError;
 use crate::bind::BindError;
 use crate::catalog::CatalogError;
-use crate::dialect::{DialectError, ScriptStatement};
+use crate::dialect::ScriptStatement;
+use crate::dialect::error::DialectError;
 use crate::ledger::VaultError;
 use crate::privacy::ParameterError;
 use crate::refusal::Refusal;

@@ -78,7 +78,10 @@ mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
 pub use dialect::ScriptStatement;
-pub use engine::{Engine, Output, Session, split_statements};
+pub use engine::Engine;
+pub use engine::output::Output;
+pub use engine::session::Session;
+pub use engine::split_statements;
 pub use error::Error;
 pub use explain::Explanation;
 pub use refusal::{Reason, Refusal};

@@ -18,7 +18,7 @@ use crate::analysis::measure::call::CallOf;
 use crate::analysis::outcome::{Value, released_name, released_part};
 use crate::analysis::part::{Part, cut};
 use crate::analysis::recursion::deeper;
-use crate::bind::is_ledger;
+use crate::bind::sources::is_ledger;
 use crate::catalog::Privacy;
 use crate::dialect::{AggregateName, KeysClause, MechanismName, Operand, Selector, marked};
 use crate::refusal::{Reason, Refusal};

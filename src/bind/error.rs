@@ -5,7 +5,7 @@
 
 use datafusion::common::{DataFusionError, SchemaError, Span};
 
-use super::Sources;
+use crate::bind::sources::Sources;
 use crate::dialect::{MechanismName, ReleaseClause, in_releases_words};
 use crate::refusal::nearest;
 use crate::visible;

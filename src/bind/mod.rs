@@ -9,7 +9,7 @@
 //! analyzer's type coercion runs here, before the analysis, because it inserts casts that can fail
 //! (`status = 5` is `CAST(status AS BIGINT) = 5` only afterwards). No optimizer rule runs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -38,28 +38,20 @@ use crate::dialect::{
     magnitude_name, marker,
 };
 use crate::functions::{capped, clamp_function, magnitude_function};
+use error::{UNKNOWN_TABLE, explain_error, place, place_of};
+use functional_dependencies::Forgetful;
+use marker::Marker;
 
 mod error;
 pub(crate) mod functional_dependencies;
 mod marker;
+pub(crate) mod sources;
 mod union;
 
 pub use error::BindError;
-use error::{UNKNOWN_TABLE, explain_error, place, place_of};
-use functional_dependencies::Forgetful;
-use marker::Marker;
 pub(crate) use marker::marker_function;
-
-/// The name under which the ledger is queried; the only name with a schema.
-pub const LEDGER: &str = "hushql.ledger";
-
-/// Whether a name in a query is the ledger's.
-pub(crate) fn is_ledger(name: &TableReference) -> bool {
-    matches!(name, TableReference::Partial { .. }) && name.to_string() == LEDGER
-}
-
-/// The tables a query may name, by name.
-pub type Sources = BTreeMap<String, Arc<dyn TableSource>>;
+pub(crate) use sources::is_ledger;
+pub use sources::{LEDGER, Sources};
 
 /// A query with its names and types resolved.
 #[derive(Debug)]

@@ -44,11 +44,3 @@ pub(crate) fn carry_spent(
     )?;
     reseal_budgets(connection)
 }
-
-/// The pairs of unit spaces that were ever joined, in order.
-pub(super) fn joined_rows(connection: &Connection) -> Result<Vec<(String, String)>, CatalogError> {
-    let mut statement =
-        connection.prepare_cached("SELECT space, other FROM joined_space ORDER BY space, other")?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}

@@ -25,8 +25,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::accounting::rho_of;
-use super::spaces::{CatalogVersion, Joined};
-use super::{CatalogError, RESERVED, View};
+use super::{CatalogError, View};
+use crate::catalog::name::check_name;
+use crate::catalog::version::{CatalogVersion, Joined};
 use crate::privacy::{Notion, Spend};
 
 #[cfg(test)]
@@ -470,20 +471,6 @@ pub(crate) fn check_limit(budget: &str, limit: Spend) -> Result<(), CatalogError
     }
     if !(0..1_000_000_000_000_000_000).contains(&limit.atto_delta) {
         return refuse("the delta of its limit must be at least 0 and less than 1");
-    }
-    Ok(())
-}
-
-/// Checks that a name can be shown on one line of a terminal.
-pub(super) fn check_name(name: &str) -> Result<(), CatalogError> {
-    // A dot would read as a schema's name in a query, and lead past the catalog.
-    let ours = name.to_lowercase().starts_with(RESERVED);
-    if ours
-        || name.is_empty()
-        || name.chars().count() > 128
-        || name.chars().any(|c| c.is_control() || c == '.')
-    {
-        return Err(CatalogError::Name { name: name.to_owned() });
     }
     Ok(())
 }

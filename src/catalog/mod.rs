@@ -27,8 +27,10 @@ mod digest;
 mod error;
 pub(crate) mod joins;
 mod metadata;
+pub(crate) mod name;
 mod spaces;
 pub(crate) mod store;
+pub(crate) mod version;
 mod view;
 
 pub use accounting::zcdp_limit;
@@ -38,5 +40,5 @@ pub use metadata::{
     Budget, Catalog, Column, Domain, FileFormat, Fingerprint, Link, PerQuery, Privacy, Source,
     Table, Unit,
 };
-pub use spaces::CatalogVersion;
+pub use version::CatalogVersion;
 pub use view::View;

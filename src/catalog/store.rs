@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use super::digest::Fields;
-use super::joins::joined_rows;
 use super::metadata::check_limit;
-use super::spaces::Joined;
 use super::{Budget, Catalog, CatalogError, CatalogVersion, PerQuery, Table, View};
+use crate::catalog::version::Joined;
 use crate::privacy::{Notion, Spend};
+
+pub(crate) use super::digest::Fields;
 
 /// The tables of the catalog and of the seals.
 ///
@@ -563,4 +563,12 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
 
 pub(super) fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
     set_seal(connection, Kind::Budgets, budgets_digest(&account_rows(connection)?))
+}
+
+/// The pairs of unit spaces that were ever joined, in order.
+pub(crate) fn joined_rows(connection: &Connection) -> Result<Vec<(String, String)>, CatalogError> {
+    let mut statement =
+        connection.prepare_cached("SELECT space, other FROM joined_space ORDER BY space, other")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }

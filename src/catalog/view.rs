@@ -19,8 +19,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::metadata::check_name;
 use super::{CatalogError, RESERVED};
+use crate::catalog::name::check_name;
 
 /// A view as the owner created it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

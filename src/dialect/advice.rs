@@ -11,7 +11,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::ast::{AggregateName, MechanismName};
-use super::{DialectError, significant, tokens};
+use crate::dialect::error::DialectError;
+use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::nearest;
 
 /// How many tokens before the place of an error are looked at.

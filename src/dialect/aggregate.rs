@@ -10,9 +10,10 @@
 use sqlparser::ast::{self as sql, Expr, Ident, ObjectName};
 use sqlparser::parser::{Parser, ParserError};
 
-use super::ast::{AggregateCall, AggregateName, Literal, marked};
+use super::ast::{AggregateCall, AggregateName, marked};
 use super::literal::literal_of;
-use super::parser::number;
+use crate::dialect::clauses::number;
+use crate::dialect::literal::Literal;
 
 pub(super) type AggregateParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>);
 

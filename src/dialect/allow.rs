@@ -5,7 +5,7 @@
 
 use sqlparser::ast::{self as sql, Expr, TableFactor};
 
-use super::DialectError;
+use crate::dialect::error::DialectError;
 use crate::refusal::{Reason, Refusal};
 
 /// Refuses a clause that is set and not allowed.

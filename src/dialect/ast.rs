@@ -5,10 +5,11 @@
 
 use std::fmt;
 
-use sqlparser::ast::{self as sql};
+use sqlparser::ast as sql;
 
 use super::declaration::{Declaration, Show};
 use crate::catalog::RESERVED;
+use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::Refusal;
 
@@ -520,39 +521,4 @@ pub enum KeysClause {
         /// Its column.
         column: String,
     },
-}
-
-/// A literal in one of our clauses, kept as text until its column's type is known.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Literal {
-    /// A number, as written, with its sign.
-    Number(String),
-    /// A string, also the text of `DATE '…'` and `TIMESTAMP '…'`.
-    Text(String),
-    /// TRUE or FALSE.
-    Boolean(bool),
-    /// NULL.
-    Null,
-}
-
-impl Literal {
-    /// The value as text, `None` for NULL.
-    pub fn text(&self) -> Option<String> {
-        match self {
-            Self::Number(text) | Self::Text(text) => Some(text.clone()),
-            Self::Boolean(value) => Some(value.to_string()),
-            Self::Null => None,
-        }
-    }
-}
-
-impl fmt::Display for Literal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(text) => f.write_str(text),
-            Self::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
-            Self::Boolean(value) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
-            Self::Null => f.write_str("NULL"),
-        }
-    }
 }

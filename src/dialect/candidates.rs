@@ -4,13 +4,13 @@
 //! is a call of a reserved function that stands for the candidate. A target that GROUP BY holds is a key and
 //! stays one. Whether the name is a column after all is found out when the tables are known.
 
+use sqlparser::ast::VisitMut;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{self as sql, Expr, GroupByExpr, Ident};
+use sqlparser::ast::{self as sql, Expr, GroupByExpr, Ident, Query, VisitorMut};
 
 use super::ast::{Operand, ReleaseClause, candidate_marker, marked};
-use super::lower::of_this_select;
-use super::parser::{call, folded};
+use crate::dialect::clauses::{call, folded};
 
 /// Replaces the names that stand for candidates in the releases of an expression.
 pub(super) fn name_candidates(
@@ -68,4 +68,33 @@ fn substitute(marker: &mut Expr, name: &Ident, n: usize) {
         }
         ControlFlow::<()>::Continue(())
     });
+}
+
+/// Visits an expression and its parts, not the subqueries in it: those are SELECTs of their own.
+pub(crate) fn of_this_select<B>(
+    expression: &mut Expr,
+    visit: impl FnMut(&mut Expr) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    struct Shallow<F> {
+        depth: usize,
+        visit: F,
+    }
+    impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for Shallow<F> {
+        type Break = B;
+
+        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
+            self.depth = self.depth.saturating_sub(1);
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<B> {
+            if self.depth == 0 { (self.visit)(expr) } else { ControlFlow::Continue(()) }
+        }
+    }
+    expression.visit(&mut Shallow { depth: 0, visit })
 }

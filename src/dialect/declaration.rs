@@ -6,9 +6,9 @@
 //! ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 20  →  SetUnit { table, unit: Column { … } }
 //! ```
 
-use sqlparser::ast::{self as sql};
+use sqlparser::ast as sql;
 
-use super::ast::Literal;
+use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rho};
 
 /// What only an owner may say.

@@ -14,10 +14,12 @@ use sqlparser::tokenizer::Token;
 
 use super::ast::{ColumnName, MechanismName, QueryStatement};
 use super::parameters::mechanism_parameters;
-use super::parser::{HushDialect, expect_word, take_word};
-use super::statement::{RECURSION_LIMIT, name, query};
-use super::{DialectError, tokens};
+use super::parser::HushDialect;
 use crate::catalog::RESERVED;
+use crate::dialect::clauses::{expect_word, take_word};
+use crate::dialect::error::DialectError;
+use crate::dialect::query::{RECURSION_LIMIT, name, query};
+use crate::dialect::tokens::tokens;
 
 /// The name under which the planner finds the function that the analysis replaces by buckets.
 pub(crate) fn magnitude_name() -> String {

@@ -7,12 +7,12 @@
 //! (eps=1, delta=1e-6) → [("eps", 1), ("delta", 1e-6)]        ('a', NULL, -0.5) → three literals
 //! ```
 
+use std::fmt;
+
 use sqlparser::ast::{self as sql, Expr};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
-
-use super::ast::Literal;
 
 /// `(name = literal, …)`, names in lower case.
 pub(super) fn named_literals(
@@ -108,5 +108,40 @@ pub(super) fn literal_of(expr: &Expr) -> Option<Literal> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// A literal in one of our clauses, kept as text until its column's type is known.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Literal {
+    /// A number, as written, with its sign.
+    Number(String),
+    /// A string, also the text of `DATE '…'` and `TIMESTAMP '…'`.
+    Text(String),
+    /// TRUE or FALSE.
+    Boolean(bool),
+    /// NULL.
+    Null,
+}
+
+impl Literal {
+    /// The value as text, `None` for NULL.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Self::Number(text) | Self::Text(text) => Some(text.clone()),
+            Self::Boolean(value) => Some(value.to_string()),
+            Self::Null => None,
+        }
+    }
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(text) => f.write_str(text),
+            Self::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Self::Boolean(value) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
+            Self::Null => f.write_str("NULL"),
+        }
     }
 }

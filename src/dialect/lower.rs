@@ -12,12 +12,15 @@ use sqlparser::ast::{
     SetExpr, TableFactor, VisitMut, VisitorMut,
 };
 
+use super::AggregateName;
 use super::aggregate::{aggregate_call, column_name};
 use super::allow::{absent, expression, join_condition, limit, standard_join, table_factor};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
-use super::parser::{Clauses, Options, aggregate_marker, folded, numbered};
-use super::{AggregateName, DialectError};
+use super::parser::aggregate_marker;
+use crate::dialect::candidates::of_this_select;
+use crate::dialect::clauses::{Clauses, Options, folded, numbered};
+use crate::dialect::error::DialectError;
 use crate::refusal::{Reason, Refusal};
 
 /// Lowers a query in place; the clauses keep growing by the releases that OPTIONS and KEYS imply.
@@ -485,35 +488,6 @@ impl Lowering<'_> {
             other => other.to_string(),
         }
     }
-}
-
-/// Visits an expression and its parts, not the subqueries in it: those are SELECTs of their own.
-pub(super) fn of_this_select<B>(
-    expression: &mut Expr,
-    visit: impl FnMut(&mut Expr) -> ControlFlow<B>,
-) -> ControlFlow<B> {
-    struct Shallow<F> {
-        depth: usize,
-        visit: F,
-    }
-    impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for Shallow<F> {
-        type Break = B;
-
-        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<B> {
-            self.depth = self.depth.saturating_sub(1);
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<B> {
-            if self.depth == 0 { (self.visit)(expr) } else { ControlFlow::Continue(()) }
-        }
-    }
-    expression.visit(&mut Shallow { depth: 0, visit })
 }
 
 /// The releases of a SELECT: those in its list, in HAVING and ORDER BY, and those that are implied.

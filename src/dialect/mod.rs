@@ -13,31 +13,56 @@
 //! # Ok::<(), hushql::dialect::DialectError>(())
 //! ```
 
+use crate::dialect::error::DialectError;
+use tokens::{significant, tokens};
+
 mod advice;
 mod aggregate;
 mod allow;
 mod ast;
 mod candidates;
+pub(crate) mod clauses;
 mod declaration;
 mod domain_query;
+pub(crate) mod error;
 mod literal;
 mod lower;
 mod parameters;
 mod parser;
+pub(crate) mod query;
 mod script;
 mod size;
 mod statement;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tokens;
 mod view;
 mod words;
 
-pub use ast::{
-    AggregateCall, AggregateName, CandidatesClause, ColumnName, ExplainFormat, Finding,
-    GroupStrategy, GroupingClause, KeysClause, Literal, MechanismName, Operand, Parameters,
-    PriorClause, QueryStatement, ReleaseClause, SelectionClause, Selector, Spread, Statement,
-    candidate_marker, candidate_of, marked, marker,
-};
+pub use ast::AggregateCall;
+pub use ast::AggregateName;
+pub use ast::CandidatesClause;
+pub use ast::ColumnName;
+pub use ast::ExplainFormat;
+pub use ast::Finding;
+pub use ast::GroupStrategy;
+pub use ast::GroupingClause;
+pub use ast::KeysClause;
+pub use ast::MechanismName;
+pub use ast::Operand;
+pub use ast::Parameters;
+pub use ast::PriorClause;
+pub use ast::QueryStatement;
+pub use ast::ReleaseClause;
+pub use ast::SelectionClause;
+pub use ast::Selector;
+pub use ast::Spread;
+pub use ast::Statement;
+pub use ast::candidate_marker;
+pub use ast::candidate_of;
+pub use ast::marked;
+pub use ast::marker;
+pub use literal::Literal;
 pub use script::{ScriptStatement, split};
 pub use size::Size;
 pub(crate) use size::tables;
@@ -49,72 +74,6 @@ pub(crate) use words::{hiding_markers, in_releases_words};
 pub use declaration::{
     Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
 };
-
-use std::fmt;
-
-use sqlparser::parser::ParserError;
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
-
-use crate::catalog::RESERVED;
-use crate::refusal::Refusal;
-
-/// Why a text is no statement.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DialectError {
-    /// The text does not parse.
-    #[error("syntax error{}: {message}", Place(.position))]
-    Syntax {
-        /// What was expected.
-        message: String,
-        /// Line and column, from 1, where it is known.
-        position: Option<(u64, u64)>,
-    },
-    /// The text parses and asks for what the dialect leaves out.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-}
-
-struct Place<'a>(&'a Option<(u64, u64)>);
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some((line, column)) => write!(f, " at line {line}, column {column}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl DialectError {
-    pub(crate) fn syntax(message: impl Into<String>, position: Option<(u64, u64)>) -> Self {
-        Self::Syntax { message: message.into(), position }
-    }
-}
-
-impl From<ParserError> for DialectError {
-    fn from(error: ParserError) -> Self {
-        let message = match error {
-            ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
-            ParserError::RecursionLimitExceeded => return size::too_deep().into(),
-        };
-        // The parser writes positions into its sentences only.
-        match message.rsplit_once(" at Line: ") {
-            Some((message, place)) => {
-                let position = place
-                    .split_once(", Column: ")
-                    .and_then(|(l, c)| Some((l.trim().parse().ok()?, c.trim().parse().ok()?)));
-                Self::syntax(message, position)
-            }
-            None => Self::syntax(message, None),
-        }
-    }
-}
-
-impl From<TokenizerError> for DialectError {
-    fn from(error: TokenizerError) -> Self {
-        Self::syntax(error.message, Some((error.location.line, error.location.column)))
-    }
-}
 
 /// Reads one statement of the usual size; a `;` at its end is allowed.
 ///
@@ -136,48 +95,4 @@ pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> 
     // The parser of a debug build takes 40 KiB for a level of brackets.
     stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens))
         .map_err(|error| advice::advised(text, error))
-}
-
-fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {
-    Ok(Tokenizer::new(&parser::HushDialect::default(), text).tokenize_with_location()?)
-}
-
-/// Drops white space, frees TOP of its keyword, and keeps our reserved names to ourselves.
-fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, DialectError> {
-    let mut kept = Vec::with_capacity(tokens.len());
-    for mut token in tokens {
-        match &mut token.token {
-            Token::Whitespace(_) => continue,
-            Token::Word(word) => {
-                keep_ours(&word.value, token.span.start)?;
-                // sqlparser would read TOP as a clause of SELECT, also where it names a column.
-                if word.keyword == sqlparser::keywords::Keyword::TOP {
-                    word.keyword = sqlparser::keywords::Keyword::NoKeyword;
-                }
-            }
-            // sqlparser takes quoted strings for aliases too.
-            Token::SingleQuotedString(text)
-            | Token::DoubleQuotedString(text)
-            | Token::EscapedStringLiteral(text)
-            | Token::NationalStringLiteral(text)
-            | Token::UnicodeStringLiteral(text)
-            | Token::TripleSingleQuotedString(text)
-            | Token::TripleDoubleQuotedString(text) => keep_ours(text, token.span.start)?,
-            Token::DollarQuotedString(text) => keep_ours(&text.value, token.span.start)?,
-            _ => {}
-        }
-        kept.push(token);
-    }
-    Ok(kept)
-}
-
-/// Refuses a name that only the engine may use.
-fn keep_ours(name: &str, at: Location) -> Result<(), DialectError> {
-    if name.to_lowercase().starts_with(RESERVED) {
-        return Err(DialectError::syntax(
-            format!("names that begin with {RESERVED} belong to the engine"),
-            Some((at.line, at.column)),
-        ));
-    }
-    Ok(())
 }

@@ -8,9 +8,10 @@
 
 use sqlparser::parser::{Parser, ParserError};
 
-use super::ast::{GroupStrategy, Literal, MechanismName, Parameters};
+use super::ast::{GroupStrategy, MechanismName, Parameters};
 use super::literal::named_literals;
-use super::parser::{Options, error};
+use crate::dialect::clauses::{Options, error};
+use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::nearest;
 

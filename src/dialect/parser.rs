@@ -7,70 +7,27 @@
 
 use std::cell::{Cell, RefCell};
 
-use sqlparser::ast::{self as sql, Expr, Ident, ObjectName};
+use sqlparser::ast::{self as sql, Expr};
 use sqlparser::dialect::Dialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, Word};
+use sqlparser::tokenizer::Token;
 
 use super::aggregate::aggregate;
 use super::ast::{
-    AggregateCall, AggregateName, CandidatesClause, GroupStrategy, GroupingClause, KeysClause,
-    MechanismName, Operand, Parameters, PriorClause, ReleaseClause, SelectionClause, Selector,
-    marker,
+    AggregateCall, AggregateName, CandidatesClause, KeysClause, MechanismName, Operand,
+    PriorClause, ReleaseClause, SelectionClause, Selector, marker,
 };
 use super::literal::{literal, literal_list};
 use super::parameters::{mechanism_parameters, options};
-use crate::catalog::RESERVED;
-
-/// The name of the function that wraps a GROUP BY expression with KEYS.
-pub(super) fn keys_marker(n: usize) -> String {
-    format!("{RESERVED}_keys_{n}")
-}
-
-/// The name of the function that wraps the first item of a SELECT WITH DIFFERENTIAL_PRIVACY.
-pub(super) fn options_marker(n: usize) -> String {
-    format!("{RESERVED}_options_{n}")
-}
-
-/// The number in a reserved function's name, if it is of this kind.
-pub(super) fn numbered(name: &str, kind: &str) -> Option<usize> {
-    name.strip_prefix(RESERVED)?.strip_prefix(kind)?.parse().ok()
-}
-
-/// `OPTIONS(…)` of GoogleSQL's clause.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Options {
-    pub(super) parameters: Parameters,
-    pub(super) unit_column: Option<String>,
-    pub(super) strategy: Option<GroupStrategy>,
-    pub(super) min_units: Option<u64>,
-}
-
-impl Options {
-    /// What they say of groups, where `bare` aggregates share the cost.
-    pub(super) fn grouping(&self, bare: usize) -> GroupingClause {
-        GroupingClause {
-            epsilon: self.parameters.epsilon.clone(),
-            delta: self.parameters.delta.clone(),
-            bare,
-            strategy: self.strategy,
-            min_units: self.min_units,
-        }
-    }
-}
-
-/// What the hooks have read so far, by number.
-#[derive(Debug, Default)]
-pub(super) struct Clauses {
-    pub(super) releases: Vec<ReleaseClause>,
-    pub(super) keys: Vec<KeysClause>,
-    pub(super) options: Vec<Options>,
-}
+use crate::dialect::clauses::{
+    Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word,
+    word_at,
+};
 
 /// The dialect: standard SQL, and the hooks.
 #[derive(Debug)]
-pub(super) struct HushDialect {
+pub(crate) struct HushDialect {
     pub(super) clauses: RefCell<Clauses>,
     /// How many more expressions may be begun.
     attempts: Cell<usize>,
@@ -171,13 +128,6 @@ struct Head {
     count: Option<String>,
     words: usize,
     mechanism: MechanismName,
-}
-
-fn word_at(parser: &Parser, n: usize) -> Option<Word> {
-    match parser.peek_nth_token(n).token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word),
-        _ => None,
-    }
 }
 
 /// Whether the next tokens begin a release; looks ahead without consuming.
@@ -375,27 +325,6 @@ impl HushDialect {
     }
 }
 
-/// A call of a function of ours in the tree.
-pub(super) fn call(name: String, arguments: Vec<Expr>) -> Expr {
-    Expr::Function(sql::Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: sql::FunctionArguments::None,
-        args: sql::FunctionArguments::List(sql::FunctionArgumentList {
-            duplicate_treatment: None,
-            args: arguments
-                .into_iter()
-                .map(|e| sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(e)))
-                .collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
-
 /// The marker call of release `n`: an aggregate function of its arguments and FILTER.
 pub(super) fn aggregate_marker(
     n: usize,
@@ -507,7 +436,7 @@ fn prior(parser: &mut Parser) -> Result<Option<PriorClause>, ParserError> {
     Ok(Some(PriorClause::Table { table, key, weight }))
 }
 
-fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
+pub(crate) fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
     if parser.parse_keyword(Keyword::TABLE) {
         let table = folded(&parser.parse_identifier()?);
         parser.expect_token(&Token::LParen)?;
@@ -520,14 +449,6 @@ fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
         return Ok(KeysClause::Domain);
     }
     Ok(KeysClause::List(literal_list(parser)?))
-}
-
-/// A name as SQL knows it: letters count as small unless quoted.
-pub(super) fn folded(ident: &Ident) -> String {
-    match ident.quote_style {
-        Some(_) => ident.value.clone(),
-        None => ident.value.to_lowercase(),
-    }
 }
 
 /// An operand as text; a bare name as its column will be called.
@@ -546,34 +467,6 @@ fn aggregate_of(operand: &Expr) -> Option<&Expr> {
         }
         _ => None,
     }
-}
-
-pub(super) fn number(text: &str) -> Expr {
-    Expr::Value(sql::Value::Number(text.to_owned(), false).into())
-}
-
-/// The next word must be this one.
-pub(super) fn expect_word(parser: &mut Parser, word: &str) -> Result<(), ParserError> {
-    let token = parser.next_token();
-    match &token.token {
-        Token::Word(found) if found.value.eq_ignore_ascii_case(word) => Ok(()),
-        _ => parser.expected(word, token),
-    }
-}
-
-/// Whether the next word is this one; consumes it then.
-pub(super) fn take_word(parser: &mut Parser, word: &str) -> bool {
-    let found = word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case(word));
-    if found {
-        parser.next_token();
-    }
-    found
-}
-
-/// An error at the current position.
-pub(super) fn error<T>(parser: &Parser, message: &str) -> Result<T, ParserError> {
-    let at = parser.peek_token().span.start;
-    Err(ParserError::ParserError(format!("{message}{at}")))
 }
 
 /// The precedence of IN, which ends a selection's target.

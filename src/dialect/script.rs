@@ -8,7 +8,8 @@
 
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
-use super::{DialectError, tokens};
+use crate::dialect::error::DialectError;
+use crate::dialect::tokens::tokens;
 
 /// A statement of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]

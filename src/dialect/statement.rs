@@ -1,28 +1,24 @@
 //! Statements: queries, EXPLAIN, SHOW, and the owner's declarations.
 
-use sqlparser::ast as sql;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::DialectError;
-use super::ast::{ExplainFormat, QueryStatement, Statement};
+use super::ast::{ExplainFormat, Statement};
 use super::declaration::{
     Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
 };
 use super::domain_query::{asks_for_domain, domain_query};
 use super::literal::{literal, literal_list, named_literals};
-use super::lower::lower;
-use super::parser::{Clauses, HushDialect, error, expect_word, numbered, take_word};
+use super::parser::HushDialect;
 use super::script::Places;
 use super::size::too_deep;
 use super::view::create_view;
-use super::words::hiding_markers;
+use crate::dialect::clauses::{error, expect_word, take_word};
+use crate::dialect::error::DialectError;
+use crate::dialect::query::{RECURSION_LIMIT, ended, name, names, query};
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::{Reason, Refusal};
-
-/// How deeply expressions and queries may nest.
-pub(super) const RECURSION_LIMIT: usize = 50;
 
 /// Statements of SQL that no session runs; other first words are slips of the pen.
 const OTHER_STATEMENTS: [&str; 38] = [
@@ -75,7 +71,7 @@ pub(super) fn parse(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement,
     if dialect.is_exhausted() { Err(too_deep().into()) } else { statement }
 }
 
-fn statement(
+pub(crate) fn statement(
     text: &str,
     tokens: Vec<TokenWithSpan>,
     first: &str,
@@ -105,15 +101,6 @@ fn statement(
     Ok(statement)
 }
 
-/// Nothing may come behind a statement.
-pub(super) fn ended(parser: &Parser) -> Result<(), ParserError> {
-    let found = parser.peek_token();
-    if found.token == Token::EOF {
-        return Ok(());
-    }
-    parser.expected("the end of the statement", found)
-}
-
 fn first_word(tokens: &[TokenWithSpan]) -> String {
     match tokens.first().map(|t| &t.token) {
         Some(Token::Word(word)) => word.value.to_lowercase(),
@@ -129,51 +116,6 @@ fn unknown_statement(word: &str) -> Refusal {
         "sessions ask, explain, show and declare; nothing else",
         "SELECT …, EXPLAIN PRIVACY SELECT …, SHOW TABLES, SHOW PRIVACY; owners also CREATE and ALTER",
     )
-}
-
-pub(super) fn query(
-    parser: &mut Parser,
-    dialect: &HushDialect,
-) -> Result<QueryStatement, DialectError> {
-    let (tree, clauses) = lowered(parser, dialect)?;
-    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None })
-}
-
-/// A query as plain SQL, and what of it was ours.
-pub(super) fn lowered(
-    parser: &mut Parser,
-    dialect: &HushDialect,
-) -> Result<(Box<sql::Query>, Clauses), DialectError> {
-    let mut tree = parser.parse_query()?;
-    let mut clauses = dialect.clauses.take();
-    lower(&mut tree, &mut clauses).map_err(|error| match error {
-        DialectError::Refused(refusal) => hiding_markers(&refusal, &clauses.releases).into(),
-        syntax => syntax,
-    })?;
-    refuse_leftovers(&tree)?;
-    Ok((tree, clauses))
-}
-
-/// KEYS and OPTIONS are read wherever an expression is, and have a meaning in one place each.
-fn refuse_leftovers(tree: &sql::Query) -> Result<(), DialectError> {
-    let found = sql::visit_expressions(tree, |e| {
-        if let sql::Expr::Function(function) = e {
-            let name = function.name.to_string();
-            if numbered(&name, "_keys_").is_some() {
-                return std::ops::ControlFlow::Break("KEYS stands behind a column of GROUP BY");
-            }
-            if numbered(&name, "_options_").is_some() {
-                return std::ops::ControlFlow::Break(
-                    "WITH DIFFERENTIAL_PRIVACY stands directly behind SELECT",
-                );
-            }
-        }
-        std::ops::ControlFlow::Continue(())
-    });
-    match found {
-        std::ops::ControlFlow::Break(message) => Err(DialectError::syntax(message, None)),
-        std::ops::ControlFlow::Continue(()) => Ok(()),
-    }
 }
 
 fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, DialectError> {
@@ -282,15 +224,6 @@ fn declaration(
 fn word_then(parser: &mut Parser, first: &str, second: &str) -> bool {
     let is = |n: usize, word: &str| matches!(&parser.peek_nth_token(n).token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
     is(0, first) && is(1, second) && take_word(parser, first) && take_word(parser, second)
-}
-
-/// A table's, view's, column's or budget's name; unquoted names are lower case, as in queries.
-pub(super) fn name(parser: &mut Parser) -> Result<String, ParserError> {
-    let ident = parser.parse_identifier()?;
-    Ok(match ident.quote_style {
-        Some(_) => ident.value,
-        None => ident.value.to_lowercase(),
-    })
 }
 
 fn create_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
@@ -416,17 +349,6 @@ fn max_rows(parser: &mut Parser) -> Result<Option<u64>, ParserError> {
     }
 }
 
-/// `(a, b)`.
-pub(super) fn names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
-    parser.expect_token(&Token::LParen)?;
-    let mut names = vec![name(parser)?];
-    while parser.consume_token(&Token::Comma) {
-        names.push(name(parser)?);
-    }
-    parser.expect_token(&Token::RParen)?;
-    Ok(names)
-}
-
 fn domain(parser: &mut Parser) -> Result<DomainClause, ParserError> {
     if parser.parse_keyword(Keyword::IN) {
         return Ok(DomainClause::In(literal_list(parser)?));
@@ -448,7 +370,7 @@ fn domain(parser: &mut Parser) -> Result<DomainClause, ParserError> {
     Ok(DomainClause::Between { lo, hi, step })
 }
 
-fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, ParserError> {
+pub(crate) fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, ParserError> {
     let budget = name(parser)?;
     match verb {
         "create" => {

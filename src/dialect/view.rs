@@ -14,11 +14,13 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::declaration::Declaration;
-use super::parser::{Clauses, HushDialect};
+use super::parser::HushDialect;
 use super::script::Places;
 use super::size::operators;
-use super::statement::{RECURSION_LIMIT, ended, lowered, name, names};
-use super::{DialectError, significant, tokens};
+use crate::dialect::clauses::Clauses;
+use crate::dialect::error::DialectError;
+use crate::dialect::query::{RECURSION_LIMIT, ended, lowered, name, names};
+use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::{Reason, Refusal};
 
 /// `name [(columns)] AS query`, from behind VIEW.

@@ -13,33 +13,29 @@
 //! # Ok(()) }
 //! ```
 
-pub(crate) mod range;
-pub(crate) mod show;
-
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
-use datafusion::execution::SessionState;
 
-use crate::answer::Answer;
 use crate::catalog::{Privacy, Source, Table};
-use crate::dialect::{
-    ExplainFormat, QueryStatement, ScriptStatement, Statement, parse_within, split,
-};
+use crate::dialect::{ScriptStatement, Statement, split};
 use crate::error::Error;
 use crate::exec::source as files;
-use crate::explain::Explanation;
-use crate::ledger::{BudgetQuote, BudgetState, OWNER, Vault};
-use crate::privacy::Cost;
-use crate::refusal::{Reason, Refusal};
-use crate::resources::{Clock, Resources};
-use crate::{guard, owner as declare, views, visible};
+use crate::ledger::{OWNER, Vault};
+use crate::owner as declare;
+use crate::resources::Resources;
+pub(crate) use session::Session;
 
-use self::plan::Planned;
-use self::unplanned::unplanned;
+mod explained;
+pub(crate) mod output;
+pub(crate) mod range;
+pub(crate) mod session;
+pub(crate) mod show;
+mod sources;
+
 pub(crate) use state::{Inner, Registered};
 
 mod plan;
@@ -226,7 +222,7 @@ impl Engine {
     /// The owner's session: declares tables, units, domains and budgets. Its queries are charged like
     /// anyone's.
     pub fn owner(&self) -> Session {
-        Session { engine: self.clone(), analyst: OWNER.to_owned() }
+        Session { inner: Arc::clone(&self.inner), analyst: OWNER.to_owned() }
     }
 
     /// An analyst's session.
@@ -235,220 +231,9 @@ impl Engine {
     /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or reads like the
     /// owner's, as `0wner` does; and when the vault cannot be read or written.
     pub fn analyst(&self, name: &str) -> Result<Session, Error> {
-        let session = Session { engine: self.clone(), analyst: name.to_owned() };
+        let session = Session { inner: Arc::clone(&self.inner), analyst: name.to_owned() };
         session.told(self.inner.vault.ensure_analyst(name).map_err(Error::from))?;
         Ok(session)
-    }
-}
-
-/// What a statement gave.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Output {
-    /// Rows.
-    Answer(Answer),
-    /// An explanation, as text.
-    Explanation(Explanation),
-    /// An explanation, to be written as JSON.
-    ExplanationJson(Explanation),
-    /// One sentence about what was done.
-    Done(String),
-}
-
-/// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
-#[derive(Debug, Clone)]
-pub struct Session {
-    engine: Engine,
-    analyst: String,
-}
-
-impl Session {
-    /// Whether this is the owner's session.
-    pub fn is_owner(&self) -> bool {
-        self.analyst == OWNER
-    }
-
-    /// Answers a query: SELECT, with or without releases.
-    ///
-    /// # Errors
-    /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
-    pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
-        let clock = self.clock();
-        let Statement::Query(query) = self.parse(sql)? else {
-            let message = "this is no query";
-            let hint = "SELECT …, or run it as a statement";
-            return Err(Refusal::new(Reason::Statement, "", message, hint).into());
-        };
-        self.told(
-            guard::poll(self.answer(query, sql, &clock)).await.unwrap_or(Err(Error::Internal)),
-        )
-    }
-
-    /// Runs any one statement.
-    ///
-    /// # Errors
-    /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
-    pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
-        let clock = self.clock();
-        let parsed = self.parse(statement)?;
-        let run = guard::poll(self.run(parsed, statement, &clock));
-        self.told(run.await.unwrap_or(Err(Error::Internal)))
-    }
-
-    /// What leaves the session: an analyst is not told where the vault is.
-    fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
-        if self.is_owner() { result } else { result.map_err(Error::for_analyst) }
-    }
-
-    fn parse(&self, text: &str) -> Result<Statement, Error> {
-        let size = self.engine.inner.resources.statement;
-        guard::run(|| Ok(parse_within(text, &size)?))
-    }
-
-    /// The clock of a statement that begins now.
-    fn clock(&self) -> Clock {
-        self.engine.inner.resources.clock()
-    }
-
-    async fn run(&self, statement: Statement, text: &str, clock: &Clock) -> Result<Output, Error> {
-        match statement {
-            Statement::Query(query) => self.answer(query, text, clock).await.map(Output::Answer),
-            Statement::ExplainPrivacy { query, format } => {
-                let explanation = match query {
-                    Ok(query) => {
-                        let (session, state) = (self.clone(), self.state(clock));
-                        clock.aside(move || session.explained(&query, &state)).await?
-                    }
-                    Err(refusal) => Explanation::of_refusal(&refusal),
-                };
-                Ok(match format {
-                    ExplainFormat::Text => Output::Explanation(explanation),
-                    ExplainFormat::Json => Output::ExplanationJson(explanation),
-                })
-            }
-            Statement::Explain(query) => {
-                let (session, state) = (self.clone(), self.state(clock));
-                let plan = clock.aside(move || session.plan_of_public(query, &state));
-                plan.await.map(Output::Answer)
-            }
-            Statement::Show(show) => {
-                show::show(&self.engine.inner, &show, self.is_owner()).map(Output::Answer)
-            }
-            Statement::Declare(declaration) if self.is_owner() => {
-                let done = declare::declare(&self.engine.inner, &declaration).await?;
-                Ok(Output::Done(visible::line(&done).into_owned()))
-            }
-            Statement::Declare(_) => Err(Refusal::new(
-                Reason::Statement,
-                "a declaration",
-                "only the owner's session declares tables, views, units, domains and budgets",
-                "hushql VAULT --owner",
-            )
-            .into()),
-        }
-    }
-
-    /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing, costs nothing.
-    ///
-    /// # Errors
-    /// [`Error`] for a text that is no query; a refused query is explained.
-    pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
-        let clock = self.clock();
-        match self.parse(query) {
-            Ok(Statement::Query(query)) => {
-                let (session, state) = (self.clone(), self.state(&clock));
-                self.told(clock.blocking(move || session.explained(&query, &state)))
-            }
-            Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
-            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What a statement would cost, in the notions that the touched budgets count in; zero for what is free.
-    ///
-    /// # Errors
-    /// [`Error`], as [`Session::execute`] would give before reading anything.
-    pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
-        let clock = self.clock();
-        let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
-        let (session, state) = (self.clone(), self.state(&clock));
-        self.told(clock.blocking(move || {
-            session.with_plan(&query, &state, |planned| {
-                let Some((request, spend)) = session.request(&planned)? else {
-                    return Ok(Cost::default());
-                };
-                session.engine.inner.vault.quote(&request)?;
-                Ok(spend)
-            })
-        }))
-    }
-
-    /// The budgets, with what is spent and left.
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the vault cannot be read.
-    pub fn budgets(&self) -> Result<Vec<BudgetState>, Error> {
-        self.told(self.engine.inner.vault.budgets().map_err(Error::from))
-    }
-
-    /// The tables and views and their columns, by name; of a view that cannot be read any more, no columns.
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the vault cannot be read.
-    pub fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
-        let catalog = self.told(self.engine.inner.vault.catalog().map_err(Error::from))?;
-        let tables = catalog
-            .tables()
-            .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));
-        Ok(tables.chain(views::columns(&self.engine.inner, &catalog)).collect())
-    }
-
-    fn explained(
-        &self,
-        query: &QueryStatement,
-        state: &SessionState,
-    ) -> Result<Explanation, Error> {
-        match self.with_plan(query, state, |planned| self.explanation(&planned)) {
-            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
-            explained => explained,
-        }
-    }
-
-    fn explanation(&self, planned: &Planned) -> Result<Explanation, Error> {
-        let Some((request, cost)) = self.request(planned)? else {
-            return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
-        };
-        let explained = |quotes: &[BudgetQuote]| {
-            let explanation = Explanation::of(&planned.release, cost, quotes);
-            match &planned.proposal {
-                Some(proposal) => explanation.with_range(&proposal.rule()),
-                None => explanation,
-            }
-        };
-        match self.engine.inner.vault.quote(&request).map_err(Error::from) {
-            Ok(quotes) => Ok(explained(&quotes)),
-            Err(error @ Error::Budget(_)) => Ok(explained(&[]).over_budget(&error.to_string())),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// DataFusion's plan of a query over public tables.
-    fn plan_of_public(&self, query: QueryStatement, state: &SessionState) -> Result<Answer, Error> {
-        let planned = self.plan(query, state)?;
-        if !planned.release.analysis().parts().is_empty() || !self.is_owner() {
-            return Err(Refusal::new(
-                Reason::Statement,
-                "EXPLAIN",
-                "the plain plan is shown to owners, of public tables only",
-                "EXPLAIN PRIVACY SELECT …",
-            )
-            .into());
-        }
-        let plan = planned.release.analysis().remainder();
-        let plan = state.optimize(plan);
-        let plan = plan.map_err(|error| unplanned(&planned.release, &error))?;
-        show::lines("plan", plan.display_indent().to_string().lines())
     }
 }
 

@@ -14,12 +14,13 @@ use datafusion::execution::SessionState;
 
 use super::range::Proposal;
 use super::unplanned::unplanned;
-use super::{Inner, Session, show};
+use super::{Inner, show};
 use crate::analysis::outcome::Analysis;
 use crate::analysis::{Lookups, analyze};
 use crate::bind::{Bound, bind};
 use crate::catalog::{Catalog, Table};
 use crate::dialect::{ColumnName, QueryStatement};
+use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::source::OpenFiles;
 use crate::exec::{self, PlannedTables, Planning, Prepared};
@@ -41,7 +42,7 @@ pub(super) struct Ready {
 impl Session {
     /// The session of DataFusion in which one statement is planned and run.
     pub(super) fn state(&self, clock: &Clock) -> SessionState {
-        let Inner { state, resources, .. } = &*self.engine.inner;
+        let Inner { state, resources, .. } = &*self.inner;
         Planning::new(clock.deadline(), resources.rows_of_a_unit).within(state)
     }
 
@@ -55,7 +56,7 @@ impl Session {
         let planned = self.plan(query, state)?;
         let request = self.request(&planned)?.map(|(request, _)| request);
         if let Some(request) = &request {
-            self.engine.inner.vault.quote(request)?;
+            self.inner.vault.quote(request)?;
         }
         self.check_files(&planned)?;
         let preparing = exec::prepare(&planned.release, state);
@@ -67,7 +68,7 @@ impl Session {
             }
         };
         let prepared = prepared.map_err(|error| unplanned(&planned.release, &error))?;
-        self.engine.inner.resources.check_memory(prepared.memory())?;
+        self.inner.resources.check_memory(prepared.memory())?;
         Ok(Ready { planned, request, prepared })
     }
 
@@ -81,9 +82,9 @@ impl Session {
         query: QueryStatement,
         state: &SessionState,
     ) -> Result<Planned, Error> {
-        let catalog = self.engine.inner.vault.catalog()?;
+        let catalog = self.inner.vault.catalog()?;
         let planned = self.plan_with(query, Arc::clone(&catalog), state);
-        match self.engine.inner.vault.catalog()?.version().is(&catalog.version()) {
+        match self.inner.vault.catalog()?.version().is(&catalog.version()) {
             true => planned,
             false => Err(VaultError::Redeclared.into()),
         }
@@ -96,15 +97,15 @@ impl Session {
         mut catalog: Arc<Catalog>,
         state: &SessionState,
     ) -> Result<Planned, Error> {
-        self.engine.inner.resources.statement.check_tree(&query.tree)?;
+        self.inner.resources.statement.check_tree(&query.tree)?;
         let range_of = query.range_of.clone();
         if let Some(ColumnName { table, column }) = &range_of {
             views::refuse_range(&catalog, table)?;
             // What was declared of the values would answer in their place.
             catalog = Arc::new(catalog.without_domain(table, column));
         }
-        let open = self.engine.inner.open_files();
-        let inner = &self.engine.inner;
+        let open = self.inner.open_files();
+        let inner = &self.inner;
         let sources = inner.sources(&query.tree, &catalog, &self.analyst, &open)?;
         let over = views::named(&query.tree, &catalog);
         let bound: Bound = bind(query, &sources).map_err(|e| show::suggesting(e, &catalog))?;
@@ -112,7 +113,7 @@ impl Session {
         let tables = PlannedTables { sources: &sources, catalog: &catalog, state };
         let analysis: Analysis = analyze(&bound, &catalog, &lookups, &tables)
             .map_err(|refusal| refusal.over_views(&over))?;
-        self.engine.inner.resources.check_keys(&analysis)?;
+        self.inner.resources.check_keys(&analysis)?;
         let release: Release = choose(analysis, &catalog)?;
         let proposal = range_of.map(|column| self.proposal(&release, column, &catalog, &open));
         Ok(Planned { proposal: proposal.transpose()?, release, looked_up, catalog, open })
@@ -127,7 +128,7 @@ impl Session {
         open: &Arc<OpenFiles>,
     ) -> Result<Proposal, Error> {
         let table = catalog.table(&column.table).ok_or(Error::Internal)?;
-        let provider = self.engine.inner.provider(table, open).ok_or(Error::Internal)?;
+        let provider = self.inner.provider(table, open).ok_or(Error::Internal)?;
         let schema = provider.schema();
         let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;
         Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
@@ -159,7 +160,7 @@ impl Session {
         state: &SessionState,
     ) -> Result<Vec<ArrayRef>, Error> {
         open.check(table)?;
-        let provider = self.engine.inner.provider(table, open).ok_or(Error::Internal)?;
+        let provider = self.inner.provider(table, open).ok_or(Error::Internal)?;
         exec::columns_of_public(provider, columns, state)
             .map_err(|_| Error::catalog(format!("`{}` cannot be read", table.name)))
     }
@@ -184,7 +185,7 @@ impl Session {
         if entries.is_empty() {
             return Ok(None);
         }
-        self.engine.inner.resources.check_cost(cost)?;
+        self.inner.resources.check_cost(cost)?;
         let spaces = release.spaces();
         let plan_hash = plan_hash(&release.plan_text());
         let analyst = self.analyst.clone();

@@ -12,12 +12,12 @@
 use datafusion::execution::SessionState;
 use tokio::runtime::Handle;
 
-use super::Session;
 use super::plan::{Planned, Ready};
 use super::visit::at_vault;
 use crate::answer::{Answer, Receipt};
 use crate::catalog::Table;
 use crate::dialect::QueryStatement;
+use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::{self, Prepared};
 use crate::guard;
@@ -55,7 +55,7 @@ impl Session {
             }
         }
         let Paid { planned, prepared, charge } = paid?;
-        let most_rows = self.engine.inner.resources.rows;
+        let most_rows = self.inner.resources.rows;
         let is_charged = charge.is_some();
         let run = async {
             let (rows, charge) = match exec::run(prepared, charge, &state, most_rows).await {
@@ -103,7 +103,7 @@ impl Session {
         let charge = match request {
             Some(request) => {
                 let request = ChargeRequest { statement, ..request };
-                let vault = &self.engine.inner.vault;
+                let vault = &self.inner.vault;
                 Some(at_vault(vault, move |vault| vault.charge(&request)).await?)
             }
             None => None,
@@ -135,7 +135,7 @@ impl Session {
             return Ok(());
         }
         let charged = if is_charged { "; what was charged stays charged" } else { "" };
-        let now = self.engine.inner.vault.catalog().map_err(|error| match is_charged {
+        let now = self.inner.vault.catalog().map_err(|error| match is_charged {
             true => Error::Execution,
             false => error.into(),
         })?;

@@ -19,7 +19,8 @@ use crate::buckets::{Buckets, FALSE_ALARM, kept, least_kept};
 use crate::dialect::ColumnName;
 use crate::error::Error;
 use crate::exec::Rows;
-use crate::release::{Mechanism, Release};
+use crate::release::Release;
+use crate::release::mechanism::Mechanism;
 
 /// How a range is read off the noisy counts of a column's buckets.
 #[derive(Debug)]

@@ -1,15 +1,13 @@
 //! Looks at the catalog, the budgets and the ledger, for everyone. Nothing here depends on private rows.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
-use sqlparser::ast as sql;
 
 use super::Inner;
 use crate::answer::Answer;
-use crate::bind::{BindError, LEDGER};
+use crate::bind::BindError;
 use crate::catalog::describe::{domain_text, limit_text, per_query_text, privacy_text};
 use crate::catalog::store::no_table;
 use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View};
@@ -93,7 +91,7 @@ pub(crate) fn suggesting(error: BindError, catalog: &Catalog) -> BindError {
 }
 
 /// A batch of text columns.
-fn table(columns: &[(&str, Vec<String>)]) -> Result<Answer, Error> {
+pub(crate) fn table(columns: &[(&str, Vec<String>)]) -> Result<Answer, Error> {
     let columns = columns
         .iter()
         .map(|(name, values)| (*name, Arc::new(StringArray::from(values.clone())) as ArrayRef));
@@ -223,42 +221,4 @@ fn budgets(states: &[BudgetState]) -> Result<Answer, Error> {
         ("left", column(&|s| s.left.to_string())),
         ("per_query", column(&|s| per_query_text(&s.budget))),
     ])
-}
-
-/// Whether a query names the ledger.
-pub(crate) fn names_ledger(query: &sql::Query) -> bool {
-    relations(query).iter().any(|name| name == LEDGER)
-}
-
-fn relations(query: &sql::Query) -> Vec<String> {
-    let mut names = Vec::new();
-    let _ = sql::visit_relations(query, |name| {
-        let parts: Vec<String> = name
-            .0
-            .iter()
-            .map(|part| match part.as_ident() {
-                Some(ident) if ident.quote_style.is_none() => ident.value.to_lowercase(),
-                Some(ident) => ident.value.clone(),
-                None => part.to_string(),
-            })
-            .collect();
-        names.push(parts.join("."));
-        ControlFlow::<()>::Continue(())
-    });
-    names
-}
-
-/// DataFusion's own catalogs tell settings and paths; ours is shown by SHOW.
-pub(crate) fn refuse_system_tables(query: &sql::Query) -> Result<(), Error> {
-    let name = relations(query).into_iter().find(|name| name.starts_with("information_schema."));
-    match name {
-        None => Ok(()),
-        Some(name) => Err(Refusal::new(
-            Reason::SystemTable,
-            name,
-            "there is no information schema",
-            "SHOW TABLES, DESCRIBE table, SHOW PRIVACY, SELECT * FROM hushql.ledger",
-        )
-        .into()),
-    }
 }

@@ -3,28 +3,19 @@
 //! In: tables as they were registered or declared. Out: for each query the tables and views that it may name, as sources
 //! of the planner. A table that is not public is marked as private here, and nowhere else.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use datafusion::catalog::TableProvider;
-use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
-use sqlparser::ast as sql;
 
-use super::show;
-use crate::bind::{LEDGER, Sources};
-use crate::catalog::{Catalog, FileFormat, Source, Table, Unit};
+use crate::catalog::{Source, Table};
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
-use crate::exec::{LedgerTable, PrivateTable};
 use crate::ledger::Vault;
 use crate::resources::Resources;
-use crate::views::Views;
-
-/// For how many rows of a unit a table without MAX ROWS is taken when joins are planned.
-const UNBOUNDED: u32 = 1_000;
 
 /// The tables that a program registered, by name.
 pub(crate) type Registered = Arc<RwLock<HashMap<String, Arc<dyn TableProvider>>>>;
@@ -75,40 +66,5 @@ impl Inner {
             }
             Source::File { .. } => files::provider(table, open).ok(),
         }
-    }
-
-    /// The tables that a query may name, as plan sources, and the views that it does; private tables are marked.
-    pub(crate) fn sources(
-        &self,
-        query: &sql::Query,
-        catalog: &Catalog,
-        reader: &str,
-        open: &Arc<OpenFiles>,
-    ) -> Result<Sources, Error> {
-        let views = Views::of(query, catalog, &self.resources.statement)?;
-        let mut sources: Sources = BTreeMap::new();
-        for table in catalog.tables() {
-            let Some(provider) = self.provider(table, open) else { continue };
-            let provider: Arc<dyn TableProvider> = if table.is_public() {
-                provider
-            } else {
-                let rows =
-                    table.unit().and_then(Unit::max_rows).and_then(|n| u32::try_from(n).ok());
-                let private = PrivateTable::new(&table.name, provider)
-                    .with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED));
-                match &table.source {
-                    Source::File { format: FileFormat::Parquet, .. } => Arc::new(private.pruned()),
-                    Source::File { .. } | Source::Registered => Arc::new(private),
-                }
-            };
-            sources.insert(table.name.clone(), provider_as_source(provider));
-        }
-        if show::names_ledger(query) || views.read_table(LEDGER) {
-            let ledger = LedgerTable::of(&self.vault, reader)?;
-            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(ledger)));
-        }
-        show::refuse_system_tables(query)?;
-        views.plan_into(&mut sources)?;
-        Ok(sources)
     }
 }

@@ -48,24 +48,20 @@ use ::datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 
+use crate::analysis::outcome::released_part;
+use crate::analysis::{Gathering, Measure, Part, Value};
+use crate::ledger::{Charge, Due, plan_hash};
+use crate::release::Release;
+use crate::sampler::QueryRng;
 use datafusion::memory::Advance;
 use datafusion::session::at_most;
-use draw::Recipe;
+use draw::plan::{Recipe, Specification};
 use operator::bound_contributions::{HashKey, LateKey};
-use operator::privatize::{Permit, PrivatizeExec, Specification};
+use operator::privatize::{Permit, PrivatizeExec};
 use operator::released_table::ReleasedTable;
 use plan::unknown_groups::extra_columns;
 use plan::{Feed, feeds};
 use verify::{Expected, verify, verify_public};
-
-use crate::analysis::Gathering;
-use crate::analysis::Measure;
-use crate::analysis::Part;
-use crate::analysis::Value;
-use crate::analysis::outcome::released_part;
-use crate::ledger::{Charge, Due, plan_hash};
-use crate::release::Release;
-use crate::sampler::QueryRng;
 
 /// A query that is planned and verified, and waits to be paid for.
 #[derive(Debug)]

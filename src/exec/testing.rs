@@ -13,14 +13,15 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::draw::draw;
-use super::draw::gather::{Gathered, gather};
+use super::draw::gather::gather;
 use super::draw::select::{exact_runs, exact_scores};
 use super::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
-use super::operator::privatize::Specification;
 use super::plan::feeds;
 use super::verify::{Expected, verify_feed};
 use super::{single, specification, width};
 use crate::analysis::{Gathering, Keys, Measure, Part, Source};
+use crate::exec::draw::gathered::Gathered;
+use crate::exec::draw::plan::Specification;
 use crate::grid::failed;
 use crate::release::Release;
 use crate::sampler::QueryRng;

@@ -27,10 +27,11 @@ use super::datafusion::limited_joins::{LimitedJoinExec, may_spill};
 use super::datafusion::opaque::{ForgetExec, goes_by_no_order, orders_its_rows};
 use super::operator::bound_contributions::BoundContributionsExec;
 use super::operator::private_scan::PrivateScanExec;
-use super::operator::privatize::{PrivatizeExec, Specification};
+use super::operator::privatize::PrivatizeExec;
 use super::operator::sample_rows::KeepRowsExec;
 use super::source::ledger::LedgerExec;
 use crate::analysis::Part;
+use crate::exec::draw::plan::Specification;
 
 /// A finished plan that is not the one that was analyzed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

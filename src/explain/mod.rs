@@ -3,35 +3,34 @@
 //! In: stages 2 to 4 of a query, or the refusal that ended them. Out: an [`Explanation`], as aligned text or
 //! as one JSON object. Answers are random and explanations are not: they are what the tests pin down.
 
-mod bounds;
-mod selection;
-mod threshold;
-
 use std::fmt;
 
 use num_bigint::BigInt;
-use num_traits::Zero;
 use serde_json::{Value, json};
 
 use crate::analysis::{Input, Measure, Part, Sensitivity, Subject, Use, approximate};
 use crate::answer::short;
 use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, MechanismName, Spread};
+use crate::explain::text::{exact, grid_text, number};
 use crate::ledger::BudgetQuote;
-use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text, parse_decimal};
+use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text};
 use crate::refusal::Refusal;
-use crate::release::{
-    HiddenGroups, Mechanism, Mechanized, Predicted, Release, is_bare, parameters_text,
-};
+use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
+use crate::release::{HiddenGroups, Release, parameters_text};
 use crate::visible;
-
-pub(crate) use threshold::threshold_ledger_texts;
-
 use bounds::bounds_lines;
 use selection::{
     calibrated_text, choice_json, choice_lines, chosen_by, instead_text, l1_text, winner_text,
 };
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
+
+mod bounds;
+mod selection;
+pub(crate) mod text;
+mod threshold;
+
+pub(crate) use threshold::threshold_ledger_texts;
 
 /// An explanation of a query: lines of (name, text), and the same as JSON.
 #[derive(Debug, Clone, PartialEq)]
@@ -184,14 +183,6 @@ fn unit_text(subject: &Subject) -> String {
     }
 }
 
-fn exact(value: &Rational) -> String {
-    decimal_text(value, 12)
-}
-
-fn grid_text(measure: &Measure, units: i128) -> String {
-    exact(&(Rational::from_integer(units.into()) * measure.grid_unit()))
-}
-
 fn sensitivity_text(measure: &Measure, units: u128) -> String {
     exact(&(Rational::from_integer(units.into()) * measure.noise_unit()))
 }
@@ -288,19 +279,6 @@ fn euclidean(measure: &Measure, sensitivity: &Sensitivity) -> f64 {
     let unit = measure.noise_unit();
     let squared = Rational::from_integer(sensitivity.l2_squared.into()) * &unit * &unit;
     approximate(&squared).sqrt()
-}
-
-/// A rate, exactly: as a decimal, or as a fraction where no short decimal is exact.
-fn exact_rate(value: &Rational) -> String {
-    let text = decimal_text(value, 9);
-    if value.is_integer() && !value.is_zero() {
-        format!("{text}.000")
-    } else if parse_decimal(&text).as_ref() == Some(value) {
-        text
-    } else {
-        // A rounded rate would not be the one that is drawn with.
-        value.to_string()
-    }
 }
 
 fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String {
@@ -441,10 +419,6 @@ fn budget_text(quote: &BudgetQuote) -> String {
         delta(after),
         quote.promise.map_or_else(String::new, |promise| format!(" (zCDP for {promise})")),
     )
-}
-
-fn number(text: &str) -> Value {
-    text.parse::<serde_json::Number>().map_or_else(|_| json!(text), Value::Number)
 }
 
 fn spend_json(spend: Spend) -> Value {

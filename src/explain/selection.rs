@@ -5,17 +5,16 @@
 
 use serde_json::{Value, json};
 
-use super::{exact, exact_rate, grid_text, number};
 use crate::analysis::{
     Axis, Choice, Input, LineScore, Measure, Part, Prior, Sharing, Source, approximate,
 };
 use crate::answer::short;
-
 use crate::dialect::{Operand, PriorClause, SelectionClause, Selector};
+use crate::explain::text::{exact, exact_rate, grid_text, number};
 use crate::grid::Grid;
 use crate::mechanism::UnknownRule;
 use crate::privacy::{Rational, decimal_text};
-use crate::release::{Mechanism, Mechanized};
+use crate::release::mechanism::{Mechanism, Mechanized};
 
 fn clause(measure: &Measure) -> Option<&SelectionClause> {
     match &measure.clause.operand {

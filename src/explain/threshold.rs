@@ -5,10 +5,11 @@
 
 use serde_json::{Value, json};
 
-use super::{exact, number};
 use crate::analysis::{Part, Payer};
+use crate::explain::text::{exact, number};
 use crate::privacy::{Loss, decimal_text};
-use crate::release::{HiddenGroups, Mechanism, loss_text};
+use crate::release::mechanism::Mechanism;
+use crate::release::{HiddenGroups, loss_text};
 
 /// The line about the keys of a part whose groups are those of the data.
 pub(super) fn keys_text(part: &Part) -> String {

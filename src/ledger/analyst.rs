@@ -10,7 +10,6 @@
 use rusqlite::{Connection, params};
 
 use super::error::{Fault, VaultError};
-use super::vault::OWNER;
 use crate::catalog::store::{self, Fields, Kind};
 
 /// Refuses a name that no analyst may have: one of other letters, or one that reads like the owner's.
@@ -72,6 +71,9 @@ fn digest(names: &[String]) -> [u8; 32] {
     names.iter().for_each(|name| fields.text(name));
     fields.digest()
 }
+
+/// The name under which the owner's queries are charged.
+pub const OWNER: &str = "owner";
 
 #[cfg(test)]
 mod tests {

@@ -19,10 +19,9 @@ use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
 use thiserror::Error;
 
 use crate::catalog::CatalogError;
+use crate::ledger::version::OLDEST;
 use crate::privacy::{ParameterError, Spend};
 use crate::sampler::SamplerError;
-
-use super::schema::OLDEST;
 
 /// Why a vault refuses.
 #[derive(Debug, Error)]

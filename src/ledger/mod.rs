@@ -69,12 +69,15 @@ mod time;
 mod upgrade;
 mod vault;
 mod verify;
+pub(crate) mod version;
 mod wait;
 
+pub use analyst::OWNER;
 pub use chain::{LedgerEntry, plan_hash};
 pub use charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
 pub use error::VaultError;
 pub use history::Declared;
 pub(crate) use pages::{Extent, PAGE};
-pub use vault::{BudgetState, OWNER, Vault};
+pub use vault::BudgetState;
+pub use vault::Vault;
 pub use verify::Verified;

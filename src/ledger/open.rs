@@ -7,24 +7,23 @@
 //! path ─▶ one file, one name, no journal of another state ─▶ tables, newest checkpoint, tail ─▶ at home? ─▶ anchor? ─▶ Vault
 //! ```
 
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 use rusqlite::Connection;
 
-use super::analyst;
 use super::anchor::Anchor;
 use super::error::{Fault, VaultError};
 use super::handle::{Handle, connect, in_snapshot};
 use super::home::{self, Home};
 use super::place::Place;
 use super::queue::Queue;
-use super::schema;
-use super::vault::{OWNER, Vault};
+use super::vault::Vault;
 use super::wait::BUSY;
+use super::{analyst, schema};
+use crate::ledger::analyst::OWNER;
 
 impl Vault {
     /// Makes a vault in a file that does not exist yet, readable and writable by its maker alone.
@@ -133,7 +132,7 @@ impl Vault {
             connection.execute_batch("PRAGMA foreign_keys = OFF")?;
             schema::format(connection, &vault.path)
         })?;
-        Ok((format < schema::VERSION).then_some(vault))
+        Ok((format < super::version::VERSION).then_some(vault))
     }
 
     fn on_connection<T>(

@@ -18,17 +18,13 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use super::checkpoint;
 use super::error::{Fault, VaultError};
-use super::{analyst, chain, history, home, statements, wait};
+use super::{analyst, chain, checkpoint, history, home, statements, wait};
 use crate::catalog::store;
+use crate::ledger::version::VERSION;
 
 /// "Hush" in ASCII: what makes a SQLite file a vault.
 const APPLICATION_ID: i64 = 0x4875_7368;
-/// The format of the tables below.
-pub(super) const VERSION: i64 = 5;
-/// The oldest format that can be carried over.
-pub(super) const OLDEST: i64 = 4;
 
 /// The tables of a vault that do not grow with what is asked. The check of the schema's own is that of the free pages too.
 const CHECKED: [&str; 7] =

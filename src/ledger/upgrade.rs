@@ -4,7 +4,7 @@
 //! byte, and the same hash at the end of its chain; or, whenever it fails or is interrupted, the file as it was. What is
 //! carried over is verified by today's rules before the transaction is committed.
 //!
-//! A change of the tables raises [`VERSION`](super::schema::VERSION), keeps the tables of the format before it in
+//! A change of the tables raises [`VERSION`](crate::ledger::version::VERSION), keeps the tables of the format before it in
 //! `upgrade/format_N.sql`, and adds to the tests a vault that the program before it has made.
 //!
 //! ```text
@@ -21,10 +21,10 @@ use rusqlite::Connection;
 use super::anchor::Anchor;
 use super::chain::Witness;
 use super::error::{Fault, VaultError};
-use super::vault::{OWNER, Vault};
+use super::vault::Vault;
 use super::{charge, history, home, moves, schema};
-use crate::catalog::describe;
-use crate::catalog::store;
+use crate::catalog::{describe, store};
+use crate::ledger::analyst::OWNER;
 
 impl Vault {
     /// Carries a vault over to the format of this program, and opens it; one that has this format already is opened.

@@ -18,24 +18,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::analyst;
 use super::chain::{LedgerEntry, Witness};
 use super::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use super::error::{Fault, VaultError};
 use super::handle::{Handle, in_snapshot};
 use super::history::{self, Declared};
-use super::home;
-use super::moves;
 use super::place::Place;
 use super::queue::{Group, Queue};
-use super::statements;
-use crate::catalog::describe;
+use super::{analyst, home, moves, statements};
 use crate::catalog::store::{self, Account, Kind};
-use crate::catalog::{Budget, Catalog, CatalogError, Table, View};
+use crate::catalog::{Budget, Catalog, CatalogError, Table, View, describe};
+use crate::ledger::analyst::OWNER;
 use crate::privacy::Spend;
-
-/// The name under which the owner's queries are charged.
-pub const OWNER: &str = "owner";
 
 /// The catalog and the ledger, in one SQLite file.
 #[derive(Debug)]

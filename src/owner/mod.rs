@@ -4,12 +4,7 @@
 //! against the column types here, and enforced again by every plan; MAX ROWS and UNIQUE of a file are also
 //! verified on the file itself, once, so that an owner hears at once that a declaration would drop rows.
 
-mod twins;
-mod units;
-mod views;
-
 use std::collections::{BTreeSet, HashMap};
-use std::str::FromStr;
 use std::sync::{Arc, PoisonError};
 
 use arrow::array::AsArray;
@@ -20,7 +15,6 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use crate::analysis::{MOST_KEYS, enforced, typed};
-use crate::bind::BindError;
 use crate::catalog::{
     Budget, Catalog, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit, zcdp_limit,
 };
@@ -28,11 +22,15 @@ use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal,
 use crate::engine::Inner;
 use crate::engine::show::known;
 use crate::error::Error;
-use crate::exec::columns_of_public;
-use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
+use crate::exec::{columns_of_public, source as files};
+use crate::owner::columns::{column_of, data_type};
 use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
-use crate::refusal::nearest;
+
+pub(crate) mod columns;
+mod twins;
+mod units;
+mod views;
 
 /// How often a declaration is prepared while others are made.
 const ATTEMPTS: usize = 8;
@@ -239,19 +237,6 @@ fn file_format(name: &str) -> Result<FileFormat, Error> {
         "ARROW" => Ok(FileFormat::Arrow),
         other => Err(Error::catalog(format!("files are CSV, PARQUET, JSON or ARROW, not {other}"))),
     }
-}
-
-fn column_of<'a>(table: &'a Table, column: &str) -> Result<&'a crate::catalog::Column, Error> {
-    table.column(column).ok_or_else(|| {
-        let suggestion = nearest(column, table.columns.iter().map(|c| c.name.as_str()));
-        BindError::UnknownColumn { name: format!("{}.{column}", table.name), suggestion }.into()
-    })
-}
-
-/// The Arrow type of a catalog column.
-pub(crate) fn data_type(column: &crate::catalog::Column) -> Result<DataType, Error> {
-    DataType::from_str(&column.data_type)
-        .map_err(|e| Error::catalog_from(format!("column {} has an unknown type", column.name), e))
 }
 
 fn set_domain(

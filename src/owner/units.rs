@@ -20,7 +20,6 @@ use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, col, lit};
 
-use super::{column_of, data_type};
 use crate::catalog::{Catalog, Fingerprint, Link, Source, Table, Unit};
 use crate::dialect::UnitClause;
 use crate::engine::Inner;
@@ -28,6 +27,7 @@ use crate::engine::show::known;
 use crate::error::Error;
 use crate::exec::exact_rows;
 use crate::exec::source::{OpenFiles, hashes_content};
+use crate::owner::columns::{column_of, data_type};
 
 /// The unit that a clause declares for a table, checked against the catalog.
 pub(super) fn checked(

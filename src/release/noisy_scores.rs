@@ -10,10 +10,10 @@
 
 use num_traits::ToPrimitive;
 
-use super::{Mechanism, Mechanized, Predicted};
 use crate::analysis::{Choice, Prior, Source};
 use crate::mechanism::{Laplace, NoisyMax};
 use crate::privacy::{Epsilon, Loss, Rational};
+use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
 
 /// Laplace noise on every score of a choice, of which the best are shown; `None` where it is not possible, or certain not to
 /// err less than rounds of the range at the same ε.

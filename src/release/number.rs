@@ -10,12 +10,12 @@
 use num_bigint::BigInt;
 
 use super::price::{Accounts, Price};
-use super::{Mechanism, Mechanized, Predicted, too_noisy, unused};
 use crate::analysis::{Measure, Sensitivity, approximate};
 use crate::dialect::MechanismName;
 use crate::mechanism::{Gaussian, Laplace};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho, Selecting};
 use crate::refusal::{Reason, Refusal};
+use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unused};
 
 /// The mechanism of a number.
 ///

@@ -7,13 +7,13 @@
 //! AUTO(eps=1) COUNT(*)     a budget in ε: Laplace of ε = 1        only budgets in ρ: Gaussian of ρ = 1/2
 //! ```
 
-use super::{Mechanized, is_bare};
 use crate::analysis::outcome::Analysis;
 use crate::analysis::{Choice, Measure, Prior, Source};
 use crate::catalog::{Budget, Catalog};
 use crate::dialect::{MechanismName, Parameters};
 use crate::privacy::{Delta, Epsilon, Notion, Rho, Selecting, Spend};
 use crate::refusal::{Reason, Refusal};
+use crate::release::mechanism::{Mechanized, is_bare};
 
 /// What a release may cost.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ impl Price {
 
 /// What the budgets of a table let a query spend that names no cost, shared by its bare aggregates.
 #[derive(Debug, Default)]
-pub(super) struct Fallback {
+pub(crate) struct Fallback {
     pub(super) price: Option<Price>,
     pub(super) delta: Option<Delta>,
 }
@@ -92,7 +92,7 @@ pub(super) fn default_of(analysis: &Analysis, space: &str, catalog: &Catalog) ->
 ///
 /// A query is charged in full to the budgets of every table that it touches, so one in ε decides for all of its releases.
 #[derive(Debug)]
-pub(super) struct Accounts {
+pub(crate) struct Accounts {
     /// A budget that counts in ε.
     in_epsilon: Option<String>,
     /// Whether there is one that counts in ρ.

@@ -13,7 +13,6 @@
 
 use super::number::{size, within};
 use super::price::{Accounts, Fallback};
-use super::{Mechanism, Mechanized, mechanize, no_mechanism, too_noisy};
 use crate::analysis::{DataGroups, Measure, Part, Payer, Use};
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
@@ -21,6 +20,8 @@ use crate::mechanism::{
 };
 use crate::privacy::{Delta, Epsilon, Loss};
 use crate::refusal::{Reason, Refusal};
+use crate::release::calibrate::mechanize;
+use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
 
 /// What hides the groups of few units.
 #[derive(Debug, Clone)]

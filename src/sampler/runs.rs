@@ -36,7 +36,7 @@ mod tests;
 
 use num_bigint::BigUint;
 use num_integer::Integer;
-use num_traits::{One, ToPrimitive, Zero};
+use num_traits::{ToPrimitive, Zero};
 
 use self::levels::{Leading, Levels};
 use super::SamplerError;
@@ -421,10 +421,4 @@ impl Mass {
     fn sum(self) -> BigUint {
         self.large + self.small
     }
-}
-
-/// 2^bits.
-#[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
-fn power_of_two(bits: u64) -> BigUint {
-    BigUint::one() << bits
 }

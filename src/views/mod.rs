@@ -24,13 +24,14 @@ use arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource, TableType};
 use sqlparser::ast::{self as sql, Visit, Visitor};
 
-pub(crate) use shown::{columns, describe, statement, summary};
-
-use crate::bind::{BindError, Sources, planned};
+use crate::bind::sources::Sources;
+use crate::bind::{BindError, planned};
 use crate::catalog::{Catalog, View};
 use crate::dialect::{Size, tables, view_query};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
+
+pub(crate) use shown::{columns, describe, statement, summary};
 
 /// How many views may lead through one another.
 pub(crate) const MOST_NESTED: usize = 32;

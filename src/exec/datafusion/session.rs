@@ -29,7 +29,7 @@ use super::opaque::Forget;
 use super::planning::Planning;
 use super::spill::SpillFolder;
 use crate::analysis::Tables;
-use crate::bind::Sources;
+use crate::bind::sources::Sources;
 use crate::catalog::{Catalog, RESERVED, Table};
 
 /// The most public rows that are read while a query is planned: one more than the analysis keeps, so that it sees so.

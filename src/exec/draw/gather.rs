@@ -5,8 +5,8 @@
 //! the rows.
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
-use datafusion::common::{DataFusionError, Result, internal_err};
+use arrow::datatypes::Int64Type;
+use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -14,31 +14,9 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use futures::StreamExt;
 
 use crate::analysis::{Gathering, KeySpace, Keys};
-use crate::exec::plan::unknown_groups::groups;
+use crate::exec::draw::gathered::{Gathered, add, each_integer};
+use crate::exec::draw::unknown_groups::groups;
 use crate::grid::failed;
-
-/// The exact integers of a feed.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Gathered {
-    /// One vector per column of integers, one entry per key.
-    Sums(Vec<Vec<i128>>),
-    /// For every outer group its places in ascending order, each once, with their integers.
-    Places(Vec<Vec<(u64, i128)>>),
-    /// The keys that the data have, each once, with their integers.
-    Keys {
-        /// The keys; `None` when there is none.
-        values: Option<ArrayRef>,
-        /// Their integers.
-        sums: Vec<i128>,
-    },
-    /// The groups that a unit of the data is in, each once, in the order of their keys.
-    Groups {
-        /// The key columns; none where there is no group.
-        keys: Vec<ArrayRef>,
-        /// One vector per column of integers, one entry per group.
-        sums: Vec<Vec<i128>>,
-    },
-}
 
 /// Reads a feed.
 ///
@@ -98,34 +76,8 @@ pub(crate) async fn sums(
     Ok(sums)
 }
 
-/// Visits a column of counts or raw sums; NULL is 0.
-pub(crate) fn each_integer(
-    column: &ArrayRef,
-    mut visit: impl FnMut(usize, i128) -> Result<()>,
-) -> Result<()> {
-    match column.data_type() {
-        DataType::Int64 => {
-            for (row, value) in column.as_primitive::<Int64Type>().iter().enumerate() {
-                visit(row, i128::from(value.unwrap_or(0)))?;
-            }
-        }
-        DataType::Decimal128(..) => {
-            for (row, value) in column.as_primitive::<Decimal128Type>().iter().enumerate() {
-                visit(row, value.unwrap_or(0))?;
-            }
-        }
-        _ => return internal_err!("a release reads counts and raw sums"),
-    }
-    Ok(())
-}
-
-pub(crate) fn add(entry: &mut i128, value: i128) -> Result<(), DataFusionError> {
-    *entry = entry.checked_add(value).ok_or_else(failed)?;
-    Ok(())
-}
-
 /// The places of every outer group: rows of (outer keys, place, integer).
-async fn places(
+pub(crate) async fn places(
     mut rows: SendableRecordBatchStream,
     outer: &KeySpace,
 ) -> Result<Vec<Vec<(u64, i128)>>> {

@@ -5,54 +5,32 @@
 //! but the exact integers of this very query reaches a mechanism. What follows the draw is a function of the
 //! noisy integers alone.
 
-pub(crate) mod gather;
-pub(crate) mod select;
-pub(crate) mod variance;
-
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, SortField};
+use datafusion::common::Result;
 use num_traits::ToPrimitive;
 
-use super::operator::privatize::{Specification, batch};
-use super::plan::unknown_groups::hide;
 use crate::analysis::{Choice, Keys, Measure, Moments, Source, Use};
+use crate::exec::draw::plan::{DrawError, Recipe};
 use crate::grid::{Grid, failed};
-use crate::mechanism::MechanismError;
-use crate::release::{Mechanism, Predicted};
+use crate::release::mechanism::{Mechanism, Predicted};
 use crate::sampler::QueryRng;
-use gather::Gathered;
+use gathered::Gathered;
+use plan::Specification;
 use select::choose;
+use unknown_groups::hide;
 use variance::Scale;
 
-/// How one released column is made.
-#[derive(Debug, Clone)]
-pub(super) struct Recipe {
-    pub(super) measure: Measure,
-    pub(super) mechanism: Mechanism,
-    /// How accurate it was said to be.
-    pub(super) accuracy: Predicted,
-    /// The r of MIN and MAX.
-    pub(super) rank: Option<u64>,
-    /// Which feed it reads.
-    pub(super) feed: usize,
-    /// Its first column of integers there.
-    pub(super) first: usize,
-}
-
-/// Why a released table could not be made; none of it depends on the data.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DrawError {
-    #[error(transparent)]
-    Mechanism(#[from] MechanismError),
-    #[error(transparent)]
-    DataFusion(#[from] datafusion::error::DataFusionError),
-    #[error(transparent)]
-    Arrow(#[from] arrow::error::ArrowError),
-}
+pub(crate) mod gather;
+pub(crate) mod gathered;
+pub(crate) mod plan;
+pub(crate) mod select;
+pub(crate) mod unknown_groups;
+pub(crate) mod variance;
 
 /// Draws every measure.
 ///
@@ -300,4 +278,9 @@ fn mean(
         means.push((rows >= 0.5).then(|| ((lo + (hi - lo) * a / (a + b)).clamp(lo, hi)) * unit));
     }
     Ok((Arc::new(Float64Array::from(means)), Arc::new(Float64Array::from(counts))))
+}
+
+/// Builds the released batch from its columns.
+pub(crate) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }

@@ -7,15 +7,14 @@
 use std::cmp::Reverse;
 
 use crate::analysis::{Axis, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior, Source};
+use crate::exec::draw::gathered::Gathered;
+use crate::exec::draw::plan::{DrawError, Recipe};
 use crate::grid::failed;
 use crate::mechanism::{
     Laplace, MechanismError, PriceGrid, Rank, ScoredRun, TickRuns, quantile_runs,
 };
-use crate::release::Mechanism;
+use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
-
-use super::gather::Gathered;
-use super::{DrawError, Recipe};
 
 /// The candidates chosen in each outer group, best first; `None` is "none stands out".
 ///

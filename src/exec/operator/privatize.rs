@@ -10,8 +10,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -24,11 +22,10 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 
-use crate::analysis::{Gathering, Keys};
+use crate::exec::draw::draw;
 use crate::exec::draw::gather::gather;
-use crate::exec::draw::{Recipe, draw};
+use crate::exec::draw::plan::Specification;
 use crate::grid::failed;
-use crate::release::HiddenGroups;
 use crate::sampler::QueryRng;
 
 /// The right to draw once: empty until the query is paid for, empty again once it was used.
@@ -44,18 +41,6 @@ impl Permit {
     fn take(&self) -> Option<QueryRng> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
-}
-
-/// What a private part releases: the keys, and for each measure how its answer is drawn.
-#[derive(Debug)]
-pub(crate) struct Specification {
-    pub(crate) keys: Keys,
-    pub(crate) recipes: Vec<Recipe>,
-    pub(crate) released: SchemaRef,
-    /// How each input is read, and how many columns of integers it has.
-    pub(crate) feeds: Vec<(Gathering, usize)>,
-    /// What hides groups that only the data know, and the feed's column that is the number of their units.
-    pub(crate) hidden: Option<(HiddenGroups, usize)>,
 }
 
 /// The privatizing operator.
@@ -167,9 +152,4 @@ impl ExecutionPlan for PrivatizeExec {
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::once(released))))
     }
-}
-
-/// Builds the released batch from its columns.
-pub(crate) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }

@@ -27,10 +27,10 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use super::sums::{Term, TermKind, summed};
-use super::{by_unit, column, conditions, planned};
 use crate::analysis::{Measure, Part};
 use crate::exec::operator::bound_contributions::{LateKey, Limits};
 use crate::exec::operator::sample_rows::KeepRowsExec;
+use crate::exec::plan::rows::{by_unit, column, conditions, planned};
 
 #[cfg(test)]
 mod tests;

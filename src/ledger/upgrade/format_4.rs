@@ -30,7 +30,7 @@ pub(super) struct Budget {
 /// What [`schema::check_format`] refuses with, and [`Fault::Damage`] where the catalog is not what was declared.
 pub(super) fn budgets(connection: &Connection, path: &str) -> Result<Vec<Budget>, Fault> {
     // Somebody else may have carried it over since it was looked at.
-    schema::check_format(connection, path, schema::OLDEST, TABLES)?;
+    schema::check_format(connection, path, crate::ledger::version::OLDEST, TABLES)?;
     let mut tables = Fields::new("hushql tables 1");
     let mut statement =
         connection.prepare("SELECT name, body FROM declared_table ORDER BY name")?;

@@ -12,7 +12,6 @@ use num_bigint::BigUint;
 use num_integer::Integer;
 use num_traits::{One, Zero};
 
-use super::power_of_two;
 use crate::sampler::rng::Uniform;
 
 /// Cumulative weights Σ_{i<l} N_i·e^−i, from below and from above, in units of 2^−point.
@@ -158,6 +157,12 @@ fn one_over_e_anew(point: u64) -> (BigUint, BigUint) {
     high += term_high;
     let square = power_of_two(point.saturating_mul(2));
     (square.div_floor(&high), square.div_ceil(&low))
+}
+
+/// 2^bits.
+#[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
+pub(crate) fn power_of_two(bits: u64) -> BigUint {
+    BigUint::one() << bits
 }
 
 #[cfg(test)]

@@ -1,0 +1,17 @@
+//! Names that declarations give.
+
+use crate::catalog::{CatalogError, RESERVED};
+
+/// Checks that a name can be shown on one line of a terminal.
+pub(crate) fn check_name(name: &str) -> Result<(), CatalogError> {
+    // A dot would read as a schema's name in a query, and lead past the catalog.
+    let ours = name.to_lowercase().starts_with(RESERVED);
+    if ours
+        || name.is_empty()
+        || name.chars().count() > 128
+        || name.chars().any(|c| c.is_control() || c == '.')
+    {
+        return Err(CatalogError::Name { name: name.to_owned() });
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! One state of the declarations, and which unit spaces are joined in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One state of everything that is declared.
+///
+/// # Guarantee
+/// Equal versions were read from equal declarations: they are the seals of the tables and of the budgets. The default
+/// is the version of a catalog that was read from no vault, and is current in none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CatalogVersion(State);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    #[default]
+    OfNoVault,
+    Sealed([[u8; 32]; 2]),
+    /// For tests of the ledger alone, which plan nothing; nothing else makes it.
+    #[cfg_attr(not(test), allow(dead_code, reason = "tests make it"))]
+    OfAnyVault,
+}
+
+impl CatalogVersion {
+    /// The version with these seals, of the tables and of the budgets.
+    pub(crate) fn sealed(tables: [u8; 32], budgets: [u8; 32]) -> Self {
+        Self(State::Sealed([tables, budgets]))
+    }
+
+    /// A version that every vault takes for its own.
+    #[cfg(test)]
+    pub(crate) fn any() -> Self {
+        Self(State::OfAnyVault)
+    }
+
+    /// Whether this is the current version of a vault.
+    pub(crate) fn is(&self, current: &Self) -> bool {
+        match self.0 {
+            State::OfNoVault => false,
+            State::Sealed(_) => self == current,
+            State::OfAnyVault => true,
+        }
+    }
+}
+
+/// Which unit spaces were joined, each with the first one by name of those that it was joined with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Joined(BTreeMap<String, String>);
+
+impl Joined {
+    /// The classes that these pairs make.
+    pub(crate) fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut joined = Self::default();
+        pairs.into_iter().for_each(|(one, other)| joined.join(&one, &other));
+        joined
+    }
+
+    pub(crate) fn first<'a>(&'a self, space: &'a str) -> &'a str {
+        self.0.get(space).map_or(space, String::as_str)
+    }
+
+    fn join(&mut self, one: &str, other: &str) {
+        let (one_first, other_first) = (self.first(one).to_owned(), self.first(other).to_owned());
+        let (kept, lost) = match one_first <= other_first {
+            true => (one_first, other_first),
+            false => (other_first, one_first),
+        };
+        for first in self.0.values_mut().filter(|first| **first == lost) {
+            first.clone_from(&kept);
+        }
+        for space in [one, other, &lost] {
+            self.0.insert(space.to_owned(), kept.clone());
+        }
+    }
+
+    /// All spaces that were joined with this one, and itself.
+    pub(crate) fn with(&self, space: &str) -> BTreeSet<String> {
+        let first = self.first(space);
+        let others = self.0.iter().filter(|(_, of)| *of == first).map(|(other, _)| other.clone());
+        others.chain([space.to_owned()]).collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! The clauses that releases add to SQL, as they are parsed, and the marker functions that stand for them.
+
+use sqlparser::ast::{self as sql, Expr, Ident, ObjectName};
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Word};
+
+use crate::catalog::RESERVED;
+use crate::dialect::ast::{GroupStrategy, GroupingClause, KeysClause, Parameters, ReleaseClause};
+
+/// The name of the function that wraps a GROUP BY expression with KEYS.
+pub(crate) fn keys_marker(n: usize) -> String {
+    format!("{RESERVED}_keys_{n}")
+}
+
+/// The name of the function that wraps the first item of a SELECT WITH DIFFERENTIAL_PRIVACY.
+pub(crate) fn options_marker(n: usize) -> String {
+    format!("{RESERVED}_options_{n}")
+}
+
+/// The number in a reserved function's name, if it is of this kind.
+pub(crate) fn numbered(name: &str, kind: &str) -> Option<usize> {
+    name.strip_prefix(RESERVED)?.strip_prefix(kind)?.parse().ok()
+}
+
+/// `OPTIONS(…)` of GoogleSQL's clause.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) parameters: Parameters,
+    pub(crate) unit_column: Option<String>,
+    pub(crate) strategy: Option<GroupStrategy>,
+    pub(crate) min_units: Option<u64>,
+}
+
+impl Options {
+    /// What they say of groups, where `bare` aggregates share the cost.
+    pub(crate) fn grouping(&self, bare: usize) -> GroupingClause {
+        GroupingClause {
+            epsilon: self.parameters.epsilon.clone(),
+            delta: self.parameters.delta.clone(),
+            bare,
+            strategy: self.strategy,
+            min_units: self.min_units,
+        }
+    }
+}
+
+/// What the hooks have read so far, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Clauses {
+    pub(crate) releases: Vec<ReleaseClause>,
+    pub(crate) keys: Vec<KeysClause>,
+    pub(crate) options: Vec<Options>,
+}
+
+/// A call of a function of ours in the tree.
+pub(crate) fn call(name: String, arguments: Vec<Expr>) -> Expr {
+    Expr::Function(sql::Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: sql::FunctionArguments::None,
+        args: sql::FunctionArguments::List(sql::FunctionArgumentList {
+            duplicate_treatment: None,
+            args: arguments
+                .into_iter()
+                .map(|e| sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(e)))
+                .collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// A name as SQL knows it: letters count as small unless quoted.
+pub(crate) fn folded(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+pub(crate) fn number(text: &str) -> Expr {
+    Expr::Value(sql::Value::Number(text.to_owned(), false).into())
+}
+
+/// The next word must be this one.
+pub(crate) fn expect_word(parser: &mut Parser, word: &str) -> Result<(), ParserError> {
+    let token = parser.next_token();
+    match &token.token {
+        Token::Word(found) if found.value.eq_ignore_ascii_case(word) => Ok(()),
+        _ => parser.expected(word, token),
+    }
+}
+
+/// Whether the next word is this one; consumes it then.
+pub(crate) fn take_word(parser: &mut Parser, word: &str) -> bool {
+    let found = word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case(word));
+    if found {
+        parser.next_token();
+    }
+    found
+}
+
+/// An error at the current position.
+pub(crate) fn error<T>(parser: &Parser, message: &str) -> Result<T, ParserError> {
+    let at = parser.peek_token().span.start;
+    Err(ParserError::ParserError(format!("{message}{at}")))
+}
+
+pub(crate) fn word_at(parser: &Parser, n: usize) -> Option<Word> {
+    match parser.peek_nth_token(n).token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word),
+        _ => None,
+    }
+}

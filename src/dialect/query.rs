@@ -1,0 +1,89 @@
+//! Queries, and the parts that several statements have in common.
+
+use sqlparser::ast as sql;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use crate::dialect::ast::QueryStatement;
+use crate::dialect::clauses::{Clauses, numbered};
+use crate::dialect::error::DialectError;
+use crate::dialect::lower::lower;
+use crate::dialect::parser::HushDialect;
+use crate::dialect::words::hiding_markers;
+
+/// How deeply expressions and queries may nest.
+pub(crate) const RECURSION_LIMIT: usize = 50;
+
+/// Nothing may come behind a statement.
+pub(crate) fn ended(parser: &Parser) -> Result<(), ParserError> {
+    let found = parser.peek_token();
+    if found.token == Token::EOF {
+        return Ok(());
+    }
+    parser.expected("the end of the statement", found)
+}
+
+pub(crate) fn query(
+    parser: &mut Parser,
+    dialect: &HushDialect,
+) -> Result<QueryStatement, DialectError> {
+    let (tree, clauses) = lowered(parser, dialect)?;
+    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None })
+}
+
+/// A query as plain SQL, and what of it was ours.
+pub(crate) fn lowered(
+    parser: &mut Parser,
+    dialect: &HushDialect,
+) -> Result<(Box<sql::Query>, Clauses), DialectError> {
+    let mut tree = parser.parse_query()?;
+    let mut clauses = dialect.clauses.take();
+    lower(&mut tree, &mut clauses).map_err(|error| match error {
+        DialectError::Refused(refusal) => hiding_markers(&refusal, &clauses.releases).into(),
+        syntax => syntax,
+    })?;
+    refuse_leftovers(&tree)?;
+    Ok((tree, clauses))
+}
+
+/// KEYS and OPTIONS are read wherever an expression is, and have a meaning in one place each.
+pub(crate) fn refuse_leftovers(tree: &sql::Query) -> Result<(), DialectError> {
+    let found = sql::visit_expressions(tree, |e| {
+        if let sql::Expr::Function(function) = e {
+            let name = function.name.to_string();
+            if numbered(&name, "_keys_").is_some() {
+                return std::ops::ControlFlow::Break("KEYS stands behind a column of GROUP BY");
+            }
+            if numbered(&name, "_options_").is_some() {
+                return std::ops::ControlFlow::Break(
+                    "WITH DIFFERENTIAL_PRIVACY stands directly behind SELECT",
+                );
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    match found {
+        std::ops::ControlFlow::Break(message) => Err(DialectError::syntax(message, None)),
+        std::ops::ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// A table's, view's, column's or budget's name; unquoted names are lower case, as in queries.
+pub(crate) fn name(parser: &mut Parser) -> Result<String, ParserError> {
+    let ident = parser.parse_identifier()?;
+    Ok(match ident.quote_style {
+        Some(_) => ident.value,
+        None => ident.value.to_lowercase(),
+    })
+}
+
+/// `(a, b)`.
+pub(crate) fn names(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let mut names = vec![name(parser)?];
+    while parser.consume_token(&Token::Comma) {
+        names.push(name(parser)?);
+    }
+    parser.expect_token(&Token::RParen)?;
+    Ok(names)
+}

@@ -1,0 +1,51 @@
+//! Texts as tokens.
+
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use crate::catalog::RESERVED;
+use crate::dialect::error::DialectError;
+
+pub(crate) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {
+    Ok(Tokenizer::new(&crate::dialect::parser::HushDialect::default(), text)
+        .tokenize_with_location()?)
+}
+
+/// Drops white space, frees TOP of its keyword, and keeps our reserved names to ourselves.
+pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, DialectError> {
+    let mut kept = Vec::with_capacity(tokens.len());
+    for mut token in tokens {
+        match &mut token.token {
+            Token::Whitespace(_) => continue,
+            Token::Word(word) => {
+                keep_ours(&word.value, token.span.start)?;
+                // sqlparser would read TOP as a clause of SELECT, also where it names a column.
+                if word.keyword == sqlparser::keywords::Keyword::TOP {
+                    word.keyword = sqlparser::keywords::Keyword::NoKeyword;
+                }
+            }
+            // sqlparser takes quoted strings for aliases too.
+            Token::SingleQuotedString(text)
+            | Token::DoubleQuotedString(text)
+            | Token::EscapedStringLiteral(text)
+            | Token::NationalStringLiteral(text)
+            | Token::UnicodeStringLiteral(text)
+            | Token::TripleSingleQuotedString(text)
+            | Token::TripleDoubleQuotedString(text) => keep_ours(text, token.span.start)?,
+            Token::DollarQuotedString(text) => keep_ours(&text.value, token.span.start)?,
+            _ => {}
+        }
+        kept.push(token);
+    }
+    Ok(kept)
+}
+
+/// Refuses a name that only the engine may use.
+pub(crate) fn keep_ours(name: &str, at: Location) -> Result<(), DialectError> {
+    if name.to_lowercase().starts_with(RESERVED) {
+        return Err(DialectError::syntax(
+            format!("names that begin with {RESERVED} belong to the engine"),
+            Some((at.line, at.column)),
+        ));
+    }
+    Ok(())
+}

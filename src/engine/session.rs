@@ -1,0 +1,165 @@
+//! An analyst's session: what it asks, what it may know beforehand, and what it has left.
+
+use crate::engine::state::Inner;
+use std::sync::Arc;
+
+use crate::answer::Answer;
+use crate::dialect::{ExplainFormat, Statement, parse_within};
+use crate::engine::output::Output;
+use crate::error::Error;
+use crate::explain::Explanation;
+use crate::ledger::{BudgetState, OWNER};
+use crate::privacy::Cost;
+use crate::refusal::{Reason, Refusal};
+use crate::resources::Clock;
+use crate::{guard, owner as declare, views, visible};
+
+/// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) analyst: String,
+}
+
+impl Session {
+    /// Whether this is the owner's session.
+    pub fn is_owner(&self) -> bool {
+        self.analyst == OWNER
+    }
+
+    /// Answers a query: SELECT, with or without releases.
+    ///
+    /// # Errors
+    /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
+    pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
+        let clock = self.clock();
+        let Statement::Query(query) = self.parse(sql)? else {
+            let message = "this is no query";
+            let hint = "SELECT …, or run it as a statement";
+            return Err(Refusal::new(Reason::Statement, "", message, hint).into());
+        };
+        self.told(
+            guard::poll(self.answer(query, sql, &clock)).await.unwrap_or(Err(Error::Internal)),
+        )
+    }
+
+    /// Runs any one statement.
+    ///
+    /// # Errors
+    /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
+    pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
+        let clock = self.clock();
+        let parsed = self.parse(statement)?;
+        let run = guard::poll(self.run(parsed, statement, &clock));
+        self.told(run.await.unwrap_or(Err(Error::Internal)))
+    }
+
+    /// What leaves the session: an analyst is not told where the vault is.
+    pub(crate) fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if self.is_owner() { result } else { result.map_err(Error::for_analyst) }
+    }
+
+    fn parse(&self, text: &str) -> Result<Statement, Error> {
+        let size = self.inner.resources.statement;
+        guard::run(|| Ok(parse_within(text, &size)?))
+    }
+
+    /// The clock of a statement that begins now.
+    fn clock(&self) -> Clock {
+        self.inner.resources.clock()
+    }
+
+    async fn run(&self, statement: Statement, text: &str, clock: &Clock) -> Result<Output, Error> {
+        match statement {
+            Statement::Query(query) => self.answer(query, text, clock).await.map(Output::Answer),
+            Statement::ExplainPrivacy { query, format } => {
+                let explanation = match query {
+                    Ok(query) => {
+                        let (session, state) = (self.clone(), self.state(clock));
+                        clock.aside(move || session.explained(&query, &state)).await?
+                    }
+                    Err(refusal) => Explanation::of_refusal(&refusal),
+                };
+                Ok(match format {
+                    ExplainFormat::Text => Output::Explanation(explanation),
+                    ExplainFormat::Json => Output::ExplanationJson(explanation),
+                })
+            }
+            Statement::Explain(query) => {
+                let (session, state) = (self.clone(), self.state(clock));
+                let plan = clock.aside(move || session.plan_of_public(query, &state));
+                plan.await.map(Output::Answer)
+            }
+            Statement::Show(show) => {
+                crate::engine::show::show(&self.inner, &show, self.is_owner()).map(Output::Answer)
+            }
+            Statement::Declare(declaration) if self.is_owner() => {
+                let done = declare::declare(&self.inner, &declaration).await?;
+                Ok(Output::Done(visible::line(&done).into_owned()))
+            }
+            Statement::Declare(_) => Err(Refusal::new(
+                Reason::Statement,
+                "a declaration",
+                "only the owner's session declares tables, views, units, domains and budgets",
+                "hushql VAULT --owner",
+            )
+            .into()),
+        }
+    }
+
+    /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing, costs nothing.
+    ///
+    /// # Errors
+    /// [`Error`] for a text that is no query; a refused query is explained.
+    pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
+        let clock = self.clock();
+        match self.parse(query) {
+            Ok(Statement::Query(query)) => {
+                let (session, state) = (self.clone(), self.state(&clock));
+                self.told(clock.blocking(move || session.explained(&query, &state)))
+            }
+            Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
+            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a statement would cost, in the notions that the touched budgets count in; zero for what is free.
+    ///
+    /// # Errors
+    /// [`Error`], as [`Session::execute`] would give before reading anything.
+    pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
+        let clock = self.clock();
+        let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
+        let (session, state) = (self.clone(), self.state(&clock));
+        self.told(clock.blocking(move || {
+            session.with_plan(&query, &state, |planned| {
+                let Some((request, spend)) = session.request(&planned)? else {
+                    return Ok(Cost::default());
+                };
+                session.inner.vault.quote(&request)?;
+                Ok(spend)
+            })
+        }))
+    }
+
+    /// The budgets, with what is spent and left.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn budgets(&self) -> Result<Vec<BudgetState>, Error> {
+        self.told(self.inner.vault.budgets().map_err(Error::from))
+    }
+
+    /// The tables and views and their columns, by name; of a view that cannot be read any more, no columns.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
+        let catalog = self.told(self.inner.vault.catalog().map_err(Error::from))?;
+        let tables = catalog
+            .tables()
+            .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));
+        Ok(tables.chain(views::columns(&self.inner, &catalog)).collect())
+    }
+}

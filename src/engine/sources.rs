@@ -1,0 +1,99 @@
+//! The tables and views that a query may name, as sources of the planner.
+//!
+//! In: a query, the catalog, and the tables as they were registered or declared. Out: a source for each. A table that is not
+//! public is marked as private here, and nowhere else.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::provider_as_source;
+use sqlparser::ast as sql;
+
+use crate::bind::sources::{LEDGER, Sources};
+use crate::catalog::{Catalog, FileFormat, Source, Unit};
+use crate::engine::state::Inner;
+use crate::error::Error;
+use crate::exec::source::OpenFiles;
+use crate::exec::{LedgerTable, PrivateTable};
+use crate::refusal::{Reason, Refusal};
+use crate::views::Views;
+
+/// For how many rows of a unit a table without MAX ROWS is taken when joins are planned.
+const UNBOUNDED: u32 = 1_000;
+
+impl Inner {
+    /// The tables that a query may name, as plan sources, and the views that it does; private tables are marked.
+    pub(crate) fn sources(
+        &self,
+        query: &sql::Query,
+        catalog: &Catalog,
+        reader: &str,
+        open: &Arc<OpenFiles>,
+    ) -> Result<Sources, Error> {
+        let views = Views::of(query, catalog, &self.resources.statement)?;
+        let mut sources: Sources = BTreeMap::new();
+        for table in catalog.tables() {
+            let Some(provider) = self.provider(table, open) else { continue };
+            let provider: Arc<dyn TableProvider> = if table.is_public() {
+                provider
+            } else {
+                let rows =
+                    table.unit().and_then(Unit::max_rows).and_then(|n| u32::try_from(n).ok());
+                let private = PrivateTable::new(&table.name, provider)
+                    .with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED));
+                match &table.source {
+                    Source::File { format: FileFormat::Parquet, .. } => Arc::new(private.pruned()),
+                    Source::File { .. } | Source::Registered => Arc::new(private),
+                }
+            };
+            sources.insert(table.name.clone(), provider_as_source(provider));
+        }
+        if names_ledger(query) || views.read_table(LEDGER) {
+            let ledger = LedgerTable::of(&self.vault, reader)?;
+            sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(ledger)));
+        }
+        refuse_system_tables(query)?;
+        views.plan_into(&mut sources)?;
+        Ok(sources)
+    }
+}
+
+/// Whether a query names the ledger.
+pub(crate) fn names_ledger(query: &sql::Query) -> bool {
+    relations(query).iter().any(|name| name == LEDGER)
+}
+
+pub(crate) fn relations(query: &sql::Query) -> Vec<String> {
+    let mut names = Vec::new();
+    let _ = sql::visit_relations(query, |name| {
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .map(|part| match part.as_ident() {
+                Some(ident) if ident.quote_style.is_none() => ident.value.to_lowercase(),
+                Some(ident) => ident.value.clone(),
+                None => part.to_string(),
+            })
+            .collect();
+        names.push(parts.join("."));
+        ControlFlow::<()>::Continue(())
+    });
+    names
+}
+
+/// DataFusion's own catalogs tell settings and paths; ours is shown by SHOW.
+pub(crate) fn refuse_system_tables(query: &sql::Query) -> Result<(), Error> {
+    let name = relations(query).into_iter().find(|name| name.starts_with("information_schema."));
+    match name {
+        None => Ok(()),
+        Some(name) => Err(Refusal::new(
+            Reason::SystemTable,
+            name,
+            "there is no information schema",
+            "SHOW TABLES, DESCRIBE table, SHOW PRIVACY, SELECT * FROM hushql.ledger",
+        )
+        .into()),
+    }
+}

@@ -1,0 +1,306 @@
+//! Calibration: the mechanism that a measure gets, at the noise that its cost allows.
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use crate::analysis::{Axis, Choice, LineScore, MOST_KEYS, Measure, Prior, Sharing, Source, Use};
+use crate::dialect::{MechanismName, Operand};
+use crate::mechanism::{
+    Exponential, MechanismError, NoisyMax, PermuteAndFlip, PriceGrid, Unknown, UnknownRule,
+    rank_for,
+};
+use crate::privacy::{Delta, Epsilon, Loss, Rational, Selecting};
+use crate::refusal::{Reason, Refusal};
+use crate::release::mechanism::{
+    Mechanism, Mechanized, Predicted, no_mechanism, too_noisy, unused,
+};
+use crate::release::noisy_scores::noisy_scores;
+use crate::release::number::size;
+use crate::release::price::{Accounts, Fallback, Price};
+
+pub(crate) fn mechanize(
+    measure: &Measure,
+    default: &Fallback,
+    accounts: &Accounts,
+) -> Result<Mechanized, Refusal> {
+    let text = measure.clause.text.as_str();
+    let name = measure.clause.mechanism;
+    let parameters = &measure.clause.parameters;
+    let written = Price::of(parameters);
+    let price = match (written, name) {
+        (Some(price), _) => price,
+        (None, MechanismName::Default) => {
+            default.price.clone().ok_or_else(|| no_mechanism(text))?
+        }
+        (None, _) => {
+            return Err(Refusal::new(
+                Reason::NoEpsilon,
+                name,
+                format!("{name} does not say what it may cost"),
+                format!("{name}(eps=1) {text}"),
+            ));
+        }
+    };
+    match &measure.use_ {
+        Use::Number(sensitivity) => {
+            if parameters.monotonic.is_some() {
+                return Err(unused("monotonic", name, "monotonic belongs to selections"));
+            }
+            let delta = parameters.delta.clone();
+            let delta = match name {
+                MechanismName::Default => delta.or_else(|| default.delta.clone()),
+                _ => delta,
+            };
+            crate::release::number::number(
+                measure,
+                *sensitivity,
+                name,
+                &price,
+                delta.as_ref(),
+                accounts,
+            )
+        }
+        Use::Choice(choice) => {
+            let delta = parameters.delta.as_ref().or(match name {
+                MechanismName::Default => default.delta.as_ref(),
+                _ => None,
+            });
+            let rule = accounts.rule(name, choice, &price);
+            let epsilon = price.epsilon(text, rule.divisor().saturating_mul(draws(choice)))?;
+            let chosen = selection(measure, choice, name, &epsilon, delta, rule)?;
+            let noisy = accounts.noisy_scores(&price).then(|| noisy_scores(choice, &epsilon));
+            Ok(price.charged(erring_less(measure, chosen, noisy.flatten())))
+        }
+    }
+}
+
+/// Rounds of a selection or noise on all scores, whichever errs less at 95 %; a mechanism that was asked for stays.
+///
+/// # Guarantee
+/// Both have the ε of the choice, and the result is one of them: what is compared are the bounds that EXPLAIN shows, which
+/// follow from the query and the catalog.
+pub(crate) fn erring_less(
+    measure: &Measure,
+    chosen: Mechanized,
+    noisy: Option<Mechanized>,
+) -> Mechanized {
+    let Some(noisy) = noisy.filter(|noisy| size(noisy.accuracy) < size(chosen.accuracy)) else {
+        return chosen;
+    };
+    match measure.clause.mechanism {
+        // It is compared with what the literature calibrates to.
+        _ if measure.clause.parameters.monotonic.is_some() => chosen,
+        MechanismName::Auto | MechanismName::Default => noisy,
+        MechanismName::Exponential
+        | MechanismName::PermuteAndFlip
+        | MechanismName::NoisyMax
+        | MechanismName::RandomizedResponse
+        | MechanismName::Laplace
+        | MechanismName::Gaussian => Mechanized { instead: Some(size(noisy.accuracy)), ..chosen },
+    }
+}
+
+/// How many draws of a choice depend on one unit, each at an equal share of ε.
+///
+/// # Guarantee
+/// [`Choice::calibrated`] divides ε by this, or, where rows are shared, into parts that add up to ε in each round.
+pub(crate) fn draws(choice: &Choice) -> u64 {
+    match choice.sharing {
+        Sharing::Alone | Sharing::Rows(_) => choice.rounds,
+        Sharing::Groups(groups) => choice.rounds.saturating_mul(groups),
+    }
+}
+
+/// The mechanism of a choice.
+///
+/// # Guarantee
+/// All rounds in all outer groups are together ε-private (and δ, among candidates that only the data know):
+/// the mechanism of one draw is calibrated to the choice's own range times rounds and groups.
+pub(crate) fn selection(
+    measure: &Measure,
+    choice: &Choice,
+    name: MechanismName,
+    epsilon: &Epsilon,
+    delta: Option<&Delta>,
+    rule: Selecting,
+) -> Result<Mechanized, Refusal> {
+    let text = measure.clause.text.as_str();
+    let parameters = &measure.clause.parameters;
+    let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
+    let responds = measure.clause.operand == Operand::Response;
+    if (is_aggregate || responds) && parameters.monotonic.is_some() {
+        return Err(unused("monotonic", name, "monotonic belongs to scores of one's own choice"));
+    }
+    let responds = measure.clause.operand == Operand::Response;
+    if responds && parameters.monotonic.is_some() {
+        return Err(unused("monotonic", name, "a response has no scores of one's own choice"));
+    }
+    if !responds && !name.chooses() {
+        let (message, hint) = if is_aggregate {
+            (
+                format!(
+                    "{name} cannot release {text}: one person can move it far, so it is chosen, not perturbed"
+                ),
+                format!("EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        } else if name == MechanismName::RandomizedResponse {
+            (
+                format!("{name} gives every entry's own answer; it chooses no winner"),
+                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        } else {
+            (
+                format!("{name} perturbs numbers; a selection never shows one"),
+                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        };
+        return Err(Refusal::new(Reason::Operand, text, message, hint));
+    }
+    if let Source::Unknown { per_unit } = choice.source {
+        return among_unknown(measure, choice, per_unit, name, epsilon, delta, rule);
+    }
+    // The delta of OPTIONS is for what needs one.
+    if parameters.delta.is_some() && name != MechanismName::Default {
+        let why = "known candidates need no delta: the answer is purely ε-private";
+        return Err(unused("delta", name, why));
+    }
+    let too_noisy = |e: &MechanismError| too_noisy(text, e);
+    let range = choice.calibrated(parameters.monotonic != Some(false));
+    let range = range.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
+    let candidates = choice.candidates().and_then(|n| usize::try_from(n).ok());
+    let candidates = candidates.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
+    let name = match (name, rule) {
+        // Randomized response is the exponential mechanism of one entry.
+        (MechanismName::RandomizedResponse, _) => MechanismName::Exponential,
+        (MechanismName::Auto | MechanismName::Default, Selecting::BoundedRange) => {
+            MechanismName::Exponential
+        }
+        (MechanismName::Auto | MechanismName::Default, Selecting::Pure) => {
+            MechanismName::PermuteAndFlip
+        }
+        (named, _) => named,
+    };
+    if name != MechanismName::Exponential {
+        if choice.prior != Prior::Uniform {
+            return Err(unused("PRIOR", name, "only EXPONENTIAL takes a prior"));
+        }
+        let outer = usize::try_from(choice.outer).unwrap_or(usize::MAX);
+        if candidates.checked_mul(outer).is_none_or(|all| all > MOST_KEYS) {
+            return Err(Refusal::new(
+                Reason::TooManyKeys,
+                text,
+                format!("{name} looks at every candidate, and there are more than {MOST_KEYS}"),
+                format!("EXPONENTIAL(eps={epsilon}), which does not, or a coarser step"),
+            ));
+        }
+    }
+    // All rounds hold together when each fails with its share of 5 %.
+    let rounds = i64::try_from(choice.rounds).unwrap_or(i64::MAX);
+    let beta = Rational::new(1.into(), BigInt::from(20) * rounds);
+    let unit = choice.unit.to_f64().unwrap_or(1.0);
+    let winner = |worst: f64, average: f64| {
+        let (worst, average) = (worst * unit, average * unit);
+        if is_aggregate {
+            Predicted::Rank { worst, average }
+        } else {
+            Predicted::Winner { worst, average }
+        }
+    };
+    let (mechanism, accuracy) = match name {
+        MechanismName::Exponential => {
+            let m = Exponential::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
+            let accuracy = match weights(choice) {
+                _ if responds => Predicted::Truthful(m.truth(candidates)),
+                None => winner(m.error_at(candidates, &beta), m.expected_error(candidates)),
+                Some((total, least)) => winner(
+                    m.error_at_weights(total, least, &beta),
+                    m.expected_error_weights(total, least),
+                ),
+            };
+            (Mechanism::Exponential(m), accuracy)
+        }
+        MechanismName::NoisyMax => {
+            let m = NoisyMax::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
+            let accuracy = winner(m.error_at(candidates, &beta), m.expected_error(candidates));
+            (Mechanism::NoisyMax(m), accuracy)
+        }
+        _ => {
+            let m = PermuteAndFlip::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
+            let accuracy = winner(m.error_at(candidates, &beta), m.expected_error(candidates));
+            (Mechanism::PermuteAndFlip(m), accuracy)
+        }
+    };
+    let rank = match &choice.source {
+        Source::Line { axis, score: LineScore::Smallest | LineScore::Largest } => {
+            Some(rank_for(range, epsilon, axis.count()))
+        }
+        Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. } => None,
+    };
+    let loss = Loss::choice(epsilon, None, draws(choice), rule);
+    Ok(Mechanized { mechanism, loss, accuracy, rank, instead: None })
+}
+
+/// The prior's weight of all candidates and of the lightest that can win; `None` when all are alike.
+pub(crate) fn weights(choice: &Choice) -> Option<(f64, f64)> {
+    match &choice.prior {
+        Prior::Uniform => None,
+        Prior::Weights(weights) => {
+            let total: f64 = weights.iter().filter_map(ToPrimitive::to_f64).sum();
+            let least = weights.iter().filter(|w| **w > 0).min()?.to_f64()?;
+            Some((total, least))
+        }
+        Prior::LogUniform => {
+            let Source::Line { axis: Axis::Ticks(ticks), .. } = &choice.source else { return None };
+            let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count()).ok()?;
+            Some((grid.log_uniform_spread(), 1.0))
+        }
+    }
+}
+
+pub(crate) fn among_unknown(
+    measure: &Measure,
+    choice: &Choice,
+    per_unit: u64,
+    name: MechanismName,
+    epsilon: &Epsilon,
+    delta: Option<&Delta>,
+    selecting: Selecting,
+) -> Result<Mechanized, Refusal> {
+    let text = measure.clause.text.as_str();
+    let Some(delta) = delta else { return Err(no_mechanism(text)) };
+    if measure.clause.parameters.monotonic.is_some() {
+        return Err(unused("monotonic", name, "among unknown candidates the range is what it is"));
+    }
+    let rule = match (name, selecting) {
+        (MechanismName::Exponential, _)
+        | (MechanismName::Auto | MechanismName::Default, Selecting::BoundedRange) => {
+            UnknownRule::Exponential
+        }
+        (MechanismName::PermuteAndFlip | MechanismName::Auto | MechanismName::Default, _) => {
+            UnknownRule::PermuteAndFlip
+        }
+        _ => {
+            return Err(Refusal::new(
+                Reason::Operand,
+                text,
+                format!("{name} cannot choose among candidates that only the data know"),
+                format!("EXPONENTIAL(eps={epsilon}, delta={delta})"),
+            ));
+        }
+    };
+    let rounds = usize::try_from(choice.rounds).unwrap_or(usize::MAX);
+    let mechanism = Unknown::calibrate(choice.range, epsilon, delta, per_unit, rounds);
+    let mechanism = mechanism.map_err(|e| match e {
+        MechanismError::DeltaTooLarge => {
+            Refusal::new(Reason::TooNoisy, text, e.to_string(), "a smaller delta, or a larger eps")
+        }
+        _ => too_noisy(text, &e),
+    })?;
+    Ok(Mechanized {
+        mechanism: Mechanism::Unknown(mechanism, rule),
+        loss: Loss::choice(epsilon, Some(delta), draws(choice), selecting),
+        accuracy: Predicted::Nothing,
+        rank: None,
+        instead: None,
+    })
+}
