@@ -1,4 +1,4 @@
-//! A table of one's own inside of a program: register it, declare it as its owner, ask as an analyst.
+//! A table of your own in a program: register it, declare it as its owner, ask as an analyst.
 //!
 //! `cargo run --example embed`
 

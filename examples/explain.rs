@@ -1,7 +1,8 @@
-//! Look before you spend: what a question would cost, how accurate it would be, and why one is refused.
-//! Explaining reads no data and costs nothing, so this prints the same every time.
+//! Look before you spend: the cost of a question, the accuracy of its answer, and the reason for a refusal.
 //!
 //! `cargo run --example explain`
+//!
+//! Explaining reads no private data and costs nothing, so this example prints the same every time.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

@@ -1,6 +1,10 @@
-//! Laplace noise is the exponential mechanism with the score −|f − r|, at twice the noise that it needs.
+//! Laplace noise as an exponential mechanism with the score −|f − r|, and why that takes twice the noise.
 //!
 //! `cargo run --example laplace_from_exponential [FOLDER]`
+//!
+//! A choice among numbers r with that score gives Laplace noise around f = 3.5, but of scale 2Δ/ε: one person moves
+//! the scores on the two sides of f in opposite directions. The noise that HushQL adds to numbers needs only Δ/ε.
+//! Two histograms show the factor 2.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -27,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?);
 
     // When f moves by Δ, the scores on one side rise by Δ and those on the other fall by Δ: they move 2Δ apart,
-    // so R = 2Δ, and that is not the textbook's caution but the true range of this score.
+    // so R = 2Δ. That is the true range of this score, and not only the textbook's caution.
     let epsilon: Epsilon = "1".parse()?;
     let exponential = Exponential::calibrate(2 * DELTA, &epsilon)?;
     let laplace = Laplace::calibrate(DELTA, &epsilon)?;
@@ -42,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ratio = laplace.scale() * exponential.exponent();
     println!("scale of the noise, exponential over Laplace: {}", decimal_text(&ratio.recip(), 6));
 
-    // A seed makes the plot the same every time. Never for data about people: who knows the seed knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: whoever knows it knows the noise.
     let mut rng = QueryRng::seeded_for_tests(35);
     let (mut chosen, mut noised) = (Vec::new(), Vec::new());
     for _ in 0..DRAWS {

@@ -1,6 +1,10 @@
-//! A date for a meeting, out of calendars that nobody shows: the slot with the fewest who are busy.
+//! A date for a meeting from calendars that stay private: the slot in which the fewest of 60 people are busy.
 //!
 //! `cargo run --example meeting_date [FOLDER]`
+//!
+//! `rows=1` says that one row of a person is enough in each slot. Without it, one person could move the count of a
+//! slot by eight, and the answer would be an eighth as accurate. The example prints both explanations and the odds
+//! of every slot.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -32,7 +36,7 @@ const SLOTS: [(&str, i64); 8] = [
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let session = calendars().await?;
-    // Eight rows of a person could all be of one slot, for all that was declared: a person could move it by 8.
+    // The declarations allow all eight rows of a person in one slot, so a person could move its count by 8.
     let slots = "slot BY COUNT(*) FILTER (WHERE busy) FROM calendar GROUP BY slot";
     println!("{}\n", session.explain(&format!("SELECT ARGMIN EXPONENTIAL(eps=0.2) {slots}"))?);
     // One row a person and slot is enough to be busy, and makes the answer eight times as accurate.
@@ -47,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let narrow = Exponential::calibrate(1, &"0.2".parse()?)?;
     let law = narrow.probabilities(&scores);
     let wide = Exponential::calibrate(8, &"0.2".parse()?)?.probabilities(&scores);
-    // A seed makes the plot the same every time. Never for data about people: who knows the seed knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: whoever knows it knows the noise.
     let mut rng = QueryRng::seeded_for_tests(12);
     let mut chosen = [0_u32; SLOTS.len()];
     for _ in 0..DRAWS {
@@ -92,7 +96,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn busy(person: i64, of_twelve: i64) -> bool {
-    // Everybody's week looks different: the multiplier spreads the people over the twelfths.
+    // Each person's week looks different: the multiplier spreads the people over the twelfths.
     (person * 7 + of_twelve) % 12 < of_twelve
 }
 

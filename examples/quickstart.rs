@@ -1,4 +1,4 @@
-//! The shortest way to a private answer: built-in tables, one question, three things to read from it.
+//! The shortest way to a private answer: built-in tables, one question, and three things to read from the answer.
 //!
 //! `cargo run --example quickstart`
 
@@ -12,7 +12,7 @@ async fn main() -> Result<(), Error> {
     let engine = Engine::demo()?;
     let session = engine.analyst("lab")?;
 
-    // A mechanism stands in front of what it releases; `eps` is what the question costs.
+    // A mechanism is written in front of what it releases; `eps` is the cost of the question.
     let answer =
         session.query("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status").await?;
 

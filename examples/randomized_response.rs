@@ -1,6 +1,12 @@
-//! Randomized response: everybody on a public roster answers, truthfully more often the larger ε is.
+//! Randomized response: everyone on a public roster says whether they smoke, truthfully with probability e^ε/(e^ε +
+//! 1).
 //!
-//! `cargo run --example randomized_response [FOLDER]`; Warner 1965 is the case of two answers.
+//! `cargo run --example randomized_response [FOLDER]`
+//!
+//! At ε = 1 that probability is 0.73. The example shows the curve, what SQL answers, and the estimate that follows
+//! from the answers at no further cost. A person without a row answers by a fair coin.
+//!
+//! Warner 1965 is the case of two answers.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -38,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let answers = batch.column(1).as_string::<i32>();
             for (id, answer) in ids.iter().flatten().zip(answers.iter().flatten()) {
                 yes += u32::from(answer == "yes");
-                // The survey is made up, so it may be told who spoke the truth.
+                // The survey is made up, so the example may show who spoke the truth.
                 let (all, hits) = match truth(id) {
                     Some(_) => (&mut present, &mut truthful),
                     None => (&mut absent, &mut absent_yes),
@@ -51,8 +57,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let p = truth_at(epsilon)?;
         let share = f64::from(truthful) / f64::from(present);
         let uniform = f64::from(absent_yes) / f64::from(absent);
-        // Those who say yes are more than half by (2p − 1)/2 of what the smokers are more than the others: whoever
-        // has no row adds one half. Computed from released answers, so at no further cost.
+        // The expected number of yes exceeds half of the roster by (2p − 1)/2 times (smokers − others), because a
+        // person without a row adds one half. This uses released answers only, so it costs nothing more.
         let estimate = (2.0 * f64::from(yes) - f64::from(whole)) / (2.0 * p - 1.0);
         let all = majority();
         println!("{epsilon:>5}{p:>12.4}{share:>12.4}{uniform:>16.4}{estimate:>15.0} ({all})");
@@ -82,7 +88,7 @@ fn truth_at(epsilon: &str) -> Result<f64, Box<dyn Error>> {
     Ok(Exponential::calibrate(1, &epsilon.parse()?)?.probabilities(&[1, 0])[0])
 }
 
-/// What somebody would answer truthfully; `None` for those who have no row.
+/// The truthful answer of a person; `None` for a person without a row.
 fn truth(id: i64) -> Option<&'static str> {
     (id % 10 != 9).then_some(if id % 4 == 0 { "yes" } else { "no" })
 }

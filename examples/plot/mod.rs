@@ -19,7 +19,7 @@ use plotters::prelude::{
     Rectangle, SVGBackend, SeriesLabelPosition, WHITE,
 };
 
-/// Blue, vermilion, green: told apart also by those who see fewer colours.
+/// Blue, vermilion, green: people with colour blindness can distinguish them, too.
 const COLOURS: [RGBColor; 3] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115)];
 
 /// How the points of a series are drawn.

@@ -1,15 +1,24 @@
-//! The README is true: its commands run, its outputs are those of the program, its Rust is in the examples,
-//! and the files and tests that it names exist.
+//! The documents are true: the commands of the README and of docs/deploying.md run, their outputs are those of the
+//! program, their Rust is in the examples, and the files and tests that any document names exist.
 //!
-//! How a block is held to its word depends on what stands behind the fence: `sh` blocks run line by line in
-//! one folder, in order; a `text` block is the exact output of the one command before it; in a `console`
-//! block answers are random, so digits are compared as digits; `sql NAME` is saved as NAME before what
-//! follows; each `rust` block is part of an example.
+//! The fence of a block says how it is checked. `sh` blocks run line by line, in order and in one folder, the README's
+//! first. A `text` block is the exact output of the one command before it. In a `console` block answers are random, so
+//! digits are compared as digits. `sql NAME` is saved as NAME. Each `rust` block is part of an example.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+
+/// The documents whose commands run; the second continues in the folder of the first.
+const RUN: [&str; 2] = ["README.md", "docs/deploying.md"];
+
+/// The other documents at the root. Those in `docs` are found.
+const OTHERS: [&str; 3] = ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+
+/// The document whose table promises something in each row.
+const GUARANTEES: &str = "docs/guarantees.md";
 
 /// A fenced block.
 struct Block {
@@ -21,17 +30,29 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn readme() -> String {
-    std::fs::read_to_string(root().join("README.md")).unwrap()
+fn read(document: &str) -> String {
+    fs::read_to_string(root().join(document)).unwrap_or_else(|e| panic!("{document}: {e}"))
 }
 
-fn blocks() -> Vec<Block> {
+/// Every document, by its path from the root.
+fn documents() -> Vec<String> {
+    let in_docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        format!("docs/{name}")
+    });
+    let mut documents: Vec<String> =
+        in_docs.chain(["README.md"].into_iter().chain(OTHERS).map(str::to_owned)).collect();
+    documents.sort();
+    documents
+}
+
+fn blocks(document: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut inside = false;
-    for line in readme().lines() {
+    for line in read(document).lines() {
         match (line.strip_prefix("```"), inside) {
             (Some(fence), false) => {
-                assert!(!fence.is_empty(), "a block without a language is held to nothing");
+                assert!(!fence.is_empty(), "{document}: a block without a language is not checked");
                 blocks.push(Block { fence: fence.to_owned(), lines: Vec::new() });
                 inside = true;
             }
@@ -40,11 +61,11 @@ fn blocks() -> Vec<Block> {
             (None, false) => {}
         }
     }
-    assert!(!inside, "the last block never ends");
+    assert!(!inside, "{document}: the last block never ends");
     blocks
 }
 
-/// Runs a line of the README with this build's `hushql` on the path; `None` for what sets up the machine.
+/// Runs a line of a document with this build's `hushql` on the path; `None` for what sets up the machine.
 fn run(line: &str, folder: &Path) -> Option<Output> {
     let line = match line.strip_prefix("cargo run --release -- ") {
         Some(arguments) => format!("hushql {arguments}"),
@@ -100,11 +121,11 @@ fn shapes_forget_numbers_and_nothing_else() {
 
 #[cfg(unix)]
 #[test]
-fn commands_do_what_the_readme_says() {
+fn commands_do_what_the_documents_say() {
     let folder = TempDir::new().unwrap();
     let (mut commands, mut compared) = (0, 0);
     let mut last: Option<Output> = None;
-    for block in blocks() {
+    for block in RUN.into_iter().flat_map(blocks) {
         match block.fence.split_once(' ').unwrap_or((&block.fence, "")) {
             ("sh", _) => {
                 for line in &block.lines {
@@ -120,7 +141,7 @@ fn commands_do_what_the_readme_says() {
                 }
             }
             ("text", _) => {
-                let output = last.take().expect("one command stands before its output");
+                let output = last.take().expect("one command comes before its output");
                 assert_eq!(shown(&output).trim_end(), block.lines.join("\n"));
                 compared += 1;
             }
@@ -134,66 +155,185 @@ fn commands_do_what_the_readme_says() {
                 }
             }
             ("sql", name) => {
-                std::fs::write(folder.path().join(name), block.lines.join("\n")).unwrap();
+                fs::write(folder.path().join(name), block.lines.join("\n")).unwrap();
             }
             ("rust" | "toml", _) => {}
-            (other, _) => panic!("nothing holds a block of {other} to its word"),
+            (other, _) => panic!("no check for a block of {other}"),
         }
     }
-    assert!(commands >= 10 && compared >= 3, "{commands} commands, {compared} outputs");
+    assert!(commands >= 40 && compared >= 6, "{commands} commands, {compared} outputs");
 }
 
 #[test]
 fn rust_is_taken_from_the_examples() {
-    let examples: Vec<String> = std::fs::read_dir(root().join("examples"))
+    let examples: Vec<String> = fs::read_dir(root().join("examples"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_file())
-        .map(|path| std::fs::read_to_string(path).unwrap())
+        .map(|path| fs::read_to_string(path).unwrap())
         .map(|text| text.lines().map(str::trim).collect::<Vec<_>>().join("\n"))
         .collect();
     let mut found = 0;
-    for block in blocks().iter().filter(|block| block.fence == "rust") {
+    let blocks: Vec<Block> = RUN.into_iter().flat_map(blocks).collect();
+    for block in blocks.iter().filter(|block| block.fence == "rust") {
         let text: Vec<&str> = block.lines.iter().map(|line| line.trim()).collect();
         let text = text.join("\n");
         assert!(examples.iter().any(|example| example.contains(&text)), "in no example:\n{text}");
         found += 1;
     }
-    assert!(found > 0, "the README shows no Rust");
+    assert!(found > 0, "the documents show no Rust");
+}
+
+/// Every file below some folders, by its path from the root.
+fn files_below(folders: &[&str]) -> Vec<PathBuf> {
+    let mut waiting: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
+    let mut files = Vec::new();
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(root().join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let path = folder.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// Finds tests that documents name as `module::function`, wherever they are.
+struct Tests {
+    /// The names of each file and its folders, and its text.
+    sources: Vec<(Vec<String>, String)>,
+}
+
+impl Tests {
+    fn find() -> Self {
+        let sources = files_below(&["src", "tests"]).into_iter().filter_map(|path| {
+            let rust = path.extension().is_some_and(|extension| extension == "rs");
+            let text = rust.then(|| fs::read_to_string(root().join(&path)).unwrap())?;
+            let modules = path.with_extension("");
+            let modules = modules.iter().map(|part| part.to_str().unwrap().to_owned());
+            Some((modules.collect(), text))
+        });
+        Self { sources: sources.collect() }
+    }
+
+    /// Whether a test function of this name is in a file of this name, or below a folder of this name.
+    fn have(&self, module: &str, function: &str) -> bool {
+        let head = format!("fn {function}(");
+        self.sources.iter().any(|(modules, text)| {
+            let mut above = "";
+            modules.iter().any(|name| name == module)
+                && text.lines().any(|line| {
+                    let is_test = above.trim_start().starts_with('#');
+                    above = line;
+                    is_test && line.contains(&head)
+                })
+        })
+    }
+}
+
+/// What is in backticks in a line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// A test's module and function, where a name is written as one: in lower case, and longer than a path of the library.
+fn as_test(name: &str) -> Option<(&str, &str)> {
+    let part = |text: &str| {
+        text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
+    };
+    let (module, function) = name.split_once("::")?;
+    (part(module) && part(function) && !function.is_empty()).then_some((module, function))
+}
+
+#[test]
+fn names_of_tests_are_recognized() {
+    assert_eq!(as_test("silence::debug_shows_no_rows"), Some(("silence", "debug_shows_no_rows")));
+    for other in ["ledger::", "MechanismName::ALL", "a::b::c", "hushql check", "rows"] {
+        assert_eq!(as_test(other), None, "{other}");
+    }
+    let tests = Tests::find();
+    assert!(tests.have("readme", "names_of_tests_are_recognized"));
+    assert!(!tests.have("silence", "names_of_tests_are_recognized"));
+    assert!(!tests.have("readme", "as_test"), "it is a function, and not a test");
 }
 
 #[test]
 fn named_files_and_tests_exist() {
-    let text = readme();
-    let (mut files, mut tests) = (0, 0);
-    for line in text.lines() {
-        let mut file = None;
-        // What stands in backticks is at the odd places.
-        for name in line.split('`').skip(1).step_by(2) {
-            if ["src/", "tests/", "examples/"].iter().any(|folder| name.starts_with(folder)) {
-                let path = root().join(name);
-                assert!(path.exists(), "{name} does not exist");
-                files += 1;
-                file = Some(path).filter(|path| path.is_file());
-            } else if let (Some(path), true) = (&file, is_test_name(name)) {
-                let source = std::fs::read_to_string(path).unwrap();
-                assert!(
-                    source.contains(&format!("fn {name}(")),
-                    "{} has no {name}",
-                    path.display()
-                );
-                tests += 1;
+    let (tests, suites) = (Tests::find(), files_below(&["tests/slt"]));
+    let (mut files, mut named) = (0, 0);
+    for document in documents() {
+        let text = read(&document);
+        for line in text.lines().filter(|line| !line.starts_with("```")) {
+            for name in quoted(line) {
+                if let Some((module, function)) = as_test(name) {
+                    assert!(tests.have(module, function), "{document}: no test is called {name}");
+                    named += 1;
+                } else if Path::new(name).extension().is_some_and(|extension| extension == "slt") {
+                    let found = suites.iter().any(|suite| suite.ends_with(name));
+                    assert!(
+                        found || root().join(name).exists(),
+                        "{document}: {name} does not exist"
+                    );
+                    files += 1;
+                } else if ["src/", "tests/", "docs/"].iter().any(|folder| name.starts_with(folder))
+                    && !name.contains([' ', '<'])
+                {
+                    assert!(root().join(name).exists(), "{document}: {name} does not exist");
+                    files += 1;
+                }
             }
         }
-        for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let ours = link.starts_with("src/") || link.starts_with("examples/");
-            assert!(!ours || root().join(link).exists(), "{link} does not exist");
-        }
     }
-    assert!(files > 20 && tests >= 10, "{files} files, {tests} tests");
+    assert!(files >= 10 && named >= 60, "{files} files, {named} tests");
 }
 
-fn is_test_name(name: &str) -> bool {
-    let part = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
-    name.contains('_') && name.bytes().all(part)
+#[test]
+fn every_promise_names_a_test() {
+    let text = read(GUARANTEES);
+    let rows = text.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+    let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() >= 30, "{} promises", rows.len());
+    for row in rows {
+        assert!(quoted(row).any(|name| as_test(name).is_some()), "no test holds: {row}");
+    }
+}
+
+/// A heading as the end of a link to it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut links = 0;
+    for document in documents() {
+        let folder = Path::new(&document).parent().unwrap();
+        for link in read(&document).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (target, heading) = link.split_once('#').unwrap_or((link, ""));
+            if target.contains(':')
+                || !(target.is_empty() || document.contains('/') || target.contains('/'))
+            {
+                continue;
+            }
+            let path = match target {
+                "" => root().join(&document),
+                target => root().join(folder).join(target),
+            };
+            assert!(path.exists(), "{document}: {link} does not exist");
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&path).unwrap();
+                let mut headings = text.lines().filter_map(|line| line.strip_prefix('#'));
+                let found =
+                    headings.any(|line| anchor(line.trim_start_matches('#').trim()) == heading);
+                assert!(found, "{document}: {link} names no heading");
+            }
+            links += 1;
+        }
+    }
+    assert!(links > 40, "{links} links");
 }
