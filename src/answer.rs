@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
-use crate::analysis::{Measure, Origin, Part};
+use crate::analysis::{Measure, Origin, PrivateAggregate};
 use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::Rows;
@@ -256,7 +256,7 @@ fn notes(release: &Release, rows: &Rows) -> Vec<String> {
             ),
         })
     });
-    let bounds = analysis.parts().iter().flat_map(Part::measures).filter_map(|measure| {
+    let bounds = analysis.parts().iter().flat_map(PrivateAggregate::measures).filter_map(|measure| {
         let bound = bound_of(measure, release, rows)?;
         let value = float_text(bound.value);
         let text = &bound.text;

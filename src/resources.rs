@@ -20,7 +20,9 @@ use std::time::Duration;
 use datafusion::execution::SessionState;
 
 use crate::analysis::outcome::Analysis;
-use crate::analysis::{Axis, Choice, MOST_KEYS, MOST_ROWS_OF_A_UNIT, Part, Source};
+use crate::analysis::{
+    CandidateAxis, Choice, MOST_KEYS, MOST_ROWS_OF_A_UNIT, PrivateAggregate, Source,
+};
 use crate::dialect::Size;
 use crate::error::Error;
 use crate::exec::session_state_within;
@@ -157,14 +159,16 @@ fn epsilon_text(nano: i64) -> String {
 }
 
 /// The candidates that each selection of a part looks at one by one, in all its groups.
-fn candidates(part: &Part) -> impl Iterator<Item = usize> {
+fn candidates(part: &PrivateAggregate) -> impl Iterator<Item = usize> {
     let choices = part.measures().iter().filter_map(|measure| measure.choice());
     choices.filter_map(|choice: &Choice| {
         let each = match &choice.source {
             Source::Keys(candidates) => candidates.len(),
             Source::Each(axis) => usize::try_from(axis.count()).unwrap_or(usize::MAX),
-            Source::Line { axis: Axis::Listed(values), .. } => values.len(),
-            Source::Line { axis: Axis::Ticks(_), .. } | Source::Unknown { .. } => return None,
+            Source::Line { axis: CandidateAxis::Listed(values), .. } => values.len(),
+            Source::Line { axis: CandidateAxis::Ticks(_), .. } | Source::Unknown { .. } => {
+                return None;
+            }
         };
         Some(each.saturating_mul(usize::try_from(choice.outer).unwrap_or(usize::MAX)))
     })

@@ -13,13 +13,13 @@
 //!     Scan adult
 //! ```
 
-use crate::analysis::splitter::{Cutter, has_marker};
+use crate::analysis::splitter::{Splitter, has_marker};
 use crate::bind::Bound;
 use crate::catalog::Catalog;
 use crate::dialect::hiding_markers;
 use crate::refusal::{Reason, Refusal};
 use above::implicit_bounds::finding_bounds;
-use above::null_on_failure::{total_remainder, without_wrapping};
+use above::null_on_failure::{null_on_failure, without_wrapping};
 use above::subquery_semantics::only_true_joins;
 use context::Context;
 
@@ -36,21 +36,21 @@ mod selection;
 pub(crate) mod splitter;
 
 pub use above::origin::Origin;
-pub use below::unit::Subject;
+pub use below::unit::UnitScope;
 pub use below::walk::MOST_ROWS_OF_A_UNIT;
 pub use below::walk::Tables;
 pub use expr::domain::{DomainError, typed};
 pub(crate) use expr::domain::{enforced, prunes};
 pub use keys::lookup::{Lookup, Lookups};
 pub use keys::of_part::Keys;
-pub use keys::unknown::{DataGroups, Payer};
+pub use keys::unknown::{Payer, UnknownPartitions};
 pub use keys::{KeySpace, MOST_KEYS};
 pub use measure::Moments;
-pub use measure::sensitivity::{Limits, Sensitivity, of_sums, range_of_scores};
-pub use measure::{Gathering, Input, Measure, TermColumns, Use};
+pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
+pub use measure::{Input, InputShape, Measure, ReleaseKind, TermColumns};
 pub use outcome::{Analysis, Value, released_name, released_part};
-pub use part::Part;
-pub use selection::choice::{Axis, Choice, LineScore, Prices, Prior, Sharing, Source};
+pub use part::PrivateAggregate;
+pub use selection::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Sharing, Source};
 pub use selection::limits::MOST_TERMS;
 
 pub(crate) use measure::approximate;
@@ -80,14 +80,14 @@ fn analyzed_once(
     tables: &dyn Tables,
 ) -> Result<Analysis, Refusal> {
     let context = Context { bound, catalog, lookups, tables };
-    let mut cutter = Cutter { context, parts: Vec::new(), values: Vec::new(), steps: Vec::new() };
-    let remainder = match cutter.public(bound.plan()) {
-        Ok(remainder) => remainder,
+    let mut cutter = Splitter { context, parts: Vec::new(), values: Vec::new(), steps: Vec::new() };
+    let public_plan = match cutter.public(bound.plan()) {
+        Ok(public_plan) => public_plan,
         Err(refusal) => {
             return Err(hiding_markers(&refusal.after(&cutter.steps), bound.releases()));
         }
     };
-    if has_marker(&remainder) {
+    if has_marker(&public_plan) {
         return Err(Refusal::new(
             Reason::Place,
             "a release",
@@ -97,9 +97,9 @@ fn analyzed_once(
         .after(&cutter.steps));
     }
     only_true_joins(bound.plan())?;
-    let remainder = match cutter.parts.is_empty() {
-        true => without_wrapping(remainder)?,
-        false => total_remainder(remainder)?,
+    let public_plan = match cutter.parts.is_empty() {
+        true => without_wrapping(public_plan)?,
+        false => null_on_failure(public_plan)?,
     };
-    Ok(Analysis { parts: cutter.parts, remainder, values: cutter.values, steps: cutter.steps })
+    Ok(Analysis { parts: cutter.parts, public_plan, values: cutter.values, steps: cutter.steps })
 }

@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use datafusion::common::{ScalarValue, internal_err};
 use datafusion::logical_expr::LogicalPlan;
 
-use crate::analysis::part::Part;
+use crate::analysis::part::PrivateAggregate;
 use crate::catalog::RESERVED;
 use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
@@ -12,21 +12,21 @@ use crate::refusal::{Reason, Refusal};
 /// What a query releases, and how much one unit can change it.
 #[derive(Debug)]
 pub struct Analysis {
-    pub(crate) parts: Vec<Part>,
-    pub(crate) remainder: LogicalPlan,
+    pub(crate) parts: Vec<PrivateAggregate>,
+    pub(crate) public_plan: LogicalPlan,
     pub(crate) values: Vec<Value>,
     pub(crate) steps: Vec<String>,
 }
 
 impl Analysis {
     /// The private parts, in the order in which they run.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[PrivateAggregate] {
         &self.parts
     }
 
     /// The public remainder, over one released table per part.
-    pub fn remainder(&self) -> &LogicalPlan {
-        &self.remainder
+    pub fn public_plan(&self) -> &LogicalPlan {
+        &self.public_plan
     }
 
     /// The released values that later parts use.

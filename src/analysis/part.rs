@@ -1,6 +1,6 @@
 //! One private part: an aggregate across privacy units, cut out of its query.
 //!
-//! In: an aggregate node over private rows. Out: a [`Part`]: the enforced plan that yields the unit, the
+//! In: an aggregate node over private rows. Out: a [`PrivateAggregate`]: the enforced plan that yields the unit, the
 //! group keys and the arguments of every measure; the public key space; the measures.
 
 use std::collections::BTreeSet;
@@ -11,12 +11,12 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::below::relation::{Clamped, internal};
-use super::below::unit::Subject;
+use super::below::unit::UnitScope;
 use super::below::walk::Walk;
 use super::keys::of_part::Keys;
-use super::keys::unknown::DataGroups;
+use super::keys::unknown::UnknownPartitions;
 use super::measure::input_columns::{Columns, group_keys};
-use super::measure::{Gathering, Input, Measure, Use};
+use super::measure::{Input, InputShape, Measure, ReleaseKind};
 use super::selection::by_group::named;
 use super::selection::choice::Source;
 use super::selection::of_keys;
@@ -36,8 +36,8 @@ use crate::refusal::{Reason, Refusal};
 
 /// An aggregate across privacy units: what it reads, the keys that come out, what it measures.
 #[derive(Debug)]
-pub struct Part {
-    subject: Subject,
+pub struct PrivateAggregate {
+    subject: UnitScope,
     public: BTreeSet<String>,
     input: LogicalPlan,
     has_unit: bool,
@@ -46,20 +46,20 @@ pub struct Part {
     measures: Vec<Measure>,
     released: SchemaRef,
     late: Vec<Option<Clamped>>,
-    data_groups: Option<DataGroups>,
+    unknown_partitions: Option<UnknownPartitions>,
     aggregate: Aggregate,
     plain: Option<Selector>,
     steps: Vec<String>,
 }
 
-impl Part {
+impl PrivateAggregate {
     /// How the analysis came to this part, step by step.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }
 
     /// Who is protected, and in which tables.
-    pub fn subject(&self) -> &Subject {
+    pub fn subject(&self) -> &UnitScope {
         &self.subject
     }
 
@@ -94,8 +94,8 @@ impl Part {
     }
 
     /// What hides the groups of few people, where only the data know the groups.
-    pub fn data_groups(&self) -> Option<&DataGroups> {
-        self.data_groups.as_ref()
+    pub fn unknown_partitions(&self) -> Option<&UnknownPartitions> {
+        self.unknown_partitions.as_ref()
     }
 
     /// The measures, one per released column.
@@ -110,13 +110,15 @@ impl Part {
 
     /// How many rows come out; `None` where the mechanism decides that.
     pub(crate) fn rows(&self) -> Option<u64> {
-        if self.data_groups.is_some() {
+        if self.unknown_partitions.is_some() {
             return None;
         }
-        let per_group = match &self.measures.first()?.use_ {
-            Use::Number(_) => 1,
-            Use::Choice(choice) if matches!(choice.source, Source::Unknown { .. }) => return None,
-            Use::Choice(choice) => choice.rounds,
+        let per_group = match &self.measures.first()?.release_kind {
+            ReleaseKind::Number(_) => 1,
+            ReleaseKind::Choice(choice) if matches!(choice.source, Source::Unknown { .. }) => {
+                return None;
+            }
+            ReleaseKind::Choice(choice) => choice.rounds,
         };
         u64::try_from(self.keys.outer().len()).ok()?.checked_mul(per_group)
     }
@@ -150,7 +152,7 @@ pub(crate) fn cut(
     plain: Option<Selector>,
     sources: &Context<'_>,
     steps: &mut Vec<String>,
-) -> Result<Part, Refusal> {
+) -> Result<PrivateAggregate, Refusal> {
     let before = steps.len();
     let mut calls = releases(aggregate, sources.bound)?;
     if let (Some(selector), Some(target)) = (plain, aggregate.group_expr.first()) {
@@ -187,21 +189,21 @@ pub(crate) fn cut(
         measures.collect::<Result<Vec<_>, _>>()?
     };
     same_rows(&measures)?;
-    let data_groups = match keys.are_of_the_data() {
-        true => Some(DataGroups::of(&measures, &flow.subject)?),
+    let unknown_partitions = match keys.are_of_the_data() {
+        true => Some(UnknownPartitions::of(&measures, &flow.subject)?),
         false => None,
     };
     // Beside keys of the data, those that are known are compared with rows before anything is added up.
     let only_adds = flow.subject.is_row()
-        && data_groups.is_none()
-        && measures.iter().all(|m| m.gathering() == Gathering::Sums);
+        && unknown_partitions.is_none()
+        && measures.iter().all(|m| m.input_shape() == InputShape::Sums);
     let late = groups.iter().map(|g| if only_adds { columns.clamp_late(g) } else { None });
     let late: Vec<Option<Clamped>> = late.collect();
     steps.push(format!(
         "Aggregate{}{}{}: {}",
         if groups.is_empty() { "" } else { " by " },
         groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>().join(", "),
-        if data_groups.is_some() { " (keys of the data)" } else { "" },
+        if unknown_partitions.is_some() { " (keys of the data)" } else { "" },
         measures.iter().map(describe_measure).collect::<Vec<_>>().join(", "),
     ));
     let fields: Vec<_> = aggregate
@@ -216,7 +218,7 @@ pub(crate) fn cut(
             _ => field,
         })
         .collect();
-    Ok(Part {
+    Ok(PrivateAggregate {
         subject: flow.subject.clone(),
         public: flow.public.clone(),
         has_unit: !flow.subject.is_row(),
@@ -226,7 +228,7 @@ pub(crate) fn cut(
         measures,
         released: Arc::new(Schema::new(fields)),
         late,
-        data_groups,
+        unknown_partitions,
         aggregate: aggregate.clone(),
         plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),
@@ -235,9 +237,11 @@ pub(crate) fn cut(
 
 /// Every release of a SELECT answers with as many rows per group.
 fn same_rows(measures: &[Measure]) -> Result<(), Refusal> {
-    let rows = |measure: &Measure| match &measure.use_ {
-        Use::Choice(choice) => (choice.rounds, matches!(choice.source, Source::Unknown { .. })),
-        Use::Number(_) => (1, false),
+    let rows = |measure: &Measure| match &measure.release_kind {
+        ReleaseKind::Choice(choice) => {
+            (choice.rounds, matches!(choice.source, Source::Unknown { .. }))
+        }
+        ReleaseKind::Number(_) => (1, false),
     };
     let Some(first) = measures.first() else { return Ok(()) };
     match measures.iter().find(|m| rows(m) != rows(first)) {
@@ -394,7 +398,7 @@ fn numeric(
     let read = read(aggregate, &argument, &frame.flow.subject, &mut clause.parameters, text)?;
     sum_raw(&read.input, aggregate, call.params.args.first(), frame);
     let limits = limits(&frame.flow.subject, &clause.parameters, &read, frame.outer, false, text)?;
-    let use_ = number(&read, &limits, text)?;
+    let release_kind = number(&read, &limits, text)?;
     Ok(Measure {
         clause,
         column: call.column.clone(),
@@ -405,12 +409,12 @@ fn numeric(
         lo: read.lo,
         hi: read.hi,
         limits,
-        use_,
+        release_kind,
     })
 }
 
 /// An analyst never chooses whom to protect: `privacy_unit_column` may only repeat the declaration.
-fn check_unit_column(clause: &ReleaseClause, subject: &Subject) -> Result<(), Refusal> {
+fn check_unit_column(clause: &ReleaseClause, subject: &UnitScope) -> Result<(), Refusal> {
     let Some(named) = &clause.unit_column else { return Ok(()) };
     if subject.column() == Some(named.as_str()) {
         return Ok(());

@@ -16,21 +16,21 @@ use crate::analysis::context::Context;
 use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::outcome::{Value, released_name, released_part};
-use crate::analysis::part::{Part, cut};
+use crate::analysis::part::{PrivateAggregate, cut};
 use crate::analysis::recursion::deeper;
 use crate::bind::sources::is_ledger;
 use crate::catalog::Privacy;
 use crate::dialect::{AggregateName, KeysClause, MechanismName, Operand, Selector, marked};
 use crate::refusal::{Reason, Refusal};
 
-pub(crate) struct Cutter<'a> {
+pub(crate) struct Splitter<'a> {
     pub(crate) context: Context<'a>,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<PrivateAggregate>,
     pub(crate) values: Vec<Value>,
     pub(crate) steps: Vec<String>,
 }
 
-impl Cutter<'_> {
+impl Splitter<'_> {
     /// Rewrites what stands above the releases; the first private scan without one is refused.
     pub(crate) fn public(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
         deeper(|| self.public_node(plan))
@@ -196,7 +196,7 @@ impl Cutter<'_> {
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.several_rows(&sort.input),
             LogicalPlan::TableScan(scan) => {
                 let part = self.parts.get(released_part(scan.table_name.table())?)?;
-                if part.data_groups().is_some() {
+                if part.unknown_partitions().is_some() {
                     return Some(u64::MAX);
                 }
                 Some(part.rows()?).filter(|rows| *rows > 1)

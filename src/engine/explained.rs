@@ -59,7 +59,7 @@ impl Session {
             )
             .into());
         }
-        let plan = planned.release.analysis().remainder();
+        let plan = planned.release.analysis().public_plan();
         let plan = state.optimize(plan);
         let plan = plan.map_err(|error| unplanned(&planned.release, &error))?;
         crate::engine::show::lines("plan", plan.display_indent().to_string().lines())

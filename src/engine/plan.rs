@@ -247,7 +247,7 @@ fn remaining_tables<'a>(
     catalog: &'a Catalog,
 ) -> impl Iterator<Item = &'a Table> {
     let mut names = Vec::new();
-    let _ = analysis.remainder().apply_with_subqueries(|node| {
+    let _ = analysis.public_plan().apply_with_subqueries(|node| {
         if let datafusion::logical_expr::LogicalPlan::TableScan(scan) = node {
             names.push(scan.table_name.table().to_owned());
         }

@@ -49,18 +49,18 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 
 use crate::analysis::outcome::released_part;
-use crate::analysis::{Gathering, Measure, Part, Value};
+use crate::analysis::{InputShape, Measure, PrivateAggregate, Value};
 use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
 use datafusion::memory::Advance;
 use datafusion::session::at_most;
-use draw::plan::{Recipe, Specification};
+use draw::plan::{DrawPlan, Specification};
 use operator::bound_contributions::{HashKey, LateKey};
 use operator::privatize::{Permit, PrivatizeExec};
 use operator::released_table::ReleasedTable;
 use plan::unknown_groups::extra_columns;
-use plan::{Feed, feeds};
+use plan::{BoundedInput, bounded_inputs};
 use verify::{Expected, verify, verify_public};
 
 /// A query that is planned and verified, and waits to be paid for.
@@ -70,7 +70,7 @@ pub struct Prepared {
     parts: Vec<PreparedPart>,
     /// Released values, each with the plan over released tables that gives it.
     values: Vec<(Value, Arc<dyn ExecutionPlan>)>,
-    remainder: Arc<dyn ExecutionPlan>,
+    public_plan: Arc<dyn ExecutionPlan>,
     /// The answer's columns, as they were bound.
     schema: SchemaRef,
     /// What the operators reserve, whatever rows there are.
@@ -127,10 +127,11 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     let mut parts = Vec::new();
     for (i, part) in release.analysis().parts().iter().enumerate() {
         let key = LateKey::default();
-        let feeds = feeds(part, state, &key).await?;
-        let specification = specification(release, i, &feeds)?;
+        let bounded_inputs = bounded_inputs(part, state, &key).await?;
+        let specification = specification(release, i, &bounded_inputs)?;
         let permit = Permit::default();
-        let inputs = feeds.into_iter().map(|feed| single(feed.plan)).collect();
+        let inputs =
+            bounded_inputs.into_iter().map(|bounded_input| single(bounded_input.plan)).collect();
         let plan: Arc<dyn ExecutionPlan> =
             Arc::new(PrivatizeExec::new(inputs, Arc::clone(&specification), permit.clone()));
         verify(&plan, &specification, &Expected::of(part))
@@ -147,17 +148,17 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     for value in release.analysis().values() {
         values.push((value.clone(), over_released(value.plan(), &released, &state).await?));
     }
-    let remainder = release.analysis().remainder();
-    let schema = Arc::new(remainder.schema().as_arrow().clone());
-    let remainder = over_released(remainder, &released, &state).await?;
+    let public_plan = release.analysis().public_plan();
+    let schema = Arc::new(public_plan.schema().as_arrow().clone());
+    let public_plan = over_released(public_plan, &released, &state).await?;
     let plans = parts.iter().map(|part| &part.plan).chain(values.iter().map(|(_, plan)| plan));
     // They run one after the other.
     let advance = plans
-        .chain([&remainder])
+        .chain([&public_plan])
         .map(|plan| Advance::of(plan, state.config().batch_size()))
         .reduce(Advance::or)
         .unwrap_or_default();
-    Ok(Prepared { due: due(release), parts, values, remainder, schema, advance })
+    Ok(Prepared { due: due(release), parts, values, public_plan, schema, advance })
 }
 
 /// What has to be paid before this release runs.
@@ -175,21 +176,32 @@ fn single(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
 }
 
 /// How many columns of integers a feed has.
-fn width(part: &Part, feed: &Feed) -> usize {
-    let own: usize =
-        feed.measures.iter().filter_map(|i| part.measures().get(*i)).map(Measure::width).sum();
-    own + extra_columns(feed.gathering, part.measures())
+fn width(part: &PrivateAggregate, bounded_input: &BoundedInput) -> usize {
+    let own: usize = bounded_input
+        .measures
+        .iter()
+        .filter_map(|i| part.measures().get(*i))
+        .map(Measure::width)
+        .sum();
+    own + extra_columns(bounded_input.input_shape, part.measures())
 }
 
 /// What the operator of a part releases.
-fn specification(release: &Release, part: usize, feeds: &[Feed]) -> Result<Arc<Specification>> {
+fn specification(
+    release: &Release,
+    part: usize,
+    bounded_inputs: &[BoundedInput],
+) -> Result<Arc<Specification>> {
     let Some(analyzed) = release.analysis().parts().get(part) else {
         return internal_err!("a release has its parts");
     };
-    let recipes = recipes(release, part, feeds)?;
-    let hidden = match (release.hidden_groups(part), feeds.first().map(|feed| feed.gathering)) {
-        (Some(hidden), Some(Gathering::Groups { counter })) => Some((hidden.clone(), counter)),
-        (None, Some(Gathering::Groups { .. })) | (Some(_), _) => {
+    let recipes = recipes(release, part, bounded_inputs)?;
+    let hidden = match (
+        release.hidden_groups(part),
+        bounded_inputs.first().map(|bounded_input| bounded_input.input_shape),
+    ) {
+        (Some(hidden), Some(InputShape::Groups { counter })) => Some((hidden.clone(), counter)),
+        (None, Some(InputShape::Groups { .. })) | (Some(_), _) => {
             return internal_err!("groups of the data have a threshold, and no others");
         }
         (None, _) => None,
@@ -199,13 +211,21 @@ fn specification(release: &Release, part: usize, feeds: &[Feed]) -> Result<Arc<S
         released: with_mean_rows(&analyzed.released_schema(), &recipes),
         recipes,
         hidden,
-        feeds: feeds.iter().map(|feed| (feed.gathering, width(analyzed, feed))).collect(),
+        bounded_inputs: bounded_inputs
+            .iter()
+            .map(|bounded_input| (bounded_input.input_shape, width(analyzed, bounded_input)))
+            .collect(),
     }))
 }
 
 /// The recipes of a part: for each measure its mechanism, and where its integers are.
-fn recipes(release: &Release, part: usize, feeds: &[Feed]) -> Result<Vec<Recipe>> {
-    let Some(measures) = release.analysis().parts().get(part).map(Part::measures) else {
+fn recipes(
+    release: &Release,
+    part: usize,
+    bounded_inputs: &[BoundedInput],
+) -> Result<Vec<DrawPlan>> {
+    let Some(measures) = release.analysis().parts().get(part).map(PrivateAggregate::measures)
+    else {
         return internal_err!("a release has its parts");
     };
     let mut recipes = Vec::with_capacity(measures.len());
@@ -213,17 +233,21 @@ fn recipes(release: &Release, part: usize, feeds: &[Feed]) -> Result<Vec<Recipe>
         let Some(mechanized) = release.mechanisms(part).get(i) else {
             return internal_err!("every measure has a mechanism");
         };
-        let Some(feed) = feeds.iter().position(|feed| feed.measures.contains(&i)) else {
+        let Some(bounded_input) =
+            bounded_inputs.iter().position(|bounded_input| bounded_input.measures.contains(&i))
+        else {
             return internal_err!("every measure has a feed");
         };
-        let before = feeds.get(feed).map_or(&[][..], |feed| &feed.measures);
+        let before = bounded_inputs
+            .get(bounded_input)
+            .map_or(&[][..], |bounded_input| &bounded_input.measures);
         let before = before.iter().take_while(|m| **m != i).filter_map(|m| measures.get(*m));
-        recipes.push(Recipe {
+        recipes.push(DrawPlan {
             measure: measure.clone(),
             mechanism: mechanized.mechanism.clone(),
             accuracy: mechanized.accuracy,
             rank: mechanized.rank,
-            feed,
+            bounded_input,
             first: before.map(Measure::width).sum(),
         });
     }
@@ -257,7 +281,7 @@ async fn over_released(
 
 /// The released table, and behind it for every mean the noisy number of rows that its accuracy depends on, for every
 /// variance its ±.
-fn with_mean_rows(released: &SchemaRef, recipes: &[Recipe]) -> SchemaRef {
+fn with_mean_rows(released: &SchemaRef, recipes: &[DrawPlan]) -> SchemaRef {
     let mut fields = released.fields().to_vec();
     for (i, recipe) in recipes.iter().enumerate() {
         let name = match (recipe.measure.is_mean(), recipe.measure.moments()) {
@@ -285,7 +309,7 @@ pub async fn run(
     state: &SessionState,
     most_rows: usize,
 ) -> Result<(Rows, Option<Charge>)> {
-    let Prepared { due, parts, values, remainder, schema, advance } = prepared;
+    let Prepared { due, parts, values, public_plan, schema, advance } = prepared;
     match &charge {
         Some(charge) if !charge.settles(&due) => {
             return internal_err!("a charge pays for its own release");
@@ -315,7 +339,7 @@ pub async fn run(
         mean_rows.push(rows);
         released.push(columns);
     }
-    let batches = at_most(most_rows, execute_stream(remainder, context)?).await?;
+    let batches = at_most(most_rows, execute_stream(public_plan, context)?).await?;
     Ok((Rows { schema, batches, mean_rows, released, values: numbers }, charge))
 }
 

@@ -16,10 +16,10 @@ use super::draw::draw;
 use super::draw::gather::gather;
 use super::draw::select::{exact_runs, exact_scores};
 use super::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
-use super::plan::feeds;
+use super::plan::bounded_inputs;
 use super::verify::{Expected, verify_feed};
 use super::{single, specification, width};
-use crate::analysis::{Gathering, Keys, Measure, Part, Source};
+use crate::analysis::{InputShape, Keys, Measure, PrivateAggregate, Source};
 use crate::exec::draw::gathered::Gathered;
 use crate::exec::draw::plan::Specification;
 use crate::grid::failed;
@@ -33,7 +33,7 @@ use crate::sampler::QueryRng;
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ExactSums {
-    feeds: Vec<(Again, Gathering, usize)>,
+    bounded_inputs: Vec<(Again, InputShape, usize)>,
     keys: Keys,
     measures: Vec<(Measure, usize, usize)>,
 }
@@ -43,31 +43,37 @@ impl ExactSums {
     ///
     /// # Errors
     /// What DataFusion says while planning, and [`super::VerifyError`].
-    pub async fn plan(part: &Part, state: &SessionState, hash: [u64; 4]) -> Result<Self> {
+    pub async fn plan(
+        part: &PrivateAggregate,
+        state: &SessionState,
+        hash: [u64; 4],
+    ) -> Result<Self> {
         let key = LateKey::default();
         key.set(HashKey::new(hash));
-        let feeds = feeds(part, state, &key).await?;
-        for feed in &feeds {
-            verify_feed(&feed.plan, &Expected::of(part))
+        let bounded_inputs = bounded_inputs(part, state, &key).await?;
+        for bounded_input in &bounded_inputs {
+            verify_feed(&bounded_input.plan, &Expected::of(part))
                 .map_err(|e| DataFusionError::External(Box::new(e)))?;
         }
         let mut measures = Vec::new();
         for (i, measure) in part.measures().iter().enumerate() {
-            let Some(feed) = feeds.iter().position(|feed| feed.measures.contains(&i)) else {
+            let Some(bounded_input) =
+                bounded_inputs.iter().position(|bounded_input| bounded_input.measures.contains(&i))
+            else {
                 return internal_err!("every measure has a feed");
             };
-            let before = feeds[feed].measures.iter().take_while(|m| **m != i);
+            let before = bounded_inputs[bounded_input].measures.iter().take_while(|m| **m != i);
             let first = before.filter_map(|m| part.measures().get(*m)).map(Measure::width).sum();
-            measures.push((measure.clone(), feed, first));
+            measures.push((measure.clone(), bounded_input, first));
         }
-        let feeds = feeds
+        let bounded_inputs = bounded_inputs
             .into_iter()
-            .map(|feed| {
-                let width = width(part, &feed);
-                (Again::of(single(feed.plan)), feed.gathering, width)
+            .map(|bounded_input| {
+                let width = width(part, &bounded_input);
+                (Again::of(single(bounded_input.plan)), bounded_input.input_shape, width)
             })
             .collect();
-        Ok(Self { feeds, keys: part.keys().clone(), measures })
+        Ok(Self { bounded_inputs, keys: part.keys().clone(), measures })
     }
 
     /// The same, with an operator of the caller's own between all enforced rows and what bounds and adds them: a
@@ -80,15 +86,16 @@ impl ExactSums {
         mut self,
         tap: impl FnOnce(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
     ) -> Result<(Self, bool)> {
-        for (feed, gathering, _) in &mut self.feeds {
-            if let (Gathering::Sums, [bounding]) = (*gathering, feed.plan.children().as_slice())
+        for (bounded_input, input_shape, _) in &mut self.bounded_inputs {
+            if let (InputShape::Sums, [bounding]) =
+                (*input_shape, bounded_input.plan.children().as_slice())
                 && bounding.downcast_ref::<BoundContributionsExec>().is_some()
                 && let [rows] = bounding.children().as_slice()
             {
                 let rows = tap(Arc::clone(*rows));
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 let bounding = Arc::clone(*bounding).replace_children(vec![rows], options)?;
-                *feed = Again { plan: single(bounding), keeps: feed.keeps };
+                *bounded_input = Again { plan: single(bounding), keeps: bounded_input.keeps };
                 return Ok((self, true));
             }
         }
@@ -102,18 +109,21 @@ impl ExactSums {
     /// Whatever fails while running; for an analyzed part, nothing may.
     pub async fn run(&self, state: &SessionState, rank: u64) -> Result<Vec<Exact>> {
         let mut gathered = Vec::new();
-        for (plan, gathering, columns) in &self.feeds {
+        for (plan, input_shape, columns) in &self.bounded_inputs {
             let rows = plan.ready()?.execute(0, state.task_ctx())?;
-            gathered.push(gather(rows, *gathering, &self.keys, *columns).await?);
+            gathered.push(gather(rows, *input_shape, &self.keys, *columns).await?);
         }
         self.measures
             .iter()
-            .map(|(measure, feed, first)| {
-                let own = gathered.get(*feed).ok_or_else(failed)?;
-                let counter = self.feeds.get(*feed).map(|(_, gathering, _)| match gathering {
-                    Gathering::Groups { counter } => *counter,
-                    Gathering::Sums | Gathering::Distinct | Gathering::Places | Gathering::Keys => {
-                        0
+            .map(|(measure, bounded_input, first)| {
+                let own = gathered.get(*bounded_input).ok_or_else(failed)?;
+                let counter = self.bounded_inputs.get(*bounded_input).map(|(_, input_shape, _)| {
+                    match input_shape {
+                        InputShape::Groups { counter } => *counter,
+                        InputShape::Sums
+                        | InputShape::Distinct
+                        | InputShape::Places
+                        | InputShape::Keys => 0,
                     }
                 });
                 exact(measure, own, *first, counter.unwrap_or(0), &self.keys, rank)
@@ -245,12 +255,14 @@ impl Draws {
         };
         let key = LateKey::default();
         key.set(HashKey::new([1, 2, 3, 4]));
-        let feeds = feeds(analyzed, state, &key).await?;
-        let specification = specification(release, part, &feeds)?;
+        let bounded_inputs = bounded_inputs(analyzed, state, &key).await?;
+        let specification = specification(release, part, &bounded_inputs)?;
         let mut gathered = Vec::new();
-        for (feed, (gathering, columns)) in feeds.into_iter().zip(&specification.feeds) {
-            let rows = single(feed.plan).execute(0, state.task_ctx())?;
-            gathered.push(gather(rows, *gathering, &specification.keys, *columns).await?);
+        for (bounded_input, (input_shape, columns)) in
+            bounded_inputs.into_iter().zip(&specification.bounded_inputs)
+        {
+            let rows = single(bounded_input.plan).execute(0, state.task_ctx())?;
+            gathered.push(gather(rows, *input_shape, &specification.keys, *columns).await?);
         }
         Ok(Self { specification, gathered })
     }

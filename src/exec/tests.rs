@@ -22,7 +22,7 @@ use ::datafusion::physical_plan::{
 };
 use arrow::array::{Int64Array, RecordBatch};
 
-use super::operator::bound_contributions::Limits;
+use super::operator::bound_contributions::EnforcedBounds;
 use super::plan::sums::Term;
 use super::verify::verify_public;
 use super::*;
@@ -303,10 +303,13 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     };
     let aggregates = Arc::clone(plan.children()[0].children()[0]);
     let rows = Arc::clone(aggregates.children()[0]);
-    let limits = Limits { rows_per_unit: Some(1), ..Limits::default() };
+    let limits = EnforcedBounds { total: Some(1), ..EnforcedBounds::default() };
     let keep = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
         let (input, key) = (Arc::clone(input), LateKey::default());
-        Arc::new(operator::sample_rows::KeepRowsExec::new(input, 0, vec![], limits, key).unwrap())
+        Arc::new(
+            operator::sample_rows::SampleContributionsExec::new(input, 0, vec![], limits, key)
+                .unwrap(),
+        )
     };
     let count = [Term { kind: plan::sums::TermKind::Count, filter: None }];
     let counted = |input| plan::sums::summed(input, &[], &count).unwrap();

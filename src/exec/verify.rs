@@ -24,13 +24,13 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::datafusion::limited_joins::{LimitedJoinExec, may_spill};
-use super::datafusion::opaque::{ForgetExec, goes_by_no_order, orders_its_rows};
+use super::datafusion::opaque::{OpaqueExec, goes_by_no_order, orders_its_rows};
 use super::operator::bound_contributions::BoundContributionsExec;
 use super::operator::private_scan::PrivateScanExec;
 use super::operator::privatize::PrivatizeExec;
-use super::operator::sample_rows::KeepRowsExec;
+use super::operator::sample_rows::SampleContributionsExec;
 use super::source::ledger::LedgerExec;
-use crate::analysis::Part;
+use crate::analysis::PrivateAggregate;
 use crate::exec::draw::plan::Specification;
 
 /// A finished plan that is not the one that was analyzed.
@@ -50,7 +50,7 @@ pub(super) struct Expected<'a> {
 }
 
 impl<'a> Expected<'a> {
-    pub(super) fn of(part: &'a Part) -> Self {
+    pub(super) fn of(part: &'a PrivateAggregate) -> Self {
         Self {
             tables: part.subject().tables(),
             public: !part.public().is_empty(),
@@ -78,7 +78,7 @@ pub(super) fn verify(
     if !Arc::ptr_eq(root.specification(), specification) {
         return Err(VerifyError("its root releases something else".to_owned()));
     }
-    plan.children().into_iter().try_for_each(|feed| verify_feed(feed, expected))
+    plan.children().into_iter().try_for_each(|bounded_input| verify_feed(bounded_input, expected))
 }
 
 /// Checks a plan that feeds one private part.
@@ -146,7 +146,7 @@ fn below(
             Err(VerifyError(format!("it reads {}", scan.table())))
         };
     }
-    let bounding = plan.is::<BoundContributionsExec>() || plan.is::<KeepRowsExec>();
+    let bounding = plan.is::<BoundContributionsExec>() || plan.is::<SampleContributionsExec>();
     *bounds += usize::from(bounding);
     // What gives a group away before all its rows have come may give it twice; so may a window that begins anew.
     let waits = plan.downcast_ref::<AggregateExec>().is_none_or(goes_by_no_order);
@@ -155,7 +155,7 @@ fn below(
     }
     let known = bounding
         || plan.is::<AggregateExec>()
-        || plan.is::<ForgetExec>()
+        || plan.is::<OpaqueExec>()
         || plan.is::<LimitedJoinExec>()
         || plan.is::<BoundedWindowAggExec>()
         || plan.is::<CrossJoinExec>()

@@ -1,13 +1,16 @@
 //! The bounds of a unit's contribution, told: how large, where each comes from, where it is enforced, what it cuts.
 //!
-//! In: a measure with its enforced [`Limits`](crate::analysis::Limits), and the part that it is of. Out: lines of an
+//! In: a measure with its enforced [`ContributionBounds`](crate::analysis::Limits), and the part that it is of. Out: lines of an
 //! explanation. They speak of declarations and of the query, never of data: what was cut is not told unless
 //! somebody asks and pays for it.
 
-use crate::analysis::{Input, Measure, Part};
+use crate::analysis::{Input, Measure, PrivateAggregate};
 
 /// The lines about bounds; none where every row is a unit.
-pub(super) fn bounds_lines(part: &Part, measure: &Measure) -> Vec<(&'static str, String)> {
+pub(super) fn bounds_lines(
+    part: &PrivateAggregate,
+    measure: &Measure,
+) -> Vec<(&'static str, String)> {
     if part.subject().is_row() {
         return Vec::new();
     }
@@ -28,7 +31,7 @@ pub(super) fn bounds_lines(part: &Part, measure: &Measure) -> Vec<(&'static str,
     ]
 }
 
-fn bounds_text(part: &Part, measure: &Measure) -> String {
+fn bounds_text(part: &PrivateAggregate, measure: &Measure) -> String {
     let limits = &measure.limits;
     let parameters = &measure.clause.parameters;
     let some = |n: u64, one: &str, more: &str, from: Option<&str>| {
@@ -47,7 +50,7 @@ fn bounds_text(part: &Part, measure: &Measure) -> String {
     } else {
         "MAX ROWS"
     };
-    let in_all = limits.rows_in_all.map(|n| {
+    let in_all = limits.total.map(|n| {
         let asked = parameters.total_rows == Some(n) && part.subject().max_rows() != Some(n);
         some(n, all.0, all.1, Some(if asked { "max_rows_contributed" } else { declared }))
     });
@@ -55,16 +58,16 @@ fn bounds_text(part: &Part, measure: &Measure) -> String {
         "once in a group".to_owned()
     } else {
         let from = match parameters.rows {
-            Some(n) if n == limits.rows_per_group => Some("rows="),
+            Some(n) if n == limits.per_partition => Some("rows="),
             Some(_) | None => None,
         };
-        some(limits.rows_per_group, group.0, group.1, from)
+        some(limits.per_partition, group.0, group.1, from)
     };
-    let groups = limits.groups.map(|n| {
+    let groups = limits.l0.map(|n| {
         let from = match parameters.groups {
             Some(c) if c == n => Some("groups="),
             Some(_) | None if part.key_names().is_empty() => Some("no GROUP BY"),
-            Some(_) | None if limits.rows_in_all == Some(n) => Some("as many as rows"),
+            Some(_) | None if limits.total == Some(n) => Some("as many as rows"),
             Some(_) | None => None,
         };
         some(n, "group", "groups", from)

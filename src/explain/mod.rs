@@ -8,7 +8,9 @@ use std::fmt;
 use num_bigint::BigInt;
 use serde_json::{Value, json};
 
-use crate::analysis::{Input, Measure, Part, Sensitivity, Subject, Use, approximate};
+use crate::analysis::{
+    Input, Measure, PrivateAggregate, ReleaseKind, Sensitivity, UnitScope, approximate,
+};
 use crate::answer::short;
 use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, MechanismName, Spread};
@@ -171,7 +173,7 @@ fn derivation_tree(steps: &[String]) -> Value {
     })
 }
 
-fn unit_text(subject: &Subject) -> String {
+fn unit_text(subject: &UnitScope) -> String {
     let space = subject.space();
     match subject.column() {
         None => format!("row of {space} (add/remove one)"),
@@ -188,7 +190,7 @@ fn sensitivity_text(measure: &Measure, units: u128) -> String {
 }
 
 fn release_lines(
-    part: &Part,
+    part: &PrivateAggregate,
     measure: &Measure,
     mechanized: &Mechanized,
     share: &str,
@@ -196,13 +198,13 @@ fn release_lines(
     let mut lines = Vec::new();
     let is_row = part.subject().is_row();
     let bounds = bounds_lines(part, measure);
-    match &measure.use_ {
-        Use::Choice(choice) => {
+    match &measure.release_kind {
+        ReleaseKind::Choice(choice) => {
             lines.extend(choice_lines(measure, choice, mechanized, part));
             let after_score = lines.len().min(1);
             lines.splice(after_score..after_score, bounds);
         }
-        Use::Number(_) => {
+        ReleaseKind::Number(_) => {
             lines.push(("release", measure.clause.text.clone()));
             lines.push((
                 "range",
@@ -222,7 +224,7 @@ fn release_lines(
                 ),
             ));
             lines.extend(bounds);
-            if part.data_groups().is_some() {
+            if part.unknown_partitions().is_some() {
                 lines.push(("keys", keys_text(part)));
             } else if !part.key_names().is_empty() {
                 let names = part.key_names().join(" × ");
@@ -259,7 +261,7 @@ fn released_as(measure: &Measure) -> String {
 
 /// The norm that the noise is calibrated to.
 fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
-    let Use::Number(sensitivity) = &measure.use_ else { return String::new() };
+    let ReleaseKind::Number(sensitivity) = &measure.release_kind else { return String::new() };
     match &mechanized.mechanism {
         Mechanism::Gaussian(_) => {
             let shown = short(euclidean(measure, sensitivity));
@@ -375,12 +377,12 @@ fn spread_text(measure: &Measure, noise: f64) -> String {
 }
 
 fn privatize(measure: &Measure, mechanized: &Mechanized) -> String {
-    match &measure.use_ {
-        Use::Choice(choice) => match chosen_by(measure, choice) {
+    match &measure.release_kind {
+        ReleaseKind::Choice(choice) => match chosen_by(measure, choice) {
             Some(selector) => format!("{selector} {}", mechanized.mechanism.name()),
             None => released_by(measure, mechanized).to_string(),
         },
-        Use::Number(_) => mechanized.mechanism.name().to_string(),
+        ReleaseKind::Number(_) => mechanized.mechanism.name().to_string(),
     }
 }
 
@@ -437,7 +439,7 @@ fn cost_json(cost: Cost) -> Value {
 }
 
 fn release_json(
-    part: &Part,
+    part: &PrivateAggregate,
     measure: &Measure,
     mechanized: &Mechanized,
     hidden: Option<&HiddenGroups>,
@@ -449,9 +451,9 @@ fn release_json(
         "parameters": parameters_text(&measure.clause.parameters, &mechanized.loss, limits),
         "unit": unit_text(part.subject()),
         "bounds": {
-            "rows_in_all": limits.rows_in_all,
-            "rows_per_group": limits.rows_per_group,
-            "groups": limits.groups,
+            "rows_in_all": limits.total,
+            "rows_per_group": limits.per_partition,
+            "groups": limits.l0,
         },
         "least_per_row": number(&grid_text(measure, measure.lo)),
         "greatest_per_row": number(&grid_text(measure, measure.hi)),
@@ -466,13 +468,13 @@ fn release_json(
     if let Some(hidden) = hidden {
         set("threshold", threshold_json(hidden));
     }
-    match &measure.use_ {
-        Use::Choice(choice) => {
+    match &measure.release_kind {
+        ReleaseKind::Choice(choice) => {
             for (name, value) in choice_json(measure, choice, mechanized) {
                 set(name, value);
             }
         }
-        Use::Number(sensitivity) => {
+        ReleaseKind::Number(sensitivity) => {
             set("l1", number(&sensitivity_text(measure, sensitivity.l1)));
             set("l2", json!(euclidean(measure, sensitivity)));
         }
@@ -514,8 +516,8 @@ fn release_json(
 /// How a release stands in the ledger: mechanism, parameters and sensitivity, all independent of the data.
 pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (String, String, String) {
     let name = released_by(measure, mechanized);
-    let (mechanism, sensitivity) = match &measure.use_ {
-        Use::Choice(choice) => {
+    let (mechanism, sensitivity) = match &measure.release_kind {
+        ReleaseKind::Choice(choice) => {
             let range = match &mechanized.mechanism {
                 Mechanism::Laplace(_) => format!("l1 {}", l1_text(choice)),
                 Mechanism::Gaussian(_)
@@ -531,7 +533,7 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
                 None => (name.to_string(), range),
             }
         }
-        Use::Number(sensitivity) => {
+        ReleaseKind::Number(sensitivity) => {
             (name.to_string(), format!("l1 {}", sensitivity_text(measure, sensitivity.l1)))
         }
     };

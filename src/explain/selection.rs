@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    Axis, Choice, Input, LineScore, Measure, Part, Prior, Sharing, Source, approximate,
+    CandidateAxis, Choice, Input, LineScore, Measure, Prior, PrivateAggregate, Sharing, Source,
+    approximate,
 };
 use crate::answer::short;
 use crate::dialect::{Operand, PriorClause, SelectionClause, Selector};
@@ -56,7 +57,7 @@ pub(super) fn choice_lines(
     measure: &Measure,
     choice: &Choice,
     mechanized: &Mechanized,
-    part: &Part,
+    part: &PrivateAggregate,
 ) -> Vec<(&'static str, String)> {
     let low = choice.prefers_low();
     let is_row = part.subject().is_row();
@@ -107,7 +108,7 @@ fn score_text<'a>(measure: &'a Measure, choice: &Choice) -> &'a str {
 /// What one row, and one unit, does to one score.
 fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
     if let Source::Line { score, .. } = &choice.source {
-        let (who, rows) = if is_row { ("row", 1) } else { ("unit", measure.limits.rows_per_group) };
+        let (who, rows) = if is_row { ("row", 1) } else { ("unit", measure.limits.per_partition) };
         let most = score_units(choice, choice.largest);
         return match score {
             // Either way by the same: a row stands on one side of a tick or on the other.
@@ -129,7 +130,7 @@ fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
         let end = |units: i128| grid_text(measure, units.saturating_mul(times));
         format!("{}..{}", end(measure.lo.min(0)), end(measure.hi.max(0)))
     };
-    let rows = measure.limits.rows_per_group;
+    let rows = measure.limits.per_partition;
     if let (Input::Distinct(_), false) = (&measure.input, is_row) {
         return format!("one unit changes a score by {}", span(rows.into()));
     }
@@ -167,7 +168,7 @@ fn candidates_text(measure: &Measure, choice: &Choice) -> String {
         );
     };
     let grid = match &choice.source {
-        Source::Line { axis: Axis::Ticks(ticks), .. } => match ticks.grid() {
+        Source::Line { axis: CandidateAxis::Ticks(ticks), .. } => match ticks.grid() {
             Grid::Binary { log2 } if log2 >= 0 => format!(", a grid of 2^-{log2}"),
             Grid::Binary { log2 } => format!(", a grid of 2^{}", log2.unsigned_abs()),
             Grid::Integer | Grid::Decimal { .. } => String::new(),
@@ -235,7 +236,7 @@ fn sharing_text(
     measure: &Measure,
     choice: &Choice,
     mechanized: &Mechanized,
-    part: &Part,
+    part: &PrivateAggregate,
 ) -> Option<String> {
     let outer = part.keys().outer().len();
     if let Mechanism::Laplace(_) = mechanized.mechanism {

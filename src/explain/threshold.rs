@@ -5,21 +5,24 @@
 
 use serde_json::{Value, json};
 
-use crate::analysis::{Part, Payer};
+use crate::analysis::{Payer, PrivateAggregate};
 use crate::explain::text::{exact, number};
 use crate::privacy::{Loss, decimal_text};
 use crate::release::mechanism::Mechanism;
 use crate::release::{HiddenGroups, loss_text};
 
 /// The line about the keys of a part whose groups are those of the data.
-pub(super) fn keys_text(part: &Part) -> String {
+pub(super) fn keys_text(part: &PrivateAggregate) -> String {
     let names = part.key_names().join(" × ");
     format!(
         "those of the data ({names}), in their order, NULL last; groups of few units do not come out"
     )
 }
 
-pub(super) fn threshold_lines(part: &Part, hidden: &HiddenGroups) -> Vec<(&'static str, String)> {
+pub(super) fn threshold_lines(
+    part: &PrivateAggregate,
+    hidden: &HiddenGroups,
+) -> Vec<(&'static str, String)> {
     let is_row = part.subject().is_row();
     let who = if is_row { "rows" } else { "units" };
     let asked = match hidden.least() {
@@ -46,7 +49,7 @@ pub(super) fn threshold_lines(part: &Part, hidden: &HiddenGroups) -> Vec<(&'stat
 }
 
 /// What the number that is compared is, or with which noise it is drawn.
-fn noise_text(part: &Part, hidden: &HiddenGroups) -> String {
+fn noise_text(part: &PrivateAggregate, hidden: &HiddenGroups) -> String {
     let released = hidden.counter().and_then(|i| part.measures().get(i));
     if let Some(measure) = released {
         return format!("{} as it is released, at no further ε", measure.clause.text);
@@ -73,11 +76,12 @@ fn noise_text(part: &Part, hidden: &HiddenGroups) -> String {
 
 /// The share of ε with which a measure's noise is drawn: half where it pays for the threshold.
 pub(super) fn share_text(
-    part: &Part,
+    part: &PrivateAggregate,
     measure: usize,
     hidden: Option<&HiddenGroups>,
 ) -> &'static str {
-    let pays = part.data_groups().is_some_and(|groups| groups.payer == Payer::Release(measure));
+    let pays =
+        part.unknown_partitions().is_some_and(|groups| groups.payer == Payer::Release(measure));
     let alone = hidden.is_some_and(|hidden| hidden.noise().is_some());
     if pays && alone { "(ε/2)" } else { "ε" }
 }

@@ -3,7 +3,9 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use crate::analysis::{Axis, Choice, LineScore, MOST_KEYS, Measure, Prior, Sharing, Source, Use};
+use crate::analysis::{
+    CandidateAxis, Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind, Sharing, Source,
+};
 use crate::dialect::{MechanismName, Operand};
 use crate::mechanism::{
     Exponential, MechanismError, NoisyMax, PermuteAndFlip, PriceGrid, Unknown, UnknownRule,
@@ -41,8 +43,8 @@ pub(crate) fn mechanize(
             ));
         }
     };
-    match &measure.use_ {
-        Use::Number(sensitivity) => {
+    match &measure.release_kind {
+        ReleaseKind::Number(sensitivity) => {
             if parameters.monotonic.is_some() {
                 return Err(unused("monotonic", name, "monotonic belongs to selections"));
             }
@@ -60,7 +62,7 @@ pub(crate) fn mechanize(
                 accounts,
             )
         }
-        Use::Choice(choice) => {
+        ReleaseKind::Choice(choice) => {
             let delta = parameters.delta.as_ref().or(match name {
                 MechanismName::Default => default.delta.as_ref(),
                 _ => None,
@@ -250,7 +252,9 @@ pub(crate) fn weights(choice: &Choice) -> Option<(f64, f64)> {
             Some((total, least))
         }
         Prior::LogUniform => {
-            let Source::Line { axis: Axis::Ticks(ticks), .. } = &choice.source else { return None };
+            let Source::Line { axis: CandidateAxis::Ticks(ticks), .. } = &choice.source else {
+                return None;
+            };
             let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count()).ok()?;
             Some((grid.log_uniform_spread(), 1.0))
         }

@@ -5,7 +5,7 @@
 //! and the catalog alone, so it is the same on neighbouring databases.
 
 use crate::analysis::outcome::Analysis;
-use crate::analysis::{Limits, Measure};
+use crate::analysis::{ContributionBounds, Measure};
 use crate::catalog::Catalog;
 use crate::dialect::Parameters;
 use crate::privacy::{Delta, Loss, decimal_text};
@@ -83,7 +83,7 @@ impl Release {
     /// What is done, as a text that is hashed into the ledger.
     pub fn plan_text(&self) -> String {
         let steps = self.analysis.steps().join("\n");
-        format!("{}\n{steps}", self.analysis.remainder().display_indent())
+        format!("{}\n{steps}", self.analysis.public_plan().display_indent())
     }
 }
 
@@ -121,7 +121,7 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
     let (mut parts, mut hidden) = (Vec::new(), Vec::new());
     for part in analysis.parts() {
         let default = default_of(&analysis, part.subject().space(), catalog);
-        let calibrated = match part.data_groups() {
+        let calibrated = match part.unknown_partitions() {
             Some(groups) => threshold::of_the_data(part, groups, &default, &accounts)
                 .map(|(mechanized, hidden)| (mechanized, Some(hidden))),
             None => {
@@ -143,9 +143,13 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
 }
 
 /// The parameters of a release as the ledger and the explanation show them.
-pub(crate) fn parameters_text(parameters: &Parameters, loss: &Loss, limits: &Limits) -> String {
+pub(crate) fn parameters_text(
+    parameters: &Parameters,
+    loss: &Loss,
+    limits: &ContributionBounds,
+) -> String {
     let mut shown = Parameters { epsilon: None, rho: None, delta: None, ..parameters.clone() };
-    shown.groups = limits.groups.filter(|_| parameters.groups.is_some());
+    shown.groups = limits.l0.filter(|_| parameters.groups.is_some());
     let mut text = loss_text(loss, parameters.rho.is_some());
     let rest = shown.to_string();
     if !rest.is_empty() {

@@ -57,7 +57,7 @@ pub(super) fn number(
     };
     let gaussian = |epsilon: &Epsilon, delta: &Delta| -> Result<Mechanized, Refusal> {
         // The parts of a mean or variance move together, in space; a count or sum of one group on a line.
-        let on_a_line = measure.limits.groups == Some(1) && measure.width() == 1;
+        let on_a_line = measure.limits.l0 == Some(1) && measure.width() == 1;
         let gaussian = Gaussian::calibrate(sensitivity.l2_squared, on_a_line, epsilon, delta)
             .map_err(too_noisy)?;
         let loss = Loss::gaussian(epsilon, delta, gaussian.rho());

@@ -13,7 +13,7 @@
 
 use super::number::{size, within};
 use super::price::{Accounts, Fallback};
-use crate::analysis::{DataGroups, Measure, Part, Payer, Use};
+use crate::analysis::{Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
     Gaussian, Laplace, MechanismError, threshold_of_gaussian, threshold_of_laplace,
@@ -94,8 +94,8 @@ impl HiddenGroups {
 /// # Errors
 /// As [`super::choose`], and where a share is smaller than the ledger counts.
 pub(super) fn of_the_data(
-    part: &Part,
-    groups: &DataGroups,
+    part: &PrivateAggregate,
+    groups: &UnknownPartitions,
     default: &Fallback,
     accounts: &Accounts,
 ) -> Result<(Vec<Mechanized>, HiddenGroups), Refusal> {
@@ -153,8 +153,8 @@ fn priced(
 }
 
 struct Costs<'a> {
-    part: &'a Part,
-    groups: &'a DataGroups,
+    part: &'a PrivateAggregate,
+    groups: &'a UnknownPartitions,
     default: Fallback,
     accounts: &'a Accounts,
 }
@@ -223,7 +223,7 @@ impl Costs<'_> {
             &self.default,
             self.accounts,
         )?;
-        let Use::Number(sensitivity) = &measure.use_ else {
+        let ReleaseKind::Number(sensitivity) = &measure.release_kind else {
             return Ok((single.clone(), single.mechanism));
         };
         let squares = [sensitivity.l2_squared, self.groups.groups.into()];
@@ -292,7 +292,7 @@ impl Costs<'_> {
         delta: &Delta,
         loss: Option<Loss>,
     ) -> Result<HiddenGroups, Refusal> {
-        let DataGroups { groups, counter, least, .. } = *self.groups;
+        let UnknownPartitions { groups, counter, least, .. } = *self.groups;
         let compared =
             noise.as_ref().or(counter.and_then(|i| all.get(i)).map(|one| &one.mechanism));
         let threshold = match compared {

@@ -13,7 +13,7 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
-use hushql::analysis::{Analysis, Use};
+use hushql::analysis::{Analysis, ReleaseKind};
 use hushql::bind::Bound;
 use hushql::dialect::{
     AggregateCall, CandidatesClause, KeysClause, Operand, Parameters, PriorClause, QueryStatement,
@@ -125,9 +125,9 @@ pub fn constructs(
             made_of.insert(format!(
                 "measure {} from {}",
                 word(&measure.input),
-                word(measure.gathering())
+                word(measure.input_shape())
             ));
-            if let Use::Choice(choice) = &measure.use_ {
+            if let ReleaseKind::Choice(choice) = &measure.release_kind {
                 made_of.insert(format!(
                     "choice of {}, {}",
                     word(&choice.source),

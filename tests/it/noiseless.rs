@@ -12,7 +12,9 @@ use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
-use hushql::analysis::{Analysis, Measure, Part, Source as Candidates, Use, released_part};
+use hushql::analysis::{
+    Analysis, Measure, PrivateAggregate, ReleaseKind, Source as Candidates, released_part,
+};
 use hushql::exec::{Exact, ExactSums};
 use hushql::grid::Grid;
 use num_traits::ToPrimitive;
@@ -53,7 +55,7 @@ pub async fn planned_answer_without_noise(
         let plan = ExactSums::plan(part, state, [5, 6, 7, 8]).await.unwrap();
         released.push(without_noise(part, &plan.run(state, 1).await.unwrap()));
     }
-    over(analysis.remainder(), &released, state).await
+    over(analysis.public_plan(), &released, state).await
 }
 
 /// The rows of a plan over released tables.
@@ -82,14 +84,14 @@ async fn over(
 }
 
 /// The released table of a part in which the exact integers stand for the drawn ones.
-fn without_noise(part: &Part, exact: &[Exact]) -> RecordBatch {
+fn without_noise(part: &PrivateAggregate, exact: &[Exact]) -> RecordBatch {
     let mut keys = part.keys().outer().columns().to_vec();
     let mut columns: Vec<ArrayRef> = Vec::new();
     for (measure, exact) in part.measures().iter().zip(exact) {
         let Exact::Vectors(exact) = exact else { panic!("{measure:?}") };
-        match &measure.use_ {
-            Use::Number(_) => columns.push(numbers(measure, exact)),
-            Use::Choice(choice) => {
+        match &measure.release_kind {
+            ReleaseKind::Number(_) => columns.push(numbers(measure, exact)),
+            ReleaseKind::Choice(choice) => {
                 let Candidates::Keys(candidates) = &choice.source else { panic!("{choice:?}") };
                 let [scores] = exact.as_slice() else { panic!("one group: {choice:?}") };
                 let best = scores.iter().max().unwrap();

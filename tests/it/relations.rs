@@ -26,7 +26,7 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use futures::FutureExt;
-use hushql::analysis::{Analysis, Part, analyze};
+use hushql::analysis::{Analysis, PrivateAggregate, analyze};
 use hushql::bind::{Bound, bind};
 use hushql::dialect::{QueryStatement, Statement, parse};
 use hushql::exec::{Exact, ExactSums, PlannedTables, VerifyError, session_state};
@@ -110,7 +110,7 @@ struct Planned {
 
 impl Planned {
     async fn new(
-        part: &Part,
+        part: &PrivateAggregate,
         state: SessionState,
         hash: [u64; 4],
     ) -> datafusion::common::Result<Self> {

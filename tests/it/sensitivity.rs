@@ -20,7 +20,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use hushql::analysis::{
-    Analysis, Choice, LineScore, Part, Sharing, Source as Candidates, Use, analyze,
+    Analysis, Choice, LineScore, PrivateAggregate, ReleaseKind, Sharing, Source as Candidates,
+    analyze,
 };
 use hushql::bind::{Sources, bind};
 use hushql::catalog::{Catalog, Domain, Privacy, Table, Unit};
@@ -263,14 +264,14 @@ pub(crate) fn accepted(sql: &str) -> Option<Constructs> {
 }
 
 /// Checks one pair of neighbours; the result is the largest observed / claimed of the query.
-pub(crate) fn check(sql: &str, part: &Part, full: &[Exact], without: &[Exact]) -> f64 {
-    if part.data_groups().is_some() {
+pub(crate) fn check(sql: &str, part: &PrivateAggregate, full: &[Exact], without: &[Exact]) -> f64 {
+    if part.unknown_partitions().is_some() {
         return groups::check_groups(sql, part, full, without);
     }
     let mut tightest = 0.0_f64;
     for ((measure, full), without) in part.measures().iter().zip(full).zip(without) {
-        let (observed, claimed) = match (&measure.use_, full, without) {
-            (Use::Number(claimed), Exact::Vectors(full), Exact::Vectors(without)) => {
+        let (observed, claimed) = match (&measure.release_kind, full, without) {
+            (ReleaseKind::Number(claimed), Exact::Vectors(full), Exact::Vectors(without)) => {
                 let changes = changes(full, without);
                 let all = changes.iter().flatten();
                 let l1: u128 = all.clone().map(|c| c.unsigned_abs()).sum();
@@ -279,15 +280,15 @@ pub(crate) fn check(sql: &str, part: &Part, full: &[Exact], without: &[Exact]) -
                 assert!(l2 <= claimed.l2_squared, "{sql}\nΔ₂² {l2} > {}", claimed.l2_squared);
                 (l1, claimed.l1)
             }
-            (Use::Choice(choice), Exact::Vectors(full), Exact::Vectors(without)) => {
+            (ReleaseKind::Choice(choice), Exact::Vectors(full), Exact::Vectors(without)) => {
                 check_choice(sql, choice, &changes(full, without))
             }
-            (Use::Choice(choice), Exact::Lines(full), Exact::Lines(without)) => {
+            (ReleaseKind::Choice(choice), Exact::Lines(full), Exact::Lines(without)) => {
                 let pairs = full.iter().zip(without);
                 let groups: Vec<_> = pairs.map(|(full, without)| line(full, without)).collect();
                 check_choice(sql, choice, &groups)
             }
-            (Use::Choice(choice), Exact::Keys(full), Exact::Keys(without)) => {
+            (ReleaseKind::Choice(choice), Exact::Keys(full), Exact::Keys(without)) => {
                 check_unknown(sql, choice, full, without)
             }
             _ => panic!("{sql}: {full:?} {without:?}"),
@@ -428,13 +429,13 @@ impl Seen {
 }
 
 /// How a pair of neighbours is checked: the result is the largest observed / claimed.
-type Check = fn(&str, &Part, &[Exact], &[Exact]) -> f64;
+type Check = fn(&str, &PrivateAggregate, &[Exact], &[Exact]) -> f64;
 
 /// A query that is planned.
 struct Run<'a> {
     sql: &'a str,
     world: &'a World,
-    part: &'a Part,
+    part: &'a PrivateAggregate,
     plan: &'a ExactSums,
     state: &'a SessionState,
     rank: u64,

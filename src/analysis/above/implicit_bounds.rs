@@ -25,7 +25,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use crate::analysis::Use;
+use crate::analysis::ReleaseKind;
 use crate::analysis::expr::facts::{decimal_unit, type_range};
 use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::analysis::measure::call::CallOf;
@@ -104,7 +104,7 @@ fn with_bounds_found(
 fn may_find(analysis: &Analysis) -> bool {
     analysis.parts().iter().all(|part| {
         let found = part.measures().iter().any(|m| m.clause.finding.is_some());
-        part.data_groups().is_none() || !found
+        part.unknown_partitions().is_none() || !found
     })
 }
 
@@ -191,7 +191,9 @@ impl Rewriting {
         let histogram = LogicalPlan::Aggregate(self.histogram(aggregate, call).ok()?);
         let analysis = analyze(&Bound::of(histogram, self.releases.clone())).ok()?;
         let [part] = analysis.parts() else { return None };
-        let Use::Number(sensitivity) = &part.measures().first()?.use_ else { return None };
+        let ReleaseKind::Number(sensitivity) = &part.measures().first()?.release_kind else {
+            return None;
+        };
         let parameters = &self.releases.get(self.counter)?.parameters;
         let epsilon = match (&parameters.epsilon, &parameters.rho) {
             (Some(epsilon), _) => epsilon.clone(),

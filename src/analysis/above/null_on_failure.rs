@@ -31,7 +31,7 @@ use crate::privacy::Rational;
 use crate::refusal::Refusal;
 
 /// A plan in which no arithmetic, cast or square root of released values fails, and none wraps.
-pub(crate) fn total_remainder(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
+pub(crate) fn null_on_failure(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
     rewritten(plan, total)
 }
 

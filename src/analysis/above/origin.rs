@@ -13,7 +13,7 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Subquery};
 
-use crate::analysis::Part;
+use crate::analysis::PrivateAggregate;
 use crate::analysis::outcome::{Analysis, released_part};
 use crate::dialect::Finding;
 
@@ -40,7 +40,7 @@ impl Analysis {
     /// through other columns or in a subquery.
     pub fn origin(&self, output: usize) -> Option<Origin> {
         let mut path = Path { parts: &self.parts, readers: Vec::new() };
-        let (part, field) = path.origin(&self.remainder, output)?;
+        let (part, field) = path.origin(&self.public_plan, output)?;
         let own = self.parts.get(part)?;
         let measure = field.checked_sub(own.key_names().len())?;
         // What a selection chose is a key of its part too.
@@ -52,7 +52,7 @@ impl Analysis {
 
     /// Whether an output shows the values of a release, and its rows come out by these.
     pub fn is_chosen_by(&self, part: usize, measure: usize) -> bool {
-        let outputs = 0..self.remainder.schema().fields().len();
+        let outputs = 0..self.public_plan.schema().fields().len();
         outputs.filter_map(|output| self.origin(output)).any(|origin| {
             (origin.part, origin.measure, origin.is_chosen_by) == (part, measure, true)
         })
@@ -61,7 +61,7 @@ impl Analysis {
     /// The histogram behind a bound that was found: its part, the released value that is the bound, and the least noisy count
     /// of a bucket that stands out.
     pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {
-        let least_of = |part: &Part| match part.measures().first()?.clause.finding? {
+        let least_of = |part: &PrivateAggregate| match part.measures().first()?.clause.finding? {
             Finding::Histogram { bound: own, least } => (own == bound).then_some(least),
             Finding::InUnits { .. } => None,
         };
@@ -80,7 +80,7 @@ pub(crate) fn origin(plan: &LogicalPlan, output: usize) -> Option<(usize, usize)
 
 /// A walk from an output down to its release, and what was read on the way to decide which rows come out.
 struct Path<'a> {
-    parts: &'a [Part],
+    parts: &'a [PrivateAggregate],
     readers: Vec<Field>,
 }
 
@@ -157,7 +157,7 @@ impl Path<'_> {
         };
         let each = sources.into_iter().map(|read| match read {
             Read::Field(field) => vec![field],
-            Read::Part(part) => all(part).collect(),
+            Read::PrivateAggregate(part) => all(part).collect(),
         });
         each.flatten().collect()
     }
@@ -178,7 +178,7 @@ impl Path<'_> {
                 LogicalPlan::SubqueryAlias(alias) => &alias.input,
                 LogicalPlan::TableScan(scan) => {
                     let part = released_part(scan.table_name.table());
-                    break part.and_then(|i| self.parts.get(i)).and_then(Part::rows);
+                    break part.and_then(|i| self.parts.get(i)).and_then(PrivateAggregate::rows);
                 }
                 _ => break None,
             };
@@ -193,7 +193,7 @@ enum Read {
     /// One column.
     Field(Field),
     /// All columns of a part.
-    Part(usize),
+    PrivateAggregate(usize),
 }
 
 /// The field that a column shows unchanged, with no row left out in between.
@@ -217,7 +217,7 @@ fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<Read> {
     let mut columns: Vec<Column> = expr.column_refs().into_iter().cloned().collect();
     let mut found = Vec::new();
     let mut within = |subquery: &Subquery| {
-        found.extend(released_in(&subquery.subquery).into_iter().map(Read::Part));
+        found.extend(released_in(&subquery.subquery).into_iter().map(Read::PrivateAggregate));
         for outer in &subquery.outer_ref_columns {
             if let Expr::OuterReferenceColumn(_, column) = outer {
                 columns.push(column.clone());
@@ -235,12 +235,12 @@ fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<Read> {
         Ok(TreeNodeRecursion::Continue)
     });
     if walked.is_err() {
-        found.extend(released_in(input).into_iter().map(Read::Part));
+        found.extend(released_in(input).into_iter().map(Read::PrivateAggregate));
     }
     for column in columns {
         match input.schema().maybe_index_of_column(&column) {
             Some(i) => found.extend(sources_of(input, i)),
-            None => found.extend(released_in(input).into_iter().map(Read::Part)),
+            None => found.extend(released_in(input).into_iter().map(Read::PrivateAggregate)),
         }
     }
     found
@@ -261,7 +261,7 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
             let part = released_part(scan.table_name.table());
             part.map(|part| Read::Field((part, output))).into_iter().collect()
         }
-        other => released_in(other).into_iter().map(Read::Part).collect(),
+        other => released_in(other).into_iter().map(Read::PrivateAggregate).collect(),
     }
 }
 

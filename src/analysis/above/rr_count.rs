@@ -17,8 +17,8 @@ use num_traits::ToPrimitive;
 use super::origin::origin;
 use crate::analysis::below::relation::internal;
 use crate::analysis::expr::facts::constant;
-use crate::analysis::part::Part;
-use crate::analysis::{Axis, Measure, Source, Use};
+use crate::analysis::part::PrivateAggregate;
+use crate::analysis::{CandidateAxis, Measure, ReleaseKind, Source};
 use crate::bind::RR_COUNT;
 use crate::dialect::MechanismName;
 use crate::refusal::{Reason, Refusal};
@@ -32,7 +32,10 @@ use crate::refusal::{Reason, Refusal};
 ///
 /// # Errors
 /// A refusal where the column is no response, or was released at another ε.
-pub(crate) fn estimated(plan: LogicalPlan, parts: &[Part]) -> Result<LogicalPlan, Refusal> {
+pub(crate) fn estimated(
+    plan: LogicalPlan,
+    parts: &[PrivateAggregate],
+) -> Result<LogicalPlan, Refusal> {
     let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(plan) };
     if !aggregate.aggr_expr.iter().any(|e| call(e).is_some()) {
         return Ok(LogicalPlan::Aggregate(aggregate));
@@ -63,7 +66,8 @@ fn call(expr: &Expr) -> Option<&AggregateFunction> {
 
 /// Whether a value is one of those that a response has; they are public.
 fn is_answer(measure: &Measure, value: &ScalarValue) -> bool {
-    let Some(Source::Line { axis: Axis::Listed(values), .. }) = measure.choice().map(|c| &c.source)
+    let Some(Source::Line { axis: CandidateAxis::Listed(values), .. }) =
+        measure.choice().map(|c| &c.source)
     else {
         return false;
     };
@@ -71,7 +75,11 @@ fn is_answer(measure: &Measure, value: &ScalarValue) -> bool {
     (0..values.len()).any(|i| ScalarValue::try_from_array(values, i).is_ok_and(|v| v == answer))
 }
 
-fn term(call: &AggregateFunction, input: &LogicalPlan, parts: &[Part]) -> Result<Expr, Refusal> {
+fn term(
+    call: &AggregateFunction,
+    input: &LogicalPlan,
+    parts: &[PrivateAggregate],
+) -> Result<Expr, Refusal> {
     let refuse = |message: &str| {
         let hint = "SELECT RR_COUNT(smoker, 'yes', 1) FROM (SELECT id, RANDOMIZED_RESPONSE(eps=1) smoker …)";
         Refusal::new(Reason::Operand, "RR_COUNT", message, hint)
@@ -96,9 +104,9 @@ fn term(call: &AggregateFunction, input: &LogicalPlan, parts: &[Part]) -> Result
         .and_then(|part| part.measures().get(field.checked_sub(part.key_names().len())?))
         .filter(|m| m.clause.mechanism == MechanismName::RandomizedResponse)
         .ok_or_else(|| refuse("RR_COUNT counts the answers of RANDOMIZED_RESPONSE"))?;
-    let values = match &measure.use_ {
-        Use::Choice(choice) => choice.candidates().and_then(|k| k.to_f64()),
-        Use::Number(_) => None,
+    let values = match &measure.release_kind {
+        ReleaseKind::Choice(choice) => choice.candidates().and_then(|k| k.to_f64()),
+        ReleaseKind::Number(_) => None,
     };
     let stated = match constant(epsilon) {
         Some(ScalarValue::Float64(epsilon)) => epsilon,

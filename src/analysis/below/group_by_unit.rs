@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::relation::{Flow, Owner, Trace, internal, lost, named};
+use super::relation::{Owner, PrivateRelation, Trace, internal, lost, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::domain::typed;
@@ -54,7 +54,7 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// Every row of the result is a function of the multiset of rows of one unit, and carries that unit.
-    pub(crate) fn per_unit(&mut self, aggregate: &Aggregate) -> Result<Flow, Refusal> {
+    pub(crate) fn per_unit(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, Refusal> {
         if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
             return Err(operator(
                 "a released table",
@@ -103,11 +103,19 @@ impl Walk<'_> {
         let subject = flow.subject.clone().with_rows(if only_unit { Some(1) } else { rows });
         let scope = Scope { schema: Arc::clone(&aggregate.schema), facts };
         let (plan, owner) = grouped;
-        Ok(Flow { plan, scope, traces, owner, subject, fans: BTreeMap::new(), public: flow.public })
+        Ok(PrivateRelation {
+            plan,
+            scope,
+            traces,
+            owner,
+            subject,
+            fans: BTreeMap::new(),
+            public: flow.public,
+        })
     }
 
     /// Whether a key is a column that leads to one unit.
-    fn leads_to_unit(&self, flow: &Flow, key: &Key) -> bool {
+    fn leads_to_unit(&self, flow: &PrivateRelation, key: &Key) -> bool {
         let Some(origin) = &key.trace.origin else { return false };
         let own = self.catalog.table(&origin.table).and_then(|t| t.unit()?.link());
         let leads = own.is_some_and(|link| link.columns == [origin.column.clone()]);
@@ -121,7 +129,7 @@ impl Walk<'_> {
     /// The plan: the unit and the keys as groups, the aggregates, and their results under the planner's names.
     fn grouped(
         &mut self,
-        flow: &Flow,
+        flow: &PrivateRelation,
         unit: Column,
         keys: &[Key],
         calls: &[Inner],
@@ -172,7 +180,7 @@ impl Walk<'_> {
     }
 
     /// `SELECT DISTINCT` with the unit among its columns.
-    pub(crate) fn distinct(&mut self, input: &LogicalPlan) -> Result<Flow, Refusal> {
+    pub(crate) fn distinct(&mut self, input: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
         let flow = self.rows(input)?;
         if flow.is_public() {
             return Err(operator("DISTINCT", "the distinct public rows"));
@@ -213,7 +221,7 @@ impl Walk<'_> {
         let subject = flow.subject.clone().with_rows(rows);
         let traces = flow.traces.iter().map(|t| Trace { raw: None, ..t.clone() }).collect();
         let owner = Owner::Unit(owner);
-        Ok(Flow { plan, traces, owner, subject, fans: BTreeMap::new(), ..flow })
+        Ok(PrivateRelation { plan, traces, owner, subject, fans: BTreeMap::new(), ..flow })
     }
 }
 
@@ -225,7 +233,7 @@ struct Key {
     is_unit: bool,
 }
 
-fn key_of(flow: &Flow, key: &Expr) -> Result<Key, Refusal> {
+fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, Refusal> {
     if matches!(key, Expr::GroupingSet(_)) {
         return Err(operator(
             "ROLLUP, CUBE or GROUPING SETS",
@@ -241,7 +249,7 @@ fn key_of(flow: &Flow, key: &Expr) -> Result<Key, Refusal> {
 }
 
 /// The aggregates that are functions of a multiset of rows, exactly.
-fn inner(call: &Expr, flow: &Flow, rows: Option<u64>) -> Result<Inner, Refusal> {
+fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner, Refusal> {
     let text = call.schema_name().to_string();
     let Some(AggregateFunction { func, params }) = CallOf::function(call) else {
         return Err(unknown(&text));

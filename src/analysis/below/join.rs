@@ -18,10 +18,10 @@ use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
 
 use super::join_conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
-use super::outer_join::kept_rows;
+use super::outer_join::preserved_rows;
 use super::public_side::Multiplicity;
-use super::relation::{Flow, Origin, Owner, lost, told};
-use super::unit::Subject;
+use super::relation::{Origin, Owner, PrivateRelation, lost, told};
+use super::unit::UnitScope;
 use crate::analysis::below::pair::{Basis, Pair, combined, in_order};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::relation::has_subquery;
@@ -30,7 +30,7 @@ use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
     /// Inner joins and the filters between them, as one.
-    pub(crate) fn joined(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+    pub(crate) fn joined(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
         let (mut leaves, mut conditions) = (Vec::new(), Vec::new());
         self.gather(plan, &mut leaves, &mut conditions)?;
         factored(&mut conditions);
@@ -52,7 +52,7 @@ impl Walk<'_> {
     fn gather(
         &mut self,
         plan: &LogicalPlan,
-        leaves: &mut Vec<Flow>,
+        leaves: &mut Vec<PrivateRelation>,
         conditions: &mut Vec<Expr>,
     ) -> Result<(), Refusal> {
         match plan {
@@ -76,8 +76,13 @@ impl Walk<'_> {
     }
 
     /// Joins flows: public ones with each other, with the private table they belong to, and then along the chain.
-    fn ordered(&mut self, flows: Vec<Flow>, pool: &mut Pool) -> Result<Flow, Refusal> {
-        let (public, mut private): (Vec<_>, Vec<_>) = flows.into_iter().partition(Flow::is_public);
+    fn ordered(
+        &mut self,
+        flows: Vec<PrivateRelation>,
+        pool: &mut Pool,
+    ) -> Result<PrivateRelation, Refusal> {
+        let (public, mut private): (Vec<_>, Vec<_>) =
+            flows.into_iter().partition(PrivateRelation::is_public);
         let mut public = self.components(public, pool)?;
         private.sort_by_key(|flow| self.depth(flow));
         let mut own = Vec::new();
@@ -95,7 +100,7 @@ impl Walk<'_> {
             let first = public.next().ok_or_else(lost)?;
             return public.try_fold(first, |all, next| self.both_public(all, next, pool));
         };
-        let mut rest: Vec<Flow> = own.collect();
+        let mut rest: Vec<PrivateRelation> = own.collect();
         while !rest.is_empty() {
             let next = rest
                 .iter()
@@ -114,8 +119,12 @@ impl Walk<'_> {
     }
 
     /// Public flows that conditions connect, joined.
-    fn components(&mut self, flows: Vec<Flow>, pool: &mut Pool) -> Result<Vec<Flow>, Refusal> {
-        let mut components: Vec<Flow> = Vec::new();
+    fn components(
+        &mut self,
+        flows: Vec<PrivateRelation>,
+        pool: &mut Pool,
+    ) -> Result<Vec<PrivateRelation>, Refusal> {
+        let mut components: Vec<PrivateRelation> = Vec::new();
         for mut flow in flows {
             while let Some(i) = components.iter().position(|other| pool.connects(other, &flow)) {
                 let other = components.remove(i);
@@ -127,28 +136,33 @@ impl Walk<'_> {
     }
 
     /// How far a flow's rows are from their unit.
-    fn depth(&self, flow: &Flow) -> usize {
+    fn depth(&self, flow: &PrivateRelation) -> usize {
         let tables = flow.subject.tables().iter();
         tables.filter_map(|t| self.catalog.root(t)).map(|(_, links)| links).max().unwrap_or(0)
     }
 
-    fn both_public(&mut self, left: Flow, right: Flow, pool: &mut Pool) -> Result<Flow, Refusal> {
+    fn both_public(
+        &mut self,
+        left: PrivateRelation,
+        right: PrivateRelation,
+        pool: &mut Pool,
+    ) -> Result<PrivateRelation, Refusal> {
         let conditions = pool.take(&[&left, &right]);
         let owner = Owner::Public;
         let subject = left.subject.clone();
         let pair = Pair { left, right, on: Vec::new() };
         let flow = combined(pair, JoinType::Inner, &conditions)?;
-        Ok(Flow { owner, subject, ..flow })
+        Ok(PrivateRelation { owner, subject, ..flow })
     }
 
     /// Private rows with the public rows that they match.
     pub(crate) fn with_public(
         &mut self,
-        private: Flow,
-        mut public: Flow,
+        private: PrivateRelation,
+        mut public: PrivateRelation,
         pool: &mut Pool,
         kind: JoinType,
-    ) -> Result<Flow, Refusal> {
+    ) -> Result<PrivateRelation, Refusal> {
         let conditions = pool.take(&[&private, &public]);
         if matches!(private.owner, Owner::Row) {
             // Nothing else bounds how often a row comes: what is counted is what is joined.
@@ -181,10 +195,15 @@ impl Walk<'_> {
             // The public side is the smaller one as a rule, and the first side is the one that is kept in memory.
             combined(Pair { left: public, right: private, on: Vec::new() }, kind, &conditions)?
         };
-        Ok(Flow { owner, subject, fans, ..flow })
+        Ok(PrivateRelation { owner, subject, fans, ..flow })
     }
 
-    fn both_private(&mut self, left: Flow, right: Flow, pool: &mut Pool) -> Result<Flow, Refusal> {
+    fn both_private(
+        &mut self,
+        left: PrivateRelation,
+        right: PrivateRelation,
+        pool: &mut Pool,
+    ) -> Result<PrivateRelation, Refusal> {
         let conditions = pool.take(&[&left, &right]);
         self.of_one_unit(left, right, &conditions, JoinType::Inner)
     }
@@ -192,11 +211,11 @@ impl Walk<'_> {
     /// Private rows with private rows of the same unit.
     pub(crate) fn of_one_unit(
         &mut self,
-        left: Flow,
-        right: Flow,
+        left: PrivateRelation,
+        right: PrivateRelation,
         conditions: &[Expr],
         kind: JoinType,
-    ) -> Result<Flow, Refusal> {
+    ) -> Result<PrivateRelation, Refusal> {
         let basis = self.required_basis(&left, &right, conditions)?;
         let (pair, basis) = self.paired(left, right, basis, kind)?;
         let Pair { left, right, .. } = &pair;
@@ -219,12 +238,12 @@ impl Walk<'_> {
             on_text(conditions)
         ));
         let flow = combined(pair, kind, conditions)?;
-        Ok(Flow { owner, subject, fans, ..flow })
+        Ok(PrivateRelation { owner, subject, fans, ..flow })
     }
 
     /// Refuses a join that makes more rows of one unit than a statement may: they are bounded above it, and one person could
     /// decide until then how long everybody waits.
-    fn refuse_reach(&self, subject: &Subject, before: u64) -> Result<(), Refusal> {
+    fn refuse_reach(&self, subject: &UnitScope, before: u64) -> Result<(), Refusal> {
         let most = self.tables.most_rows_of_a_unit();
         if subject.reach() <= most.max(before) {
             return Ok(());
@@ -248,8 +267,8 @@ impl Walk<'_> {
     /// Brings two flows to where their rows can be joined by unit.
     pub(crate) fn paired(
         &mut self,
-        left: Flow,
-        right: Flow,
+        left: PrivateRelation,
+        right: PrivateRelation,
         basis: Basis,
         kind: JoinType,
     ) -> Result<(Pair, Basis), Refusal> {
@@ -268,14 +287,14 @@ impl Walk<'_> {
 
     pub(crate) fn required_basis(
         &self,
-        left: &Flow,
-        right: &Flow,
+        left: &PrivateRelation,
+        right: &PrivateRelation,
         conditions: &[Expr],
     ) -> Result<Basis, Refusal> {
         let refused = |message: String, hint: String| {
             Err(Refusal::new(Reason::Join, told(conditions), message, hint))
         };
-        let tables = |flow: &Flow| flow.subject.tables().join(", ");
+        let tables = |flow: &PrivateRelation| flow.subject.tables().join(", ");
         if matches!(left.owner, Owner::Row) || matches!(right.owner, Owner::Row) {
             let row = if matches!(left.owner, Owner::Row) { left } else { right };
             return refused(
@@ -316,10 +335,15 @@ impl Walk<'_> {
     }
 
     /// Why equal columns among the conditions keep rows of one unit together, if they do.
-    pub(crate) fn basis(&self, left: &Flow, right: &Flow, conditions: &[Expr]) -> Option<Basis> {
+    pub(crate) fn basis(
+        &self,
+        left: &PrivateRelation,
+        right: &PrivateRelation,
+        conditions: &[Expr],
+    ) -> Option<Basis> {
         let pairs = equal_columns(left, right, conditions);
         let known = |(l, r): &(Column, Column)| {
-            let trace = |flow: &Flow, column: &Column| {
+            let trace = |flow: &PrivateRelation, column: &Column| {
                 let trace = flow.trace(&Expr::Column(column.clone()))?;
                 Some((trace.origin.clone()?, trace.reading))
             };
@@ -327,7 +351,7 @@ impl Walk<'_> {
             Some(((l, r), (l_row, r_row)))
         };
         let known: Vec<_> = pairs.iter().filter_map(known).collect();
-        let leads = |from: &Flow, swap: bool| {
+        let leads = |from: &PrivateRelation, swap: bool| {
             let Owner::Link(pending) = &from.owner else { return false };
             // Columns of two rows of a person may together be the key of another person's row.
             let rows: BTreeSet<_> = known.iter().map(|(_, rows)| *rows).collect();
@@ -347,8 +371,9 @@ impl Walk<'_> {
             return Some(Basis::LeftLeads);
         }
         let same_unit = pairs.iter().any(|(l, r)| {
-            let is_unit =
-                |flow: &Flow, column: &Column| flow.scope.of(column).is_some_and(|f| f.is_unit);
+            let is_unit = |flow: &PrivateRelation, column: &Column| {
+                flow.scope.of(column).is_some_and(|f| f.is_unit)
+            };
             is_unit(left, l) && is_unit(right, r)
         });
         (same_unit || self.determined(&origins)).then_some(Basis::Compared)
@@ -379,7 +404,7 @@ impl Walk<'_> {
     }
 
     /// LEFT and RIGHT joins.
-    pub(crate) fn outer_join(&mut self, join: &Join) -> Result<Flow, Refusal> {
+    pub(crate) fn outer_join(&mut self, join: &Join) -> Result<PrivateRelation, Refusal> {
         plain(join)?;
         let conditions = conditions_of(join);
         let (kept, other) = match join.join_type {
@@ -404,7 +429,7 @@ impl Walk<'_> {
             (true, true) => {
                 let subject = kept.subject.clone();
                 let pair = Pair { left: kept, right: other, on: Vec::new() };
-                Flow {
+                PrivateRelation {
                     owner: Owner::Public,
                     subject,
                     ..combined(pair, JoinType::Left, &conditions)?
@@ -415,7 +440,7 @@ impl Walk<'_> {
                 self.with_public(kept, other, &mut pool, JoinType::Left)?
             }
             (false, false) => self.of_one_unit(kept, other, &conditions, JoinType::Left)?,
-            (true, false) => return Err(kept_rows()),
+            (true, false) => return Err(preserved_rows()),
         };
         in_order(flow, &join.schema)
     }
@@ -423,8 +448,8 @@ impl Walk<'_> {
 
 /// How many rows of a unit a join of private rows has, and how many those of single rows are.
 fn rows_of(
-    left: &Flow,
-    right: &Flow,
+    left: &PrivateRelation,
+    right: &PrivateRelation,
     basis: Basis,
     kind: JoinType,
 ) -> (Option<u64>, BTreeMap<String, u64>) {
@@ -434,7 +459,7 @@ fn rows_of(
     let r_or_one = if outer { r.map(|r| r.max(1)) } else { r };
     let of_pairs = product(l, r_or_one);
     // Along a link each row of the child meets the rows that come from one row of the parent.
-    let along = |child: &Flow, parent: &Flow| {
+    let along = |child: &PrivateRelation, parent: &PrivateRelation| {
         let Owner::Link(pending) = &child.owner else { return (None, BTreeMap::new()) };
         let fan = parent.fans.get(&pending.link.table).copied();
         let fans = child.fans.iter().filter_map(|(t, n)| Some((t.clone(), n.checked_mul(fan?)?)));
@@ -459,7 +484,7 @@ fn rows_of(
             (smaller(rows, of_pairs), fans)
         }
         Basis::Compared => {
-            let times = |flow: &Flow, by: Option<u64>| {
+            let times = |flow: &PrivateRelation, by: Option<u64>| {
                 let fans = flow.fans.iter();
                 let fans = fans.filter_map(|(t, n)| Some((t.clone(), n.checked_mul(by?)?)));
                 fans.collect::<BTreeMap<_, _>>()

@@ -12,7 +12,7 @@ use datafusion::common::{Column, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, Operator};
 
-use super::relation::{Flow, told};
+use super::relation::{PrivateRelation, told};
 use crate::analysis::below::refusals::operator;
 use crate::refusal::Refusal;
 
@@ -23,7 +23,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Takes the conditions whose columns are all in these flows.
-    pub(crate) fn take(&mut self, flows: &[&Flow]) -> Vec<Expr> {
+    pub(crate) fn take(&mut self, flows: &[&PrivateRelation]) -> Vec<Expr> {
         let all = std::mem::take(&mut self.conditions);
         let (taken, left) = all.into_iter().partition(|condition| is_over(condition, flows));
         self.conditions = left;
@@ -31,17 +31,17 @@ impl Pool {
     }
 
     /// The conditions over two flows together.
-    pub(crate) fn between(&self, left: &Flow, right: &Flow) -> Vec<Expr> {
+    pub(crate) fn between(&self, left: &PrivateRelation, right: &PrivateRelation) -> Vec<Expr> {
         self.conditions.iter().filter(|c| is_over(c, &[left, right])).cloned().collect()
     }
 
     /// Whether equal columns connect two flows.
-    pub(crate) fn connects(&self, left: &Flow, right: &Flow) -> bool {
+    pub(crate) fn connects(&self, left: &PrivateRelation, right: &PrivateRelation) -> bool {
         !equal_columns(left, right, &self.conditions).is_empty()
     }
 
     /// Whether a public flow has conditions with this flow, and with no other.
-    pub(crate) fn joins_only(&self, public: &Flow, flow: &Flow) -> bool {
+    pub(crate) fn joins_only(&self, public: &PrivateRelation, flow: &PrivateRelation) -> bool {
         let about = self.conditions.iter().filter(|c| {
             c.column_refs().iter().any(|column| public.scope.schema.is_column_from_schema(column))
         });
@@ -53,7 +53,7 @@ impl Pool {
 }
 
 /// Whether all columns of a condition are in these flows.
-fn is_over(condition: &Expr, flows: &[&Flow]) -> bool {
+fn is_over(condition: &Expr, flows: &[&PrivateRelation]) -> bool {
     let known =
         |column: &&Column| flows.iter().any(|flow| flow.scope.schema.is_column_from_schema(column));
     condition.column_refs().iter().all(known)
@@ -75,11 +75,12 @@ pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
 
 /// The pairs of columns that conditions say to be equal, one of each flow.
 pub(crate) fn equal_columns(
-    left: &Flow,
-    right: &Flow,
+    left: &PrivateRelation,
+    right: &PrivateRelation,
     conditions: &[Expr],
 ) -> Vec<(Column, Column)> {
-    let has = |flow: &Flow, column: &Column| flow.scope.schema.is_column_from_schema(column);
+    let has =
+        |flow: &PrivateRelation, column: &Column| flow.scope.schema.is_column_from_schema(column);
     let pair = |condition: &Expr| match condition {
         Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r }) => {
             let (Expr::Column(l), Expr::Column(r)) = (l.as_ref(), r.as_ref()) else { return None };

@@ -1,6 +1,6 @@
 //! Below a release: the walk over private rows, one arm per operator.
 //!
-//! In: the plan under an aggregate. Out: a [`Flow`] of the same rows in a plan in which every assumption is
+//! In: the plan under an aggregate. Out: a [`PrivateRelation`] of the same rows in a plan in which every assumption is
 //! enforced. An operator that is not known to keep rows apart by unit is refused. Sub-plans that read public
 //! tables only go the same way; where that cannot be, they are read once while the query is planned, and what
 //! was read stands in their place.
@@ -18,7 +18,7 @@ use crate::analysis::recursion::deeper;
 use crate::catalog::Catalog;
 use crate::dialect::marked;
 use crate::refusal::Refusal;
-use relation::{Flow, has_subquery, scanned, told};
+use relation::{PrivateRelation, has_subquery, scanned, told};
 use walk::Walk;
 
 pub(crate) mod group_by_unit;
@@ -46,7 +46,7 @@ impl Walk<'_> {
     ///
     /// # Errors
     /// A refusal for every operator, expression and table that is not on the allow-list.
-    pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+    pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
         deeper(|| {
             if !self.is_public(plan) {
                 return self.node(plan);
@@ -59,7 +59,7 @@ impl Walk<'_> {
         })
     }
 
-    fn node(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+    fn node(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan, plan),
             LogicalPlan::Filter(Filter { predicate, input, .. }) => {
@@ -111,9 +111,9 @@ impl Walk<'_> {
     /// Rows that satisfy all conditions, those with subqueries last.
     pub(super) fn filtered(
         &mut self,
-        mut flow: Flow,
+        mut flow: PrivateRelation,
         conditions: Vec<Expr>,
-    ) -> Result<Flow, Refusal> {
+    ) -> Result<PrivateRelation, Refusal> {
         let (with, without): (Vec<_>, Vec<_>) = conditions.into_iter().partition(has_subquery);
         if let Some(predicate) = without.iter().cloned().reduce(Expr::and) {
             flow = flow.filtered(&predicate)?;

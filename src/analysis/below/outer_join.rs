@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use super::join_conditions::{Pool, conditions_of, plain};
-use super::relation::{Flow, internal};
+use super::relation::{PrivateRelation, internal};
 use crate::analysis::below::pair::in_order;
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::relation::has_subquery;
@@ -28,7 +28,7 @@ use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
     /// The rows of a GROUP BY. Directly below it, an outer join may keep public rows: their keys come out anyway.
-    pub(crate) fn below(&mut self, aggregate: &Aggregate) -> Result<Flow, Refusal> {
+    pub(crate) fn below(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, Refusal> {
         let LogicalPlan::Join(join) = aggregate.input.as_ref() else {
             return self.rows(&aggregate.input);
         };
@@ -53,7 +53,7 @@ impl Walk<'_> {
         let by_kept =
             matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_kept(key));
         if !by_kept || aggregate.aggr_expr.iter().any(reads_kept) {
-            return Err(kept_rows());
+            return Err(preserved_rows());
         }
         for call in aggregate.aggr_expr.iter().filter_map(aggregate_call) {
             if self.reads_the_missing(call, join.schema.as_ref())? {
@@ -136,7 +136,7 @@ fn missing() -> Refusal {
     )
 }
 
-pub(crate) fn kept_rows() -> Refusal {
+pub(crate) fn preserved_rows() -> Refusal {
     operator(
         "an outer join that keeps public rows",
         "it directly below GROUP BY on one of the public columns, with aggregates of private ones; or JOIN in place of LEFT JOIN",

@@ -6,7 +6,9 @@ use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::{Expr, JoinType};
 
 use crate::analysis::below::join_conditions::equal_columns;
-use crate::analysis::below::relation::{Flow, Trace, equal, internal, lost, without_null};
+use crate::analysis::below::relation::{
+    PrivateRelation, Trace, equal, internal, lost, without_null,
+};
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::total;
 use crate::refusal::Refusal;
@@ -24,14 +26,18 @@ pub(crate) enum Basis {
 
 /// What an operator makes of two flows.
 pub(crate) struct Pair {
-    pub(crate) left: Flow,
-    pub(crate) right: Flow,
+    pub(crate) left: PrivateRelation,
+    pub(crate) right: PrivateRelation,
     /// Hidden columns that are compared beside the conditions.
     pub(crate) on: Vec<(Expr, Expr)>,
 }
 
 /// Joins two flows on total conditions; owner, subject and fans are the left one's and are set by the caller.
-pub(crate) fn combined(pair: Pair, kind: JoinType, conditions: &[Expr]) -> Result<Flow, Refusal> {
+pub(crate) fn combined(
+    pair: Pair,
+    kind: JoinType,
+    conditions: &[Expr],
+) -> Result<PrivateRelation, Refusal> {
     let Pair { left, right, mut on } = pair;
     let schema = left.scope.schema.join(&right.scope.schema).map_err(|e| internal(&e))?;
     let facts = left.scope.facts.iter().chain(&right.scope.facts).cloned().collect();
@@ -55,7 +61,7 @@ pub(crate) fn combined(pair: Pair, kind: JoinType, conditions: &[Expr]) -> Resul
         let keeps_left = matches!(kind, JoinType::LeftSemi | JoinType::LeftAnti);
         let public = left.public.union(&right.public).cloned().collect();
         let kept = if keeps_left { left } else { right };
-        return Ok(Flow { plan, public, ..kept });
+        return Ok(PrivateRelation { plan, public, ..kept });
     }
     let mut scope = scope;
     let mut traces = traced(&left);
@@ -76,11 +82,11 @@ pub(crate) fn combined(pair: Pair, kind: JoinType, conditions: &[Expr]) -> Resul
         }
     }
     let public = left.public.union(&right.public).cloned().collect();
-    Ok(Flow { plan, scope, traces, public, ..left })
+    Ok(PrivateRelation { plan, scope, traces, public, ..left })
 }
 
 /// The traces of a flow; a public one tells where its columns come from.
-pub(crate) fn traced(flow: &Flow) -> Vec<Trace> {
+pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
     if !flow.is_public() {
         return flow.traces.clone();
     }
@@ -94,12 +100,15 @@ pub(crate) fn traced(flow: &Flow) -> Vec<Trace> {
 }
 
 /// A flow whose columns are in the order of a schema that names the same ones.
-pub(crate) fn in_order(flow: Flow, schema: &DFSchemaRef) -> Result<Flow, Refusal> {
+pub(crate) fn in_order(
+    flow: PrivateRelation,
+    schema: &DFSchemaRef,
+) -> Result<PrivateRelation, Refusal> {
     let places = schema.columns();
     let places: Option<Vec<usize>> =
         places.iter().map(|column| flow.scope.schema.maybe_index_of_column(column)).collect();
     let places = places.ok_or_else(lost)?;
     let facts = places.iter().filter_map(|i| flow.scope.facts.get(*i).cloned()).collect();
     let traces = places.iter().filter_map(|i| flow.traces.get(*i).cloned()).collect();
-    Ok(Flow { scope: Scope { schema: Arc::clone(schema), facts }, traces, ..flow })
+    Ok(PrivateRelation { scope: Scope { schema: Arc::clone(schema), facts }, traces, ..flow })
 }

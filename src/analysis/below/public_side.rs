@@ -13,8 +13,8 @@ use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
 
 use super::join_conditions::equal_columns;
-use super::relation::{Flow, Owner, Trace, internal, named};
-use super::unit::Subject;
+use super::relation::{Owner, PrivateRelation, Trace, internal, named};
+use super::unit::UnitScope;
 use crate::analysis::below::walk::{Tables, Walk};
 use crate::analysis::expr::domain::enforced;
 use crate::analysis::expr::facts::Scope;
@@ -45,8 +45,8 @@ impl Walk<'_> {
     /// conditions say to be equal.
     pub(crate) fn multiplicity(
         &self,
-        private: &Flow,
-        public: &Flow,
+        private: &PrivateRelation,
+        public: &PrivateRelation,
         conditions: &[Expr],
     ) -> Result<Multiplicity, Refusal> {
         let keys = equal_columns(private, public, conditions).into_iter();
@@ -67,7 +67,7 @@ impl Walk<'_> {
     }
 
     /// Public rows that are read now, and stand in the plan as they were read.
-    pub(crate) fn pinned(&mut self, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+    pub(crate) fn pinned(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
         let mut public = self.public_tables(plan);
         let names = public.iter().cloned().collect::<Vec<_>>().join(", ");
         let names = if names.is_empty() { "constants".to_owned() } else { names };
@@ -119,28 +119,28 @@ impl Walk<'_> {
             .map_err(|e| internal(&e))?;
         self.step(format!("Read {names} [public]"));
         let traces = facts.iter().map(|_| Trace { size: 1, ..Trace::default() }).collect();
-        Ok(Flow {
+        Ok(PrivateRelation {
             plan: pinned,
             scope: Scope { schema: plan.schema().clone(), facts },
             traces,
             owner: Owner::Public,
-            subject: Subject::nobody(),
+            subject: UnitScope::nobody(),
             fans: BTreeMap::new(),
             public,
         })
     }
 
     /// A public flow read now.
-    pub(crate) fn pinned_flow(&mut self, flow: Flow) -> Result<Flow, Refusal> {
+    pub(crate) fn pinned_flow(
+        &mut self,
+        flow: PrivateRelation,
+    ) -> Result<PrivateRelation, Refusal> {
         let before = self.steps.len();
         let read = self.pinned(&flow.plan)?;
         self.steps.truncate(before);
         // The facts that were derived hold of the same rows; hidden columns go.
-        crate::analysis::below::pair::in_order(read, &flow.scope.schema.clone()).map(|read| Flow {
-            scope: flow.scope,
-            traces: flow.traces,
-            public: flow.public,
-            ..read
+        crate::analysis::below::pair::in_order(read, &flow.scope.schema.clone()).map(|read| {
+            PrivateRelation { scope: flow.scope, traces: flow.traces, public: flow.public, ..read }
         })
     }
 }
@@ -166,7 +166,7 @@ pub(crate) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), Ref
     Ok(())
 }
 
-fn unread(flow: &Flow) -> Refusal {
+fn unread(flow: &PrivateRelation) -> Refusal {
     let names = flow.public.iter().cloned().collect::<Vec<_>>().join(", ");
     Refusal::new(
         Reason::NotYet,

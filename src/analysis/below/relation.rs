@@ -1,6 +1,6 @@
 //! Rows below a release: an enforced plan, and what is known of it.
 //!
-//! In: what the operators below have made. Out: a [`Flow`]: the plan whose expressions are total, facts about
+//! In: what the operators below have made. Out: a [`PrivateRelation`]: the plan whose expressions are total, facts about
 //! every column, whose rows they are, and the hidden columns that tell the unit of each row. What holds of every
 //! flow of private rows, whatever operators made it:
 //!
@@ -25,7 +25,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, TableScan,
 };
 
-use super::unit::Subject;
+use super::unit::UnitScope;
 use crate::analysis::expr::domain::Change;
 use crate::analysis::expr::facts::{Scope, constant, never_null};
 use crate::analysis::expr::shape::{readable, type_of};
@@ -85,13 +85,13 @@ pub(crate) struct Origin {
 
 /// Rows: an enforced plan, and what is known of its columns.
 #[derive(Debug, Clone)]
-pub(crate) struct Flow {
+pub(crate) struct PrivateRelation {
     pub(crate) plan: LogicalPlan,
     pub(crate) scope: Scope,
     /// For each column of the scope, where it comes from.
     pub(crate) traces: Vec<Trace>,
     pub(crate) owner: Owner,
-    pub(crate) subject: Subject,
+    pub(crate) subject: UnitScope,
     /// For some of the tables read, how many rows here one of theirs can have.
     pub(crate) fans: BTreeMap<String, u64>,
     /// The public tables that are read.
@@ -111,7 +111,7 @@ pub(crate) struct Raw {
 /// The ends that values beyond them become.
 pub(crate) type Clamped = (ScalarValue, ScalarValue);
 
-impl Flow {
+impl PrivateRelation {
     /// The hidden unit column; `None` when the unit is the row, or not reached yet.
     pub(crate) fn unit_column(&self) -> Option<Column> {
         match &self.owner {

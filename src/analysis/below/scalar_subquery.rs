@@ -19,13 +19,13 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 use super::only_public;
 use super::public_side::refuse_volatile;
 use super::relation::internal;
-use crate::analysis::Part;
+use crate::analysis::PrivateAggregate;
 use crate::analysis::outcome::{Value, released_part, several};
-use crate::analysis::splitter::{Cutter, has_marker};
+use crate::analysis::splitter::{Splitter, has_marker};
 use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
 
-impl Cutter<'_> {
+impl Splitter<'_> {
     /// An aggregate over rows without scalar subqueries.
     pub(crate) fn with_values(&mut self, aggregate: &Aggregate) -> Result<Aggregate, Refusal> {
         let input = self.valued_plan(aggregate.input.as_ref().clone())?;
@@ -50,7 +50,7 @@ impl Cutter<'_> {
             }
             LogicalPlan::TableScan(scan) => {
                 let part = released_part(scan.table_name.table()).and_then(|i| self.parts.get(i));
-                part.and_then(Part::rows) == Some(1)
+                part.and_then(PrivateAggregate::rows) == Some(1)
             }
             _ => false,
         }

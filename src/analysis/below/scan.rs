@@ -15,8 +15,10 @@ use std::sync::Arc;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 
-use super::relation::{Flow, Origin, Owner, Pending, Raw, Trace, internal, lost, scanned};
-use super::unit::Subject;
+use super::relation::{
+    Origin, Owner, Pending, PrivateRelation, Raw, Trace, internal, lost, scanned,
+};
+use super::unit::UnitScope;
 use crate::analysis::below::refusals::{not_private, undeclared};
 use crate::analysis::below::relation::equal;
 use crate::analysis::below::walk::Walk;
@@ -36,7 +38,11 @@ struct Chain {
 
 impl Walk<'_> {
     /// The rows of a table, enforced.
-    pub(crate) fn scan(&mut self, scan: &TableScan, plan: &LogicalPlan) -> Result<Flow, Refusal> {
+    pub(crate) fn scan(
+        &mut self,
+        scan: &TableScan,
+        plan: &LogicalPlan,
+    ) -> Result<PrivateRelation, Refusal> {
         let name = scan.table_name.to_string();
         let table = scanned(scan, self.catalog).ok_or_else(|| not_private(&name, true))?;
         let unit = match &table.privacy {
@@ -106,7 +112,7 @@ impl Walk<'_> {
             Some(_) => BTreeSet::new(),
         };
         let fans = BTreeMap::from([(table.name.clone(), 1)]);
-        Ok(Flow { plan, scope, traces, owner, subject, fans, public })
+        Ok(PrivateRelation { plan, scope, traces, owner, subject, fans, public })
     }
 
     /// Whose the rows of a table are, by the hidden columns that were carried along.
@@ -115,18 +121,18 @@ impl Walk<'_> {
         table: &Table,
         unit: Option<&Unit>,
         carry: Vec<String>,
-    ) -> Result<(Owner, Subject), Refusal> {
-        let Some(unit) = unit else { return Ok((Owner::Public, Subject::nobody())) };
+    ) -> Result<(Owner, UnitScope), Refusal> {
+        let Some(unit) = unit else { return Ok((Owner::Public, UnitScope::nobody())) };
         let name = &table.name;
         Ok(match unit {
-            Unit::Row => (Owner::Row, Subject::of_rows(name)),
+            Unit::Row => (Owner::Row, UnitScope::of_rows(name)),
             Unit::Column { column, .. } => {
-                let subject = Subject::of_column(name, name, column, unit.max_rows());
+                let subject = UnitScope::of_column(name, name, column, unit.max_rows());
                 (Owner::Unit(carry.into_iter().next().ok_or_else(lost)?), subject)
             }
             Unit::Via(link) => {
                 let (root, column) = self.root_of(table)?;
-                let subject = Subject::of_column(&root.name, name, column, unit.max_rows());
+                let subject = UnitScope::of_column(&root.name, name, column, unit.max_rows());
                 let pending = Pending { table: name.clone(), columns: carry, link: link.clone() };
                 (Owner::Link(pending), subject)
             }
@@ -169,7 +175,7 @@ impl Walk<'_> {
     /// rows depends on the shared row and on one unit's rows, and counts among the rows of that unit, which are
     /// bounded above. So where a unit goes, with the rows that lead to nobody else, exactly its own go from here. (To
     /// leave shared rows out instead would let one person hide the rows of everybody whose keys she holds too.)
-    pub(crate) fn resolved(&mut self, flow: Flow) -> Result<Flow, Refusal> {
+    pub(crate) fn resolved(&mut self, flow: PrivateRelation) -> Result<PrivateRelation, Refusal> {
         let Owner::Link(pending) = &flow.owner else { return Ok(flow) };
         let Pending { table, columns, link } = pending.clone();
         let mut tables = Vec::new();
@@ -184,7 +190,7 @@ impl Walk<'_> {
             tables.join(", ")
         ));
         let subject = flow.subject.with_tables(&tables);
-        Ok(Flow { plan, owner: Owner::Unit(unit), subject, ..flow })
+        Ok(PrivateRelation { plan, owner: Owner::Unit(unit), subject, ..flow })
     }
 
     /// The keys that a link refers to, each with its unit.

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, Filter, JoinType, LogicalPlan, Projection,
 };
 
-use super::relation::{Flow, internal, lost};
+use super::relation::{PrivateRelation, internal, lost};
 use crate::analysis::below::pair::{Basis, Pair, combined};
 use crate::analysis::below::relation::has_subquery;
 use crate::analysis::below::walk::Walk;
@@ -32,7 +32,11 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// Whether a row stays depends on the row, on public rows, and on rows of the same unit.
-    pub(crate) fn matched(&mut self, flow: Flow, condition: &Expr) -> Result<Flow, Refusal> {
+    pub(crate) fn matched(
+        &mut self,
+        flow: PrivateRelation,
+        condition: &Expr,
+    ) -> Result<PrivateRelation, Refusal> {
         let (condition, flipped) = match condition {
             Expr::Not(inner) => (inner.as_ref(), true),
             other => (other, false),
@@ -69,12 +73,12 @@ impl Walk<'_> {
 
     fn semi(
         &mut self,
-        flow: Flow,
+        flow: PrivateRelation,
         subquery: &LogicalPlan,
         matches: Matches,
         negated: bool,
         whole: &Expr,
-    ) -> Result<Flow, Refusal> {
+    ) -> Result<PrivateRelation, Refusal> {
         let other =
             if self.is_public(subquery) { self.pinned(subquery)? } else { self.rows(subquery)? };
         // The same table may stand inside and outside; inside it gets a name of its own.
@@ -96,7 +100,7 @@ impl Walk<'_> {
             let names = other.public.iter().cloned().collect::<Vec<_>>().join(", ");
             self.step(format!("{text} a match in {names} [public]"));
             let pair = Pair { left: other, right: flow, on: Vec::new() };
-            return Ok(Flow { owner, subject, ..combined(pair, kind, &conditions)? });
+            return Ok(PrivateRelation { owner, subject, ..combined(pair, kind, &conditions)? });
         }
         let basis = self.required_basis(&flow, &other, &conditions)?;
         if negated && is_in {
@@ -110,7 +114,7 @@ impl Walk<'_> {
             if basis == Basis::Compared { "rows of one unit" } else { "along the declared link" };
         self.step(format!("{text} a match in {} [{why}]", pair.right.subject.tables().join(", ")));
         let flow = combined(pair, keep, &conditions)?;
-        Ok(Flow { subject, ..flow })
+        Ok(PrivateRelation { subject, ..flow })
     }
 }
 
@@ -119,13 +123,14 @@ impl Walk<'_> {
 /// To SQL, `x NOT IN (…)` does not hold where x is NULL, unless there is no row at all, and holds nowhere when one of the values is
 /// NULL: both depend on rows of other units. Without NULL it holds where no row matches.
 fn neither_null(
-    flow: &Flow,
-    other: &Flow,
+    flow: &PrivateRelation,
+    other: &PrivateRelation,
     conditions: &[Expr],
     subquery: &LogicalPlan,
     whole: &Expr,
 ) -> Result<(), Refusal> {
-    let present = |flow: &Flow, e: &Expr| flow.trace(e).is_some_and(|trace| trace.present);
+    let present =
+        |flow: &PrivateRelation, e: &Expr| flow.trace(e).is_some_and(|trace| trace.present);
     let refused = |what: &str, hint: String| {
         let message = format!(
             "NOT IN where {what} may be NULL depends on the rows of other people: one NULL among them changes the answer"
@@ -159,7 +164,11 @@ enum Matches {
 }
 
 /// A flow under a name that no other has, and the conditions that mean it.
-fn renamed(inner: Flow, name: &str, matches: Matches) -> Result<(Flow, Vec<Expr>), Refusal> {
+fn renamed(
+    inner: PrivateRelation,
+    name: &str,
+    matches: Matches,
+) -> Result<(PrivateRelation, Vec<Expr>), Refusal> {
     let before = inner.scope.schema.columns();
     let columns: Vec<Expr> = before.iter().cloned().map(Expr::Column).collect();
     // Columns of different tables may have one name; a number tells them apart.

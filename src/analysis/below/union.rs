@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::common::{Column, Result as Planned};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 
-use super::relation::{Flow, Owner, Trace, internal, lost, named};
+use super::relation::{Owner, PrivateRelation, Trace, internal, lost, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr;
@@ -21,7 +21,7 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// A unit has at most the sum of the rows that it has in the branches.
-    pub(crate) fn union(&mut self, union: &Union) -> Result<Flow, Refusal> {
+    pub(crate) fn union(&mut self, union: &Union) -> Result<PrivateRelation, Refusal> {
         let mut flows = Vec::new();
         for input in &union.inputs {
             let flow = self.rows(input)?;
@@ -97,7 +97,7 @@ impl Walk<'_> {
             Trace { size: 1, present, ..Trace::default() }
         });
         let traces = traces.collect();
-        Ok(Flow { plan, scope, traces, owner, subject, fans: BTreeMap::new(), public })
+        Ok(PrivateRelation { plan, scope, traces, owner, subject, fans: BTreeMap::new(), public })
     }
 }
 

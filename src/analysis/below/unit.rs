@@ -1,6 +1,6 @@
 //! Whose rows a plan holds: the unit space, the column that names a unit, and how many rows one has.
 //!
-//! In: the declarations of the tables that are read. Out: a [`Subject`], which joins, unions and per-unit
+//! In: the declarations of the tables that are read. Out: a [`UnitScope`], which joins, unions and per-unit
 //! aggregates combine. Of a unit that a column names, the number of rows is what the bounding operator
 //! enforces; of rows that are units themselves, it is a fact that every operator has to keep true.
 //!
@@ -11,7 +11,7 @@
 
 /// Whose rows a plan holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct UnitScope {
     space: String,
     tables: Vec<String>,
     column: Option<String>,
@@ -22,7 +22,7 @@ pub struct Subject {
     factors: Vec<String>,
 }
 
-impl Subject {
+impl UnitScope {
     /// Rows of one table, in which every row is a unit.
     pub(crate) fn of_rows(table: &str) -> Self {
         let table = table.to_owned();

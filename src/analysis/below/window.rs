@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::relation::{Flow, Trace, internal, lost, named};
+use super::relation::{PrivateRelation, Trace, internal, lost, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
@@ -36,7 +36,7 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// Every new value is a function of the multiset of rows of the row's own unit, and of the row.
-    pub(crate) fn window(&mut self, window: &Window) -> Result<Flow, Refusal> {
+    pub(crate) fn window(&mut self, window: &Window) -> Result<PrivateRelation, Refusal> {
         let flow = self.rows(&window.input)?;
         if flow.is_public() {
             return Err(operator("a window function", "the public rows read before"));
@@ -93,7 +93,7 @@ impl Walk<'_> {
             .map_err(|e| internal(&e))?;
         self.step("Window over the rows of each unit");
         let scope = Scope { schema: Arc::clone(&window.schema), facts };
-        Ok(Flow { plan, scope, traces, fans: BTreeMap::new(), ..flow })
+        Ok(PrivateRelation { plan, scope, traces, fans: BTreeMap::new(), ..flow })
     }
 }
 
@@ -197,7 +197,7 @@ fn away(rows: &ScalarValue) -> Option<i64> {
 /// A window function over one unit's rows.
 fn over_unit(
     expr: &Expr,
-    flow: &Flow,
+    flow: &PrivateRelation,
     unit: &Expr,
     rows: Option<u64>,
     sorted: &mut Computed,

@@ -1,6 +1,6 @@
 //! Groups that only the data know: what pays for hiding those of few people, and what counts their people.
 //!
-//! In: the releases of a GROUP BY with a column that has no public keys. Out: [`DataGroups`]: a group comes out
+//! In: the releases of a GROUP BY with a column that has no public keys. Out: [`UnknownPartitions`]: a group comes out
 //! only if a noisy number of its units reaches a threshold, and for that number a unit is in at most C groups,
 //! one row in each, chosen by a hash before anything is counted. A unit that is in no group for the threshold
 //! makes none: a group is there when a unit is counted in it, and only then are the other measures looked at.
@@ -11,18 +11,18 @@
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the number beside it is compared
 //! ```
 
-use crate::analysis::below::unit::Subject;
+use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::call::Call;
-use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};
 use crate::dialect::{AggregateName, GroupStrategy, GroupingClause, MechanismName, Operand};
 use crate::refusal::{Reason, Refusal};
 
 /// Groups that only the data know.
 #[derive(Debug, Clone)]
-pub struct DataGroups {
+pub struct UnknownPartitions {
     /// The enforced bounds of a unit's part in the numbers of units: one row in a group, C groups.
-    pub limits: Limits,
+    pub limits: ContributionBounds,
     /// C: in how many groups a unit is counted.
     pub groups: u64,
     /// The measure whose noisy number is compared; `None` where units are counted for the threshold alone.
@@ -42,7 +42,7 @@ pub enum Payer {
     Options(Box<GroupingClause>),
 }
 
-impl DataGroups {
+impl UnknownPartitions {
     /// What hides the groups of few people.
     ///
     /// # Guarantee
@@ -51,7 +51,7 @@ impl DataGroups {
     ///
     /// # Errors
     /// A refusal: several releases name δ, a row is no unit, nothing bounds the groups of a unit.
-    pub(crate) fn of(measures: &[Measure], subject: &Subject) -> Result<Self, Refusal> {
+    pub(crate) fn of(measures: &[Measure], subject: &UnitScope) -> Result<Self, Refusal> {
         let payer = payer(measures)?;
         if subject.is_row() && subject.max_rows() != Some(1) {
             return Err(Refusal::new(
@@ -85,8 +85,8 @@ impl DataGroups {
             Payer::Options(_) => None,
         });
         let bounding = counter.and_then(|i| measures.get(i)).or(first);
-        let limits = bounding.map(|m| Limits { rows_per_group: 1, ..m.limits });
-        let groups = limits.and_then(|limits| limits.groups);
+        let limits = bounding.map(|m| ContributionBounds { per_partition: 1, ..m.limits });
+        let groups = limits.and_then(|limits| limits.l0);
         let (Some(limits), Some(groups)) = (limits, groups) else {
             return Err(Refusal::new(
                 Reason::NoContributionBound,
@@ -102,7 +102,7 @@ impl DataGroups {
 
 /// Whether a measure's integers are the numbers of units of the groups, one row of a unit in each.
 fn counts_units(measure: &Measure) -> bool {
-    let alone = measure.input == Input::Rows && measure.limits.rows_per_group == 1;
+    let alone = measure.input == Input::Rows && measure.limits.per_partition == 1;
     measure.filter.is_none() && (measure.input == Input::Units || alone)
 }
 

@@ -4,7 +4,7 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
-use crate::analysis::below::relation::{Flow, internal};
+use crate::analysis::below::relation::{PrivateRelation, internal};
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
@@ -12,8 +12,8 @@ use crate::analysis::keys::lookup::Lookups;
 use crate::analysis::measure::input::{Argument, Read};
 use crate::analysis::measure::input_columns::Columns;
 use crate::analysis::measure::limits::limits;
-use crate::analysis::measure::sensitivity::Limits;
-use crate::analysis::measure::{Input, Measure, Moments, Use};
+use crate::analysis::measure::sensitivity::ContributionBounds;
+use crate::analysis::measure::{Input, Measure, Moments, ReleaseKind};
 use crate::analysis::selection::choice::Choice;
 use crate::dialect::{
     AggregateCall, CandidatesClause, KeysClause, Operand, ReleaseClause, SelectionClause, Selector,
@@ -139,7 +139,7 @@ pub(crate) fn argument_of(
 }
 
 /// The two ways to give an expression a range.
-pub(crate) fn remedy(expr: &Expr, flow: &Flow) -> String {
+pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
     let own = flow.trace(expr).and_then(|trace| trace.origin.as_ref());
     let table = own.map(|origin| &origin.table).or_else(|| flow.subject.tables().first());
     let table = table.map_or("…", String::as_str);
@@ -154,7 +154,7 @@ pub(crate) fn remedy(expr: &Expr, flow: &Flow) -> String {
 
 /// What a release is measured in: the rows, the columns being built, the public tables, the outer groups.
 pub(crate) struct Frame<'a> {
-    pub(crate) flow: &'a Flow,
+    pub(crate) flow: &'a PrivateRelation,
     pub(crate) columns: &'a mut Columns,
     pub(crate) lookups: &'a Lookups,
     /// How many outer groups there are, one selection in each.
@@ -179,7 +179,12 @@ impl Frame<'_> {
     }
 
     /// The limits of a score with the number of keys that it is spread over.
-    pub(crate) fn limits(&self, call: &Call, read: &Read, keys: usize) -> Result<Limits, Refusal> {
+    pub(crate) fn limits(
+        &self,
+        call: &Call,
+        read: &Read,
+        keys: usize,
+    ) -> Result<ContributionBounds, Refusal> {
         let (parameters, text) = (&call.clause.parameters, call.clause.text.as_str());
         limits(&self.flow.subject, parameters, read, keys, true, text)
     }
@@ -188,7 +193,7 @@ impl Frame<'_> {
         &self,
         call: &Call,
         read: Read,
-        limits: Limits,
+        limits: ContributionBounds,
         choice: Choice,
     ) -> Measure {
         Measure {
@@ -201,7 +206,7 @@ impl Frame<'_> {
             lo: read.lo,
             hi: read.hi,
             limits,
-            use_: Use::Choice(Box::new(choice)),
+            release_kind: ReleaseKind::Choice(Box::new(choice)),
         }
     }
 }

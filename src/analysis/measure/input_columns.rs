@@ -10,7 +10,7 @@ use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
 use crate::analysis::below::public_side::public_keys;
-use crate::analysis::below::relation::{Clamped, Flow, internal, unit_name};
+use crate::analysis::below::relation::{Clamped, PrivateRelation, internal, unit_name};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource};
 use crate::analysis::expr::shape::{Total, readable};
@@ -43,7 +43,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    pub(crate) fn new(flow: &Flow) -> Self {
+    pub(crate) fn new(flow: &PrivateRelation) -> Self {
         let unit: Vec<_> = flow
             .unit_column()
             .map(|column| Expr::Column(column).alias(unit_name()))
@@ -90,7 +90,7 @@ impl Columns {
     /// # Guarantee
     /// The sum clamps every value to grid integers that hold the argument's range, skips NULL and NaN, and so
     /// differs from the sum of the enforced column at most in how ends that are no grid integers are rounded.
-    pub(crate) fn sum_raw(&mut self, column: usize, expr: &Expr, flow: &Flow) {
+    pub(crate) fn sum_raw(&mut self, column: usize, expr: &Expr, flow: &PrivateRelation) {
         if let Some((raw, _)) = flow.raw_of_clamped(expr)
             && let Some(argument) = self.expressions.get_mut(column)
         {
@@ -105,7 +105,7 @@ impl Columns {
         index
     }
 
-    pub(crate) fn build(mut self, flow: &Flow) -> Result<LogicalPlan, Refusal> {
+    pub(crate) fn build(mut self, flow: &PrivateRelation) -> Result<LogicalPlan, Refusal> {
         if self.expressions.is_empty() {
             // COUNT(*) of a whole table reads no column; a projection must have one.
             let one = Expr::Literal(ScalarValue::Int64(Some(1)), None);
@@ -130,7 +130,7 @@ fn key_name(column: usize) -> String {
 pub(crate) fn group_keys(
     aggregate: &Aggregate,
     roster: bool,
-    flow: &Flow,
+    flow: &PrivateRelation,
     columns: &mut Columns,
     tables: &dyn Tables,
 ) -> Result<Vec<Group>, Refusal> {
@@ -171,7 +171,7 @@ pub(crate) fn group_keys(
 }
 
 /// The public rows that a key comes from.
-fn public_source(flow: &Flow, key: &Expr) -> Option<(Arc<LogicalPlan>, Column)> {
+fn public_source(flow: &PrivateRelation, key: &Expr) -> Option<(Arc<LogicalPlan>, Column)> {
     flow.trace(key)?.public.clone()
 }
 

@@ -1,10 +1,10 @@
 //! How many groups and rows a privacy unit contributes to a measure: the contribution bounds, and what refuses where there are none.
 
-use crate::analysis::below::unit::Subject;
+use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::Read;
-use crate::analysis::measure::sensitivity::{Limits, of_sums};
-use crate::analysis::measure::{Use, weight};
+use crate::analysis::measure::sensitivity::{ContributionBounds, of_sums};
+use crate::analysis::measure::{ReleaseKind, weight};
 use crate::dialect::Parameters;
 use crate::refusal::{Reason, Refusal};
 
@@ -13,16 +13,16 @@ use crate::refusal::{Reason, Refusal};
 /// # Errors
 /// A refusal when the measure needs a bound that nobody gave.
 pub(crate) fn limits(
-    subject: &Subject,
+    subject: &UnitScope,
     parameters: &Parameters,
     read: &Read,
     keys: usize,
     is_score: bool,
     text: &str,
-) -> Result<Limits, Refusal> {
+) -> Result<ContributionBounds, Refusal> {
     if let (true, Some(rows)) = (subject.is_row(), subject.max_rows()) {
         let groups = rows.min(u64::try_from(keys).unwrap_or(u64::MAX)).max(1);
-        return Ok(Limits { rows_in_all: Some(rows), rows_per_group: rows, groups: Some(groups) });
+        return Ok(ContributionBounds { total: Some(rows), per_partition: rows, l0: Some(groups) });
     }
     let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -30,7 +30,7 @@ pub(crate) fn limits(
     };
     let total = least(subject.max_rows(), parameters.total_rows);
     let rows = if read.once_per_group() { Some(1) } else { least(parameters.rows, total) };
-    let Some(rows_per_group) = rows else {
+    let Some(per_partition) = rows else {
         return Err(unbounded(text, "rows of a unit", "rows=m"));
     };
     let groups = least(parameters.groups, total);
@@ -39,7 +39,7 @@ pub(crate) fn limits(
     if groups.is_none() && !is_score {
         return Err(unbounded(text, "groups a unit is in", "groups=C"));
     }
-    Ok(Limits { rows_in_all: total, rows_per_group, groups })
+    Ok(ContributionBounds { total, per_partition, l0: groups })
 }
 
 pub(crate) fn unbounded(text: &str, what: &str, parameter: &str) -> Refusal {
@@ -54,11 +54,15 @@ pub(crate) fn unbounded(text: &str, what: &str, parameter: &str) -> Refusal {
 }
 
 /// The sensitivity of a numeric release.
-pub(crate) fn number(read: &Read, limits: &Limits, text: &str) -> Result<Use, Refusal> {
+pub(crate) fn number(
+    read: &Read,
+    limits: &ContributionBounds,
+    text: &str,
+) -> Result<ReleaseKind, Refusal> {
     let weight = weight(&read.input, read.lo, read.hi).ok_or_else(|| too_large(text))?;
     if weight == 0 {
         let hint = "COUNT(x): a constant needs no other aggregate";
         return Err(Refusal::new(Reason::Operand, text, format!("{text} sums a constant"), hint));
     }
-    of_sums(limits, weight).map(Use::Number).ok_or_else(|| too_large(text))
+    of_sums(limits, weight).map(ReleaseKind::Number).ok_or_else(|| too_large(text))
 }

@@ -13,7 +13,7 @@ use crate::analysis::expr::facts::grid_unit;
 use crate::dialect::{ReleaseClause, Spread};
 use crate::grid::{Grid, coarse_width};
 use crate::privacy::Rational;
-use sensitivity::{Limits, Sensitivity};
+use sensitivity::{ContributionBounds, Sensitivity};
 
 pub(crate) mod call;
 pub(crate) mod count_distinct;
@@ -73,7 +73,7 @@ pub struct TermColumns {
 
 /// How the integers of a measure come out of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gathering {
+pub enum InputShape {
     /// Sums of every key of the part.
     Sums,
     /// Different values of every key of the part: they are no sums over rows.
@@ -109,14 +109,14 @@ pub struct Measure {
     /// The greatest value, on the grid.
     pub hi: i128,
     /// The bounds of a unit's contribution, all enforced.
-    pub limits: Limits,
+    pub limits: ContributionBounds,
     /// How the measure is released.
-    pub use_: Use,
+    pub release_kind: ReleaseKind,
 }
 
 /// How a measure is released.
 #[derive(Debug, Clone)]
-pub enum Use {
+pub enum ReleaseKind {
     /// Perturbed: the sensitivity of the vector over all groups.
     Number(Sensitivity),
     /// Chosen by.
@@ -148,19 +148,19 @@ impl Measure {
 
     /// The choice that the measure serves, if it does.
     pub fn choice(&self) -> Option<&Choice> {
-        match &self.use_ {
-            Use::Choice(choice) => Some(choice),
-            Use::Number(_) => None,
+        match &self.release_kind {
+            ReleaseKind::Choice(choice) => Some(choice),
+            ReleaseKind::Number(_) => None,
         }
     }
 
     /// How its integers come out of its rows.
-    pub fn gathering(&self) -> Gathering {
+    pub fn input_shape(&self) -> InputShape {
         match self.choice().map(|choice| &choice.source) {
-            Some(Source::Line { .. }) => Gathering::Places,
-            Some(Source::Unknown { .. }) => Gathering::Keys,
+            Some(Source::Line { .. }) => InputShape::Places,
+            Some(Source::Unknown { .. }) => InputShape::Keys,
             Some(Source::Keys(_) | Source::Each(_)) | None => match self.input {
-                Input::Distinct(_) => Gathering::Distinct,
+                Input::Distinct(_) => InputShape::Distinct,
                 Input::Rows
                 | Input::Values(_)
                 | Input::Units
@@ -170,7 +170,7 @@ impl Measure {
                 | Input::SumPerUnit(_)
                 | Input::MeanPerUnit(_)
                 | Input::Terms { .. }
-                | Input::Places { .. } => Gathering::Sums,
+                | Input::Places { .. } => InputShape::Sums,
             },
         }
     }

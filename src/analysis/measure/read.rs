@@ -1,6 +1,6 @@
 //! Reading an aggregate: which rows it adds up, in which unit, within which bounds.
 
-use crate::analysis::below::unit::Subject;
+use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::Input;
 use crate::analysis::measure::count_distinct::distinct;
 use crate::analysis::measure::grid::{bad_bounds, bounds_of, on_grid, per_row};
@@ -13,7 +13,7 @@ use crate::refusal::{Reason, Refusal};
 pub(crate) fn read(
     call: &AggregateCall,
     argument: &Argument,
-    subject: &Subject,
+    subject: &UnitScope,
     parameters: &mut Parameters,
     text: &str,
 ) -> Result<Read, Refusal> {

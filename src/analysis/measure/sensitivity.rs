@@ -1,6 +1,6 @@
 //! How much one privacy unit can change what a mechanism is given.
 //!
-//! In: the enforced bounds of a unit's contribution ([`Limits`]) and of one row's. Out: the change of a
+//! In: the enforced bounds of a unit's contribution ([`ContributionBounds`]) and of one row's. Out: the change of a
 //! vector of group aggregates between neighbours, in L1 and squared L2, and the range of scores. Everything
 //! is an exact integer on the grid of the sum; nothing here is a guess about the data.
 //!
@@ -12,13 +12,13 @@
 
 /// The enforced bounds of what one unit contributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ContributionBounds {
     /// M: rows in all; `None` where nothing bounds them.
-    pub rows_in_all: Option<u64>,
+    pub total: Option<u64>,
     /// m: rows in one group.
-    pub rows_per_group: u64,
+    pub per_partition: u64,
     /// C: groups; `None` where nothing bounds them, which only one selection may have.
-    pub groups: Option<u64>,
+    pub l0: Option<u64>,
 }
 
 /// The sensitivities of one aggregate over all its groups, in grid units.
@@ -37,10 +37,10 @@ pub struct Sensitivity {
 /// over all groups changes by at most Δ₁ = min(C·m, M)·b and Δ₂² = C·m²·b², or (q·m² + (M − q·m)²)·b² with
 /// q = ⌊M/m⌋ where that many groups use up M. Exact. `None` when C is unbounded or a number overflows.
 /// Source: maximise Σk_j and Σk_j² over 0 ≤ k_j ≤ m, Σk_j ≤ M, at most C terms.
-pub fn of_sums(limits: &Limits, b: u128) -> Option<Sensitivity> {
-    let m = u128::from(limits.rows_per_group);
-    let groups = limits.groups.map(u128::from);
-    let total = limits.rows_in_all.map(u128::from);
+pub fn of_sums(limits: &ContributionBounds, b: u128) -> Option<Sensitivity> {
+    let m = u128::from(limits.per_partition);
+    let groups = limits.l0.map(u128::from);
+    let total = limits.total.map(u128::from);
     let by_groups = groups.and_then(|c| c.checked_mul(m));
     let rows = match (by_groups, total) {
         (Some(by_groups), Some(total)) => by_groups.min(total),
@@ -67,15 +67,15 @@ pub fn of_sums(limits: &Limits, b: u128) -> Option<Sensitivity> {
 /// max over candidates of a score's change − min over candidates ≤ R, where R = m·b if the unit is in one
 /// group, else m·b + min(m, M − m)·min(max(hi, 0), max(−lo, 0)). Exact; `None` on overflow.
 /// Source: the two extreme groups take m and min(m, M − m) rows with opposite signs.
-pub fn range_of_scores(limits: &Limits, lo: i128, hi: i128) -> Option<u128> {
-    let m = u128::from(limits.rows_per_group);
+pub fn range_of_scores(limits: &ContributionBounds, lo: i128, hi: i128) -> Option<u128> {
+    let m = u128::from(limits.per_partition);
     let up = u128::try_from(hi.max(0)).ok()?;
     let down = lo.min(0).unsigned_abs();
     let one_group = m.checked_mul(up.max(down))?;
-    if limits.groups == Some(1) {
+    if limits.l0 == Some(1) {
         return Some(one_group);
     }
-    let rest = match limits.rows_in_all {
+    let rest = match limits.total {
         Some(total) => u128::from(total).saturating_sub(m).min(m),
         None => m,
     };
@@ -87,15 +87,15 @@ mod tests {
     use super::*;
 
     /// Every way to spread rows over groups, by brute force.
-    fn brute(limits: &Limits, groups: u64, lo: i128, hi: i128) -> (u128, u128, u128) {
-        let m = limits.rows_per_group;
+    fn brute(limits: &ContributionBounds, groups: u64, lo: i128, hi: i128) -> (u128, u128, u128) {
+        let m = limits.per_partition;
         let (mut l1, mut l2, mut range) = (0, 0, 0);
         let mut counts = vec![0_u64; usize::try_from(groups).unwrap()];
         loop {
             let total: u64 = counts.iter().sum();
             let used = counts.iter().filter(|k| **k > 0).count() as u64;
-            let fits = limits.rows_in_all.is_none_or(|most| total <= most)
-                && limits.groups.is_none_or(|most| used <= most);
+            let fits = limits.total.is_none_or(|most| total <= most)
+                && limits.l0.is_none_or(|most| used <= most);
             if fits {
                 let b = lo.unsigned_abs().max(hi.unsigned_abs());
                 l1 = l1.max(u128::from(total) * b);
@@ -127,8 +127,7 @@ mod tests {
                     let m = total.map_or(m, |t| m.min(t));
                     let c = total.map_or(c, |t| c.min(t));
                     for (lo, hi) in [(0, 1), (-2, 3), (-3, 0), (1, 2)] {
-                        let limits =
-                            Limits { rows_in_all: total, rows_per_group: m, groups: Some(c) };
+                        let limits = ContributionBounds { total, per_partition: m, l0: Some(c) };
                         let (l1, l2, range) = brute(&limits, 3, lo, hi);
                         let b = lo.unsigned_abs().max(hi.unsigned_abs());
                         let sums = of_sums(&limits, b).unwrap();
@@ -143,7 +142,7 @@ mod tests {
 
     #[test]
     fn nothing_bounded_has_no_sensitivity() {
-        let limits = Limits { rows_in_all: None, rows_per_group: 1, groups: None };
+        let limits = ContributionBounds { total: None, per_partition: 1, l0: None };
         assert_eq!(of_sums(&limits, 1), None);
         assert_eq!(range_of_scores(&limits, 0, 1), Some(1));
     }

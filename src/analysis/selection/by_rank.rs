@@ -16,7 +16,7 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::candidates::{axis_values, listed_numbers, prior, unit_of};
-use super::choice::{Axis, Choice, LineScore, Prices, Prior, Source};
+use super::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Source};
 use crate::analysis::below::relation::internal;
 use crate::analysis::expr::facts::{grid_unit, rational};
 use crate::analysis::expr::interval::Interval;
@@ -27,7 +27,7 @@ use crate::analysis::measure::call::{Call, Frame, argument, remedy};
 use crate::analysis::measure::grid::{on_grid, too_large};
 use crate::analysis::measure::input::{Argument, Read};
 use crate::analysis::measure::read::read;
-use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::each::each;
@@ -39,13 +39,16 @@ use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
 /// `x op candidate` with the candidate on the right.
-pub(crate) struct Threshold {
+pub(crate) struct CandidateComparison {
     x: Expr,
     op: Operator,
 }
 
 /// A predicate that compares something of the row's own with the candidate, and nothing else.
-pub(crate) fn threshold(predicate: &Expr, frame: &Frame<'_>) -> Result<Option<Threshold>, Refusal> {
+pub(crate) fn threshold(
+    predicate: &Expr,
+    frame: &Frame<'_>,
+) -> Result<Option<CandidateComparison>, Refusal> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = predicate else { return Ok(None) };
     let bare = |expr: &Expr| match expr {
         // The planner casts the candidate to the other side's type; whole numbers stay what they are.
@@ -63,14 +66,14 @@ pub(crate) fn threshold(predicate: &Expr, frame: &Frame<'_>) -> Result<Option<Th
     let ordered = matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
     let data_type = x.get_type(&frame.flow.scope.schema).map_err(|e| internal(&e))?;
     let numeric = data_type.is_integer() || data_type == DataType::Float64;
-    Ok((ordered && numeric).then(|| Threshold { x: x.as_ref().clone(), op }))
+    Ok((ordered && numeric).then(|| CandidateComparison { x: x.as_ref().clone(), op }))
 }
 
 /// Where a value of this type stands among the candidates: how many are at or below it (below it, if strict).
-fn place_among(axis: &Axis, data_type: &DataType, strict: bool) -> Option<Place> {
+fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Option<Place> {
     match axis {
-        Axis::Ticks(ticks) => Some(Place::Ticks { ticks: *ticks, strict }),
-        Axis::Listed(values) => {
+        CandidateAxis::Ticks(ticks) => Some(Place::Ticks { ticks: *ticks, strict }),
+        CandidateAxis::Listed(values) => {
             let numbers = (0..values.len())
                 .map(|i| rational(&ScalarValue::try_from_array(values, i).ok()?))
                 .collect::<Option<Vec<_>>>()?;
@@ -120,8 +123,8 @@ pub(crate) fn place_column(
 pub(crate) fn on_line(
     call: &Call,
     clause: &SelectionClause,
-    axis: Axis,
-    threshold: &Threshold,
+    axis: CandidateAxis,
+    threshold: &CandidateComparison,
     frame: &mut Frame<'_>,
 ) -> Result<Measure, Refusal> {
     let text = call.clause.text.clone();
@@ -166,7 +169,7 @@ pub(crate) fn on_line(
     let limits = frame.limits(&call, &read, frame.outer)?;
     // A row moves all candidates on one side of it by the same.
     let row = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
-    let range = row.checked_mul(limits.rows_per_group.into()).ok_or_else(|| too_large(&text))?;
+    let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
     let unit = grid_unit(read.grid);
     line_choice(
         &call,
@@ -180,7 +183,7 @@ pub(crate) fn on_line(
 
 /// A line with what one row does to its scores.
 pub(crate) struct Line {
-    pub(crate) axis: Axis,
+    pub(crate) axis: CandidateAxis,
     pub(crate) score: LineScore,
     pub(crate) unit: Rational,
     /// The range of the scores' change by one row.
@@ -196,7 +199,7 @@ pub(crate) fn line_choice(
     clause: &SelectionClause,
     line: Line,
     read: Read,
-    limits: Limits,
+    limits: ContributionBounds,
     frame: &Frame<'_>,
 ) -> Result<Measure, Refusal> {
     let text = call.clause.text.as_str();
@@ -204,8 +207,8 @@ pub(crate) fn line_choice(
     let prior = match &clause.prior {
         None => Prior::Uniform,
         Some(PriorClause::LogUniform) => match &line.axis {
-            Axis::Ticks(ticks) if ticks.first() > 0 => Prior::LogUniform,
-            Axis::Ticks(_) | Axis::Listed(_) => return Err(log_uniform(text)),
+            CandidateAxis::Ticks(ticks) if ticks.first() > 0 => Prior::LogUniform,
+            CandidateAxis::Ticks(_) | CandidateAxis::Listed(_) => return Err(log_uniform(text)),
         },
         Some(PriorClause::Table { .. }) => {
             let values = axis_values(&line.axis, &call.data_type, text, MOST_KEYS, || {
@@ -214,8 +217,8 @@ pub(crate) fn line_choice(
             prior(clause, &values, &call.data_type, frame.lookups)?
         }
     };
-    let largest = line.largest.checked_mul(limits.rows_per_group.into());
-    let all_rows = limits.rows_in_all.map(|rows| (rows, line.row));
+    let largest = line.largest.checked_mul(limits.per_partition.into());
+    let all_rows = limits.total.map(|rows| (rows, line.row));
     let choice = Choice {
         outer: frame.outer(),
         selector: clause.selector,
@@ -236,7 +239,7 @@ pub(crate) fn line_choice(
 pub(crate) fn revenue(
     call: &Call,
     clause: &SelectionClause,
-    axis: Axis,
+    axis: CandidateAxis,
     frame: &mut Frame<'_>,
 ) -> Result<Measure, Refusal> {
     let text = call.clause.text.clone();
@@ -263,7 +266,8 @@ pub(crate) fn revenue(
     let x = total(bid, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let exact = data_type.is_integer() || matches!(data_type, DataType::Decimal128(_, 0..));
-    let continuous = matches!(&axis, Axis::Ticks(t) if matches!(t.grid(), Grid::Binary { .. }));
+    let continuous =
+        matches!(&axis, CandidateAxis::Ticks(t) if matches!(t.grid(), Grid::Binary { .. }));
     let (x, data_type) = if exact && !continuous || data_type.is_floating() {
         (x, data_type)
     } else if exact {
@@ -327,7 +331,7 @@ pub(crate) fn revenue(
     let largest = largest.ok_or_else(|| too_large(&text))?;
     let read = Read { input: Input::Places { place, weight }, grid, lo: 0, hi };
     let limits = frame.limits(call, &read, frame.outer)?;
-    let range = row.checked_mul(limits.rows_per_group.into()).ok_or_else(|| too_large(&text))?;
+    let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
     let unit = price_unit * grid_unit(grid);
     let score = LineScore::Revenue { prices };
     line_choice(call, clause, Line { axis, score, unit, row, largest, range }, read, limits, frame)
@@ -345,7 +349,7 @@ fn no_price(text: &str) -> Refusal {
 /// The prices on a grid of their own, ascending, and what one unit of it is worth.
 fn prices(
     clause: &SelectionClause,
-    axis: &Axis,
+    axis: &CandidateAxis,
     data_type: &DataType,
     text: &str,
 ) -> Result<(Prices, Rational), Refusal> {
@@ -358,9 +362,9 @@ fn prices(
     }
     let negative = || bad("a price is not negative");
     match axis {
-        Axis::Ticks(ticks) if ticks.first() < 0 => Err(negative()),
-        Axis::Ticks(ticks) => Ok((Prices::Ticks(*ticks), unit_of(ticks))),
-        Axis::Listed(_) => {
+        CandidateAxis::Ticks(ticks) if ticks.first() < 0 => Err(negative()),
+        CandidateAxis::Ticks(ticks) => Ok((Prices::Ticks(*ticks), unit_of(ticks))),
+        CandidateAxis::Listed(_) => {
             let numbers = listed_numbers(clause).ok_or_else(|| no_price(text))?;
             if numbers.iter().any(Signed::is_negative) {
                 return Err(negative());

@@ -14,7 +14,7 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use super::choice::{Axis, Prior};
+use super::choice::{CandidateAxis, Prior};
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::Facts;
 use crate::analysis::keys::lookup::{Lookup, Lookups};
@@ -120,7 +120,7 @@ pub(crate) fn of_name(
     clause: &SelectionClause,
     name: &str,
     data_type: &DataType,
-) -> Result<Axis, Refusal> {
+) -> Result<CandidateAxis, Refusal> {
     match &clause.candidates {
         Some(CandidatesClause::List(literals)) => {
             if literals.contains(&Literal::Null) {
@@ -138,10 +138,10 @@ pub(crate) fn of_name(
             };
             let bad = |_| bad_range(name, "the candidates have no common type");
             let values = ScalarValue::iter_to_array(keys).map_err(bad)?;
-            Ok(Axis::Listed(sort(&values, None).map_err(|_| bad_range(name, "no order"))?))
+            Ok(CandidateAxis::Listed(sort(&values, None).map_err(|_| bad_range(name, "no order"))?))
         }
         Some(CandidatesClause::Range { lo, hi, step: Some(step) }) => {
-            decimal_ticks(lo, hi, step, name).map(Axis::Ticks)
+            decimal_ticks(lo, hi, step, name).map(CandidateAxis::Ticks)
         }
         Some(CandidatesClause::Range { lo, hi, step: None }) => {
             let number = |literal: &Literal| match literal {
@@ -153,7 +153,7 @@ pub(crate) fn of_name(
             if lo > hi {
                 return Err(bad_range(name, "the bounds of the range are reversed"));
             }
-            Ticks::binary(&lo, &hi).map(Axis::Ticks).ok_or_else(|| {
+            Ticks::binary(&lo, &hi).map(CandidateAxis::Ticks).ok_or_else(|| {
                 bad_range(name, "without a step the bounds lie within 2^32, and not both at 0")
             })
         }
@@ -277,7 +277,7 @@ pub(crate) fn prior(
 /// The values of an axis as scalars, where there are few enough to go through; `more` says what it means that
 /// there are not.
 pub(crate) fn axis_values(
-    axis: &Axis,
+    axis: &CandidateAxis,
     data_type: &DataType,
     name: &str,
     most: usize,
@@ -294,7 +294,7 @@ pub(crate) fn axis_values(
 }
 
 /// Listed values as an axis.
-pub(crate) fn listed(values: Vec<ScalarValue>, name: &str) -> Result<Axis, Refusal> {
+pub(crate) fn listed(values: Vec<ScalarValue>, name: &str) -> Result<CandidateAxis, Refusal> {
     let bad = |_| bad_range(name, "the candidates have no common type");
-    Ok(Axis::Listed(ScalarValue::iter_to_array(values).map_err(bad)?))
+    Ok(CandidateAxis::Listed(ScalarValue::iter_to_array(values).map_err(bad)?))
 }

@@ -13,21 +13,21 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
-use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::dialect::Selector;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
 
 /// Candidates that are no group keys, in order.
 #[derive(Debug, Clone)]
-pub enum Axis {
+pub enum CandidateAxis {
     /// Listed values.
     Listed(ArrayRef),
     /// Evenly spaced numbers.
     Ticks(Ticks),
 }
 
-impl Axis {
+impl CandidateAxis {
     /// How many candidates there are.
     pub fn count(&self) -> u64 {
         match self {
@@ -93,11 +93,11 @@ pub enum Source {
     /// The values of a group key; each has the sum of its group. The candidates by their position there.
     Keys(Vec<usize>),
     /// Named candidates, each with a sum of its own.
-    Each(Axis),
+    Each(CandidateAxis),
     /// Candidates on a line, scored by the places of the rows.
     Line {
         /// The candidates, ascending.
-        axis: Axis,
+        axis: CandidateAxis,
         /// How they are scored.
         score: LineScore,
     },
@@ -201,7 +201,7 @@ impl Choice {
 /// changes all selections together by scores of range at most M·b, in whatever groups they are.
 /// `None` when nothing bounds it.
 pub(crate) fn sharing(
-    limits: &Limits,
+    limits: &ContributionBounds,
     outer: u64,
     range: u128,
     all_rows: Option<u128>,
@@ -209,7 +209,7 @@ pub(crate) fn sharing(
     if outer <= 1 {
         return Some(Sharing::Alone);
     }
-    let by_groups = [limits.groups, limits.rows_in_all].into_iter().flatten().min();
+    let by_groups = [limits.l0, limits.total].into_iter().flatten().min();
     let groups = by_groups.map(|groups| groups.min(outer));
     if groups == Some(1) {
         return Some(Sharing::Groups(1));

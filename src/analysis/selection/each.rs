@@ -13,7 +13,7 @@ use crate::analysis::measure::read::read;
 use crate::analysis::measure::{Input, Measure, TermColumns};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::candidates::{axis_values, prior};
-use crate::analysis::selection::choice::{Axis, Choice, Prior, Source};
+use crate::analysis::selection::choice::{CandidateAxis, Choice, Prior, Source};
 use crate::analysis::selection::limits::{MOST_TERMS, log_uniform, rounds, shared, worthwhile};
 use crate::dialect::SelectionClause;
 use crate::grid::Grid;
@@ -23,7 +23,7 @@ use crate::refusal::{Reason, Refusal};
 pub(crate) fn each(
     call: &Call,
     clause: &SelectionClause,
-    axis: &Axis,
+    axis: &CandidateAxis,
     frame: &mut Frame<'_>,
 ) -> Result<Measure, Refusal> {
     let text = call.clause.text.clone();
@@ -103,14 +103,14 @@ pub(crate) fn each(
     let keys = frame.outer;
     let mut limits = frame.limits(&call, &read, keys)?;
     if once {
-        limits.rows_per_group = 1;
+        limits.per_partition = 1;
     }
     let row = read.hi.max(0).unsigned_abs().checked_add(read.lo.min(0).unsigned_abs());
     let row = row.ok_or_else(|| too_large(&text))?;
-    let m = u128::from(limits.rows_per_group);
+    let m = u128::from(limits.per_partition);
     let range = row.checked_mul(m).ok_or_else(|| too_large(&text))?;
     let largest = read.lo.unsigned_abs().max(read.hi.unsigned_abs()).checked_mul(m);
-    let all_rows = if once { None } else { limits.rows_in_all.map(|rows| (rows, row)) };
+    let all_rows = if once { None } else { limits.total.map(|rows| (rows, row)) };
     let prior = match prior(clause, &values, &call.data_type, frame.lookups)? {
         Prior::LogUniform => return Err(log_uniform(&text)),
         other => other,

@@ -2,7 +2,7 @@
 
 use crate::analysis::keys::MOST_KEYS;
 use crate::analysis::measure::call::Frame;
-use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::selection::choice::{Choice, Prior, Sharing, sharing};
 use crate::dialect::Selector;
 use crate::refusal::{Reason, Refusal};
@@ -31,7 +31,7 @@ pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prio
 
 /// How the selections of the outer groups share the cost, or the refusal where nothing bounds that.
 pub(crate) fn shared(
-    limits: &Limits,
+    limits: &ContributionBounds,
     frame: &Frame<'_>,
     range: u128,
     all_rows: Option<(u64, u128)>,

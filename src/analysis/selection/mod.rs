@@ -13,7 +13,7 @@
 
 use datafusion::common::ScalarValue;
 
-use super::measure::sensitivity::{Limits, of_sums, range_of_scores};
+use super::measure::sensitivity::{ContributionBounds, of_sums, range_of_scores};
 use super::measure::{Input, Measure};
 use crate::analysis::expr::facts::grid_unit;
 use crate::analysis::keys::target::Target;
@@ -75,7 +75,7 @@ pub(crate) fn of_keys(
     let limits = frame.limits(&call, &read, keys)?;
     let range = range_of_scores(&limits, read.lo, read.hi);
     let weight = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
-    let largest = weight.checked_mul(limits.rows_per_group.into());
+    let largest = weight.checked_mul(limits.per_partition.into());
     let (range, largest) = range.zip(largest).ok_or_else(|| too_large(&text))?;
     // Kept pairs add up like kept rows: M bounds both in all groups together.
     let adds_over_rows =
@@ -92,7 +92,7 @@ pub(crate) fn of_keys(
         }
         None => (unknown(&call, clause, &read, filter, &limits, frame)?, Prior::Uniform),
     };
-    let all_rows = adds_over_rows.then_some(limits.rows_in_all).flatten();
+    let all_rows = adds_over_rows.then_some(limits.total).flatten();
     let choice = Choice {
         outer: frame.outer(),
         selector: clause.selector,
@@ -116,7 +116,7 @@ fn unknown(
     clause: &SelectionClause,
     read: &Read,
     filter: Option<usize>,
-    limits: &Limits,
+    limits: &ContributionBounds,
     frame: &Frame<'_>,
 ) -> Result<Source, Refusal> {
     let text = call.clause.text.as_str();
@@ -138,7 +138,7 @@ fn unknown(
     if matches!(read.input, Input::SumPerUnit(_)) {
         return refuse("bounds per group cannot score candidates that only the data know");
     }
-    let per_unit = [limits.groups, limits.rows_in_all].into_iter().flatten().min();
+    let per_unit = [limits.l0, limits.total].into_iter().flatten().min();
     let per_unit = per_unit.ok_or_else(|| {
         Refusal::new(
             Reason::NoContributionBound,

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use num_traits::{One, Signed, ToPrimitive};
 
 use super::by_rank::{Line, line_choice, place_column};
-use super::choice::{Axis, LineScore};
+use super::choice::{CandidateAxis, LineScore};
 use crate::analysis::below::relation::internal;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
 use crate::analysis::expr::shape::is_temporal;
@@ -66,7 +66,7 @@ pub(crate) fn quantile(
         | LineScore::Below
         | LineScore::Exactly => (2, Rational::one()),
     };
-    let range = row.checked_mul(limits.rows_per_group.into()).ok_or_else(|| too_large(&text))?;
+    let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
     let clause = SelectionClause {
         selector: Selector::ArgMax,
         candidates: None,
@@ -75,7 +75,7 @@ pub(crate) fn quantile(
         by: text.clone(),
         prior: None,
     };
-    let axis = Axis::Ticks(ticks);
+    let axis = CandidateAxis::Ticks(ticks);
     let line = Line { axis, score, unit, row, largest: row, range };
     line_choice(call, &clause, line, read, limits, frame)
 }

@@ -19,7 +19,7 @@ use crate::analysis::keys::known_keys;
 use crate::analysis::measure::call::{Call, Frame};
 use crate::analysis::measure::input::Read;
 use crate::analysis::measure::input_columns::Group;
-use crate::analysis::measure::sensitivity::Limits;
+use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};
 use crate::dialect::{Operand, Selector};
 use crate::grid::Grid;
@@ -88,7 +88,7 @@ pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, Re
     let place = frame.columns.argument(Expr::Case(case));
     let read =
         Read { input: Input::Places { place, weight: None }, grid: Grid::Integer, lo: 0, hi: 1 };
-    let limits = Limits { rows_in_all: Some(1), rows_per_group: 1, groups: Some(1) };
+    let limits = ContributionBounds { total: Some(1), per_partition: 1, l0: Some(1) };
     let choice = Choice {
         outer: frame.outer(),
         selector: Selector::ArgMax,

@@ -30,7 +30,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::exec::operator::bound_contributions::BoundContributionsExec;
-use crate::exec::operator::sample_rows::KeepRowsExec;
+use crate::exec::operator::sample_rows::SampleContributionsExec;
 
 /// What an operator reserves beside its columns: empty hash tables and buffers.
 const BLOCK: usize = 128 << 10;
@@ -88,7 +88,7 @@ fn reserves(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<CrossJoinExec>()
         || plan.is::<NestedLoopJoinExec>()
         || plan.is::<RepartitionExec>()
-        || plan.is::<KeepRowsExec>()
+        || plan.is::<SampleContributionsExec>()
         || plan.is::<BoundContributionsExec>()
 }
 

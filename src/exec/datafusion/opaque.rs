@@ -63,10 +63,10 @@ impl PhysicalOptimizerRule for Forget {
             }
             if let Some(input) = input_of_window(&node) {
                 let window = over_nothing_said(&node, input)?;
-                return Ok(Transformed::yes(Arc::new(ForgetExec::new(window))));
+                return Ok(Transformed::yes(Arc::new(OpaqueExec::new(window))));
             }
             if pads_constants(&node) || finds_constants(&node) {
-                return Ok(Transformed::yes(Arc::new(ForgetExec::new(node))));
+                return Ok(Transformed::yes(Arc::new(OpaqueExec::new(node))));
             }
             Ok(Transformed::no(node))
         })
@@ -87,7 +87,7 @@ fn over_nothing_said(
     node: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let input = Arc::new(ForgetExec::new(Arc::clone(input)));
+    let input = Arc::new(OpaqueExec::new(Arc::clone(input)));
     let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     Arc::clone(node).replace_children(vec![input], recompute)
 }
@@ -130,7 +130,7 @@ pub(crate) fn orders_its_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
             || input.is::<RepartitionExec>();
         match input.children().as_slice() {
             [below] if moved => input = below,
-            _ => return input.is::<ForgetExec>(),
+            _ => return input.is::<OpaqueExec>(),
         }
     }
 }
@@ -169,12 +169,12 @@ fn pads_constants(node: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Hands rows on, and says nothing of their values and their order.
 #[derive(Debug)]
-pub(crate) struct ForgetExec {
+pub(crate) struct OpaqueExec {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
-impl ForgetExec {
+impl OpaqueExec {
     fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let partitions = input.output_partitioning().partition_count();
         let properties = Arc::new(PlanProperties::new(
@@ -187,13 +187,13 @@ impl ForgetExec {
     }
 }
 
-impl DisplayAs for ForgetExec {
+impl DisplayAs for OpaqueExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ForgetExec")
     }
 }
 
-impl ExecutionPlan for ForgetExec {
+impl ExecutionPlan for OpaqueExec {
     fn name(&self) -> &'static str {
         "ForgetExec"
     }

@@ -13,7 +13,7 @@ use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use futures::StreamExt;
 
-use crate::analysis::{Gathering, KeySpace, Keys};
+use crate::analysis::{InputShape, KeySpace, Keys};
 use crate::exec::draw::gathered::{Gathered, add, each_integer};
 use crate::exec::draw::unknown_groups::groups;
 use crate::grid::failed;
@@ -25,17 +25,17 @@ use crate::grid::failed;
 /// that are not asked for are dropped.
 pub(crate) async fn gather(
     rows: SendableRecordBatchStream,
-    gathering: Gathering,
+    input_shape: InputShape,
     keys: &Keys,
     columns: usize,
 ) -> Result<Gathered> {
-    match gathering {
-        Gathering::Sums | Gathering::Distinct => {
+    match input_shape {
+        InputShape::Sums | InputShape::Distinct => {
             sums(rows, keys.all(), columns).await.map(Gathered::Sums)
         }
-        Gathering::Places => places(rows, keys.outer()).await.map(Gathered::Places),
-        Gathering::Keys => data_keys(rows).await,
-        Gathering::Groups { counter } => {
+        InputShape::Places => places(rows, keys.outer()).await.map(Gathered::Places),
+        InputShape::Keys => data_keys(rows).await,
+        InputShape::Groups { counter } => {
             // Part of the schema, whatever the data.
             let key_columns = rows.schema().fields().len().saturating_sub(columns);
             groups(rows, key_columns, columns, counter).await

@@ -14,8 +14,8 @@ use arrow::row::{RowConverter, SortField};
 use datafusion::common::Result;
 use num_traits::ToPrimitive;
 
-use crate::analysis::{Choice, Keys, Measure, Moments, Source, Use};
-use crate::exec::draw::plan::{DrawError, Recipe};
+use crate::analysis::{Choice, Keys, Measure, Moments, ReleaseKind, Source};
+use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::{Grid, failed};
 use crate::release::mechanism::{Mechanism, Predicted};
 use crate::sampler::QueryRng;
@@ -69,15 +69,15 @@ fn drawn(
     let mut mean_rows: Vec<ArrayRef> = Vec::new();
     let mut rows: Option<Vec<usize>> = None;
     for recipe in &specification.recipes {
-        let own = gathered.get(recipe.feed).ok_or_else(failed)?;
-        match &recipe.measure.use_ {
-            Use::Choice(choice) => {
+        let own = gathered.get(recipe.bounded_input).ok_or_else(failed)?;
+        match &recipe.measure.release_kind {
+            ReleaseKind::Choice(choice) => {
                 let keys = &specification.keys;
                 let chosen = choose(recipe, choice, own, recipe.first, keys, rng)?;
                 columns.push(values(recipe, choice, own, keys, &chosen)?);
                 rows = Some(chosen.iter().map(Vec::len).collect());
             }
-            Use::Number(_) => {
+            ReleaseKind::Number(_) => {
                 let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) = own else {
                     return Err(failed().into());
                 };
@@ -124,7 +124,7 @@ fn drawn(
 /// # Guarantee
 /// A function of the drawn integers and public numbers; NULL where they say that there are too few rows.
 fn spreads(
-    recipe: &Recipe,
+    recipe: &DrawPlan,
     moments: &Moments,
     sums: [Option<&Vec<i128>>; 3],
     rng: &mut QueryRng,
@@ -168,7 +168,7 @@ fn key_columns(
 
 /// The chosen candidates of all groups as one column.
 fn values(
-    recipe: &Recipe,
+    recipe: &DrawPlan,
     choice: &Choice,
     gathered: &Gathered,
     keys: &Keys,
@@ -200,7 +200,7 @@ fn values(
     }
 }
 
-fn perturb(recipe: &Recipe, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
+fn perturb(recipe: &DrawPlan, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
     let noise = match &recipe.mechanism {
         Mechanism::Laplace(mechanism) => mechanism.draw(rng),
         Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
@@ -259,7 +259,7 @@ fn unit(grid: Grid) -> f64 {
 /// # Guarantee
 /// A function of the two drawn integers and the public bounds; NULL where they say that there is no row.
 fn mean(
-    recipe: &Recipe,
+    recipe: &DrawPlan,
     above: &[i128],
     below: &[i128],
     rng: &mut QueryRng,

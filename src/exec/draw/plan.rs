@@ -2,14 +2,14 @@
 
 use arrow::datatypes::SchemaRef;
 
-use crate::analysis::{Gathering, Keys, Measure};
+use crate::analysis::{InputShape, Keys, Measure};
 use crate::mechanism::MechanismError;
 use crate::release::HiddenGroups;
 use crate::release::mechanism::{Mechanism, Predicted};
 
 /// How one released column is made.
 #[derive(Debug, Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct DrawPlan {
     pub(crate) measure: Measure,
     pub(crate) mechanism: Mechanism,
     /// How accurate it was said to be.
@@ -17,7 +17,7 @@ pub(crate) struct Recipe {
     /// The r of MIN and MAX.
     pub(crate) rank: Option<u64>,
     /// Which feed it reads.
-    pub(crate) feed: usize,
+    pub(crate) bounded_input: usize,
     /// Its first column of integers there.
     pub(crate) first: usize,
 }
@@ -37,10 +37,10 @@ pub(crate) enum DrawError {
 #[derive(Debug)]
 pub(crate) struct Specification {
     pub(crate) keys: Keys,
-    pub(crate) recipes: Vec<Recipe>,
+    pub(crate) recipes: Vec<DrawPlan>,
     pub(crate) released: SchemaRef,
     /// How each input is read, and how many columns of integers it has.
-    pub(crate) feeds: Vec<(Gathering, usize)>,
+    pub(crate) bounded_inputs: Vec<(InputShape, usize)>,
     /// What hides groups that only the data know, and the feed's column that is the number of their units.
     pub(crate) hidden: Option<(HiddenGroups, usize)>,
 }

@@ -6,9 +6,9 @@
 
 use std::cmp::Reverse;
 
-use crate::analysis::{Axis, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior, Source};
+use crate::analysis::{CandidateAxis, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior, Source};
 use crate::exec::draw::gathered::Gathered;
-use crate::exec::draw::plan::{DrawError, Recipe};
+use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::failed;
 use crate::mechanism::{
     Laplace, MechanismError, PriceGrid, Rank, ScoredRun, TickRuns, quantile_runs,
@@ -22,7 +22,7 @@ use crate::sampler::QueryRng;
 /// For every group the mechanism is drawn once per round, each time with the exact scores of the candidates that
 /// were not chosen before, or once for every score, of which the best are taken; among candidates that only the data know, the list ends where none stands out.
 pub(crate) fn choose(
-    recipe: &Recipe,
+    recipe: &DrawPlan,
     choice: &Choice,
     gathered: &Gathered,
     first: usize,
@@ -247,7 +247,7 @@ fn among(
     for _ in 0..rounds {
         let (run, within) = match (mechanism, &choice.prior) {
             (Mechanism::Exponential(mechanism), Prior::LogUniform) => {
-                let Source::Line { axis: Axis::Ticks(ticks), .. } = &choice.source else {
+                let Source::Line { axis: CandidateAxis::Ticks(ticks), .. } = &choice.source else {
                     return Err(failed().into());
                 };
                 let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count())?;

@@ -133,7 +133,8 @@ impl ExecutionPlan for PrivatizeExec {
     ) -> Result<SendableRecordBatchStream> {
         // Noise drawn once per partition would not protect the sum of the partitions.
         let single = self.inputs.iter().all(|i| i.output_partitioning().partition_count() == 1);
-        if partition != 0 || !single || self.inputs.len() != self.specification.feeds.len() {
+        if partition != 0 || !single || self.inputs.len() != self.specification.bounded_inputs.len()
+        {
             return internal_err!("a release has one partition");
         }
         let Some(mut rng) = self.permit.take() else {
@@ -144,9 +145,10 @@ impl ExecutionPlan for PrivatizeExec {
         let schema = self.schema();
         let released = async move {
             let mut gathered = Vec::with_capacity(inputs.len());
-            for (input, (gathering, columns)) in inputs.iter().zip(&specification.feeds) {
+            for (input, (input_shape, columns)) in inputs.iter().zip(&specification.bounded_inputs)
+            {
                 let rows = input.execute(0, Arc::clone(&context))?;
-                gathered.push(gather(rows, *gathering, &specification.keys, *columns).await?);
+                gathered.push(gather(rows, *input_shape, &specification.keys, *columns).await?);
             }
             draw(&specification, &gathered, &mut rng).map_err(|_| failed())
         };

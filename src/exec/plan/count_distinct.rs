@@ -27,9 +27,9 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use super::sums::{Term, TermKind, summed};
-use crate::analysis::{Measure, Part};
-use crate::exec::operator::bound_contributions::{LateKey, Limits};
-use crate::exec::operator::sample_rows::KeepRowsExec;
+use crate::analysis::{Measure, PrivateAggregate};
+use crate::exec::operator::bound_contributions::{EnforcedBounds, LateKey};
+use crate::exec::operator::sample_rows::SampleContributionsExec;
 use crate::exec::plan::rows::{by_unit, column, conditions, planned};
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests;
 /// # Errors
 /// What DataFusion says while planning; it has seen no data.
 pub(crate) async fn different(
-    part: &Part,
+    part: &PrivateAggregate,
     measure: &Measure,
     value: usize,
     state: &SessionState,
@@ -75,10 +75,10 @@ pub(crate) async fn different(
         return planned(&LogicalPlanBuilder::from(once).aggregate(keys, [count])?.build()?, state)
             .await;
     }
-    let limits = Limits {
-        rows_per_unit: measure.limits.rows_in_all,
-        rows_per_group: Some(measure.limits.rows_per_group),
-        groups: measure.limits.groups,
+    let limits = EnforcedBounds {
+        total: measure.limits.total,
+        per_partition: Some(measure.limits.per_partition),
+        l0: measure.limits.l0,
     };
     counted(by_unit(&plan, state).await?, limits, key)
 }
@@ -97,14 +97,14 @@ pub(crate) async fn different(
 /// A planning error for a missing column, or values that cannot be told apart.
 fn counted(
     rows: Arc<dyn ExecutionPlan>,
-    limits: Limits,
+    limits: EnforcedBounds,
     key: &LateKey,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     // The unit and the value are no groups.
     let groups = rows.schema().fields().len().saturating_sub(2);
     let keys = (1..=groups).collect();
     let mut pairs: Arc<dyn ExecutionPlan> =
-        Arc::new(KeepRowsExec::distinct(rows, 0, keys, limits, key.clone())?);
+        Arc::new(SampleContributionsExec::distinct(rows, 0, keys, limits, key.clone())?);
     let schema = pairs.schema();
     let columns: Vec<(Arc<dyn PhysicalExpr>, String)> = schema
         .fields()

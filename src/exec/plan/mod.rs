@@ -20,13 +20,13 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::operator::bound_contributions as bound;
-use super::operator::bound_contributions::{BoundContributionsExec, LateKey, Limits};
-use super::operator::sample_rows::KeepRowsExec;
-use crate::analysis::{Gathering, Input, Measure, Part};
-use crate::exec::plan::rows::{bounded_inputs, by_unit, column, conditions, planned, row_sums};
+use super::operator::bound_contributions::{BoundContributionsExec, EnforcedBounds, LateKey};
+use super::operator::sample_rows::SampleContributionsExec;
+use crate::analysis::{Input, InputShape, Measure, PrivateAggregate};
+use crate::exec::plan::rows::{aggregate_inputs, by_unit, column, conditions, planned, row_sums};
 use count_distinct::different;
 use sums::{Term, TermKind, summed};
-use unknown_groups::{gathering, groups_of_the_data};
+use unknown_groups::{input_shape, unknown_partition_sums};
 
 pub(crate) mod count_distinct;
 pub(crate) mod rows;
@@ -35,8 +35,8 @@ pub(crate) mod unknown_groups;
 
 /// A plan, and how what it yields is read.
 #[derive(Debug)]
-pub(super) struct Feed {
-    pub(super) gathering: Gathering,
+pub(super) struct BoundedInput {
+    pub(super) input_shape: InputShape,
     /// The measures that it feeds, by their position in the part.
     pub(super) measures: Vec<usize>,
     pub(super) plan: Arc<dyn ExecutionPlan>,
@@ -50,28 +50,36 @@ pub(super) struct Feed {
 ///
 /// # Errors
 /// What DataFusion says while planning; it has seen no data.
-pub(super) async fn feeds(part: &Part, state: &SessionState, key: &LateKey) -> Result<Vec<Feed>> {
-    let mut feeds = Vec::new();
-    if let Some(groups) = part.data_groups() {
-        let plan = groups_of_the_data(part, groups, state, key).await?;
+pub(super) async fn bounded_inputs(
+    part: &PrivateAggregate,
+    state: &SessionState,
+    key: &LateKey,
+) -> Result<Vec<BoundedInput>> {
+    let mut bounded_inputs = Vec::new();
+    if let Some(groups) = part.unknown_partitions() {
+        let plan = unknown_partition_sums(part, groups, state, key).await?;
         let measures = (0..part.measures().len()).collect();
-        return Ok(vec![Feed { gathering: gathering(groups, part.measures()), measures, plan }]);
+        return Ok(vec![BoundedInput {
+            input_shape: input_shape(groups, part.measures()),
+            measures,
+            plan,
+        }]);
     }
     let (mut summed, mut single) = (Vec::new(), Vec::new());
     for (i, measure) in part.measures().iter().enumerate() {
-        match measure.gathering() {
-            Gathering::Sums => summed.push(i),
-            Gathering::Distinct
-            | Gathering::Places
-            | Gathering::Keys
-            | Gathering::Groups { .. } => single.push((i, measure)),
+        match measure.input_shape() {
+            InputShape::Sums => summed.push(i),
+            InputShape::Distinct
+            | InputShape::Places
+            | InputShape::Keys
+            | InputShape::Groups { .. } => single.push((i, measure)),
         }
     }
     if !summed.is_empty() {
         let measures: Vec<&Measure> =
             summed.iter().filter_map(|i| part.measures().get(*i)).collect();
         let plan = sums(part, &measures, state, key).await?;
-        feeds.push(Feed { gathering: Gathering::Sums, measures: summed, plan });
+        bounded_inputs.push(BoundedInput { input_shape: InputShape::Sums, measures: summed, plan });
     }
     for (i, measure) in single {
         let plan = if let Input::Distinct(value) = measure.input {
@@ -79,14 +87,18 @@ pub(super) async fn feeds(part: &Part, state: &SessionState, key: &LateKey) -> R
         } else {
             rows(part, measure, state, key).await?
         };
-        feeds.push(Feed { gathering: measure.gathering(), measures: vec![i], plan });
+        bounded_inputs.push(BoundedInput {
+            input_shape: measure.input_shape(),
+            measures: vec![i],
+            plan,
+        });
     }
-    Ok(feeds)
+    Ok(bounded_inputs)
 }
 
 /// The plan that yields the exact integers of every public key, bounded per unit.
 async fn sums(
-    part: &Part,
+    part: &PrivateAggregate,
     measures: &[&Measure],
     state: &SessionState,
     key: &LateKey,
@@ -96,7 +108,7 @@ async fn sums(
     }
     let rows = by_unit(part.input(), state).await?;
     let keys: Vec<usize> = (1..=part.key_names().len()).collect();
-    let inputs = measures.iter().map(|m| bounded_inputs(m)).collect::<Result<Vec<_>>>()?;
+    let inputs = measures.iter().map(|m| aggregate_inputs(m)).collect::<Result<Vec<_>>>()?;
     let space = match part.keys().all().columns() {
         [] => bound::KeySpace::global(),
         columns => bound::KeySpace::new(columns)?,
@@ -107,7 +119,7 @@ async fn sums(
 
 /// The rows that a measure needs by themselves, bounded per unit, and added up by what tells them apart.
 async fn rows(
-    part: &Part,
+    part: &PrivateAggregate,
     measure: &Measure,
     state: &SessionState,
     key: &LateKey,
@@ -166,12 +178,12 @@ async fn rows(
         return planned(&sums, state).await;
     }
     let rows = by_unit(&plan, state).await?;
-    let limits = Limits {
-        rows_per_unit: measure.limits.rows_in_all,
-        rows_per_group: Some(measure.limits.rows_per_group),
-        groups: measure.limits.groups,
+    let limits = EnforcedBounds {
+        total: measure.limits.total,
+        per_partition: Some(measure.limits.per_partition),
+        l0: measure.limits.l0,
     };
-    let kept = KeepRowsExec::new(rows, 0, (1..=groups).collect(), limits, key.clone())?;
+    let kept = SampleContributionsExec::new(rows, 0, (1..=groups).collect(), limits, key.clone())?;
     let keys: Vec<usize> = (0..keys).collect();
     summed(Arc::new(kept), &keys, &[term])
 }

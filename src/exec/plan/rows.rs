@@ -11,8 +11,8 @@ use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
-use crate::analysis::{Gathering, Input, Measure, Moments, Part, TermColumns};
-use crate::exec::operator::bound_contributions::{BoundedInput, InputKind, Limits};
+use crate::analysis::{Input, InputShape, Measure, Moments, PrivateAggregate, TermColumns};
+use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::exec::plan::sums::{Term, TermKind};
 use crate::functions::{clamp, only_listed};
 
@@ -49,7 +49,7 @@ pub(crate) async fn planned(
 /// Sums over rows of a part's input, for tables in which every row is a unit; the number of rows behind them if
 /// `counted`.
 pub(crate) fn row_sums(
-    part: &Part,
+    part: &PrivateAggregate,
     rows: LogicalPlan,
     measures: &[&Measure],
     counted: bool,
@@ -87,7 +87,7 @@ pub(crate) fn column(plan: &LogicalPlan, i: usize) -> Expr {
 }
 
 /// A measure as the bounding operator computes it.
-pub(crate) fn bounded_inputs(measure: &Measure) -> Result<Vec<BoundedInput>> {
+pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>> {
     let Measure { filter, grid, lo, hi, .. } = *measure;
     let simple = |input: &Input, column: Option<usize>, filter| {
         Ok(match (input, column) {
@@ -135,18 +135,18 @@ pub(crate) fn bounded_inputs(measure: &Measure) -> Result<Vec<BoundedInput>> {
         Input::Rows | Input::Units => vec![simple(&measure.input, None, filter)?],
         Input::Places { .. } => return internal_err!("places are no sums of a key"),
     };
-    let limits = Limits {
-        rows_per_unit: measure.limits.rows_in_all,
-        rows_per_group: (!measure.once_per_group()).then_some(measure.limits.rows_per_group),
-        groups: measure.limits.groups,
+    let limits = EnforcedBounds {
+        total: measure.limits.total,
+        per_partition: (!measure.once_per_group()).then_some(measure.limits.per_partition),
+        l0: measure.limits.l0,
     };
-    Ok(kinds.into_iter().map(|kind| BoundedInput { kind, limits }).collect())
+    Ok(kinds.into_iter().map(|kind| AggregateInput { kind, limits }).collect())
 }
 
 /// Which rows count: those with a place, and with keys that are asked for.
 ///
 /// It comes before the bounds, so that rows that count for nothing use up none of them.
-pub(crate) fn conditions(part: &Part, measure: &Measure) -> Option<Expr> {
+pub(crate) fn conditions(part: &PrivateAggregate, measure: &Measure) -> Option<Expr> {
     let input = part.input();
     let unit = usize::from(part.has_unit());
     let mut conditions = Vec::new();
@@ -155,12 +155,12 @@ pub(crate) fn conditions(part: &Part, measure: &Measure) -> Option<Expr> {
     }
     for i in 0..part.key_names().len() {
         let key = column(input, unit + i);
-        match measure.gathering() {
-            Gathering::Keys => conditions.push(key.is_not_null()),
-            Gathering::Sums
-            | Gathering::Distinct
-            | Gathering::Places
-            | Gathering::Groups { .. } => {
+        match measure.input_shape() {
+            InputShape::Keys => conditions.push(key.is_not_null()),
+            InputShape::Sums
+            | InputShape::Distinct
+            | InputShape::Places
+            | InputShape::Groups { .. } => {
                 conditions.push(is_asked_for(&key, part.keys().of_column(i)));
             }
         }

@@ -1,11 +1,11 @@
 //! Terms: the columns of exact integers that an aggregation over rows adds up.
 //!
 //! In go column positions, grids and intervals; out comes the same aggregate call for a logical plan (where
-//! every row is a unit) or for a finished physical one (where [`KeepRowsExec`] bounded the rows). It assumes
+//! every row is a unit) or for a finished physical one (where [`SampleContributionsExec`] bounded the rows). It assumes
 //! that nothing below multiplies rows that were bounded. It guarantees that both plans count and clamp by
 //! one description, and that partitions add up: every output of a partition is the integer of its own rows.
 //!
-//! [`KeepRowsExec`]: crate::exec::operator::sample_rows::KeepRowsExec
+//! [`SampleContributionsExec`]: crate::exec::operator::sample_rows::KeepRowsExec
 //!
 //! ```text
 //! let kept = Arc::new(KeepRowsExec::new(rows, 0, vec![1], limits, key)?);

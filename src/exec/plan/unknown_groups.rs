@@ -20,25 +20,25 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::analysis::{DataGroups, Gathering, Measure, Part};
+use crate::analysis::{InputShape, Measure, PrivateAggregate, UnknownPartitions};
 use crate::exec::operator::bound_contributions as bound;
 use crate::exec::operator::bound_contributions::{
-    BoundContributionsExec, BoundedInput, InputKind, LateKey, Limits,
+    AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
 };
-use crate::exec::plan::rows::{bounded_inputs, by_unit, column, is_asked_for, planned, row_sums};
+use crate::exec::plan::rows::{aggregate_inputs, by_unit, column, is_asked_for, planned, row_sums};
 
 /// How the feed of a part's groups is read: which of its columns of integers is the number of units.
-pub(crate) fn gathering(groups: &DataGroups, measures: &[Measure]) -> Gathering {
+pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {
     let before = measures.get(..groups.counter.unwrap_or(measures.len())).unwrap_or_default();
-    Gathering::Groups { counter: before.iter().map(Measure::width).sum() }
+    InputShape::Groups { counter: before.iter().map(Measure::width).sum() }
 }
 
 /// How many columns of integers the feed has beside those of the measures.
-pub(crate) fn extra_columns(gathering: Gathering, measures: &[Measure]) -> usize {
+pub(crate) fn extra_columns(input_shape: InputShape, measures: &[Measure]) -> usize {
     let own: usize = measures.iter().map(Measure::width).sum();
-    match gathering {
-        Gathering::Groups { counter } => usize::from(counter == own),
-        Gathering::Sums | Gathering::Distinct | Gathering::Places | Gathering::Keys => 0,
+    match input_shape {
+        InputShape::Groups { counter } => usize::from(counter == own),
+        InputShape::Sums | InputShape::Distinct | InputShape::Places | InputShape::Keys => 0,
     }
 }
 
@@ -51,9 +51,9 @@ pub(crate) fn extra_columns(gathering: Gathering, measures: &[Measure]) -> usize
 ///
 /// # Errors
 /// What DataFusion says while planning; it has seen no data.
-pub(crate) async fn groups_of_the_data(
-    part: &Part,
-    groups: &DataGroups,
+pub(crate) async fn unknown_partition_sums(
+    part: &PrivateAggregate,
+    groups: &UnknownPartitions,
     state: &SessionState,
     key: &LateKey,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -68,15 +68,15 @@ pub(crate) async fn groups_of_the_data(
     let rows = by_unit(&rows, state).await?;
     let mut inputs = Vec::new();
     for measure in measures {
-        inputs.extend(bounded_inputs(measure)?);
+        inputs.extend(aggregate_inputs(measure)?);
     }
     if groups.counter.is_none() {
-        let limits = Limits {
-            rows_per_unit: groups.limits.rows_in_all,
-            rows_per_group: Some(1),
-            groups: Some(groups.groups),
+        let limits = EnforcedBounds {
+            total: groups.limits.total,
+            per_partition: Some(1),
+            l0: Some(groups.groups),
         };
-        inputs.push(BoundedInput { kind: InputKind::CountUnits { filter: None }, limits });
+        inputs.push(AggregateInput { kind: InputKind::CountUnits { filter: None }, limits });
     }
     let schema = rows.schema();
     let types = keys.iter().filter_map(|i| schema.fields().get(*i)).map(|f| f.data_type());
@@ -86,7 +86,7 @@ pub(crate) async fn groups_of_the_data(
 
 /// The enforced rows, but for those whose value in a column with public keys is none of these. It comes before the
 /// bounds, so that rows that count for nothing use up none of them.
-fn only_known_keys(part: &Part) -> Result<LogicalPlan> {
+fn only_known_keys(part: &PrivateAggregate) -> Result<LogicalPlan> {
     let input = part.input();
     let unit = usize::from(part.has_unit());
     let known = (0..part.key_names().len())

@@ -110,7 +110,7 @@ impl Verifier {
         let analysis = analyze(&bound, catalog, &lookups, &tables);
         let analysis = analysis.map_err(|e| format!("not analyzed: {e}"))?;
         let above = analysis.values().iter().map(|value| value.plan());
-        for plan in above.chain([analysis.remainder()]) {
+        for plan in above.chain([analysis.public_plan()]) {
             self.reads_no_private_table(plan)?;
         }
         let release = choose(analysis, catalog).map_err(|e| format!("not calibrated: {e}"))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hushql::analysis::{Gathering, Part};
+use hushql::analysis::{InputShape, PrivateAggregate};
 use hushql::exec::Exact;
 
 use super::rows::{Database, Gone};
@@ -14,7 +14,7 @@ use crate::sensitivity::{Dice, check, give_values};
 pub struct Run<'a> {
     pub plan: &'a Plan,
     pub world: &'a World,
-    pub part: &'a Part,
+    pub part: &'a PrivateAggregate,
     /// Which of the query's parts it is.
     pub which: usize,
     pub planned: &'a Planned,
@@ -178,11 +178,11 @@ impl Run<'_> {
         }
         for (i, measure) in self.part.measures().iter().enumerate() {
             if let (
-                Gathering::Sums,
+                InputShape::Sums,
                 Exact::Vectors(full),
                 Exact::Vectors(less),
                 Exact::Vectors(own),
-            ) = (measure.gathering(), &full[i], &less[i], &own[i])
+            ) = (measure.input_shape(), &full[i], &less[i], &own[i])
             {
                 let change = |(f, l): (&Vec<i128>, &Vec<i128>)| -> Vec<i128> {
                     f.iter().zip(l).map(|(f, l)| f - l).collect()

@@ -15,7 +15,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use hushql::analysis::{Analysis, Source, Use};
+use hushql::analysis::{Analysis, ReleaseKind, Source};
 use hushql::exec::Exact;
 use num_traits::ToPrimitive;
 
@@ -344,7 +344,7 @@ async fn key_scores(analysis: &Analysis) -> Answer {
     let planned = Planned::new(part, state(1, 8_192), [1, 2, 3, 4]).await.unwrap();
     let exact = planned.exact().await;
     let [Exact::Vectors(scores)] = exact.as_slice() else { panic!("{exact:?}") };
-    let Use::Choice(choice) = &part.measures()[0].use_ else { panic!("a choice") };
+    let ReleaseKind::Choice(choice) = &part.measures()[0].release_kind else { panic!("a choice") };
     let Source::Keys(candidates) = &choice.source else { panic!("{choice:?}") };
     let target = &part.keys().all().columns()[part.keys().target_position().unwrap()];
     let unit = choice.unit.to_f64().unwrap();

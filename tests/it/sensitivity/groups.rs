@@ -94,14 +94,20 @@ pub(super) fn grouped(dice: &mut Dice, unit: &Unit) -> String {
 }
 
 /// Checks one pair of neighbours; the result is the largest observed / claimed.
-pub(super) fn check_groups(sql: &str, part: &Part, full: &[Exact], without: &[Exact]) -> f64 {
-    let most = part.data_groups().unwrap_or_else(|| panic!("{sql}: the keys are public")).groups;
+pub(super) fn check_groups(
+    sql: &str,
+    part: &PrivateAggregate,
+    full: &[Exact],
+    without: &[Exact],
+) -> f64 {
+    let most =
+        part.unknown_partitions().unwrap_or_else(|| panic!("{sql}: the keys are public")).groups;
     let mut tightest = 0.0_f64;
     for ((measure, full), without) in part.measures().iter().zip(full).zip(without) {
         let (Exact::Groups(full), Exact::Groups(without)) = (full, without) else {
             panic!("{sql}: {full:?}")
         };
-        let Use::Number(claimed) = measure.use_ else { panic!("{sql}") };
+        let ReleaseKind::Number(claimed) = measure.release_kind else { panic!("{sql}") };
         assert!(
             without.keys().all(|key| full.contains_key(key)),
             "{sql}: a group comes by leaving"

@@ -19,7 +19,7 @@ use datafusion::common::Result;
 
 use super::keys::{KeyIndex, Located, OUTSIDE};
 use super::order::HashKey;
-use super::partial::{BoundedInput, InputKind, Limits};
+use super::partial::{AggregateInput, EnforcedBounds, InputKind};
 use super::payload::Payload;
 use super::units::{BUCKETS, Row, UnitCodes, UnitNames, Units, key_of};
 use crate::grid::failed;
@@ -29,7 +29,7 @@ use crate::grid::failed;
 pub(super) struct Task {
     pub(super) unit: usize,
     pub(super) keys: Vec<usize>,
-    pub(super) inputs: Vec<BoundedInput>,
+    pub(super) inputs: Vec<AggregateInput>,
     pub(super) hash: HashKey,
 }
 
@@ -98,9 +98,9 @@ impl<'a> Collector<'a> {
     /// Goes over to the second pass.
     pub(super) fn finish(self) -> Result<Totals<'a>> {
         let keys = self.index.finish()?;
-        let bounded = self.task.inputs.iter().any(|i| i.limits != Limits::default());
+        let bounded = self.task.inputs.iter().any(|i| i.limits != EnforcedBounds::default());
         let names = self.codes.finish(bounded)?;
-        let mut limits: Vec<Limits> = Vec::new();
+        let mut limits: Vec<EnforcedBounds> = Vec::new();
         let mut limit_of = Vec::new();
         for input in &self.task.inputs {
             let own = input.effective_limits();
@@ -134,7 +134,7 @@ pub(super) struct Totals<'a> {
     names: UnitNames,
     payloads: Vec<Payload>,
     buckets: Vec<Vec<Row>>,
-    limits: Vec<Limits>,
+    limits: Vec<EnforcedBounds>,
     limit_of: Vec<usize>,
     units: Units,
     runs: Vec<Run>,

@@ -4,7 +4,7 @@
 //! space, with the raw integer of every aggregate (zero for keys without rows), or for every key that the rows
 //! have, in no particular order. It assumes that a unit's
 //! rows are all in one partition, asks the planner for that and checks it again when it runs. It
-//! guarantees that removing one unit changes each aggregate by no more than its bounds and [`Limits`]
+//! guarantees that removing one unit changes each aggregate by no more than its bounds and [`EnforcedBounds`]
 //! say, exactly, in integers, whatever the order, batches and partitions of the rows.
 //!
 //! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest of M)
@@ -44,7 +44,7 @@ use collect::{Collector, Task};
 pub(crate) use keys::KeySpace;
 pub(crate) use keys::{canonical, is_float};
 pub(crate) use order::{HashKey, LateKey};
-pub(crate) use partial::{BoundedInput, InputKind, Limits};
+pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
 pub(crate) use units::{BUCKETS, Row, UnitCodes, UnitNames, Units, place_of};
 
 mod collect;
@@ -61,7 +61,7 @@ mod units;
 struct Plan {
     unit: usize,
     keys: Vec<usize>,
-    inputs: Vec<BoundedInput>,
+    inputs: Vec<AggregateInput>,
     hash: LateKey,
 }
 
@@ -91,7 +91,7 @@ impl BoundContributionsExec {
         unit: usize,
         keys: Vec<usize>,
         space: KeySpace,
-        inputs: Vec<BoundedInput>,
+        inputs: Vec<AggregateInput>,
         hash: LateKey,
     ) -> Result<Self> {
         let schema = input.schema();
@@ -129,7 +129,7 @@ impl BoundContributionsExec {
 pub(crate) fn output_schema(
     input: &Schema,
     keys: &[usize],
-    inputs: &[BoundedInput],
+    inputs: &[AggregateInput],
 ) -> Result<SchemaRef> {
     let mut fields: Vec<FieldRef> = Vec::new();
     for key in keys {

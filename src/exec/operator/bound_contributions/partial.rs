@@ -2,7 +2,7 @@
 //!
 //! In go the unit's rows per group and what they count and sum to; out comes the number of rows that
 //! each group may keep, and the bounded partial results. Everything is integer arithmetic on the
-//! unit's own rows. It guarantees the sensitivities that the analysis claims: see [`Limits::keep`] and
+//! unit's own rows. It guarantees the sensitivities that the analysis claims: see [`EnforcedBounds::keep`] and
 //! [`InputKind::partial`].
 //!
 //! ```text
@@ -21,34 +21,34 @@ const MOST_SQUARED: i128 = 1 << 40;
 
 /// How much of a unit's data an aggregate may see. `None` is no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Limits {
+pub(crate) struct EnforcedBounds {
     /// M: rows of one unit in all groups together.
-    pub rows_per_unit: Option<u64>,
+    pub total: Option<u64>,
     /// m: rows of one unit in one group.
-    pub rows_per_group: Option<u64>,
+    pub per_partition: Option<u64>,
     /// C: groups of one unit.
-    pub groups: Option<u64>,
+    pub l0: Option<u64>,
 }
 
-impl Limits {
+impl EnforcedBounds {
     /// Whether the order of the groups matters for a unit with these rows per group.
     pub(super) fn depend_on_order(self, rows: impl ExactSizeIterator<Item = u64>) -> bool {
-        if self.groups.is_some_and(|groups| u64::try_from(rows.len()).is_ok_and(|n| n > groups)) {
+        if self.l0.is_some_and(|groups| u64::try_from(rows.len()).is_ok_and(|n| n > groups)) {
             return true;
         }
-        let Some(most) = self.rows_per_unit else { return false };
+        let Some(most) = self.total else { return false };
         rows.fold(0_u64, |sum, rows| sum.saturating_add(self.in_group(rows))) > most
     }
 
     /// Whether a unit with this many rows keeps them all, whatever its groups are.
     pub(crate) fn spare(self, rows: u64) -> bool {
-        let most = [self.rows_per_unit, self.rows_per_group, self.groups];
+        let most = [self.total, self.per_partition, self.l0];
         most.into_iter().flatten().all(|most| rows <= most)
     }
 
     /// Rows kept of a group when only its own bound counts.
     pub(super) fn in_group(self, rows: u64) -> u64 {
-        self.rows_per_group.map_or(rows, |most| rows.min(most))
+        self.per_partition.map_or(rows, |most| rows.min(most))
     }
 
     /// Deals out a unit's rows: calls `keep(i, k)` for the i-th group, k = min(rows, m, rest of M).
@@ -57,8 +57,8 @@ impl Limits {
     /// For all groups given in any order, Σk ≤ M, every k ≤ m, and at most C of them are above 0. Each
     /// k depends on the given numbers alone. Source: the rule of contribution bounding by hash order.
     pub(crate) fn keep(self, rows: impl Iterator<Item = u64>, mut keep: impl FnMut(usize, u64)) {
-        let mut rows_left = self.rows_per_unit.unwrap_or(u64::MAX);
-        let mut groups_left = self.groups.unwrap_or(u64::MAX);
+        let mut rows_left = self.total.unwrap_or(u64::MAX);
+        let mut groups_left = self.l0.unwrap_or(u64::MAX);
         for (group, rows) in rows.enumerate() {
             let kept = if groups_left == 0 { 0 } else { self.in_group(rows).min(rows_left) };
             if kept > 0 {
@@ -72,20 +72,22 @@ impl Limits {
 
 /// One aggregate to compute, with the bounds that hold for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct BoundedInput {
+pub(crate) struct AggregateInput {
     /// What is computed.
     pub kind: InputKind,
     /// The bounds of a unit's contribution.
-    pub limits: Limits,
+    pub limits: EnforcedBounds,
 }
 
-impl BoundedInput {
+impl AggregateInput {
     /// The bounds as enforced: what counts a unit once per group takes one row of each.
-    pub(super) fn effective_limits(&self) -> Limits {
+    pub(super) fn effective_limits(&self) -> EnforcedBounds {
         match self.kind {
             InputKind::CountUnits { .. }
             | InputKind::MeanPerUnit { .. }
-            | InputKind::SumPerUnit { .. } => Limits { rows_per_group: Some(1), ..self.limits },
+            | InputKind::SumPerUnit { .. } => {
+                EnforcedBounds { per_partition: Some(1), ..self.limits }
+            }
             InputKind::CountRows { .. }
             | InputKind::CountValues { .. }
             | InputKind::Sum { .. }
@@ -403,13 +405,13 @@ fn mean_half_even(sum: i128, count: u64) -> i128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{InputKind, Limits, Tally, mean_half_even, scale_floor};
+    use super::{EnforcedBounds, InputKind, Tally, mean_half_even, scale_floor};
     use crate::grid::Grid;
 
     fn kept(limits: [Option<u64>; 3], rows: &[u64]) -> Vec<u64> {
-        let [rows_per_unit, rows_per_group, groups] = limits;
+        let [total, per_partition, groups] = limits;
         let mut out = Vec::new();
-        let limits = Limits { rows_per_unit, rows_per_group, groups };
+        let limits = EnforcedBounds { total, per_partition, l0: groups };
         limits.keep(rows.iter().copied(), |_, kept| out.push(kept));
         out
     }
@@ -430,7 +432,7 @@ mod tests {
     fn order_is_asked_for_only_where_it_matters() {
         for m in 0..6 {
             for (unit, groups) in [(None, Some(2)), (Some(4), None), (Some(4), Some(2))] {
-                let limits = Limits { rows_per_unit: unit, rows_per_group: Some(m), groups };
+                let limits = EnforcedBounds { total: unit, per_partition: Some(m), l0: groups };
                 for rows in [vec![], vec![4], vec![3, 2], vec![1, 1, 1], vec![2, 2, 9]] {
                     if limits.spare(rows.iter().sum()) {
                         assert_eq!(kept([unit, Some(m), groups], &rows), rows);

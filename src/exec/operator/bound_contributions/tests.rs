@@ -20,7 +20,9 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 
-use super::{BoundContributionsExec, BoundedInput, HashKey, InputKind, KeySpace, LateKey, Limits};
+use super::{
+    AggregateInput, BoundContributionsExec, EnforcedBounds, HashKey, InputKind, KeySpace, LateKey,
+};
 use crate::grid::Grid;
 
 /// A key that is there already.
@@ -137,7 +139,7 @@ fn random_space(dice: &mut Dice) -> (Vec<usize>, KeySpace, Vec<Key>) {
     }
 }
 
-fn random_inputs(dice: &mut Dice) -> Vec<BoundedInput> {
+fn random_inputs(dice: &mut Dice) -> Vec<AggregateInput> {
     let mut inputs = Vec::new();
     for kind in 0..10 {
         let filter = dice.pick(&[None, Some(FLAG)]);
@@ -164,12 +166,12 @@ fn random_inputs(dice: &mut Dice) -> Vec<BoundedInput> {
             }
             _ => InputKind::SumPerUnit { column, filter, grid, lo, hi, per_group_lo, per_group_hi },
         };
-        let limits = Limits {
-            rows_per_unit: dice.pick(&[None, Some(1), Some(2), Some(4), Some(7)]),
-            rows_per_group: dice.pick(&[None, Some(1), Some(2), Some(3)]),
-            groups: dice.pick(&[None, Some(1), Some(2), Some(3)]),
+        let limits = EnforcedBounds {
+            total: dice.pick(&[None, Some(1), Some(2), Some(4), Some(7)]),
+            per_partition: dice.pick(&[None, Some(1), Some(2), Some(3)]),
+            l0: dice.pick(&[None, Some(1), Some(2), Some(3)]),
         };
-        inputs.push(BoundedInput { kind, limits });
+        inputs.push(AggregateInput { kind, limits });
     }
     inputs
 }
@@ -189,7 +191,7 @@ fn naive(
     rows: &[Row],
     keys: &[Key],
     columns: usize,
-    input: &BoundedInput,
+    input: &AggregateInput,
     hash: HashKey,
     unit_hash: &dyn Fn(i64) -> u64,
 ) -> Vec<Vec<i128>> {
@@ -214,12 +216,12 @@ fn naive(
                 | InputKind::MeanPerUnit { .. }
                 | InputKind::SumPerUnit { .. }
         );
-        let most = if once { Some(1) } else { input.limits.rows_per_group };
-        let (mut rest, mut used) = (input.limits.rows_per_unit, 0);
+        let most = if once { Some(1) } else { input.limits.per_partition };
+        let (mut rest, mut used) = (input.limits.total, 0);
         for (key, rows) in groups {
             let n = u64::try_from(rows.len()).unwrap();
             let k = n.min(most.unwrap_or(n)).min(rest.unwrap_or(n));
-            if k == 0 || input.limits.groups == Some(used) {
+            if k == 0 || input.limits.l0 == Some(used) {
                 continue;
             }
             used += 1;
@@ -386,7 +388,7 @@ fn encoded(text: &str) -> Vec<u8> {
 }
 
 /// What the analysis claims for one aggregate: Δ₁ and, for one output, the range R; none if unbounded.
-fn claimed(input: &BoundedInput) -> (Option<i128>, Option<i128>) {
+fn claimed(input: &AggregateInput) -> (Option<i128>, Option<i128>) {
     let limits = input.limits;
     let (lo, hi) = match input.kind {
         InputKind::CountRows { .. }
@@ -404,9 +406,9 @@ fn claimed(input: &BoundedInput) -> (Option<i128>, Option<i128>) {
         input.kind,
         InputKind::CountUnits { .. } | InputKind::MeanPerUnit { .. } | InputKind::SumPerUnit { .. }
     );
-    let whole = limits.rows_per_unit.map(i128::from);
-    let group = if once { Some(1) } else { limits.rows_per_group.map(i128::from).or(whole) };
-    let groups = limits.groups.map(i128::from).or(whole);
+    let whole = limits.total.map(i128::from);
+    let group = if once { Some(1) } else { limits.per_partition.map(i128::from).or(whole) };
+    let groups = limits.l0.map(i128::from).or(whole);
     let b = lo.abs().max(hi.abs());
     let rows = group.zip(groups).map(|(m, c)| m * c);
     let total = [rows, whole].into_iter().flatten().min().map(|rows| rows * b);
@@ -479,8 +481,8 @@ async fn removing_a_unit_changes_each_aggregate_by_no_more_than_claimed() {
 /// A plan over a table with one aggregate, for the tests of the operator's shape.
 fn small(input: Arc<dyn ExecutionPlan>) -> BoundContributionsExec {
     let keys = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))]).unwrap();
-    let limits = Limits { rows_per_unit: Some(2), ..Limits::default() };
-    let count = BoundedInput { kind: InputKind::CountRows { filter: None }, limits };
+    let limits = EnforcedBounds { total: Some(2), ..EnforcedBounds::default() };
+    let count = AggregateInput { kind: InputKind::CountRows { filter: None }, limits };
     BoundContributionsExec::new(input, UNIT, vec![KEY], keys, vec![count], keyed(HASH)).unwrap()
 }
 
@@ -550,10 +552,10 @@ fn nothing_passes_through_the_operator() {
 #[test]
 fn wrong_columns_are_refused_when_planned() {
     let input = source(&[vec![table(5)]]);
-    let limits = Limits::default();
+    let limits = EnforcedBounds::default();
     let build = |unit, keys, kind| {
         let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["a"]))]).unwrap();
-        let inputs = vec![BoundedInput { kind, limits }];
+        let inputs = vec![AggregateInput { kind, limits }];
         let input = Arc::clone(&input);
         BoundContributionsExec::new(input, unit, keys, space, inputs, keyed(HASH)).is_ok()
     };

@@ -293,14 +293,14 @@ mod tests {
     use arrow::datatypes::{DataType, Field, Schema};
 
     use super::*;
-    use crate::exec::operator::bound_contributions::{HashKey, Limits};
+    use crate::exec::operator::bound_contributions::{EnforcedBounds, HashKey};
 
     /// Two rows with one hash are not one row, and their order is that of their values.
     #[test]
     fn equal_ranks_are_ordered_by_value_wherever_the_rows_stand() {
         let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
         let hash = HashKey::new([1, 2, 3, 4]);
-        let task = Task::new(1, &[], Limits::default(), hash, Arc::clone(&schema));
+        let task = Task::new(1, &[], EnforcedBounds::default(), hash, Arc::clone(&schema));
         let values = [Some(3), None, Some(-2), Some(3), Some(9), None, Some(-2), Some(3)];
         let mut encoded = Encoded::new(&task, vec![0]).unwrap();
         let column: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));

@@ -18,7 +18,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result;
 
 use crate::exec::operator::bound_contributions::{
-    BUCKETS, HashKey, Limits, Row, UnitCodes, UnitNames, canonical,
+    BUCKETS, EnforcedBounds, HashKey, Row, UnitCodes, UnitNames, canonical,
 };
 use crate::grid::failed;
 
@@ -34,7 +34,7 @@ pub(super) struct Task {
     pub(super) group: Vec<usize>,
     /// All other columns of the output.
     pub(super) other: Vec<usize>,
-    pub(super) limits: Limits,
+    pub(super) limits: EnforcedBounds,
     /// Whether equal rows of a group are one row.
     pub(super) distinct: bool,
     pub(super) hash: HashKey,
@@ -46,7 +46,7 @@ impl Task {
     pub(super) fn new(
         unit: usize,
         group: &[usize],
-        limits: Limits,
+        limits: EnforcedBounds,
         hash: HashKey,
         schema: SchemaRef,
     ) -> Self {

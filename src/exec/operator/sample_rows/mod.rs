@@ -1,8 +1,8 @@
-//! `KeepRowsExec`: keeps a bounded number of each unit's rows, for releases that need rows themselves.
+//! `SampleContributionsExec`: keeps a bounded number of each unit's rows, for releases that need rows themselves.
 //!
 //! In go rows with a unit, group columns and any other columns; out come some of them, without the unit. It
 //! assumes that a unit's rows are all in one partition, asks the planner for that and checks it again when
-//! it runs. It guarantees that removing one unit removes at most the rows that [`Limits`] allow it and adds
+//! it runs. It guarantees that removing one unit removes at most the rows that [`EnforcedBounds`] allow it and adds
 //! none, and that what every other unit keeps stays the same, whatever the order, batches and partitions.
 //!
 //! A unit's groups are served in the order of a keyed hash of their values: group j keeps
@@ -40,7 +40,7 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::bound_contributions::{LateKey, Limits, is_float};
+use super::bound_contributions::{EnforcedBounds, LateKey, is_float};
 use crate::grid::failed;
 use choose::Chooser;
 use collect::{Collector, Task};
@@ -52,20 +52,20 @@ mod tests;
 
 /// The operator.
 #[derive(Debug)]
-pub(crate) struct KeepRowsExec {
+pub(crate) struct SampleContributionsExec {
     input: Arc<dyn ExecutionPlan>,
     unit: usize,
     group: Vec<usize>,
-    limits: Limits,
+    limits: EnforcedBounds,
     distinct: bool,
     hash: LateKey,
     properties: Arc<PlanProperties>,
 }
 
-impl KeepRowsExec {
+impl SampleContributionsExec {
     /// The operator that keeps different rows: of a unit's equal rows in a group the bounds count one.
     ///
-    /// As [`KeepRowsExec::new`], but floats of all columns come out with −0.0 as 0.0 and NaN as NULL. A unit that
+    /// As [`SampleContributionsExec::new`], but floats of all columns come out with −0.0 as 0.0 and NaN as NULL. A unit that
     /// the bounds cannot touch keeps its equal rows: whoever reads the output takes them for one.
     ///
     /// # Guarantee
@@ -74,12 +74,12 @@ impl KeepRowsExec {
     /// the bounds leave out no row while there is room for a different one. Exact.
     ///
     /// # Errors
-    /// As [`KeepRowsExec::new`].
+    /// As [`SampleContributionsExec::new`].
     pub(crate) fn distinct(
         input: Arc<dyn ExecutionPlan>,
         unit: usize,
         group: Vec<usize>,
-        limits: Limits,
+        limits: EnforcedBounds,
         hash: LateKey,
     ) -> Result<Self> {
         Self::build(input, unit, group, limits, true, hash)
@@ -101,7 +101,7 @@ impl KeepRowsExec {
         input: Arc<dyn ExecutionPlan>,
         unit: usize,
         group: Vec<usize>,
-        limits: Limits,
+        limits: EnforcedBounds,
         hash: LateKey,
     ) -> Result<Self> {
         Self::build(input, unit, group, limits, false, hash)
@@ -111,7 +111,7 @@ impl KeepRowsExec {
         input: Arc<dyn ExecutionPlan>,
         unit: usize,
         group: Vec<usize>,
-        limits: Limits,
+        limits: EnforcedBounds,
         distinct: bool,
         hash: LateKey,
     ) -> Result<Self> {
@@ -160,7 +160,7 @@ fn output_schema(input: &Schema, unit: usize, group: &[usize], distinct: bool) -
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-impl DisplayAs for KeepRowsExec {
+impl DisplayAs for SampleContributionsExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let schema = self.input.schema();
         let name = |column: &usize| format!("{}@{column}", schema.field(*column).name());
@@ -170,9 +170,9 @@ impl DisplayAs for KeepRowsExec {
         let rows = if self.distinct { "distinct rows" } else { "rows" };
         let limits = format!(
             "{rows}={}, rows per group={}, groups per unit={}",
-            most(self.limits.rows_per_unit),
-            most(self.limits.rows_per_group),
-            most(self.limits.groups)
+            most(self.limits.total),
+            most(self.limits.per_partition),
+            most(self.limits.l0)
         );
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
@@ -190,7 +190,7 @@ impl DisplayAs for KeepRowsExec {
 /// What is not written here stays at DataFusion's default, and the tests pin it: no fetch, no limit, no
 /// filter passed down, no projection swapped, no statistics. Each would change which rows there are to
 /// choose from, or tell how many there were.
-impl ExecutionPlan for KeepRowsExec {
+impl ExecutionPlan for SampleContributionsExec {
     fn name(&self) -> &'static str {
         "KeepRowsExec"
     }

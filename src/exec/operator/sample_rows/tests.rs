@@ -91,11 +91,11 @@ fn batch(rows: &[Person], unit_type: &DataType) -> RecordBatch {
         .unwrap()
 }
 
-fn random_limits(dice: &mut Dice) -> Limits {
-    Limits {
-        rows_per_unit: dice.pick(&[None, Some(1), Some(2), Some(4), Some(7), Some(0)]),
-        rows_per_group: dice.pick(&[None, Some(1), Some(2), Some(3), Some(0)]),
-        groups: dice.pick(&[None, Some(1), Some(2), Some(3), Some(0)]),
+fn random_limits(dice: &mut Dice) -> EnforcedBounds {
+    EnforcedBounds {
+        total: dice.pick(&[None, Some(1), Some(2), Some(4), Some(7), Some(0)]),
+        per_partition: dice.pick(&[None, Some(1), Some(2), Some(3), Some(0)]),
+        l0: dice.pick(&[None, Some(1), Some(2), Some(3), Some(0)]),
     }
 }
 
@@ -109,8 +109,14 @@ fn by_unit(input: Arc<dyn ExecutionPlan>, partitions: usize) -> Arc<dyn Executio
     Arc::new(RepartitionExec::try_new(input, Partitioning::Hash(vec![unit], partitions)).unwrap())
 }
 
-fn keep(input: Arc<dyn ExecutionPlan>, group: &[usize], limits: Limits) -> Arc<dyn ExecutionPlan> {
-    Arc::new(KeepRowsExec::new(input, UNIT, group.to_vec(), limits, keyed(HASH)).unwrap())
+fn keep(
+    input: Arc<dyn ExecutionPlan>,
+    group: &[usize],
+    limits: EnforcedBounds,
+) -> Arc<dyn ExecutionPlan> {
+    Arc::new(
+        SampleContributionsExec::new(input, UNIT, group.to_vec(), limits, keyed(HASH)).unwrap(),
+    )
 }
 
 async fn run(plan: Arc<dyn ExecutionPlan>) -> Vec<RecordBatch> {
@@ -143,7 +149,7 @@ fn encoded(columns: &[ArrayRef], rows: usize) -> Vec<Vec<u8>> {
 }
 
 /// The rules, once more, unit by unit.
-fn naive(whole: &RecordBatch, group: &[usize], limits: Limits) -> Vec<String> {
+fn naive(whole: &RecordBatch, group: &[usize], limits: EnforcedBounds) -> Vec<String> {
     let hash = HashKey::new(HASH);
     let mut columns = whole.columns().to_vec();
     for group in group {
@@ -176,11 +182,11 @@ fn naive(whole: &RecordBatch, group: &[usize], limits: Limits) -> Vec<String> {
         let mut order: Vec<_> =
             groups.into_iter().map(|(group, rows)| (hash.group_rank(name, &group), rows)).collect();
         order.sort_by_key(|(rank, _)| *rank);
-        let (mut rest, mut used) = (limits.rows_per_unit, 0);
+        let (mut rest, mut used) = (limits.total, 0);
         for (rank, rows) in order {
             let n = u64::try_from(rows.len()).unwrap();
-            let k = n.min(limits.rows_per_group.unwrap_or(n)).min(rest.unwrap_or(n));
-            if k == 0 || limits.groups == Some(used) {
+            let k = n.min(limits.per_partition.unwrap_or(n)).min(rest.unwrap_or(n));
+            if k == 0 || limits.l0 == Some(used) {
                 continue;
             }
             used += 1;
@@ -257,8 +263,7 @@ async fn large_units_agree_with_the_rules() {
     let mut dice = Dice::new(2);
     let whole = batch(&random_rows(&mut dice, 3, 60_000), &DataType::Int64);
     for (group, most) in [(GROUPS[0], 9_000), (GROUPS[1], 12_000), (GROUPS[3], 100)] {
-        let limits =
-            Limits { rows_per_unit: Some(most), rows_per_group: Some(7_000), groups: Some(3) };
+        let limits = EnforcedBounds { total: Some(most), per_partition: Some(7_000), l0: Some(3) };
         let plan = by_unit(source(&[shuffled(&mut dice, &whole, 5_000)]), 2);
         let kept = run(keep(plan, group, limits)).await;
         let rows: usize = kept.iter().map(RecordBatch::num_rows).sum();
@@ -310,12 +315,12 @@ async fn every_unit_obeys_its_bounds_and_no_unit_moves_anothers_rows() {
             let all = counts.values().sum::<u64>();
             let most = *counts.values().max().unwrap();
             let number = u64::try_from(counts.len()).unwrap();
-            assert!(limits.rows_per_unit.is_none_or(|limit| all <= limit), "round {round}");
-            assert!(limits.rows_per_group.is_none_or(|limit| most <= limit), "round {round}");
-            assert!(limits.groups.is_none_or(|limit| number <= limit), "round {round}");
-            full_unit += usize::from(limits.rows_per_unit == Some(all));
-            full_group += usize::from(limits.rows_per_group == Some(most));
-            full_groups += usize::from(limits.groups == Some(number));
+            assert!(limits.total.is_none_or(|limit| all <= limit), "round {round}");
+            assert!(limits.per_partition.is_none_or(|limit| most <= limit), "round {round}");
+            assert!(limits.l0.is_none_or(|limit| number <= limit), "round {round}");
+            full_unit += usize::from(limits.total == Some(all));
+            full_group += usize::from(limits.per_partition == Some(most));
+            full_groups += usize::from(limits.l0 == Some(number));
         }
         let with = by_owner(&with);
         for unit in -2..=1 {
@@ -332,12 +337,12 @@ async fn every_unit_obeys_its_bounds_and_no_unit_moves_anothers_rows() {
 #[tokio::test]
 async fn another_key_chooses_other_rows() {
     let rows: Vec<_> = (0..400).map(|i| Person { value: Some(i), ..person(i % 20) }).collect();
-    let limits = Limits { rows_per_unit: Some(3), ..Limits::default() };
+    let limits = EnforcedBounds { total: Some(3), ..EnforcedBounds::default() };
     let mut seen = BTreeSet::new();
     for key in [HASH, [11, 22, 33, 45], [11, 22, 34, 44], [12, 22, 33, 44], [11, 23, 33, 44]] {
         for group in [vec![], vec![3]] {
             let plan = source(&[vec![batch(&rows, &DataType::Int64)]]);
-            let plan = KeepRowsExec::new(plan, UNIT, group, limits, keyed(key)).unwrap();
+            let plan = SampleContributionsExec::new(plan, UNIT, group, limits, keyed(key)).unwrap();
             let kept = lines(&run(Arc::new(plan)).await);
             assert_eq!(kept.len(), 60);
             assert!(seen.insert(kept));
@@ -355,8 +360,8 @@ async fn wins(values: &[i64], group: &[usize]) -> Vec<i64> {
         .flat_map(|unit| values.iter().map(move |v| Person { value: Some(*v), ..person(unit) }))
         .collect();
     let limits = match group {
-        [] => Limits { rows_per_unit: Some(1), ..Limits::default() },
-        _ => Limits { groups: Some(1), ..Limits::default() },
+        [] => EnforcedBounds { total: Some(1), ..EnforcedBounds::default() },
+        _ => EnforcedBounds { l0: Some(1), ..EnforcedBounds::default() },
     };
     let owners: ArrayRef = Arc::new(Int64Array::from(vec![None; rows.len()]));
     let whole = batch(&rows, &DataType::Int64);
@@ -395,10 +400,10 @@ async fn equal_rows_stay_as_often_as_they_may() {
     let rows = vec![person(5); 30];
     let plan = || source(&[vec![batch(&rows, &DataType::Int64)]]);
     for (most, kept) in [(Some(4), 4), (Some(30), 30), (None, 30), (Some(0), 0)] {
-        let limits = Limits { rows_per_unit: Some(29), rows_per_group: most, groups: Some(1) };
+        let limits = EnforcedBounds { total: Some(29), per_partition: most, l0: Some(1) };
         let batches = run(keep(plan(), &[KEY], limits)).await;
         assert_eq!(lines(&batches).len(), kept.min(29));
-        let limits = Limits { rows_per_group: most, ..Limits::default() };
+        let limits = EnforcedBounds { per_partition: most, ..EnforcedBounds::default() };
         assert_eq!(lines(&run(keep(plan(), &[KEY], limits)).await).len(), kept);
     }
 }
@@ -408,7 +413,7 @@ async fn equal_numbers_are_one_group_and_null_is_another() {
     let numbers = [Some(0.0), Some(-0.0), Some(f64::NAN), Some(-f64::NAN), None, Some(1.0)];
     let rows = numbers.map(|number| Person { number, ..person(1) });
     let plan = source(&[vec![batch(&rows, &DataType::Int64)]]);
-    let limits = Limits { rows_per_group: Some(1), ..Limits::default() };
+    let limits = EnforcedBounds { per_partition: Some(1), ..EnforcedBounds::default() };
     let kept = lines(&run(keep(plan, &[NUMBER], limits)).await);
     let expected = ["Float64(0)", "Float64(1)", "Float64(NULL)"];
     assert_eq!(kept.len(), 3, "{kept:?}");
@@ -425,8 +430,8 @@ async fn rows_without_columns_are_counted() {
     ));
     let whole = RecordBatch::try_from_iter_with_nullable([("unit", units, true)]).unwrap();
     let plan = source(&[vec![whole.slice(0, 15_000), whole.slice(15_000, 5_000)]]);
-    let limits = Limits { rows_per_unit: Some(150), ..Limits::default() };
-    let plan = KeepRowsExec::new(plan, 0, vec![], limits, keyed(HASH)).unwrap();
+    let limits = EnforcedBounds { total: Some(150), ..EnforcedBounds::default() };
+    let plan = SampleContributionsExec::new(plan, 0, vec![], limits, keyed(HASH)).unwrap();
     let batches = run(Arc::new(plan)).await;
     assert_eq!(batches[0].num_columns(), 0);
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 99 * 150);
@@ -436,7 +441,7 @@ fn table(seed: u64, rows: usize) -> RecordBatch {
     batch(&random_rows(&mut Dice::new(seed), 9, rows), &DataType::Int64)
 }
 
-const TWO: Limits = Limits { rows_per_unit: Some(2), rows_per_group: None, groups: None };
+const TWO: EnforcedBounds = EnforcedBounds { total: Some(2), per_partition: None, l0: None };
 
 #[tokio::test]
 async fn a_unit_spread_over_partitions_is_refused_and_the_planner_puts_it_together() {
@@ -470,7 +475,8 @@ async fn running_twice_gives_the_same_and_running_uncharged_nothing() {
     let again = plan.with_new_children(children).unwrap();
     assert_eq!(lines(&run(again).await), first);
     let input = source(&[vec![table(4, 60)]]);
-    let early = KeepRowsExec::new(input, UNIT, vec![KEY], TWO, LateKey::default()).unwrap();
+    let early =
+        SampleContributionsExec::new(input, UNIT, vec![KEY], TWO, LateKey::default()).unwrap();
     assert!(early.execute(0, Arc::new(TaskContext::default())).is_err());
 }
 
@@ -520,14 +526,15 @@ fn nothing_passes_through_the_operator() {
 #[test]
 fn wrong_columns_are_refused_when_planned() {
     let input = source(&[vec![table(7, 5)]]);
-    let build =
-        |unit, group| KeepRowsExec::new(Arc::clone(&input), unit, group, TWO, keyed(HASH)).is_ok();
+    let build = |unit, group| {
+        SampleContributionsExec::new(Arc::clone(&input), unit, group, TWO, keyed(HASH)).is_ok()
+    };
     assert!(build(UNIT, vec![KEY]));
     assert!(build(UNIT, vec![]));
     assert!(!build(99, vec![KEY]));
     assert!(!build(UNIT, vec![99]));
     assert!(!build(UNIT, vec![KEY, UNIT]));
-    let keys = KeepRowsExec::new(input, UNIT, vec![NUMBER], TWO, keyed(HASH)).unwrap();
+    let keys = SampleContributionsExec::new(input, UNIT, vec![NUMBER], TWO, keyed(HASH)).unwrap();
     let schema = keys.schema();
     let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     assert_eq!(names, ["key", "number", "value", "owner"]);

@@ -79,18 +79,18 @@ fn batch(visits: &[Visit], groups: usize, unit_type: &DataType, numbers: bool) -
         .unwrap()
 }
 
-fn limits(dice: &mut Dice) -> Limits {
-    Limits {
-        rows_per_unit: dice.pick(&[None, Some(1), Some(2), Some(4), Some(7)]),
-        rows_per_group: dice.pick(&[None, Some(1), Some(2), Some(3)]),
-        groups: dice.pick(&[None, Some(1), Some(2), Some(3)]),
+fn limits(dice: &mut Dice) -> EnforcedBounds {
+    EnforcedBounds {
+        total: dice.pick(&[None, Some(1), Some(2), Some(4), Some(7)]),
+        per_partition: dice.pick(&[None, Some(1), Some(2), Some(3)]),
+        l0: dice.pick(&[None, Some(1), Some(2), Some(3)]),
     }
 }
 
 /// Counts by group, the group as text.
 type Counts = BTreeMap<String, i64>;
 
-async fn run(batches: Vec<RecordBatch>, partitions: usize, limits: Limits) -> Counts {
+async fn run(batches: Vec<RecordBatch>, partitions: usize, limits: EnforcedBounds) -> Counts {
     let schema = batches[0].schema();
     let groups = schema.fields().len() - 2;
     let mut rows: Arc<dyn ExecutionPlan> =
@@ -132,7 +132,7 @@ fn encoded(columns: &[ArrayRef], rows: usize) -> Vec<Vec<u8>> {
 type Own = (String, BTreeSet<Vec<u8>>);
 
 /// The rules, once more: unit by unit, with sets.
-fn naive(whole: &RecordBatch, limits: Limits, of: impl Fn(usize) -> Option<i64>) -> Counts {
+fn naive(whole: &RecordBatch, limits: EnforcedBounds, of: impl Fn(usize) -> Option<i64>) -> Counts {
     let hash = HashKey::new(HASH);
     let columns: Vec<ArrayRef> =
         whole.columns().iter().map(crate::exec::operator::bound_contributions::canonical).collect();
@@ -156,11 +156,11 @@ fn naive(whole: &RecordBatch, limits: Limits, of: impl Fn(usize) -> Option<i64>)
         let rank = |key: &Vec<u8>| hash.group_rank(hashes[&unit], key);
         let mut order: Vec<_> = groups.into_iter().collect();
         order.sort_by_key(|(key, _)| rank(key));
-        let (mut rest, mut used) = (limits.rows_per_unit, 0);
+        let (mut rest, mut used) = (limits.total, 0);
         for (key, (name, values)) in order {
             let n = u64::try_from(values.len()).unwrap();
-            let k = n.min(limits.rows_per_group.unwrap_or(n)).min(rest.unwrap_or(n));
-            if k == 0 || limits.groups == Some(used) {
+            let k = n.min(limits.per_partition.unwrap_or(n)).min(rest.unwrap_or(n));
+            if k == 0 || limits.l0 == Some(used) {
                 continue;
             }
             used += 1;
@@ -202,7 +202,7 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
         let unit_type = dice.pick(&[DataType::Int64, DataType::Utf8]);
         let whole = batch(&visits, groups, &unit_type, numbers);
         let expected = naive(&whole, limits, |row| visits[row].unit);
-        let free = naive(&whole, Limits::default(), |row| visits[row].unit);
+        let free = naive(&whole, EnforcedBounds::default(), |row| visits[row].unit);
         cut += usize::from(expected != free);
         for (partitions, step) in [(1, 8_192), (2, 5), (3, 1)] {
             let got = run(shuffled(&mut dice, &whole, step), partitions, limits).await;
@@ -225,9 +225,12 @@ async fn without_bounds_every_value_counts_once() {
     let expected: Counts =
         whole.into_iter().map(|(key, set)| (key, i64::try_from(set.len()).unwrap())).collect();
     let batch = batch(&visits, 1, &DataType::Int64, false);
-    assert_eq!(run(shuffled(&mut dice, &batch, 4_000), 2, Limits::default()).await, expected);
+    assert_eq!(
+        run(shuffled(&mut dice, &batch, 4_000), 2, EnforcedBounds::default()).await,
+        expected
+    );
     // Bounds that nobody reaches change nothing, though every unit has more rows than they allow.
-    let wide = Limits { rows_per_unit: Some(40), rows_per_group: Some(7), groups: Some(4) };
+    let wide = EnforcedBounds { total: Some(40), per_partition: Some(7), l0: Some(4) };
     assert_eq!(run(shuffled(&mut dice, &batch, 4_000), 2, wide).await, expected);
 }
 
@@ -255,11 +258,11 @@ async fn removing_a_unit_changes_the_counts_by_no_more_than_claimed() {
             let most = changes.iter().copied().max().unwrap_or(0);
             let moved = changes.iter().filter(|change| **change > 0).count();
             let moved = u64::try_from(moved).unwrap();
-            let Limits { rows_per_unit, rows_per_group, groups } = limits;
-            assert!(rows_per_unit.is_none_or(|limit| all <= limit), "round {round}");
-            assert!(rows_per_group.is_none_or(|limit| most <= limit), "round {round}");
+            let EnforcedBounds { total, per_partition, l0: groups } = limits;
+            assert!(total.is_none_or(|limit| all <= limit), "round {round}");
+            assert!(per_partition.is_none_or(|limit| most <= limit), "round {round}");
             assert!(groups.is_none_or(|limit| moved <= limit), "round {round}");
-            full += usize::from(rows_per_unit == Some(all) || rows_per_group == Some(most));
+            full += usize::from(total == Some(all) || per_partition == Some(most));
         }
     }
     assert!(full > 60, "{full}");

@@ -13,8 +13,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::*;
 use crate::analysis::KeySpace;
 use crate::exec::draw::gather;
-use crate::exec::operator::bound_contributions::{HashKey, LateKey, Limits};
-use crate::exec::operator::sample_rows::KeepRowsExec;
+use crate::exec::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey};
+use crate::exec::operator::sample_rows::SampleContributionsExec;
 
 /// unit, key, x, y, flag: 3,000 rows of 100 units, seven keys (one of them NULL).
 fn rows() -> RecordBatch {
@@ -117,8 +117,8 @@ fn kept(batch: &RecordBatch, partitions: usize) -> Arc<dyn ExecutionPlan> {
     }
     let key = LateKey::default();
     key.set(HashKey::new([5, 6, 7, 8]));
-    let limits = Limits { rows_per_unit: Some(12), rows_per_group: Some(4), groups: Some(5) };
-    Arc::new(KeepRowsExec::new(plan, 0, vec![1], limits, key).unwrap())
+    let limits = EnforcedBounds { total: Some(12), per_partition: Some(4), l0: Some(5) };
+    Arc::new(SampleContributionsExec::new(plan, 0, vec![1], limits, key).unwrap())
 }
 
 /// A session that would pass rows on unaggregated wherever an aggregation may.
