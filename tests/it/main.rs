@@ -1,7 +1,7 @@
 //! The integration tests, one binary: a test binary that links DataFusion is large.
 //!
 //! [`contract`] holds what users rely on, [`privacy`] what the promise rests on. What is about the source itself lies beside
-//! them: [`imports`] and [`mutants`].
+//! them: [`imports`], [`mutants`] and [`tiers`]. [`seed`] chooses what a run of the gate takes of a long test.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,3 +21,5 @@ mod contract;
 mod imports;
 mod mutants;
 mod privacy;
+mod seed;
+mod tiers;

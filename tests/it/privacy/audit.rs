@@ -7,6 +7,10 @@
 //! test audit -- --nocapture`): how near they come to ε says how sharp the audit is. A broken mechanism has to be caught
 //! by the same samples.
 //!
+//! At the gate each case is audited at one ε: at the next one by the next seed, so that four days in a row audit every case at
+//! every ε. A third of the cases is audited by whole statements, so that twelve days audit all of them. The long run audits each case
+//! at every ε, both ways.
+//!
 //! Each bound is above a true ε that keeps its promise with probability at most 5·10⁻¹⁰, and there are at most 2,000 in
 //! this file: its false-alarm rate is at most 10⁻⁶. The draws are seeded; the whole statements are not.
 
@@ -26,12 +30,16 @@ mod cases;
 mod sample;
 mod world;
 
+use crate::seed::turn;
 use cases::{EPSILONS, chosen, grouped, numbers, of_several_rows, others};
 use sample::{ALPHA, Chosen, MOST_BOUNDS, Sample, Seen, audit, best_event, proved};
 use world::{Case, EXTREME, Shown};
 
 /// How many draws from each database at the gate.
-const GATE: usize = 100_000;
+const GATE: usize = 50_000;
+
+/// How many show that a broken mechanism is broken.
+const BROKEN: usize = 100_000;
 
 /// The long run has 10⁶, or as many as HUSHQL_AUDIT_DRAWS says.
 fn long() -> usize {
@@ -60,19 +68,52 @@ async fn bound(case: &Case, draws: usize) -> f64 {
     audit(&with, &without, case.delta).0
 }
 
-/// Audits the cases at every ε, and prints what was proved.
-async fn keeps_its_promise(cases: fn(&str) -> Vec<Case>, draws: usize) {
+/// At the gate a third of the cases is audited by whole statements.
+const THIRDS: usize = 3;
+
+/// At which ε each case is audited.
+#[derive(Debug, Clone, Copy)]
+enum At {
+    /// At one of them, by whose turn it is.
+    One(usize),
+    Every,
+}
+
+impl At {
+    /// At the one whose turn it is by the seed.
+    fn one() -> Self {
+        Self::One(turn(EPSILONS.len() * THIRDS))
+    }
+
+    /// Whether the case at this place is audited by whole statements, which take long.
+    fn asks(self, case: usize) -> bool {
+        match self {
+            Self::One(turn) => case % THIRDS == turn / EPSILONS.len(),
+            Self::Every => true,
+        }
+    }
+
+    /// Whether the case at this place is audited at the ε at that place.
+    fn audits(self, case: usize, epsilon: usize) -> bool {
+        match self {
+            Self::One(turn) => (case + turn) % EPSILONS.len() == epsilon,
+            Self::Every => true,
+        }
+    }
+}
+
+/// Audits the cases, and prints what was proved.
+async fn keeps_its_promise(cases: fn(&str) -> Vec<Case>, draws: usize, at: At) {
     let mut table: Vec<(String, String)> = Vec::new();
     let mut broken = Vec::new();
-    for text in EPSILONS {
+    for (e, text) in EPSILONS.into_iter().enumerate() {
         let epsilon: f64 = text.parse().unwrap();
-        for (i, case) in cases(text).into_iter().enumerate() {
+        let cases = cases(text);
+        table.resize(cases.len(), Default::default());
+        for (i, case) in cases.into_iter().enumerate().filter(|(i, _)| at.audits(*i, e)) {
             let low = bound(&case, draws).await;
-            let cell = format!(" {text}: {:<6}", format!("{:.3}", low.max(0.0)));
-            match table.get_mut(i) {
-                Some((what, cells)) if *what == case.what => *cells += &cell,
-                _ => table.push((case.what.clone(), cell)),
-            }
+            table[i].0.clone_from(&case.what);
+            table[i].1 += &format!(" {text}: {:<6}", format!("{:.3}", low.max(0.0)));
             if low > epsilon {
                 broken.push(format!("{}: ε is at least {low}, not {epsilon}", case.sql));
             }
@@ -89,13 +130,13 @@ macro_rules! audits {
         $(
             #[tokio::test]
             async fn $name() {
-                keeps_its_promise($cases, GATE).await;
+                keeps_its_promise($cases, GATE, At::one()).await;
             }
 
             #[tokio::test]
-            #[ignore = "minutes to hours"]
+            #[ignore = "long: minutes to hours"]
             async fn $long() {
-                keeps_its_promise($cases, long()).await;
+                keeps_its_promise($cases, long(), At::Every).await;
             }
         )*
     };
@@ -123,8 +164,9 @@ struct Asked {
     cases: Vec<(f64, Case)>,
 }
 
-/// Each case that is wanted at every ε, in one statement.
-fn at_every_epsilon(
+/// Each case that is wanted at its ε, which are in one statement.
+fn asked_at(
+    at: At,
     cases: impl Fn(&str) -> Vec<Case>,
     wanted: impl Fn(&Case) -> bool,
 ) -> Vec<Asked> {
@@ -133,15 +175,16 @@ fn at_every_epsilon(
         (eps.parse().unwrap(), cases)
     });
     let asked = |i: usize| {
+        let audited = by_epsilon.iter().enumerate().filter(|(e, _)| at.audits(i, *e));
         let cases: Vec<(f64, Case)> =
-            by_epsilon.iter().map(|(epsilon, cases)| (*epsilon, cases[i].clone())).collect();
+            audited.map(|(_, (epsilon, cases))| (*epsilon, cases[i].clone())).collect();
         let parts = cases.iter().enumerate().map(|(part, (_, case))| {
             let (releases, rest) = case.sql.split_once(" FROM people").unwrap();
             format!("SELECT {part} AS part, * FROM ({releases} FROM people_{part}{rest})")
         });
         Asked { sql: parts.collect::<Vec<_>>().join(" UNION ALL "), cases }
     };
-    (0..by_epsilon[0].1.len()).map(asked).collect()
+    (0..by_epsilon[0].1.len()).filter(|i| at.asks(*i)).map(asked).collect()
 }
 
 /// What so many answers of an engine with these databases show of each case.
@@ -213,7 +256,7 @@ macro_rules! audits_of_statements {
             #[tokio::test]
             async fn $name() {
                 let plainest = |case: &Case| !case.variant;
-                statements(at_every_epsilon($cases, plainest)).await;
+                statements(asked_at(At::one(), $cases, plainest)).await;
             }
         )*
     };
@@ -231,7 +274,7 @@ audits_of_statements! {
 
 /// Every case, also the variants and people with several rows.
 #[tokio::test]
-#[ignore = "an hour"]
+#[ignore = "long: an hour"]
 async fn whole_statements_at_length() {
     for cases in [
         |eps: &str| [numbers("LAPLACE", eps), of_several_rows("LAPLACE", eps)].concat(),
@@ -239,7 +282,7 @@ async fn whole_statements_at_length() {
         |eps: &str| [chosen("EXPONENTIAL", eps), chosen("PERMUTE_AND_FLIP", eps)].concat(),
         |eps: &str| [chosen("NOISY_MAX", eps), others(eps), grouped(eps)].concat(),
     ] {
-        statements(at_every_epsilon(cases, |_| true)).await;
+        statements(asked_at(At::Every, cases, |_| true)).await;
     }
 }
 
@@ -249,8 +292,7 @@ fn unique() -> Unit {
 
 /// Mechanisms that are broken on purpose. Half the scale, or twice the exponent, is what a mechanism has at twice the
 /// ε: the statement is made at 2ε, and must be found not to be ε-private.
-#[tokio::test]
-async fn broken_scales_and_exponents_are_caught() {
+async fn are_caught(enough: usize) {
     for (mechanism, cases) in [
         ("LAPLACE", numbers("LAPLACE", "2")),
         ("LAPLACE", of_several_rows("LAPLACE", "2")),
@@ -262,13 +304,27 @@ async fn broken_scales_and_exponents_are_caught() {
         let (mut caught, mut all) = (Vec::new(), 0);
         for case in cases.into_iter().filter(|case| case.sql.contains(mechanism)).take(6) {
             all += 1;
-            if bound(&case, GATE).await > 1.0 {
+            if bound(&case, BROKEN).await > 1.0 {
                 caught.push(case.what);
+            }
+            if caught.len() == enough {
+                break;
             }
         }
         println!("{mechanism} at twice its ε: {} of {all} caught: {caught:?}", caught.len());
         assert!(!caught.is_empty(), "{mechanism} at twice its ε is not caught by any of {all}");
     }
+}
+
+#[tokio::test]
+async fn broken_scales_and_exponents_are_caught() {
+    are_caught(1).await;
+}
+
+#[tokio::test]
+#[ignore = "long: a minute"]
+async fn broken_scales_and_exponents_are_caught_in_more_cases() {
+    are_caught(6).await;
 }
 
 /// Gaussian noise of half the deviation: calibrated for a step of 1, and the step is 2.
@@ -280,7 +336,7 @@ fn a_gaussian_of_half_the_deviation_is_caught() {
             let noise = Gaussian::calibrate(square, single, &epsilon, &delta).unwrap();
             let mut rng = QueryRng::seeded_for_tests(3);
             let mut sample = |value: i128| {
-                Sample::of(GATE, || {
+                Sample::of(BROKEN, || {
                     let noisy = (value + noise.draw(&mut rng)) as f64;
                     Seen { numbers: vec![noisy], name: None }
                 })
@@ -316,7 +372,7 @@ async fn a_threshold_one_lower_is_caught() {
             shown: Shown::Groups(&["solo"]),
             variant: false,
         };
-        let low = bound(&case, GATE).await;
+        let low = bound(&case, BROKEN).await;
         println!("a threshold for δ = {delta}: ε ≥ {low:.3} beside a δ of 0.0135");
         assert_eq!(low > 1.0, caught, "{delta}: {low}");
     }

@@ -60,6 +60,13 @@ impl Coverage {
         }
     }
 
+    /// What the engine accepts and no accepted query has, each with a query that has it.
+    pub fn missing(&self, gate: Gate) -> BTreeMap<String, String> {
+        let mut missing = probes::required(gate);
+        missing.retain(|construct, _| self.seen.get(construct).is_none_or(|n| n.1 == 0));
+        missing
+    }
+
     /// Prints the report.
     ///
     /// # Panics

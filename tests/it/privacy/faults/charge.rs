@@ -113,7 +113,7 @@ fn a_charge_survives_every_fault() {
 
 /// Every call with every fault.
 #[test]
-#[ignore = "minutes"]
+#[ignore = "long: minutes"]
 fn a_charge_survives_every_fault_at_every_call() {
     for anchored in [false, true] {
         let bench = bench(anchored);

@@ -71,7 +71,7 @@ fn a_declaration_is_made_or_not() {
 }
 
 #[test]
-#[ignore = "minutes"]
+#[ignore = "long: minutes"]
 fn a_declaration_is_made_or_not_whatever_call_fails() {
     declarations(true);
 }
@@ -128,7 +128,7 @@ fn a_vault_is_made_or_not() {
 }
 
 #[test]
-#[ignore = "minutes"]
+#[ignore = "long: minutes"]
 fn a_vault_is_made_or_not_whatever_call_fails() {
     making(true);
 }

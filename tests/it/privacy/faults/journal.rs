@@ -54,7 +54,7 @@ fn a_damaged_journal_gives_nothing_back() {
 }
 
 #[test]
-#[ignore = "minutes"]
+#[ignore = "long: minutes"]
 fn a_journal_damaged_anywhere_gives_nothing_back() {
     damage(1);
 }

@@ -16,7 +16,7 @@ use crate::contract::program::Run;
 
 /// 100 vaults, each killed 100 times; every other time the next program, not the test, finds the journal.
 #[test]
-#[ignore = "ten minutes or more"]
+#[ignore = "long: ten minutes or more"]
 fn ten_thousand_killed_programs_lose_no_charge() {
     lives(100, 100);
 }

@@ -392,7 +392,7 @@ async fn queries_above_releases_are_those_of_sqlite() {
 
 /// The long run: `cargo test --release --test it those_of_sqlite -- --ignored --nocapture`; RELATIONS_SEED changes it.
 #[tokio::test]
-#[ignore = "an hour"]
+#[ignore = "long: an hour"]
 async fn twenty_thousand_queries_above_releases_are_those_of_sqlite() {
     let first = given("RELATIONS_SEED", 1_000);
     for seed in first..first + 100 {

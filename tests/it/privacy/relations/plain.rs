@@ -397,7 +397,7 @@ async fn random_queries_without_noise_are_plain_answers() {
 /// The long run: `cargo test --release --test it plain_answers -- --ignored --nocapture`; RELATIONS_SEED and RELATIONS_QUERIES
 /// change it.
 #[tokio::test]
-#[ignore = "an hour"]
+#[ignore = "long: an hour"]
 async fn twenty_thousand_random_queries_without_noise_are_plain_answers() {
     let first = given("RELATIONS_SEED", 1_000);
     for seed in (first..).take(usize::try_from(given("RELATIONS_QUERIES", 20_000) / 200).unwrap()) {

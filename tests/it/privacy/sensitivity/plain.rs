@@ -243,7 +243,7 @@ async fn values_of_rows_are_those_of_plain_sql() {
 
 /// The long run: `cargo test --release --test it those_of_plain_sql -- --ignored --nocapture`.
 #[tokio::test]
-#[ignore = "half an hour"]
+#[ignore = "long: half an hour"]
 async fn values_of_rows_are_those_of_plain_sql_in_50000_queries() {
     for seed in 100..150 {
         println!("{seed}: {:?}", compared(seed, 1_000).await);
