@@ -1,7 +1,7 @@
 //! The integration tests, one binary: a test binary that links DataFusion is large.
 //!
-//! [`contract`] holds what users rely on, [`privacy`] what the promise rests on. What is about the source itself lies beside
-//! them: [`imports`], [`mutants`] and [`tiers`]. [`seed`] chooses what a run of the gate takes of a long test.
+//! [`contract`] tests what users rely on, [`privacy`] what the promise rests on. [`imports`], [`mutants`] and [`tiers`] test
+//! the source itself. [`seed`] chooses the sample that the gate takes of a long test.
 
 #![allow(
     clippy::unwrap_used,

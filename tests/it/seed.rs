@@ -1,4 +1,4 @@
-//! What a run of the gate takes of a test that is too long for every run.
+//! The sample that a run of the gate takes of a test that is too long for every run.
 //!
 //! HUSHQL_SEED chooses; without it the number of the day does, so that everybody runs the same on one day, and something else on
 //! the next. Every test that reads the seed prints it: `HUSHQL_SEED=20780 cargo test` repeats what `cargo test` did on that day.
@@ -25,13 +25,13 @@ pub fn seed(test: u64) -> u64 {
     mixed(mixed(*SEED) ^ test)
 }
 
-/// Whose turn it is of so many: of the next one with the next seed.
+/// A number below `of`: the next one with the next seed.
 pub fn turn(of: usize) -> usize {
     println!("HUSHQL_SEED={}", *SEED);
     (*SEED % of as u64) as usize
 }
 
-/// A share of a list: one item in so many, and each item in one of as many runs with seeds in a row.
+/// A share of a list: one item in `of`, so that runs with `of` seeds in a row take every item once.
 #[derive(Debug)]
 pub struct Share {
     of: u64,
@@ -40,7 +40,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// One item in so many, at the gate.
+    /// One item in `of`, at the gate.
     pub fn one_in(of: u64) -> Self {
         println!("HUSHQL_SEED={}", *SEED);
         Self { of, turn: *SEED % of, items: 0 }

@@ -212,7 +212,7 @@ async fn sampled_values_fail_nowhere() {
 }
 
 #[tokio::test]
-#[ignore = "long: a minute"]
+#[ignore = "long: two minutes"]
 async fn no_strange_value_fails_where_a_person_is() {
     none_fails(Share::all()).await;
 }
