@@ -2,10 +2,13 @@
 //! what one analyst typed is not another's to read.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::contract::program::{Run, Study};
 
@@ -70,18 +73,63 @@ fn what_cost_nothing_may_go_unread() {
     into(&study, closed(), &["slt", "charged.slt", "--vault", "study.db"]).says(1, &[LOST]);
 }
 
-/// The shell on a terminal of its own; `None` where there is no program that makes one.
-fn typed(study: &Study, arguments: &str, lines: &str) -> Option<Run> {
+/// Whether the last thing that a terminal shows is a prompt.
+fn asks(shown: &[u8]) -> bool {
+    let mut text = String::new();
+    let mut rest = String::from_utf8_lossy(shown).into_owned();
+    // Escape sequences move the cursor and colour the prompt; each ends with a letter.
+    while let Some((before, sequence)) = rest.split_once("\u{1b}[") {
+        text.push_str(before);
+        rest = sequence
+            .trim_start_matches(|c: char| !c.is_ascii_alphabetic())
+            .chars()
+            .skip(1)
+            .collect();
+    }
+    (text + &rest).trim_end_matches('\r').ends_with("> ")
+}
+
+/// The shell on a terminal of its own; `None` where no program makes one. Each line is typed when the shell asks for it,
+/// because the input that comes while it sets up the terminal may be lost.
+fn typed(study: &Study, arguments: &str, lines: &[String]) -> Option<Run> {
+    const PATIENCE: Duration = Duration::from_secs(120);
     let program = env!("CARGO_BIN_EXE_hushql");
     let mut command = std::process::Command::new("script");
     command.args(["-qec", &format!("'{program}' {arguments}"), "/dev/null"]);
     command.current_dir(study.folder()).env("XDG_DATA_HOME", study.path("data"));
     command.env("TERM", "xterm").env("HOME", study.folder());
     let spawned =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = spawned.ok()?;
-    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    Some(child.wait_with_output().unwrap().into())
+    let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (send, seen) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let mut chunk = [0; 4_096];
+        while let Ok(n @ 1..) = screen.read(&mut chunk) {
+            send.send(chunk[..n].to_vec()).unwrap();
+        }
+    });
+    let (begun, mut shown, mut typed) = (Instant::now(), Vec::new(), lines.iter());
+    loop {
+        match seen.recv_timeout(Duration::from_millis(200)) {
+            Ok(more) => shown.extend(more),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if begun.elapsed() > PATIENCE => {
+                child.kill().unwrap();
+                panic!("the shell waits: {}", String::from_utf8_lossy(&shown));
+            }
+            Err(RecvTimeoutError::Timeout) if asks(&shown) => {
+                shown.push(b'\n');
+                if let Some(line) = typed.next() {
+                    keys.write_all(line.as_bytes()).unwrap();
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    reader.join().unwrap();
+    let status = child.wait().unwrap().code().unwrap_or(-1);
+    Some(Run { status, out: String::from_utf8(shown).unwrap(), err: String::new() })
 }
 
 fn histories(study: &Study) -> Vec<PathBuf> {
@@ -97,7 +145,7 @@ fn every_name_has_a_history_of_its_own() {
     let old = study.path("data/hushql/history");
     fs::create_dir_all(old.parent().unwrap()).unwrap();
     fs::write(&old, "#V2\nSELECT 'of everybody';\n").unwrap();
-    let ask = |word: &str| format!("SELECT '{word}';\n\\q\n");
+    let ask = |word: &str| [format!("SELECT '{word}';\n"), "\\q\n".to_owned()];
     let Some(run) = typed(&study, "study.db --analyst lab --no-history", &ask("unseen")) else {
         println!("skipped: there is no `script` that makes a terminal");
         return;
