@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::{Sides, Table};
 
-#[path = "../../tests/it/tpch/made.rs"]
+#[path = "../../tests/it/contract/tpch/made.rs"]
 mod made;
 
 macro_rules! query {

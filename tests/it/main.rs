@@ -1,4 +1,7 @@
 //! The integration tests, one binary: a test binary that links DataFusion is large.
+//!
+//! [`contract`] tests what users rely on, [`privacy`] what the promise rests on. [`imports`], [`mutants`] and [`tiers`] test
+//! the source itself. [`seed`] chooses the sample that the gate takes of a long test.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,45 +17,9 @@
     reason = "tests fail by panicking, and their statistics are floats"
 )]
 
-mod attacks;
-mod audit;
-mod bad_input;
-mod choices;
-mod coverage;
-mod data_groups;
-mod declarations;
-mod draws;
-mod examples;
-#[cfg(target_os = "linux")]
-mod faults;
-mod files;
-mod found_bounds;
-mod fuzz;
-mod grammar;
-mod held;
+mod contract;
 mod imports;
-mod limits;
-mod line;
 mod mutants;
-mod noiseless;
-mod numbers;
-mod program;
-mod rare;
-mod readme;
-mod redteam;
-mod relations;
-mod selection;
-mod sensitivity;
-mod shared_keys;
-mod shell;
-mod shown;
-mod silence;
-mod slt;
-mod sources;
-mod sqlite;
-mod statistics;
-mod swap;
-mod tpch;
-mod views;
-mod visible;
-mod watch;
+mod privacy;
+mod seed;
+mod tiers;

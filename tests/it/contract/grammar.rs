@@ -1,0 +1,56 @@
+//! The examples of grammar.md are run, so that the text keeps to what is true.
+//!
+//! Every block fenced as `sql` is answered, `sql refused` is refused, `sql owner` is run by the owner, in the
+//! order of the text and on one engine with the built-in tables. LOCATIONs are files under tests/data.
+
+use hushql::{Engine, Error, split_statements};
+
+/// The fenced blocks that begin with `sql`: the line, the words after it, the text.
+fn blocks(text: &str) -> Vec<(usize, String, String)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(usize, String, String)> = None;
+    for (number, line) in text.lines().enumerate() {
+        match (&mut open, line.strip_prefix("```")) {
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some((_, _, block)), None) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, Some(kind)) => open = Some((number + 1, kind.trim().to_owned(), String::new())),
+            (None, None) => {}
+        }
+    }
+    blocks.retain(|(_, kind, _)| kind == "sql" || kind.starts_with("sql "));
+    blocks
+}
+
+#[tokio::test]
+async fn every_example_does_what_the_text_says() {
+    let text = include_str!("../../../grammar.md");
+    let engine = Engine::demo().unwrap();
+    let (owner, analyst) = (engine.owner(), engine.analyst("reader").unwrap());
+    // The examples together cost more than the built-in budgets hold.
+    for table in ["adult", "bids", "orders"] {
+        let raise = format!("ALTER PRIVACY BUDGET {table} SET LIMIT (epsilon=1000, delta=1e-3)");
+        owner.execute(&raise).await.unwrap();
+    }
+    let (mut answered, mut refused) = (0, 0);
+    for (line, kind, block) in blocks(text) {
+        for statement in split_statements(&block).unwrap() {
+            let written = statement.text();
+            let session = if kind == "sql owner" { &owner } else { &analyst };
+            let result = session.execute(written).await;
+            match (kind.as_str(), result) {
+                ("sql" | "sql owner", Ok(_)) => answered += 1,
+                ("sql refused", Err(Error::Refused(refusal))) => {
+                    // The text names the code behind the statement.
+                    let code = refusal.code();
+                    assert!(block.contains(code), "line {line}: {written} is refused by {code}");
+                    refused += 1;
+                }
+                (kind, result) => panic!("line {line}, {kind}: {written}: {result:?}"),
+            }
+        }
+    }
+    assert!(answered > 20 && refused > 5, "{answered} answered, {refused} refused");
+}

@@ -1,0 +1,322 @@
+//! What limits a statement decides nothing about one person, and holds while the statement is planned too.
+//!
+//! Memory: operators reserve by the block, and the blocks are there before a row is. Time: joins that make many rows of one
+//! person's are refused, planning has the statement's clock. Files: rows that do not fit into memory have no name.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use hushql::{Engine, Error, Resources, Session};
+
+use crate::contract::program::Study;
+
+/// People with five rows each, and one row of person 7 if she is there.
+fn people(with_her: bool) -> RecordBatch {
+    let ids = (0..40).filter(|id| *id != 7).flat_map(|id| [id; 5]);
+    let ids: Vec<i64> = ids.chain(with_her.then_some(7)).collect();
+    let xs: ArrayRef = Arc::new(Int64Array::from_iter_values((0..9).cycle().take(ids.len())));
+    let names: ArrayRef =
+        Arc::new(StringArray::from_iter_values(ids.iter().map(|id| format!("person {id}"))));
+    let ids: ArrayRef = Arc::new(Int64Array::from(ids));
+    let columns = ["x", "y", "z", "v", "w"].map(|name| (name, Arc::clone(&xs)));
+    RecordBatch::try_from_iter([("id", ids), ("name", names)].into_iter().chain(columns)).unwrap()
+}
+
+/// A public table with so many rows for each of ten keys.
+fn keys(rows: i64) -> RecordBatch {
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..10 * rows).map(|i| i % 10)));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..10 * rows));
+    RecordBatch::try_from_iter([("k", keys), ("n", numbers)]).unwrap()
+}
+
+async fn session(with_her: bool, resources: Resources) -> Session {
+    let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
+    engine.register_batch("people", people(with_her)).unwrap();
+    engine.register_batch("guests", people(with_her)).unwrap();
+    engine.register_batch("once", keys(1)).unwrap();
+    engine.register_batch("thrice", keys(3)).unwrap();
+    engine.register_batch("many", keys(100)).unwrap();
+    for declaration in [
+        "ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 5",
+        "ALTER TABLE guests SET PRIVACY UNIT (id)",
+        "CREATE PRIVACY BUDGET g FOR guests LIMIT (epsilon=1000)",
+        "ALTER TABLE once SET PUBLIC",
+        "ALTER TABLE thrice SET PUBLIC",
+        "ALTER TABLE many SET PUBLIC",
+        "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=1000)",
+    ] {
+        engine.owner().execute(declaration).await.unwrap();
+    }
+    engine.analyst("lab").unwrap()
+}
+
+/// How a statement ended, in a word.
+fn ended(result: Result<hushql::Answer, Error>) -> String {
+    match result {
+        Ok(_) => "answered".to_owned(),
+        Err(error) => error.code().map_or_else(|| error.to_string(), str::to_owned),
+    }
+}
+
+/// Queries whose operators keep rows: sorts, groups, joins, windows, bounds.
+const KEEPING: [&str; 6] = [
+    "SELECT LAPLACE(eps=1) SUM(CLAMP(s, 0, 9)) FROM (SELECT id, SUM(x) OVER (PARTITION BY id ORDER BY y, z, v, w) AS s
+     FROM people WHERE id = 7)",
+    "SELECT LAPLACE(eps=1) SUM(CLAMP(s, 0, 9)) FROM (SELECT id, name, SUM(x) AS s FROM people WHERE id = 7 GROUP BY id, name)",
+    "SELECT LAPLACE(eps=1) SUM(CLAMP(p.x, 0, 9)) FROM people p JOIN people q ON p.id = q.id WHERE p.id = 7",
+    "SELECT LAPLACE(eps=1) SUM(CLAMP(p.x, 0, 9)) FROM people p JOIN thrice ON p.x < n WHERE id = 7 AND n < 3",
+    "SELECT LAPLACE(eps=1, rows=2) SUM(CLAMP(x, 0, 9)) FROM people WHERE id = 7",
+    "SELECT x, LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE id = 7 GROUP BY x KEYS (1, 2, 3)",
+];
+
+/// With ten megabytes for a sort's first row, and none without, `--memory` and `--spill` told whether a person was there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_memory_limit_tells_whether_a_person_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    for spill in [None, Some(folder.path().to_owned())] {
+        let (mut refused, mut answered) = (0, 0);
+        for memory in [1, 500, 1_000, 2_000, 4_000, 8_000, 12_000, 20_000, 50_000, 5_000_000] {
+            let memory = Some(memory * 1_000);
+            let resources = Resources { memory, spill: spill.clone(), ..Resources::default() };
+            let (with, without) =
+                (session(true, resources.clone()).await, session(false, resources).await);
+            for sql in KEEPING {
+                let (one, other) = (ended(with.query(sql).await), ended(without.query(sql).await));
+                assert_eq!(one, other, "{memory:?} {spill:?} {sql}");
+                assert!(one == "answered" || one == "HQ034", "{memory:?} {spill:?} {sql}: {one}");
+                refused += usize::from(one == "HQ034");
+                answered += usize::from(one == "answered");
+            }
+        }
+        assert!(refused >= KEEPING.len() && answered >= KEEPING.len(), "{refused} {answered}");
+    }
+}
+
+/// What is refused for its memory says how much it takes, and with so much it is answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_memory_limit_says_how_much_is_needed() {
+    let limited = |memory| Resources { memory: Some(memory), ..Resources::default() };
+    for sql in KEEPING {
+        let error = session(true, limited(1)).await.query(sql).await.unwrap_err();
+        assert_eq!(error.code(), Some("HQ034"), "{error}");
+        let hint = error.hint().unwrap();
+        let megabytes = hint.split("--memory ").nth(1).and_then(|m| m.strip_suffix("MB")).unwrap();
+        let needed = megabytes.parse::<usize>().unwrap() * 1_000_000;
+        let cores = std::thread::available_parallelism().unwrap().get();
+        assert!(needed < cores * 10_000_000, "{sql}: {hint}");
+        let (with, without) = (session(true, limited(needed)), session(false, limited(needed)));
+        with.await.query(sql).await.unwrap();
+        without.await.query(sql).await.unwrap();
+    }
+    let lab = session(true, limited(1)).await;
+    lab.query(KEEPING[0]).await.unwrap_err();
+    assert_eq!(lab.budgets().unwrap()[0].spent.nano, 0);
+}
+
+/// 28 joins with two or three rows a key made 2²⁸ rows of one person's, and a time-out told which.
+#[tokio::test]
+async fn joins_that_multiply_one_person_are_refused() {
+    let lab = session(true, Resources::default()).await;
+    let joined = |table: &str, times: usize| {
+        let joins = (0..times).map(|i| format!(" JOIN {table} t{i} ON t{i}.k = p.x"));
+        format!("SELECT LAPLACE(eps=1) COUNT(*) FROM people p{}", joins.collect::<String>())
+    };
+    for sql in [joined("once", 28), joined("thrice", 9), joined("many", 2)] {
+        lab.explain(&sql).unwrap().to_string();
+        assert!(lab.cost(&sql).is_ok(), "{sql}");
+    }
+    let begun = Instant::now();
+    let error = lab.query(&joined("thrice", 28)).await.unwrap_err();
+    assert_eq!(error.code(), Some("HQ034"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    let text = error.to_string();
+    for said in ["thrice: 3 times", "people: 5 rows", "100000 are allowed", "GROUP BY key"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    // Without an equal key every row meets every one; also on the outer side, and in a subquery.
+    for sql in [
+        "SELECT LAPLACE(eps=1) COUNT(*) FROM people p JOIN many a ON a.n > p.x JOIN many b ON b.n > p.x",
+        "SELECT LAPLACE(eps=1) COUNT(*) FROM people p LEFT JOIN many a ON a.n > p.x LEFT JOIN many b ON b.n > p.x",
+        "SELECT LAPLACE(eps=1) COUNT(*) FROM people WHERE id IN
+         (SELECT id FROM people p JOIN many a ON a.n > p.x JOIN many b ON b.n > p.x)",
+    ] {
+        assert_eq!(lab.cost(sql).unwrap_err().code(), Some("HQ034"), "{sql}");
+    }
+    // Of guests nobody says how many rows one has: what joins make of one is counted.
+    let of_guests = |times| {
+        joined("thrice", times).replace("eps=1", "eps=1, rows=5").replace("people", "guests")
+    };
+    assert!(lab.cost(&of_guests(10)).is_ok());
+    let error = lab.cost(&of_guests(11)).unwrap_err();
+    assert_eq!(error.code(), Some("HQ034"), "{error}");
+    let eight = (1..8).map(|i| format!(" JOIN people p{i} ON p{i}.id = p.id"));
+    let sql = format!("SELECT LAPLACE(eps=1) COUNT(*) FROM people p{}", eight.collect::<String>());
+    assert_eq!(lab.cost(&sql).unwrap_err().code(), Some("HQ034"), "{sql}");
+    // Who owns the data may allow more.
+    let more = Resources { rows_of_a_unit: u64::MAX, ..Resources::default() };
+    assert!(session(true, more).await.cost(&sql).is_ok());
+    let fewer = Resources { rows_of_a_unit: 10, ..Resources::default() };
+    let error = session(true, fewer).await.cost(&joined("thrice", 1)).unwrap_err();
+    assert_eq!(error.code(), Some("HQ034"), "{error}");
+}
+
+/// Whether a statement fails is told at any price; at an ε of 10⁻¹² it could be asked without end.
+#[tokio::test]
+async fn no_statement_is_nearly_free() {
+    let lab = session(true, Resources::default()).await;
+    for eps in ["1e-12", "1e-9", "0.000000999"] {
+        let sql = format!("SELECT LAPLACE(eps={eps}) COUNT(*) FROM people");
+        let error = lab.query(&sql).await.unwrap_err();
+        assert_eq!(error.code(), Some("HQ026"), "{error}");
+        assert!(error.to_string().contains("at least ε = 0.000001 here"), "{error}");
+        assert_eq!(lab.cost(&sql).unwrap_err().code(), Some("HQ026"));
+        assert!(lab.explain(&sql).unwrap().to_string().contains("HQ026"));
+    }
+    lab.query("SELECT LAPLACE(eps=0.000001) COUNT(*) FROM people").await.unwrap();
+    // The releases of a statement together.
+    let two = "SELECT LAPLACE(eps=5e-7) COUNT(*) AS n, LAPLACE(eps=5e-7) SUM(CLAMP(x, 0, 1)) AS s FROM people";
+    lab.query(two).await.unwrap();
+    assert_eq!(lab.budgets().unwrap()[0].spent.nano, 2_000);
+}
+
+/// Planning reads public rows: a cross join of four tables was read to its end, whatever the limit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn planning_has_the_statements_clock() {
+    let quick = Resources { time: Some(Duration::from_millis(1_500)), ..Resources::default() };
+    let lab = session(true, quick).await;
+    let crossed = "SELECT LAPLACE(eps=1) COUNT(*) FROM people p JOIN
+        (SELECT a.k FROM many a, many b, many c, many d) t ON t.k = p.x";
+    let within = Duration::from_secs(20);
+    let begun = Instant::now();
+    assert_eq!(lab.cost(crossed).unwrap_err().code(), Some("HQ034"));
+    assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+    let begun = Instant::now();
+    let error = lab.query(crossed).await.unwrap_err();
+    assert_eq!(error.code(), Some("HQ034"), "{error}");
+    assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+    let begun = Instant::now();
+    assert!(lab.explain(crossed).is_err());
+    assert!(lab.execute(&format!("EXPLAIN PRIVACY {crossed}")).await.is_err());
+    assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+    assert_eq!(lab.budgets().unwrap()[0].spent.nano, 0);
+    // What runs is ended too.
+    let begun = Instant::now();
+    let public = "SELECT COUNT(*) FROM many a, many b, many c, many d";
+    assert!(matches!(lab.query(public).await, Err(Error::Execution)));
+    assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+}
+
+/// One query planned the same public rows again and again.
+#[tokio::test]
+async fn many_joins_are_planned_soon() {
+    let lab = session(true, Resources::default()).await;
+    let joins = (0..12).map(|i| format!(" JOIN thrice t{i} ON t{i}.n = p.x")).collect::<String>();
+    let chained =
+        (1..5).map(|i| format!(" JOIN thrice u{i} ON u{i}.k = u{}.k", i - 1)).collect::<String>();
+    for sql in [
+        format!("SELECT LAPLACE(eps=1) COUNT(*) FROM people p{joins}"),
+        format!(
+            "SELECT LAPLACE(eps=1) COUNT(*) FROM people p JOIN thrice u0 ON u0.k = p.x{chained}"
+        ),
+    ] {
+        let begun = Instant::now();
+        lab.explain(&sql).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?} {sql}", begun.elapsed());
+    }
+}
+
+/// Limits are there without a flag, and a flag lifts them.
+#[test]
+fn limits_are_there_by_default() {
+    let usual = Resources::default();
+    assert!(usual.memory.is_some_and(|bytes| bytes > 1 << 20));
+    assert_eq!((usual.time, usual.rows), (Some(Duration::from_secs(300)), 1_000_000));
+    let study = Study::with_people();
+    let ask = |flags: &[&str], sql: &str| {
+        let of = ["study.db", "--analyst", "lab", "-c", sql];
+        study.run(&[&of[..], flags].concat())
+    };
+    let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM people";
+    ask(&[], sql).says(0, &[]);
+    ask(&["--memory", "none", "--timeout", "none", "--max-rows", "none"], sql).says(0, &[]);
+    ask(&["--memory", "nothing"], sql).says(2, &["or `none`"]);
+    let long = ask(&["--timeout", "30"], "SELECT length(repeat('x', 2000000000)) AS n");
+    long.says(0, &[]);
+    assert!(long.out.contains("NULL") || !long.out.contains("2000000000"), "{long:?}");
+}
+
+/// A study whose table does not fit into a few megabytes.
+#[cfg(target_os = "linux")]
+fn wide() -> Study {
+    let study = Study::new();
+    let rows = (0..120_000).map(|i| format!("{i},Zyxquorina{i:0200}\n"));
+    study.write("wide.csv", format!("id,name\n{}", rows.collect::<String>()));
+    study
+        .owner(
+            "CREATE EXTERNAL TABLE wide (id BIGINT, name VARCHAR) STORED AS CSV LOCATION 'wide.csv' OPTIONS ('has_header' 'true');
+             ALTER TABLE wide SET PRIVACY UNIT (id) MAX ROWS 5;
+             CREATE PRIVACY BUDGET b FOR wide LIMIT (epsilon=1000);",
+        )
+        .says(0, &[]);
+    study
+}
+
+/// The files without a name that a process has open below a folder, with how many bytes they have.
+#[cfg(target_os = "linux")]
+fn nameless(process: &Child, folder: &Path) -> Vec<u64> {
+    let open = std::fs::read_dir(format!("/proc/{}/fd", process.id()));
+    let open = open.into_iter().flatten().flatten().filter(|entry| {
+        let link = std::fs::read_link(entry.path()).unwrap_or_default();
+        link.starts_with(folder) && link.to_string_lossy().ends_with("(deleted)")
+    });
+    open.filter_map(|entry| Some(std::fs::metadata(entry.path()).ok()?.len())).collect()
+}
+
+/// Files with rows once stayed when the process was ended by a signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_signal_leaves_rows_behind() {
+    let study = wide();
+    let folder = study.folder().join("spill");
+    let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM (SELECT id, name, COUNT(*) AS n FROM wide GROUP BY id, name) WHERE n > 0";
+    for signal in ["TERM", "INT", "KILL"] {
+        let mut spilled = false;
+        for _ in 0..5 {
+            let flags = ["--memory", "16MB", "--spill", "spill"];
+            let of = ["study.db", "--analyst", "lab", "-c", sql];
+            let mut child = study.command(&[&of[..], &flags].concat()).spawn().unwrap();
+            while child.try_wait().unwrap().is_none() {
+                let named: Vec<_> =
+                    std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();
+                let rows = named.iter().filter_map(|entry| entry.metadata().ok());
+                assert!(rows.map(|file| file.len()).all(|bytes| bytes == 0), "{named:?}");
+                if nameless(&child, &folder).into_iter().any(|bytes| bytes > 0) {
+                    spilled = true;
+                    let process = child.id().to_string();
+                    let kill = Command::new("kill").args(["-s", signal, &process]).status();
+                    assert!(kill.unwrap().success());
+                    child.wait().unwrap();
+                }
+            }
+            if child.wait().unwrap().code() == Some(3) {
+                // A machine with so many cores that this memory is refused.
+                return;
+            }
+            if spilled {
+                break;
+            }
+        }
+        assert!(spilled, "nothing was written, which proves nothing");
+        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();
+        assert!(left.iter().all(|file| file.metadata().unwrap().len() == 0), "{signal}: {left:?}");
+    }
+    // The next start removes what has a name; ours had rows in none.
+    let leftover = folder.join("hushql-spill-1-2-3");
+    std::fs::write(&leftover, "").unwrap();
+    let flags = ["study.db", "--analyst", "lab", "--spill", "spill", "-c", "SELECT 1"];
+    study.run(&flags).says(0, &[]);
+    assert!(!leftover.exists());
+}

@@ -1,0 +1,16 @@
+//! What users rely on: the program, the dialect, files, the texts of the project.
+
+pub(crate) mod bad_input;
+pub(crate) mod declarations;
+pub(crate) mod examples;
+pub(crate) mod files;
+pub(crate) mod grammar;
+pub(crate) mod limits;
+pub(crate) mod program;
+pub(crate) mod readme;
+pub(crate) mod shell;
+pub(crate) mod shown;
+pub(crate) mod slt;
+pub(crate) mod tpch;
+pub(crate) mod views;
+pub(crate) mod visible;

@@ -1,0 +1,393 @@
+//! Groups that only the data know: what they cost, with which probability they come out, and what stays the same
+//! on neighbouring databases.
+//!
+//! Statements are parsed, bound, analyzed, calibrated and run once on a small table; then only the draw repeats, from
+//! a seeded generator. Pearson's statistic must stay below its 1 − 10⁻⁷ quantile; seeds are fixed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
+use arrow::util::display::array_value_to_string;
+use datafusion::execution::SessionState;
+use hushql::analysis::Lookups;
+use hushql::catalog::{Privacy, Unit};
+use hushql::exec::{Draws, session_state};
+use hushql::privacy::{Loss, Rational, parse_decimal};
+use hushql::release::{Mechanism, Release};
+use hushql::sampler::QueryRng;
+use hushql::{Engine, Output};
+
+use crate::privacy::line;
+use crate::privacy::selection::pearson;
+
+type Rows = Vec<(i64, Option<&'static str>, &'static str, i64)>;
+
+/// Rows of a unit, a postcode without a domain, a letter with one, a number from 0 to 9.
+fn batch(rows: &Rows) -> RecordBatch {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.iter().map(|r| r.0)));
+    let zip: ArrayRef = Arc::new(rows.iter().map(|r| r.1).collect::<StringArray>());
+    let g: ArrayRef = Arc::new(StringArray::from_iter_values(rows.iter().map(|r| r.2)));
+    let n: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.iter().map(|r| r.3)));
+    let columns = [("id", ids), ("zip", zip), ("g", g), ("n", n)];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, a)| (name, a, true))).unwrap()
+}
+
+fn unit(max_rows: Option<u64>) -> Unit {
+    Unit::Column { column: "id".to_owned(), max_rows, unique: max_rows.is_none() }
+}
+
+fn release_in(sql: &str, unit: Unit, batches: Vec<RecordBatch>) -> Release {
+    let domain = |column: &str| match column {
+        "g" => line::listed(&["x", "y"]),
+        "n" => line::between("0", "9"),
+        _ => None,
+    };
+    let table = line::table("people", &batches[0].schema(), Privacy::Private(unit), domain);
+    line::release(sql, &table, batches, &Lookups::default())
+}
+
+fn release(sql: &str, unit: Unit) -> Release {
+    release_in(sql, unit, vec![batch(&vec![])])
+}
+
+fn decimal(text: &str) -> Rational {
+    parse_decimal(text).unwrap()
+}
+
+/// The scale of a Laplace mechanism.
+fn scale(mechanism: &Mechanism) -> Rational {
+    match mechanism {
+        Mechanism::Laplace(noise) => noise.scale().clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sigma(mechanism: &Mechanism) -> Rational {
+    match mechanism {
+        Mechanism::Gaussian(noise) => noise.sigma(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn epsilon(loss: &Loss) -> Rational {
+    loss.epsilon().unwrap().clone()
+}
+
+fn delta(loss: &Loss) -> Rational {
+    loss.delta().unwrap().clone()
+}
+
+/// What a query costs in all, its thresholds, and the one that is compared.
+fn summary(release: &Release) -> (Rational, Rational, u64, Option<usize>) {
+    let hidden = release.hidden_groups(0).unwrap();
+    (epsilon(&release.loss()), delta(&release.loss()), hidden.at_least(), hidden.counter())
+}
+
+#[test]
+fn costs_are_shared_as_they_should() {
+    let million = decimal("1e-6");
+    let one = decimal("1");
+    let of =
+        |sql: &str| release(&format!("SELECT zip, {sql} FROM people GROUP BY zip"), unit(None));
+    // The query's own numbers of units: nothing is split.
+    for count in ["COUNT(DISTINCT id)", "COUNT(*)"] {
+        let own = of(&format!("LAPLACE(eps=1, delta=1e-6) {count}"));
+        assert_eq!(summary(&own), (one.clone(), million.clone(), 15, Some(0)), "{count}");
+        assert_eq!(scale(&own.mechanisms(0)[0].mechanism), one);
+        assert!(own.hidden_groups(0).unwrap().noise().is_none());
+    }
+    // Half of ε counts units: τ of 0.5 is 28.
+    let sum = of("LAPLACE(eps=1, delta=1e-6) SUM(n)");
+    assert_eq!(summary(&sum), (one.clone(), million.clone(), 28, None));
+    assert_eq!(scale(&sum.mechanisms(0)[0].mechanism), decimal("18"));
+    assert_eq!(scale(sum.hidden_groups(0).unwrap().noise().unwrap()), decimal("2"));
+    // An odd number of the ledger's units: what is left of ε goes to the sum, and the cost is what was written.
+    let odd = of("LAPLACE(eps=0.000000003, delta=1e-6) SUM(n)");
+    assert_eq!(epsilon(&odd.loss()), decimal("3e-9"));
+    assert_eq!(scale(&odd.mechanisms(0)[0].mechanism), decimal("9") / decimal("2e-9"));
+    // What is filtered is not the number of units.
+    let filtered = of("LAPLACE(eps=1, delta=1e-6) COUNT(*) FILTER (WHERE n > 2)");
+    assert_eq!(summary(&filtered), (one.clone(), million.clone(), 28, None));
+    // A number of units beside it is compared, wherever the delta stands.
+    let beside = of("LAPLACE(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=2) COUNT(DISTINCT id)");
+    assert_eq!(summary(&beside), (decimal("3"), million.clone(), 8, Some(1)));
+    assert_eq!(scale(&beside.mechanisms(0)[0].mechanism), decimal("9"));
+    // Gaussian noise takes half of δ. Both vectors together are (ε, δ/2)-private: each has half of the ρ.
+    let own = of("GAUSSIAN(eps=1, delta=1e-6) COUNT(DISTINCT id)");
+    assert_eq!((summary(&own).1, summary(&own).3), (million.clone(), Some(0)));
+    let known = |delta: &str| {
+        let sql = format!(
+            "SELECT g, GAUSSIAN(eps=1, delta={delta}) COUNT(DISTINCT id) FROM people GROUP BY g"
+        );
+        sigma(&release(&sql, unit(None)).mechanisms(0)[0].mechanism)
+    };
+    assert_eq!(sigma(&own.mechanisms(0)[0].mechanism), known("5e-7"));
+    assert_ne!(known("5e-7"), known("1e-6"));
+    let joint = of("GAUSSIAN(eps=1, delta=1e-6) SUM(n)");
+    let hidden = joint.hidden_groups(0).unwrap();
+    let (sum, count) = (sigma(&joint.mechanisms(0)[0].mechanism), sigma(hidden.noise().unwrap()));
+    assert_eq!((epsilon(&joint.loss()), delta(&joint.loss())), (one.clone(), million.clone()));
+    let ratio = sum / &count;
+    assert!(ratio > decimal("8.99") && ratio < decimal("9.01"), "Δ₂ is 9 and 1");
+    assert!(count > known("5e-7") * decimal("1.4"));
+    assert_eq!(*hidden.delta().value(), decimal("5e-7"));
+    // Laplace counts units beside a Gaussian sum, which keeps all of its ε.
+    let mixed = of("GAUSSIAN(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=1) COUNT(*)");
+    assert_eq!(summary(&mixed).3, Some(1));
+    assert_eq!(*mixed.hidden_groups(0).unwrap().delta().value(), decimal("5e-7"));
+    // AUTO takes what errs less: Laplace for one group, Gaussian for many.
+    let auto = of("AUTO(eps=1, delta=1e-6) COUNT(DISTINCT id)");
+    assert!(matches!(auto.mechanisms(0)[0].mechanism, Mechanism::Laplace(_)));
+    let sql = "SELECT zip, AUTO(eps=1, delta=1e-6, groups=90) COUNT(DISTINCT id) FROM people GROUP BY zip";
+    let many = release(sql, unit(Some(100)));
+    assert!(matches!(many.mechanisms(0)[0].mechanism, Mechanism::Gaussian(_)));
+    assert_eq!(many.hidden_groups(0).unwrap().groups(), 90);
+}
+
+#[test]
+fn options_share_epsilon_with_the_threshold() {
+    let million = decimal("1e-6");
+    let of = |list: &str, options: &str| {
+        let sql = format!(
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({options}) zip, {list} FROM people GROUP BY zip"
+        );
+        release(&sql, unit(None))
+    };
+    let three = of("SUM(n), AVG(n)", "epsilon=1, delta=1e-6");
+    let third = decimal("0.333333333");
+    assert_eq!(epsilon(&three.loss()), third.clone() * decimal("3"));
+    assert_eq!(delta(&three.loss()), million);
+    assert_eq!(epsilon(three.hidden_groups(0).unwrap().loss().unwrap()), third);
+    assert_eq!(scale(&three.mechanisms(0)[0].mechanism), decimal("9") / third);
+    // The number of units is among them: δ is for the threshold, which costs no ε.
+    let two = of("SUM(n), COUNT(*)", "epsilon=1, delta=1e-6");
+    assert_eq!(summary(&two), (decimal("1"), million.clone(), 28, Some(1)));
+    let asked = of("COUNT(*)", "epsilon=1, delta=1e-6, min_privacy_units_per_group=40");
+    assert_eq!(summary(&asked), (decimal("1"), million.clone(), 40, Some(0)));
+    let idle = of(
+        "COUNT(*)",
+        "epsilon=1, delta=1e-6, min_privacy_units_per_group=4, group_selection_strategy=LAPLACE_THRESHOLD",
+    );
+    assert_eq!(summary(&idle), (decimal("1"), million.clone(), 15, Some(0)));
+    // What is marked costs what it says, on top, and is held to the same number.
+    let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(min_privacy_units_per_group=50) zip, LAPLACE(eps=1, delta=1e-6) COUNT(*) FROM people GROUP BY zip";
+    assert_eq!(release(sql, unit(None)).hidden_groups(0).unwrap().at_least(), 50);
+    let on_top = of("SUM(n), LAPLACE(eps=1) COUNT(*) AS c", "epsilon=1, delta=1e-6");
+    assert_eq!(summary(&on_top), (decimal("2"), million, 15, Some(1)));
+    assert_eq!(scale(&on_top.mechanisms(0)[0].mechanism), decimal("9"));
+}
+
+const DRAWS: u32 = 40_000;
+
+/// What came out in each draw, by key: the last column, or nothing.
+async fn drawn(sql: &str, unit: Unit, rows: &Rows, seed: u64) -> Vec<BTreeMap<String, i64>> {
+    let release = release_in(sql, unit, vec![batch(rows)]);
+    let draws = Draws::of(&release, 0, &session_state()).await.unwrap();
+    let mut rng = QueryRng::seeded_for_tests(seed);
+    (0..DRAWS)
+        .map(|_| {
+            let batch = draws.draw(&mut rng).unwrap();
+            let values = batch.column(1).as_primitive::<Int64Type>().clone();
+            let name = |row| match batch.column(0).is_null(row) {
+                true => "NULL".to_owned(),
+                false => array_value_to_string(batch.column(0), row).unwrap(),
+            };
+            (0..batch.num_rows()).map(|row| (name(row), values.value(row))).collect()
+        })
+        .collect()
+}
+
+/// How many of the draws show a key with a value that holds.
+fn seen(draws: &[BTreeMap<String, i64>], key: &str, holds: impl Fn(i64) -> bool) -> f64 {
+    draws.iter().filter(|draw| draw.get(key).is_some_and(|v| holds(*v))).count() as f64
+}
+
+/// 5 people in one postcode, 1 in another, 6 of none.
+fn postcodes() -> Rows {
+    let zips = [[Some("a"); 5].to_vec(), vec![Some("b")], [None; 6].to_vec()].concat();
+    (1..).zip(zips).map(|(id, zip)| (id, zip, "x", 1)).collect()
+}
+
+/// At ε = 1 and δ = 0.05, τ is 4. A released number follows the Laplace law cut at 4, NULL is a key like any other,
+/// and the postcode of one person comes out with probability e⁻³/(1 + e⁻¹) = 0.0364.
+#[tokio::test]
+async fn released_numbers_follow_the_cut_law() {
+    let alpha = (-1.0_f64).exp();
+    let law = |x: i64| (1.0 - alpha) / (1.0 + alpha) * alpha.powi(x.unsigned_abs() as i32);
+    let above = |x: i64| match x {
+        1.. => alpha.powi(x as i32) / (1.0 + alpha),
+        _ => 1.0 - alpha.powi(1 - x as i32) / (1.0 + alpha),
+    };
+    let sql =
+        "SELECT zip, LAPLACE(eps=1, delta=0.05) COUNT(DISTINCT id) AS n FROM people GROUP BY zip";
+    let draws = drawn(sql, unit(None), &postcodes(), 1).await;
+    assert!(draws.iter().flat_map(BTreeMap::values).all(|n| *n >= 4));
+    for (key, count) in [("a", 5), ("b", 1), ("NULL", 6)] {
+        let mut cells: Vec<(f64, f64)> = (4..8)
+            .map(|n| (seen(&draws, key, |v| v == n), law(n - count)))
+            .chain([(seen(&draws, key, |v| v >= 8), above(8 - count))])
+            .collect();
+        cells.push((f64::from(DRAWS) - seen(&draws, key, |_| true), 1.0 - above(4 - count)));
+        pearson(key, cells.into_iter(), f64::from(DRAWS));
+    }
+    assert!((above(3) - 0.036_4).abs() < 1e-4);
+    // Units are counted for the threshold alone, at half of ε: the same odds, whatever the sums are.
+    let sql = "SELECT zip, LAPLACE(eps=2, delta=0.05) SUM(n) AS s FROM people GROUP BY zip";
+    let draws = drawn(sql, unit(None), &postcodes(), 2).await;
+    for (key, count) in [("a", 5), ("b", 1), ("NULL", 6)] {
+        let out = seen(&draws, key, |_| true);
+        let cells = [(out, above(4 - count)), (f64::from(DRAWS) - out, 1.0 - above(4 - count))];
+        pearson(key, cells.into_iter(), f64::from(DRAWS));
+    }
+    // Seeing a group says nothing of the noise of its sum.
+    let high = seen(&draws, "a", |s| s > 5) / seen(&draws, "a", |_| true);
+    let low = seen(&draws, "a", |s| s < 5) / seen(&draws, "a", |_| true);
+    assert!((high - low).abs() < 0.04, "{high} {low}: 5 deviations");
+}
+
+/// A person alone in each of 8 postcodes, counted in at most C: one of the postcodes comes out with probability at most
+/// δ. Of 40,000 turns of chance 0.05 at most, more than 0.05 + 6·√(0.05·0.95/40,000) = 0.0566 is met with probability
+/// below 10⁻⁸. Gaussian noise leaves δ/2 to the threshold: 0.025 + 6·√(0.025·0.975/40,000) = 0.0297.
+#[tokio::test]
+async fn a_person_alone_stays_hidden() {
+    let zips = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let rows: Rows = zips.iter().map(|zip| (1, Some(*zip), "x", 1)).collect();
+    for (release, most) in [
+        ("LAPLACE(eps=1, delta=0.05, groups=1) COUNT(DISTINCT id)", 0.0566),
+        ("LAPLACE(eps=1, delta=0.05, groups=3) COUNT(DISTINCT id)", 0.0566),
+        ("LAPLACE(eps=8, delta=0.05) COUNT(DISTINCT id)", 0.0566),
+        ("LAPLACE(eps=9, delta=0.05, rows=1, groups=3) COUNT(*)", 0.0566),
+        ("LAPLACE(eps=9, delta=0.05, groups=3) SUM(n)", 0.0566),
+        ("GAUSSIAN(eps=9, delta=0.05, groups=3) COUNT(DISTINCT id)", 0.0297),
+        ("GAUSSIAN(eps=9, delta=0.05, groups=3) SUM(n)", 0.0297),
+    ] {
+        let sql = format!("SELECT zip, {release} AS r FROM people GROUP BY zip");
+        let draws = drawn(&sql, unit(Some(8)), &rows, 3).await;
+        let out = draws.iter().filter(|draw| !draw.is_empty()).count() as f64;
+        assert!(out <= most * f64::from(DRAWS), "{sql}: {out}");
+    }
+    // Enforced before anything is counted: in one of eight groups, not in all of them.
+    let sql = "SELECT zip, LAPLACE(eps=1, delta=0.9, groups=1) COUNT(DISTINCT id) AS n FROM people GROUP BY zip";
+    let draws = drawn(sql, unit(Some(8)), &rows, 4).await;
+    let keys: std::collections::BTreeSet<_> = draws.iter().flat_map(BTreeMap::keys).collect();
+    assert_eq!(keys.len(), 1, "{keys:?}");
+}
+
+fn with_partitions(partitions: usize, rows: usize) -> SessionState {
+    let mut state = session_state();
+    state.config_mut().options_mut().execution.target_partitions = partitions;
+    state
+        .config_mut()
+        .options_mut()
+        .set("datafusion.execution.batch_size", &rows.to_string())
+        .unwrap();
+    state
+}
+
+/// Rows in other orders, batches and partitions give the very same answer from the same seed: sorted by key, NULL last.
+#[tokio::test]
+async fn nothing_depends_on_the_order_of_rows() {
+    let zips = [Some("m"), Some("a"), None, Some("zz"), Some("b"), Some("")];
+    let mut rows: Rows = Vec::new();
+    for id in 0..400_i64 {
+        for j in 0..1 + id % 5 {
+            let zip = zips[usize::try_from((id * 7 + j * j) % 6).unwrap()];
+            rows.push((id, zip, if j % 3 == 0 { "y" } else { "x" }, (id + j) % 10));
+        }
+    }
+    for list in [
+        "LAPLACE(eps=1, delta=0.001, rows=1, groups=2) COUNT(*) AS c, LAPLACE(eps=1) AVG(n) AS a",
+        "LAPLACE(eps=1, delta=0.001, groups=2, rows=2) SUM(n) AS s",
+        "GAUSSIAN(eps=1, delta=0.001, groups=2) AVG(n) AS a",
+    ] {
+        for keys in ["zip", "g, zip", "zip, g", "n * 1.5"] {
+            let sql = format!("SELECT {list} FROM people GROUP BY {keys}");
+            let mut answers = Vec::new();
+            for (partitions, size, turned) in
+                [(1, 8192, false), (1, 3, true), (2, 7, false), (7, 100, true), (4, 8192, true)]
+            {
+                let mut rows = rows.clone();
+                if turned {
+                    rows.reverse();
+                    rows.rotate_left(101);
+                }
+                let whole = batch(&rows);
+                let half = whole.num_rows() / 2;
+                let batches =
+                    vec![whole.slice(half, whole.num_rows() - half), whole.slice(0, half)];
+                let release = release_in(&sql, unit(Some(5)), batches);
+                let state = with_partitions(partitions, size);
+                let draws = Draws::of(&release, 0, &state).await.unwrap();
+                let answer = draws.draw(&mut QueryRng::seeded_for_tests(9)).unwrap();
+                assert!(answer.num_rows() > 1, "{sql}");
+                answers.push(answer);
+            }
+            assert!(answers.iter().all(|answer| *answer == answers[0]), "{sql}");
+            if keys == "zip" {
+                let column = answers[0].column(0).as_string::<i32>().clone();
+                let order: Vec<_> = column.iter().collect();
+                let mut sorted = order.clone();
+                sorted.sort_by_key(|key| (key.is_none(), *key));
+                assert_eq!(order, sorted);
+            }
+        }
+    }
+}
+
+async fn engine(rows: &Rows, unit: &str) -> Engine {
+    let engine = Engine::in_memory().unwrap();
+    engine.register_batch("people", batch(rows)).unwrap();
+    for statement in [
+        format!("ALTER TABLE people SET PRIVACY UNIT {unit}"),
+        "ALTER TABLE people ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 9)".to_owned(),
+        "ALTER TABLE people ALTER COLUMN g SET PRIVACY DOMAIN IN ('x', 'y')".to_owned(),
+        "CREATE PRIVACY BUDGET people FOR people LIMIT (epsilon=100000, delta=0.9) PER QUERY (default=1)"
+            .to_owned(),
+    ] {
+        engine.owner().execute(&statement).await.unwrap_or_else(|e| panic!("{statement}: {e}"));
+    }
+    engine
+}
+
+/// The same status, columns, explanation, notes and charge, with a person's group, without it, and without anybody.
+#[tokio::test]
+async fn neighbours_look_alike() {
+    let full = [postcodes(), vec![(99, Some("alone"), "y", 9)]].concat();
+    let databases = [full.clone(), full[..full.len() - 1].to_vec(), vec![]];
+    for unit in ["(id) UNIQUE", "(id) MAX ROWS 3", "ROW"] {
+        let count = if unit == "ROW" { "COUNT(*)" } else { "COUNT(DISTINCT id)" };
+        for sql in [
+            format!("SELECT zip, LAPLACE(eps=1, delta=1e-6) {count} AS c FROM people GROUP BY zip"),
+            format!("SELECT zip, LAPLACE(eps=1, delta=0.3, groups=2) {count} AS c FROM people GROUP BY zip HAVING c > 0 ORDER BY c DESC LIMIT 2"),
+            "SELECT g, zip, LAPLACE(eps=1, delta=1e-6) AVG(n) AS a FROM people GROUP BY g, zip".to_owned(),
+            "SELECT upper(zip) AS z, GAUSSIAN(eps=1, delta=1e-6) SUM(n) AS s FROM people WHERE n > 0 GROUP BY z".to_owned(),
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6) zip, COUNT(*) AS c, AVG(n) AS a FROM people GROUP BY zip".to_owned(),
+            format!("WITH c AS (SELECT zip, LAPLACE(eps=1, delta=1e-6) {count} AS v FROM people GROUP BY zip) SELECT count(*) AS k, sum(a.v - b.v) AS z FROM c a JOIN c b ON a.zip = b.zip"),
+            "SELECT zip, LAPLACE(eps=1) COUNT(*) FROM people GROUP BY zip".to_owned(),
+            "SELECT zip, EXPONENTIAL(eps=1, delta=1e-6) MEDIAN(n) FROM people GROUP BY zip".to_owned(),
+            "SELECT (SELECT LAPLACE(eps=1, delta=1e-6) COUNT(*) AS c FROM people GROUP BY zip) AS v".to_owned(),
+        ] {
+            let mut looks = Vec::new();
+            for rows in &databases {
+                let session = engine(rows, unit).await.analyst("lab").unwrap();
+                let explained = session.explain(&sql).unwrap().to_string();
+                let look = match session.execute(&sql).await {
+                    Ok(Output::Answer(answer)) => {
+                        let receipt = answer.receipt().unwrap().to_string();
+                        let notes = answer.notes().join("\n");
+                        if !sql.contains("k,") {
+                            assert!(answer.batches().iter().all(|b| b.num_rows() <= 4), "{sql}");
+                        }
+                        format!("{:?}\n{receipt}\n{notes}", answer.schema())
+                    }
+                    Ok(other) => panic!("{other:?}"),
+                    Err(error) => error.to_string(),
+                };
+                looks.push(format!("{explained}\n{look}"));
+            }
+            assert!(looks.iter().all(|look| *look == looks[0]), "{sql}\n{looks:#?}");
+        }
+    }
+}
