@@ -33,11 +33,7 @@ impl Session {
     /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
     pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
         let clock = self.clock();
-        let Statement::Query(query) = self.parse(sql)? else {
-            let message = "this is no query";
-            let hint = "SELECT …, or run it as a statement";
-            return Err(Refusal::new(Reason::Statement, "", message, hint).into());
-        };
+        let Statement::Query(query) = self.parse(sql)? else { return Err(not_a_query()) };
         self.told(
             guard::poll(self.answer(query, sql, &clock)).await.unwrap_or(Err(Error::Internal)),
         )
@@ -118,7 +114,7 @@ impl Session {
                 let (session, state) = (self.clone(), self.state(&clock));
                 self.told(clock.blocking(move || session.explained(&query, &state)))
             }
-            Ok(_) => Err(Error::Syntax { message: "this is no query".into(), position: None }),
+            Ok(_) => Err(not_a_query()),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error) => Err(error),
         }
@@ -162,4 +158,10 @@ impl Session {
             .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));
         Ok(tables.chain(views::columns(&self.inner, &catalog)).collect())
     }
+}
+
+/// Other statements have no answer of their own, and nothing to be explained.
+fn not_a_query() -> Error {
+    let hint = "SELECT …; other statements run with `execute`";
+    Refusal::new(Reason::Statement, "", "this statement is not a query", hint).into()
 }

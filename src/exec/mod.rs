@@ -45,7 +45,7 @@ use ::datafusion::execution::SessionState;
 use ::datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use ::datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use ::datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{AsArray, Float64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 
 use crate::analysis::outcome::released_part;
@@ -83,6 +83,8 @@ struct PreparedPart {
     permit: Permit,
     key: LateKey,
     released: ReleasedTable,
+    /// What stands beside each measure.
+    beside: Vec<Option<Beside>>,
 }
 
 impl Prepared {
@@ -137,7 +139,8 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         verify(&plan, &specification, &Expected::of(part))
             .map_err(|e| DataFusionError::External(Box::new(e)))?;
         let released = ReleasedTable::new(part.released_schema(), part.rows());
-        parts.push(PreparedPart { plan, permit, key, released });
+        let beside = part.measures().iter().map(Beside::of).collect();
+        parts.push(PreparedPart { plan, permit, key, released, beside });
     }
     let released: Vec<ReleasedTable> = parts.iter().map(|part| part.released.clone()).collect();
     // It is the same moment in the whole query; without one, now() would fail after the charge.
@@ -195,7 +198,7 @@ fn specification(
     let Some(analyzed) = release.analysis().parts().get(part) else {
         return internal_err!("a release has its parts");
     };
-    let recipes = recipes(release, part, bounded_inputs)?;
+    let draw_plans = draw_plans(release, part, bounded_inputs)?;
     let hidden = match (
         release.hidden_groups(part),
         bounded_inputs.first().map(|bounded_input| bounded_input.input_shape),
@@ -208,8 +211,8 @@ fn specification(
     };
     Ok(Arc::new(Specification {
         keys: analyzed.keys().clone(),
-        released: with_mean_rows(&analyzed.released_schema(), &recipes),
-        recipes,
+        released: with_columns_beside(&analyzed.released_schema(), analyzed.measures()),
+        draw_plans,
         hidden,
         bounded_inputs: bounded_inputs
             .iter()
@@ -218,8 +221,8 @@ fn specification(
     }))
 }
 
-/// The recipes of a part: for each measure its mechanism, and where its integers are.
-fn recipes(
+/// The draw_plans of a part: for each measure its mechanism, and where its integers are.
+fn draw_plans(
     release: &Release,
     part: usize,
     bounded_inputs: &[BoundedInput],
@@ -228,7 +231,7 @@ fn recipes(
     else {
         return internal_err!("a release has its parts");
     };
-    let mut recipes = Vec::with_capacity(measures.len());
+    let mut draw_plans = Vec::with_capacity(measures.len());
     for (i, measure) in measures.iter().enumerate() {
         let Some(mechanized) = release.mechanisms(part).get(i) else {
             return internal_err!("every measure has a mechanism");
@@ -242,7 +245,7 @@ fn recipes(
             .get(bounded_input)
             .map_or(&[][..], |bounded_input| &bounded_input.measures);
         let before = before.iter().take_while(|m| **m != i).filter_map(|m| measures.get(*m));
-        recipes.push(DrawPlan {
+        draw_plans.push(DrawPlan {
             measure: measure.clone(),
             mechanism: mechanized.mechanism.clone(),
             accuracy: mechanized.accuracy,
@@ -251,7 +254,7 @@ fn recipes(
             first: before.map(Measure::width).sum(),
         });
     }
-    Ok(recipes)
+    Ok(draw_plans)
 }
 
 /// The finished and verified plan of what is public, over released tables.
@@ -279,19 +282,48 @@ async fn over_released(
     Ok(plan)
 }
 
-/// The released table, and behind it for every mean the noisy number of rows that its accuracy depends on, for every
-/// variance its ±.
-fn with_mean_rows(released: &SchemaRef, recipes: &[DrawPlan]) -> SchemaRef {
-    let mut fields = released.fields().to_vec();
-    for (i, recipe) in recipes.iter().enumerate() {
-        let name = match (recipe.measure.is_mean(), recipe.measure.moments()) {
-            (true, _) => format!("rows{i}"),
-            (false, Some(_)) => format!("within{i}"),
-            (false, None) => continue,
-        };
-        fields.push(Arc::new(Field::new(name, DataType::Float64, true)));
+/// A column behind the released ones that the accuracy of a measure depends on.
+#[derive(Debug, Clone, Copy)]
+enum Beside {
+    /// The noisy number of rows behind a mean: the least one counts.
+    Rows,
+    /// The ± of a variance: the largest one counts.
+    Within,
+}
+
+impl Beside {
+    /// What stands beside a measure, if anything does.
+    fn of(measure: &Measure) -> Option<Self> {
+        match (measure.is_mean(), measure.moments()) {
+            (true, _) => Some(Self::Rows),
+            (false, Some(_)) => Some(Self::Within),
+            (false, None) => None,
+        }
     }
-    Arc::new(Schema::new(fields))
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rows => "rows",
+            Self::Within => "within",
+        }
+    }
+
+    /// The one number of a column that counts.
+    fn number(self, column: &Float64Array) -> f64 {
+        match self {
+            Self::Rows => column.iter().flatten().fold(f64::INFINITY, f64::min),
+            Self::Within => column.iter().flatten().fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+/// The released table, and behind it what stands beside its measures, in their order.
+fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) -> SchemaRef {
+    let beside = measures.iter().enumerate().filter_map(|(i, measure)| {
+        let name = format!("{}{i}", Beside::of(measure)?.name());
+        Some(Arc::new(Field::new(name, DataType::Float64, true)))
+    });
+    Arc::new(Schema::new(released.fields().iter().cloned().chain(beside).collect::<Vec<_>>()))
 }
 
 /// Runs a paid query.
@@ -334,7 +366,7 @@ pub async fn run(
         part.permit.grant(rng);
         let batches = collect(Arc::clone(&part.plan), Arc::clone(&context)).await?;
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
-        let (columns, rows) = split(batch, part.released.columns())?;
+        let (columns, rows) = split(batch, part.released.columns(), &part.beside)?;
         part.released.give(&columns)?;
         mean_rows.push(rows);
         released.push(columns);
@@ -343,29 +375,19 @@ pub async fn run(
     Ok((Rows { schema, batches, mean_rows, released, values: numbers }, charge))
 }
 
-/// The released columns of a batch, the least row count behind each mean and the largest ± of each variance.
-fn split(batch: &RecordBatch, columns: usize) -> Result<(RecordBatch, Vec<Option<f64>>)> {
-    let schema = batch.schema();
-    let indices: Vec<usize> = (0..columns).collect();
-    let least = (columns..batch.num_columns())
-        .map(|i| {
-            let name = schema.field(i).name().clone();
-            let rows = batch.column(i).as_primitive_opt::<Float64Type>();
-            let rows = rows.map(|rows| match name.starts_with("rows") {
-                true => rows.iter().flatten().fold(f64::INFINITY, f64::min),
-                false => rows.iter().flatten().fold(f64::NEG_INFINITY, f64::max),
-            });
-            (name, rows)
-        })
-        .collect::<Vec<_>>();
-    let measures = schema.fields().len();
-    let mut by_measure = vec![None; measures];
-    for (name, rows) in least {
-        let index = name.strip_prefix("rows").or_else(|| name.strip_prefix("within"));
-        let index = index.and_then(|n| n.parse::<usize>().ok());
-        if let Some(slot) = index.and_then(|i| by_measure.get_mut(i)) {
-            *slot = rows;
-        }
-    }
-    Ok((batch.project(&indices)?, by_measure))
+/// The released columns of a batch, and what stands beside each measure.
+fn split(
+    batch: &RecordBatch,
+    columns: usize,
+    beside: &[Option<Beside>],
+) -> Result<(RecordBatch, Vec<Option<f64>>)> {
+    let mut behind = batch.columns().iter().skip(columns);
+    let numbers = beside.iter().map(|beside| {
+        let beside = (*beside)?;
+        let column = behind.next()?.as_primitive_opt::<Float64Type>()?;
+        Some(beside.number(column))
+    });
+    let numbers = numbers.collect();
+    let released: Vec<usize> = (0..columns).collect();
+    Ok((batch.project(&released)?, numbers))
 }

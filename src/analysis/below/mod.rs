@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{
-    Distinct, Expr, Filter, JoinType, LogicalPlan, Projection, SubqueryAlias,
+    Aggregate, Distinct, Expr, Filter, JoinType, LogicalPlan, Projection, SubqueryAlias,
 };
 
 use crate::analysis::below::refusals::operator;
@@ -38,6 +38,20 @@ pub(crate) mod walk;
 pub(crate) mod window;
 
 impl Walk<'_> {
+    /// Walks the rows that a private aggregate adds up.
+    ///
+    /// # Guarantee
+    /// As [`Self::rows`]. An outer join directly below may preserve public rows, too.
+    ///
+    /// # Errors
+    /// As [`Self::rows`].
+    pub(crate) fn below(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, Refusal> {
+        match self.preserving(aggregate)? {
+            Some(relation) => Ok(relation),
+            None => self.rows(&aggregate.input),
+        }
+    }
+
     /// Walks the rows under a release.
     ///
     /// # Guarantee

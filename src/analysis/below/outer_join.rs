@@ -1,4 +1,4 @@
-//! Outer joins that keep public rows, directly below GROUP BY.
+//! Outer joins that preserve public rows, directly below GROUP BY.
 //!
 //! In: an aggregate over such a join, by a column of the public rows. Out: the inner join, whose keys come out anyway. A
 //! public row that nobody's row matches counts nothing, so nothing may be read of one: that there is no match would be a
@@ -27,12 +27,14 @@ use crate::analysis::below::walk::Walk;
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
-    /// The rows of a GROUP BY. Directly below it, an outer join may keep public rows: their keys come out anyway.
-    pub(crate) fn below(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, Refusal> {
-        let LogicalPlan::Join(join) = aggregate.input.as_ref() else {
-            return self.rows(&aggregate.input);
-        };
-        let (kept, other) = match join.join_type {
+    /// The rows of a GROUP BY over an outer join that preserves public rows, whose keys come out anyway; `None` where the
+    /// input is anything else.
+    pub(super) fn preserving(
+        &mut self,
+        aggregate: &Aggregate,
+    ) -> Result<Option<PrivateRelation>, Refusal> {
+        let LogicalPlan::Join(join) = aggregate.input.as_ref() else { return Ok(None) };
+        let (preserved, other) = match join.join_type {
             JoinType::Left => (&join.left, &join.right),
             JoinType::Right => (&join.right, &join.left),
             JoinType::Inner
@@ -42,17 +44,17 @@ impl Walk<'_> {
             | JoinType::LeftAnti
             | JoinType::RightAnti
             | JoinType::LeftMark
-            | JoinType::RightMark => return self.rows(&aggregate.input),
+            | JoinType::RightMark => return Ok(None),
         };
-        if !self.is_public(kept) || self.is_public(other) {
-            return self.rows(&aggregate.input);
+        if !self.is_public(preserved) || self.is_public(other) {
+            return Ok(None);
         }
-        let is_kept = |column: &Column| kept.schema().is_column_from_schema(column);
-        let only_kept = |e: &Expr| e.column_refs().iter().all(|column| is_kept(column));
-        let reads_kept = |e: &Expr| e.column_refs().iter().any(|column| is_kept(column));
-        let by_kept =
-            matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_kept(key));
-        if !by_kept || aggregate.aggr_expr.iter().any(reads_kept) {
+        let is_preserved = |column: &Column| preserved.schema().is_column_from_schema(column);
+        let only_preserved = |e: &Expr| e.column_refs().iter().all(|column| is_preserved(column));
+        let reads_preserved = |e: &Expr| e.column_refs().iter().any(|column| is_preserved(column));
+        let by_preserved =
+            matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_preserved(key));
+        if !by_preserved || aggregate.aggr_expr.iter().any(reads_preserved) {
             return Err(preserved_rows());
         }
         for call in aggregate.aggr_expr.iter().filter_map(aggregate_call) {
@@ -64,7 +66,7 @@ impl Walk<'_> {
         if conditions.iter().any(has_subquery) {
             return Err(operator("a subquery in ON", "the condition in WHERE"));
         }
-        if conditions.iter().any(only_kept) {
+        if conditions.iter().any(only_preserved) {
             return Err(operator(
                 "a condition on the public rows alone, in ON",
                 "the condition in a subquery over the public rows",
@@ -72,11 +74,11 @@ impl Walk<'_> {
         }
         plain(join)?;
         let mut pool = Pool { conditions };
-        let (kept, other) = (self.rows(kept)?, self.rows(other)?);
-        let flow = self.with_public(other, kept, &mut pool, JoinType::Inner)?;
+        let (preserved, other) = (self.rows(preserved)?, self.rows(other)?);
+        let flow = self.with_public(other, preserved, &mut pool, JoinType::Inner)?;
         let flow = in_order(flow, &join.schema)?;
         self.step("Keys of the public rows come out without a match too, and count nothing");
-        Ok(flow)
+        Ok(Some(flow))
     }
 
     /// Whether an aggregate takes anything from a row whose columns are all NULL. Rows of `COUNT(*)` are counted for

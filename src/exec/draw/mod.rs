@@ -68,35 +68,41 @@ fn drawn(
     let mut columns: Vec<ArrayRef> = Vec::new();
     let mut mean_rows: Vec<ArrayRef> = Vec::new();
     let mut rows: Option<Vec<usize>> = None;
-    for recipe in &specification.recipes {
-        let own = gathered.get(recipe.bounded_input).ok_or_else(failed)?;
-        match &recipe.measure.release_kind {
+    for draw_plan in &specification.draw_plans {
+        let own = gathered.get(draw_plan.bounded_input).ok_or_else(failed)?;
+        match &draw_plan.measure.release_kind {
             ReleaseKind::Choice(choice) => {
                 let keys = &specification.keys;
-                let chosen = choose(recipe, choice, own, recipe.first, keys, rng)?;
-                columns.push(values(recipe, choice, own, keys, &chosen)?);
+                let chosen = choose(draw_plan, choice, own, draw_plan.first, keys, rng)?;
+                columns.push(values(draw_plan, choice, own, keys, &chosen)?);
                 rows = Some(chosen.iter().map(Vec::len).collect());
             }
             ReleaseKind::Number(_) => {
                 let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) = own else {
                     return Err(failed().into());
                 };
-                let first = sums.get(recipe.first).ok_or_else(failed)?;
-                if recipe.measure.is_mean() {
-                    let second = sums.get(recipe.first + 1).ok_or_else(failed)?;
-                    let (means, rows) = mean(recipe, first, second, rng)?;
+                let first = sums.get(draw_plan.first).ok_or_else(failed)?;
+                if draw_plan.measure.is_mean() {
+                    let second = sums.get(draw_plan.first + 1).ok_or_else(failed)?;
+                    let (means, rows) = mean(draw_plan, first, second, rng)?;
                     // In plain SQL a mean of decimals is a decimal.
-                    columns.push(cast(&means, &recipe.measure.data_type)?);
+                    columns.push(cast(&means, &draw_plan.measure.data_type)?);
                     mean_rows.push(rows);
-                } else if let Some(moments) = recipe.measure.moments() {
-                    let three = [0, 1, 2].map(|i| sums.get(recipe.first + i));
-                    let (values, within) = spreads(recipe, moments, three, rng)?;
+                } else if let Some(moments) = draw_plan.measure.moments() {
+                    let three = [0, 1, 2].map(|i| sums.get(draw_plan.first + i));
+                    let (values, within) = spreads(draw_plan, moments, three, rng)?;
                     columns.push(values);
                     mean_rows.push(within);
                 } else {
-                    let noisy: Vec<i128> =
-                        first.iter().map(|v| perturb(recipe, *v, rng)).collect::<Result<_, _>>()?;
-                    columns.push(number(&noisy, recipe.measure.grid, &recipe.measure.data_type)?);
+                    let noisy: Vec<i128> = first
+                        .iter()
+                        .map(|v| perturb(draw_plan, *v, rng))
+                        .collect::<Result<_, _>>()?;
+                    columns.push(number(
+                        &noisy,
+                        draw_plan.measure.grid,
+                        &draw_plan.measure.data_type,
+                    )?);
                 }
             }
         }
@@ -124,18 +130,18 @@ fn drawn(
 /// # Guarantee
 /// A function of the drawn integers and public numbers; NULL where they say that there are too few rows.
 fn spreads(
-    recipe: &DrawPlan,
+    draw_plan: &DrawPlan,
     moments: &Moments,
     sums: [Option<&Vec<i128>>; 3],
     rng: &mut QueryRng,
 ) -> Result<(ArrayRef, ArrayRef), DrawError> {
-    let Measure { lo, hi, grid, .. } = recipe.measure;
-    let Predicted::Spread { noise } = recipe.accuracy else { return Err(failed().into()) };
+    let Measure { lo, hi, grid, .. } = draw_plan.measure;
+    let Predicted::Spread { noise } = draw_plan.accuracy else { return Err(failed().into()) };
     let scale = Scale::new(moments, lo, hi, unit(grid), noise);
     let [Some(a), Some(b), Some(c)] = sums else { return Err(failed().into()) };
     let (mut values, mut within) = (Vec::with_capacity(a.len()), Vec::with_capacity(a.len()));
     for ((a, b), c) in a.iter().zip(b).zip(c) {
-        let mut noisy = |sum: &i128| perturb(recipe, *sum, rng);
+        let mut noisy = |sum: &i128| perturb(draw_plan, *sum, rng);
         let one = scale.of([noisy(a)?, noisy(b)?, noisy(c)?]);
         values.push(one.map(|one| one.value));
         within.push(one.map(|one| one.within));
@@ -168,13 +174,13 @@ fn key_columns(
 
 /// The chosen candidates of all groups as one column.
 fn values(
-    recipe: &DrawPlan,
+    draw_plan: &DrawPlan,
     choice: &Choice,
     gathered: &Gathered,
     keys: &Keys,
     chosen: &[Vec<Option<u64>>],
 ) -> Result<ArrayRef, DrawError> {
-    let data_type = &recipe.measure.data_type;
+    let data_type = &draw_plan.measure.data_type;
     let flat: Vec<Option<u64>> = chosen.iter().flatten().copied().collect();
     let taken = |values: &ArrayRef, indices: Vec<Option<u64>>| {
         Ok::<_, DrawError>(arrow::compute::take(values, &UInt64Array::from(indices), None)?)
@@ -200,8 +206,8 @@ fn values(
     }
 }
 
-fn perturb(recipe: &DrawPlan, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
-    let noise = match &recipe.mechanism {
+fn perturb(draw_plan: &DrawPlan, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
+    let noise = match &draw_plan.mechanism {
         Mechanism::Laplace(mechanism) => mechanism.draw(rng),
         Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
         Mechanism::Exponential(_)
@@ -259,19 +265,19 @@ fn unit(grid: Grid) -> f64 {
 /// # Guarantee
 /// A function of the two drawn integers and the public bounds; NULL where they say that there is no row.
 fn mean(
-    recipe: &DrawPlan,
+    draw_plan: &DrawPlan,
     above: &[i128],
     below: &[i128],
     rng: &mut QueryRng,
 ) -> Result<(ArrayRef, ArrayRef), DrawError> {
-    let unit = unit(recipe.measure.grid);
+    let unit = unit(draw_plan.measure.grid);
     let as_float = |v: i128| v.to_f64().unwrap_or(0.0);
-    let (lo, hi) = (as_float(recipe.measure.lo), as_float(recipe.measure.hi));
+    let (lo, hi) = (as_float(draw_plan.measure.lo), as_float(draw_plan.measure.hi));
     let mut means = Vec::with_capacity(above.len());
     let mut counts = Vec::with_capacity(above.len());
     for (a, b) in above.iter().zip(below) {
-        let a = as_float(perturb(recipe, *a, rng)?);
-        let b = as_float(perturb(recipe, *b, rng)?);
+        let a = as_float(perturb(draw_plan, *a, rng)?);
+        let b = as_float(perturb(draw_plan, *b, rng)?);
         let rows = (a + b) / (hi - lo);
         // Less than half a row: nothing to average.
         counts.push((rows >= 0.5).then_some(rows));

@@ -37,7 +37,7 @@ pub(crate) enum DrawError {
 #[derive(Debug)]
 pub(crate) struct Specification {
     pub(crate) keys: Keys,
-    pub(crate) recipes: Vec<DrawPlan>,
+    pub(crate) draw_plans: Vec<DrawPlan>,
     pub(crate) released: SchemaRef,
     /// How each input is read, and how many columns of integers it has.
     pub(crate) bounded_inputs: Vec<(InputShape, usize)>,

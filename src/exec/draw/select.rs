@@ -22,7 +22,7 @@ use crate::sampler::QueryRng;
 /// For every group the mechanism is drawn once per round, each time with the exact scores of the candidates that
 /// were not chosen before, or once for every score, of which the best are taken; among candidates that only the data know, the list ends where none stands out.
 pub(crate) fn choose(
-    recipe: &DrawPlan,
+    draw_plan: &DrawPlan,
     choice: &Choice,
     gathered: &Gathered,
     first: usize,
@@ -31,7 +31,7 @@ pub(crate) fn choose(
 ) -> Result<Vec<Vec<Option<u64>>>, DrawError> {
     let rounds = usize::try_from(choice.rounds).map_err(|_| failed())?;
     if let (Source::Unknown { .. }, Gathered::Keys { sums, .. }) = (&choice.source, gathered) {
-        let Mechanism::Unknown(mechanism, rule) = &recipe.mechanism else {
+        let Mechanism::Unknown(mechanism, rule) = &draw_plan.mechanism else {
             return Err(failed().into());
         };
         let draw = |scores: &[i128]| mechanism.choose(scores, *rule, rng);
@@ -39,8 +39,8 @@ pub(crate) fn choose(
     }
     (0..keys.outer().len())
         .map(|group| {
-            let scores = scores(choice, gathered, first, keys, group, recipe.rank)?;
-            let chosen = among(scores, &recipe.mechanism, choice, rounds, rng)?;
+            let scores = scores(choice, gathered, first, keys, group, draw_plan.rank)?;
+            let chosen = among(scores, &draw_plan.mechanism, choice, rounds, rng)?;
             Ok(chosen.into_iter().map(Some).collect())
         })
         .collect()

@@ -74,7 +74,7 @@ impl PrivatizeExec {
 
 impl DisplayAs for PrivatizeExec {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PrivatizeExec: {} releases", self.specification.recipes.len())
+        write!(f, "PrivatizeExec: {} releases", self.specification.draw_plans.len())
     }
 }
 
