@@ -13,18 +13,18 @@ use crate::analysis::{
 };
 use crate::answer::short;
 use crate::buckets::FALSE_ALARM;
-use crate::dialect::{Finding, MechanismName, Spread};
-use crate::explain::text::{exact, grid_text, number};
+use crate::dialect::{Finding, Spread};
+use crate::explain::text::number;
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
+use crate::release::record::{chosen_by, released_by, sensitivity_text};
+use crate::release::text::{exact, grid_text};
 use crate::release::{HiddenGroups, Release, parameters_text};
 use crate::visible;
 use bounds::bounds_lines;
-use selection::{
-    calibrated_text, choice_json, choice_lines, chosen_by, instead_text, l1_text, winner_text,
-};
+use selection::{choice_json, choice_lines, instead_text, winner_text};
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 
 mod bounds;
@@ -32,7 +32,7 @@ mod selection;
 pub(crate) mod text;
 mod threshold;
 
-pub(crate) use threshold::threshold_ledger_texts;
+pub(crate) use crate::release::record::threshold_ledger_texts;
 
 /// An explanation of a query: lines of (name, text), and the same as JSON.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,10 +183,6 @@ fn unit_text(subject: &UnitScope) -> String {
             format!("{column} of {space} (add/remove one with all its rows, {rows})")
         }
     }
-}
-
-fn sensitivity_text(measure: &Measure, units: u128) -> String {
-    exact(&(Rational::from_integer(units.into()) * measure.noise_unit()))
 }
 
 fn release_lines(
@@ -386,14 +382,6 @@ fn privatize(measure: &Measure, mechanized: &Mechanized) -> String {
     }
 }
 
-/// The mechanism by the name under which it was asked for, where the engine draws by another one.
-fn released_by(measure: &Measure, mechanized: &Mechanized) -> MechanismName {
-    match measure.clause.mechanism {
-        MechanismName::RandomizedResponse => MechanismName::RandomizedResponse,
-        _ => mechanized.mechanism.name(),
-    }
-}
-
 impl BudgetQuote {
     /// What would be left after the charge.
     pub(crate) fn after_left(&self) -> Spend {
@@ -511,32 +499,4 @@ fn release_json(
         Predicted::Nothing => {}
     }
     object
-}
-
-/// How a release stands in the ledger: mechanism, parameters and sensitivity, all independent of the data.
-pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (String, String, String) {
-    let name = released_by(measure, mechanized);
-    let (mechanism, sensitivity) = match &measure.release_kind {
-        ReleaseKind::Choice(choice) => {
-            let range = match &mechanized.mechanism {
-                Mechanism::Laplace(_) => format!("l1 {}", l1_text(choice)),
-                Mechanism::Gaussian(_)
-                | Mechanism::Exponential(_)
-                | Mechanism::PermuteAndFlip(_)
-                | Mechanism::NoisyMax(_)
-                | Mechanism::Unknown(..) => {
-                    format!("range {}", calibrated_text(measure, choice))
-                }
-            };
-            match chosen_by(measure, choice) {
-                Some(selector) => (format!("{selector} {name}"), range),
-                None => (name.to_string(), range),
-            }
-        }
-        ReleaseKind::Number(sensitivity) => {
-            (name.to_string(), format!("l1 {}", sensitivity_text(measure, sensitivity.l1)))
-        }
-    };
-    let parameters = parameters_text(&measure.clause.parameters, &mechanized.loss, &measure.limits);
-    (mechanism, parameters, sensitivity)
 }

@@ -10,47 +10,19 @@ use crate::analysis::{
     approximate,
 };
 use crate::answer::short;
-use crate::dialect::{Operand, PriorClause, SelectionClause, Selector};
-use crate::explain::text::{exact, exact_rate, grid_text, number};
+use crate::dialect::{Operand, PriorClause};
+use crate::explain::text::{exact_rate, number};
 use crate::grid::Grid;
 use crate::mechanism::UnknownRule;
 use crate::privacy::{Rational, decimal_text};
 use crate::release::mechanism::{Mechanism, Mechanized};
-
-fn clause(measure: &Measure) -> Option<&SelectionClause> {
-    match &measure.clause.operand {
-        Operand::Selection(selection) => Some(selection),
-        Operand::Aggregate(_) | Operand::Response => None,
-    }
-}
-
-/// The selector of a release that has one; quantiles have none.
-pub(super) fn chosen_by(measure: &Measure, choice: &Choice) -> Option<Selector> {
-    clause(measure).map(|_| choice.selector)
-}
-
-fn score_units(choice: &Choice, units: u128) -> String {
-    exact(&(Rational::from_integer(units.into()) * &choice.unit))
-}
-
-fn monotonic(measure: &Measure) -> bool {
-    measure.clause.parameters.monotonic != Some(false)
-}
+use crate::release::record::{calibrated_text, chosen_by, clause, l1_text, monotonic};
+use crate::release::text::{exact, grid_text, score_units};
 
 /// The range that the mechanism of one selection is calibrated to.
 fn range_text(measure: &Measure, choice: &Choice) -> String {
     let range = if monotonic(measure) { choice.range } else { choice.largest.saturating_mul(2) };
     score_units(choice, range)
-}
-
-/// The change Δ₁ of all scores together.
-pub(super) fn l1_text(choice: &Choice) -> String {
-    score_units(choice, choice.l1.unwrap_or(u128::MAX))
-}
-
-/// The range that one draw is calibrated to, rounds and groups included.
-pub(super) fn calibrated_text(measure: &Measure, choice: &Choice) -> String {
-    score_units(choice, choice.calibrated(monotonic(measure)).unwrap_or(u128::MAX))
 }
 
 pub(super) fn choice_lines(

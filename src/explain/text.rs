@@ -3,16 +3,7 @@
 use num_traits::Zero;
 use serde_json::{Value, json};
 
-use crate::analysis::Measure;
 use crate::privacy::{Rational, decimal_text, parse_decimal};
-
-pub(crate) fn exact(value: &Rational) -> String {
-    decimal_text(value, 12)
-}
-
-pub(crate) fn grid_text(measure: &Measure, units: i128) -> String {
-    exact(&(Rational::from_integer(units.into()) * measure.grid_unit()))
-}
 
 /// A rate, exactly: as a decimal, or as a fraction where no short decimal is exact.
 pub(crate) fn exact_rate(value: &Rational) -> String {

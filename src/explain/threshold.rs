@@ -6,10 +6,11 @@
 use serde_json::{Value, json};
 
 use crate::analysis::{Payer, PrivateAggregate};
-use crate::explain::text::{exact, number};
-use crate::privacy::{Loss, decimal_text};
+use crate::explain::text::number;
+use crate::privacy::decimal_text;
+use crate::release::HiddenGroups;
 use crate::release::mechanism::Mechanism;
-use crate::release::{HiddenGroups, loss_text};
+use crate::release::text::exact;
 
 /// The line about the keys of a part whose groups are those of the data.
 pub(super) fn keys_text(part: &PrivateAggregate) -> String {
@@ -96,13 +97,4 @@ pub(super) fn threshold_json(hidden: &HiddenGroups) -> Value {
         "epsilon": hidden.epsilon().map(|epsilon| number(&exact(epsilon.value()))),
         "compares": if hidden.counter().is_some() { "a released number" } else { "a number of its own" },
     })
-}
-
-/// How a threshold that has a cost of its own stands in the ledger.
-pub(crate) fn threshold_ledger_texts(
-    hidden: &HiddenGroups,
-    loss: &Loss,
-) -> (String, String, String) {
-    let sensitivity = format!("l1 {}", hidden.groups());
-    ("LAPLACE_THRESHOLD".to_owned(), loss_text(loss, false), sensitivity)
 }

@@ -18,6 +18,8 @@ pub(crate) mod mechanism;
 mod noisy_scores;
 mod number;
 mod price;
+pub(crate) mod record;
+pub(crate) mod text;
 mod threshold;
 
 pub use mechanism::{Mechanism, Mechanized, Predicted};

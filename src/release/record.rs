@@ -1,0 +1,83 @@
+//! What the ledger keeps of a release: its mechanism, its parameters and its sensitivity, in words.
+
+use crate::analysis::{Choice, Measure, ReleaseKind};
+use crate::dialect::{MechanismName, Operand, SelectionClause, Selector};
+use crate::privacy::{Loss, Rational};
+use crate::release::mechanism::{Mechanism, Mechanized};
+use crate::release::text::{exact, score_units};
+use crate::release::{HiddenGroups, loss_text, parameters_text};
+
+pub(crate) fn sensitivity_text(measure: &Measure, units: u128) -> String {
+    exact(&(Rational::from_integer(units.into()) * measure.noise_unit()))
+}
+
+/// The mechanism by the name under which it was asked for, where the engine draws by another one.
+pub(crate) fn released_by(measure: &Measure, mechanized: &Mechanized) -> MechanismName {
+    match measure.clause.mechanism {
+        MechanismName::RandomizedResponse => MechanismName::RandomizedResponse,
+        _ => mechanized.mechanism.name(),
+    }
+}
+
+/// How a release stands in the ledger: mechanism, parameters and sensitivity, all independent of the data.
+pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (String, String, String) {
+    let name = released_by(measure, mechanized);
+    let (mechanism, sensitivity) = match &measure.release_kind {
+        ReleaseKind::Choice(choice) => {
+            let range = match &mechanized.mechanism {
+                Mechanism::Laplace(_) => format!("l1 {}", l1_text(choice)),
+                Mechanism::Gaussian(_)
+                | Mechanism::Exponential(_)
+                | Mechanism::PermuteAndFlip(_)
+                | Mechanism::NoisyMax(_)
+                | Mechanism::Unknown(..) => {
+                    format!("range {}", calibrated_text(measure, choice))
+                }
+            };
+            match chosen_by(measure, choice) {
+                Some(selector) => (format!("{selector} {name}"), range),
+                None => (name.to_string(), range),
+            }
+        }
+        ReleaseKind::Number(sensitivity) => {
+            (name.to_string(), format!("l1 {}", sensitivity_text(measure, sensitivity.l1)))
+        }
+    };
+    let parameters = parameters_text(&measure.clause.parameters, &mechanized.loss, &measure.limits);
+    (mechanism, parameters, sensitivity)
+}
+
+/// How a threshold that has a cost of its own stands in the ledger.
+pub(crate) fn threshold_ledger_texts(
+    hidden: &HiddenGroups,
+    loss: &Loss,
+) -> (String, String, String) {
+    let sensitivity = format!("l1 {}", hidden.groups());
+    ("LAPLACE_THRESHOLD".to_owned(), loss_text(loss, false), sensitivity)
+}
+
+/// The selector of a release that has one; quantiles have none.
+pub(crate) fn chosen_by(measure: &Measure, choice: &Choice) -> Option<Selector> {
+    clause(measure).map(|_| choice.selector)
+}
+
+/// The change Δ₁ of all scores together.
+pub(crate) fn l1_text(choice: &Choice) -> String {
+    score_units(choice, choice.l1.unwrap_or(u128::MAX))
+}
+
+/// The range that one draw is calibrated to, rounds and groups included.
+pub(crate) fn calibrated_text(measure: &Measure, choice: &Choice) -> String {
+    score_units(choice, choice.calibrated(monotonic(measure)).unwrap_or(u128::MAX))
+}
+
+pub(crate) fn clause(measure: &Measure) -> Option<&SelectionClause> {
+    match &measure.clause.operand {
+        Operand::Selection(selection) => Some(selection),
+        Operand::Aggregate(_) | Operand::Response => None,
+    }
+}
+
+pub(crate) fn monotonic(measure: &Measure) -> bool {
+    measure.clause.parameters.monotonic != Some(false)
+}
