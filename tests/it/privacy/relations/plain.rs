@@ -387,7 +387,7 @@ async fn are_plain_answers(seed: u64, queries: usize) {
     assert!(tried.twice > queries / 2 && tried.narrowed > queries / 10, "{tried:?}");
 }
 
-/// The second came out with k once for each value of a column that k determines (see `src/bind/determined.rs`).
+/// The second came out with k once for each value of a column that k determines (see `src/bind/functional_dependencies.rs`).
 #[tokio::test]
 async fn random_queries_without_noise_are_plain_answers() {
     are_plain_answers(0, 150).await;
