@@ -13,7 +13,7 @@
 //! # Ok::<(), hushql::dialect::DialectError>(())
 //! ```
 
-use crate::dialect::error::DialectError;
+pub use error::DialectError;
 use tokens::{significant, tokens};
 
 mod advice;
