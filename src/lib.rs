@@ -77,12 +77,13 @@ mod resources;
 mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
-pub use dialect::ScriptStatement;
+pub use dialect::{ScriptStatement, Value};
 pub use engine::Engine;
 pub use engine::output::Output;
 pub use engine::session::Session;
 pub use engine::split_statements;
 pub use error::Error;
 pub use explain::Explanation;
+pub use owner::typed::{Declaration, ExternalTable, PrivacyBudget, PrivacyDomain, PrivacyUnit};
 pub use refusal::{Reason, Refusal};
 pub use resources::Resources;

@@ -9,6 +9,7 @@ use crate::engine::output::Output;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::ledger::{BudgetState, OWNER};
+use crate::owner::typed::Declaration;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
@@ -52,6 +53,34 @@ impl Session {
         let parsed = self.parse(statement)?;
         let run = guard::poll(self.run(parsed, statement, &clock));
         self.told(run.await.unwrap_or(Err(Error::Internal)))
+    }
+
+    /// Declares a table, a unit, a domain or a budget that a program describes, as the statement of SQL would; the answer is
+    /// one sentence about what was done.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error, PrivacyUnit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+    /// let engine = Engine::demo()?;
+    /// let sentence = engine.owner().declare(PrivacyUnit::row("adult")).await?;
+    /// assert_eq!(sentence, "table adult is private; its unit is the row");
+    ///
+    /// let refused = engine.analyst("lab")?.declare(PrivacyUnit::row("adult")).await;
+    /// assert!(matches!(refused, Err(Error::Refused(_))));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`]; see [`Session::execute`]. Declarations are refused outside of the owner's session.
+    pub async fn declare(&self, declaration: impl Into<Declaration>) -> Result<String, Error> {
+        let clock = self.clock();
+        let parsed = self.told(declaration.into().into_parsed())?;
+        let run = guard::poll(self.run(Statement::Declare(Box::new(parsed)), "", &clock));
+        match self.told(run.await.unwrap_or(Err(Error::Internal)))? {
+            Output::Done(sentence) => Ok(sentence),
+            _ => Err(Error::Internal),
+        }
     }
 
     /// What leaves the session: an analyst is not told where the vault is.

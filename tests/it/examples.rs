@@ -9,7 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// What each example must print, whatever the noise.
-const SHOWN: [(&str, &[&str]); 12] = [
+const SHOWN: [(&str, &[&str]); 13] = [
     (
         "best_price",
         &[
@@ -100,6 +100,18 @@ const SHOWN: [(&str, &[&str]); 12] = [
             "    2      0.8808 ",
             "    3      0.9526 ",
             "2000 answers each time",
+        ],
+    ),
+    (
+        "register_files",
+        &[
+            "owner: table people has 2 columns; it is undeclared",
+            "lab:   ",
+            "owner: table wards is public",
+            "owner: table visits is private; its unit is that of people, reached through people",
+            "owner: budget study for people: ε = 2 left",
+            "| east ",
+            "left study ε = 1\n",
         ],
     ),
     (

@@ -56,3 +56,4 @@ mod tpch;
 mod views;
 mod visible;
 mod watch;
+mod ways_in;
