@@ -80,6 +80,7 @@ pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
 pub use dialect::{ScriptStatement, Value};
 pub use engine::Engine;
 pub use engine::output::Output;
+pub use engine::prepared::PreparedQuery;
 pub use engine::session::Session;
 pub use engine::split_statements;
 pub use error::Error;

@@ -102,7 +102,8 @@ pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> 
 /// See [`parse_within`]; a refusal where parameters and values do not match, or a parameter stands in a clause of the
 /// dialect.
 pub fn parse_with(text: &str, size: &Size, values: &[Value]) -> Result<Statement, DialectError> {
-    size.check_text(text)?;
+    let beside: usize = values.iter().map(Value::bytes).sum();
+    size.check_bytes(text.len().saturating_add(beside))?;
     let tokens = significant(tokens(text)?)?;
     size.check_tokens(&tokens)?;
     // The parser of a debug build takes 40 KiB for a level of brackets.

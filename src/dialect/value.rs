@@ -98,6 +98,14 @@ pub(crate) fn decimal(value: f64) -> Option<String> {
 }
 
 impl Value {
+    /// How long its text is; a number is short.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Float(_) => 0,
+        }
+    }
+
     /// The literal of a clause.
     ///
     /// # Errors

@@ -40,12 +40,36 @@ mod sources;
 pub(crate) use state::{Inner, Registered};
 
 mod plan;
+pub(crate) mod prepared;
 mod query;
 mod state;
 mod unplanned;
 mod visit;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
+///
+/// Whoever holds an engine acts for the owner of the data. Analysts are given a [`Session`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+/// use hushql::{Engine, PrivacyBudget, PrivacyUnit};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("study.db");
+/// # let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2]));
+/// # let batch = RecordBatch::try_from_iter([("patient", column)])?;
+/// let engine = Engine::init(&path)?;
+/// engine.register_batch("visits", batch)?;
+/// let owner = engine.owner();
+/// owner.declare(PrivacyUnit::column("visits", "patient").max_rows(4)).await?;
+/// owner.declare(PrivacyBudget::epsilon("study", "visits", 2.0)).await?;
+///
+/// let lab = engine.analyst("lab")?;
+/// println!("{}", lab.query("SELECT LAPLACE(eps=1) COUNT(*) FROM visits").await?);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
@@ -300,6 +324,13 @@ impl Engine {
 }
 
 /// Splits a script into its statements.
+///
+/// ```
+/// let statements = hushql::split_statements("SELECT 1; SELECT ';'")?;
+/// let texts: Vec<&str> = statements.iter().map(|statement| statement.text()).collect();
+/// assert_eq!(texts, ["SELECT 1", "SELECT ';'"]);
+/// # Ok::<(), hushql::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Syntax`] when a quotation or comment never ends.

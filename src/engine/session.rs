@@ -16,10 +16,29 @@ use crate::resources::Clock;
 use crate::{guard, owner as declare, views, visible};
 
 /// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM adult";
+/// assert_eq!(session.cost(sql)?.to_string(), "ε = 1");
+/// assert!(session.explain(sql)?.to_string().contains("LAPLACE"));
+/// println!("{}", session.query(sql).await?);
+/// for state in session.budgets()? {
+///     println!("{}: {} left", state.budget.name, state.left);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Session {
     pub(crate) inner: Arc<Inner>,
     pub(crate) analyst: String,
+}
+
+/// Why a statement that is no query is not answered as one.
+pub(super) fn not_a_query() -> Refusal {
+    let hint = "SELECT …, or run it as a statement";
+    Refusal::new(Reason::Statement, "", "this is no query", hint)
 }
 
 impl Session {
@@ -35,12 +54,12 @@ impl Session {
     pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
         let clock = self.clock();
         let Statement::Query(query) = self.parse(sql)? else {
-            let message = "this is no query";
-            let hint = "SELECT …, or run it as a statement";
-            return Err(Refusal::new(Reason::Statement, "", message, hint).into());
+            return Err(not_a_query().into());
         };
         self.told(
-            guard::poll(self.answer(query, sql, &clock)).await.unwrap_or(Err(Error::Internal)),
+            guard::poll(self.answer(query, sql, None, &clock))
+                .await
+                .unwrap_or(Err(Error::Internal)),
         )
     }
 
@@ -94,13 +113,15 @@ impl Session {
     }
 
     /// The clock of a statement that begins now.
-    fn clock(&self) -> Clock {
+    pub(super) fn clock(&self) -> Clock {
         self.inner.resources.clock()
     }
 
     async fn run(&self, statement: Statement, text: &str, clock: &Clock) -> Result<Output, Error> {
         match statement {
-            Statement::Query(query) => self.answer(query, text, clock).await.map(Output::Answer),
+            Statement::Query(query) => {
+                self.answer(query, text, None, clock).await.map(Output::Answer)
+            }
             Statement::ExplainPrivacy { query, format } => {
                 let explanation = match query {
                     Ok(query) => {

@@ -9,7 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// What each example must print, whatever the noise.
-const SHOWN: [(&str, &[&str]); 13] = [
+const SHOWN: [(&str, &[&str]); 14] = [
     (
         "best_price",
         &[
@@ -88,6 +88,16 @@ const SHOWN: [(&str, &[&str]); 13] = [
             "      1      2801      3292        15      3307 ",
             "      8      5870       223       120       343 ",
             "     40      6093         0       599       599 ",
+        ],
+    ),
+    (
+        "prepared",
+        &[
+            "ε = 0.01: within ",
+            "ε = 1: within 3.0 of the count\n",
+            "columns: n\n",
+            "left adult ε = 9.8",
+            "a parameter cannot stand here: ε, δ, bounds, keys and candidates are written in the statement\n",
         ],
     ),
     ("quickstart", &["Married-civ-spouse", "rows: 1", "status: winner 4.94", "spent: ε = 1"]),

@@ -36,6 +36,7 @@ mod line;
 mod mutants;
 mod noiseless;
 mod numbers;
+mod prepared;
 mod program;
 mod rare;
 mod readme;
