@@ -1,4 +1,4 @@
-//! Stage 7: the answer: rows, how accurate they are, and what they cost.
+//! Stage 8: the answer: rows, how accurate they are, and what they cost.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +19,17 @@ use crate::release::{CONFIDENCE, HiddenGroups, Release};
 use crate::visible;
 
 /// What an accuracy says.
+///
+/// ```
+/// use hushql::AccuracyKind;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let query = session.prepare("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status")?;
+/// let kinds: Vec<AccuracyKind> = query.accuracy().iter().map(|accuracy| accuracy.kind).collect();
+/// assert_eq!(kinds, [AccuracyKind::Winner, AccuracyKind::Average]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AccuracyKind {
@@ -53,7 +64,17 @@ impl fmt::Display for AccuracyKind {
 
 /// How accurate one released column is. It speaks of the noise alone: what bounding contributions and
 /// clamping values cut is not in it, nor what a bound cuts that was found.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let answer = session.query("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult").await?;
+/// let accuracy = &answer.accuracy()[0];
+/// assert_eq!((accuracy.column.as_str(), accuracy.value, accuracy.confidence), ("n", 3.0, 0.95));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Accuracy {
     /// The answer's column.
     pub column: String,
@@ -66,7 +87,18 @@ pub struct Accuracy {
 }
 
 /// What a query cost and what is left.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let answer = session.query("SELECT LAPLACE(eps=1) COUNT(*) FROM adult").await?;
+/// let receipt = answer.receipt().expect("the query released something");
+/// assert_eq!(receipt.spent.to_string(), "ε = 1");
+/// assert_eq!(receipt.left[0].1.notion.symbol(), "ε");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Receipt {
     /// What was charged, in the notions that the touched budgets count in.
     pub spent: Cost,
@@ -84,7 +116,18 @@ impl fmt::Display for Receipt {
     }
 }
 
-/// The answer to a query.
+/// The answer to a query. It prints itself as a table, with its accuracy and its receipt below.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let sql = "SELECT status, LAPLACE(eps=1) COUNT(*) AS n FROM adult GROUP BY status";
+/// let answer = session.query(sql).await?;
+/// assert_eq!(answer.schema().field(1).name(), "n");
+/// assert_eq!(answer.batches()[0].column(0).len(), answer.batches()[0].num_rows());
+/// assert!(answer.receipt().is_some());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Answer {
     schema: SchemaRef,
@@ -336,6 +379,23 @@ fn within(
     let is_whole = rows.schema.field(output).data_type().is_integer();
     let rounding = if is_whole { 0.5 } else { 0.0 };
     Some(value * bound.unit + rounding).filter(|value| value.is_finite())
+}
+
+/// How accurate an answer will be, as far as it is known before anything is drawn.
+pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> {
+    let analysis = release.analysis();
+    let (schema, batches) = (SchemaRef::clone(schema), Vec::new());
+    let (mean_rows, released, values) = (Vec::new(), Vec::new(), Vec::new());
+    let rows = Rows { schema, batches, mean_rows, released, values };
+    // The unit of an aggregate whose bound is found is not known yet.
+    let in_units = |origin: Origin| {
+        let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;
+        Some(matches!(measure.clause.finding, Some(Finding::InUnits { .. })))
+    };
+    (0..rows.schema.fields().len())
+        .filter(|output| analysis.origin(*output).and_then(in_units) == Some(false))
+        .flat_map(|output| accuracy(release, output, &rows))
+        .collect()
 }
 
 fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {

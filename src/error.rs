@@ -14,6 +14,17 @@ use crate::refusal::Refusal;
 use crate::visible;
 
 /// Why a statement has no answer.
+///
+/// ```
+/// use hushql::Error;
+///
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// match session.cost("SELECT LAPLACE(eps=1000) COUNT(*) FROM adult") {
+///     Err(error @ Error::Budget(_)) => assert_eq!((error.kind(), error.exit_status()), ("budget", 4)),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -127,7 +138,19 @@ impl Error {
         }
     }
 
-    /// The stable code of a refusal, such as `HQ007`.
+    /// The stable code of a refusal, such as `HQ007`; `None` for other errors, which [`Error::kind`] tells apart. Codes are
+    /// never reused; [`Reason::ALL`](crate::Reason::ALL) lists them.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let refused = session.cost("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders").unwrap_err();
+    /// assert_eq!(refused.code(), Some("HQ007"));
+    /// assert!(refused.hint().is_some_and(|hint| hint.contains("CLAMP")));
+    ///
+    /// let misspelt = session.cost("SELEC 1").unwrap_err();
+    /// assert_eq!((misspelt.code(), misspelt.kind()), (None, "syntax"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Self::Refused(refusal) => Some(refusal.code()),

@@ -35,34 +35,63 @@
 //! SELECT LAPLACE(eps=1) AVG(spent) FROM (SELECT customer, SUM(total) AS spent FROM orders GROUP BY customer)
 //! ```
 //!
+//! # Ways in
+//!
+//! | to | call |
+//! |---|---|
+//! | open a vault | [`Engine::init`], [`Engine::open`], [`Engine::in_memory`], [`Engine::demo`] |
+//! | name tables | [`Engine::register_csv`], [`Engine::register_parquet`], [`Engine::register_batch`], [`Engine::register_table`] |
+//! | declare | [`Session::execute`] with SQL, [`Session::declare`] with [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] |
+//! | look before paying | [`Session::prepare`], [`Session::explain`], [`Session::cost`], [`Session::budgets`] |
+//! | ask | [`Session::query`], [`PreparedQuery::execute`]; the [`Answer`] has rows, accuracy and a receipt |
+//! | handle errors | [`Error::code`], [`Error::kind`], [`Error::hint`], [`Refusal`] |
+//!
 //! # Life of a query
 //!
 //! | stage | from → to | module |
 //! |---|---|---|
-//! | 1 parse | text → [`dialect::Statement`] | [`dialect`] |
-//! | 2 bind | → [`bind::Bound`]: names and types resolved, views in their places, each release one aggregate | [`bind`] |
-//! | 3 analyze | → [`crate::analysis::outcome::Analysis`]: private parts, sensitivity, enforced plans | [`analysis`] |
-//! | 4 choose | → [`release::Release`]: mechanisms, cost, accuracy | [`release`] |
-//! | 5 charge | → [`ledger::Charge`]: durable, the only proof of payment | [`ledger`] |
-//! | 6 run | → rows, through the privatizing operator | [`exec`] |
-//! | 7 answer | → [`Answer`]: rows, accuracy, receipt | |
+//! | 1 parse | text → `Statement` | `dialect` |
+//! | 2 bind | → `Bound`: names and types resolved, views in their places, each release one aggregate | `bind` |
+//! | 3 analyze | → `Analysis`: private aggregates, sensitivity, enforced plans | `analysis` |
+//! | 4 choose | → `Release`: mechanisms, cost, accuracy | `release` |
+//! | 5 prepare | → `Prepared`: verified physical plans, nothing opened yet | `exec` |
+//! | 6 charge | → `Charge`: durable, the only proof of payment | `ledger` |
+//! | 7 run | → rows, through the privatizing operator | `exec` |
+//! | 8 answer | → [`Answer`]: rows, accuracy, receipt | `answer` |
 
 #![forbid(unsafe_code)]
 
+// Hidden modules are not part of the API, and change without notice. They are public for the tests, the benches and the program
+// of this package.
+#[doc(hidden)]
 pub mod analysis;
+#[doc(hidden)]
 pub mod bind;
+#[doc(hidden)]
 pub mod catalog;
+#[doc(hidden)]
 pub mod demo;
+#[doc(hidden)]
 pub mod dialect;
+#[doc(hidden)]
 pub mod exec;
+#[doc(hidden)]
 pub mod grid;
+#[doc(hidden)]
 pub mod ledger;
+#[doc(hidden)]
 pub mod mechanism;
+#[doc(hidden)]
 pub mod privacy;
+#[doc(hidden)]
 pub mod refusal;
+#[doc(hidden)]
 pub mod release;
+#[doc(hidden)]
 pub mod sampler;
+#[doc(hidden)]
 pub mod ticks;
+#[doc(hidden)]
 pub mod visible;
 
 mod answer;
@@ -77,12 +106,16 @@ mod resources;
 mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
-pub use dialect::ScriptStatement;
+pub use dialect::{ScriptStatement, Value};
 pub use engine::Engine;
 pub use engine::output::Output;
+pub use engine::prepared::PreparedQuery;
 pub use engine::session::Session;
 pub use engine::split_statements;
 pub use error::Error;
 pub use explain::Explanation;
+pub use ledger::BudgetState;
+pub use owner::typed::{Declaration, ExternalTable, PrivacyBudget, PrivacyDomain, PrivacyUnit};
+pub use privacy::{Cost, Notion, Spend};
 pub use refusal::{Reason, Refusal};
 pub use resources::Resources;

@@ -30,6 +30,13 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
 }
 
 /// The reasons, by stable code.
+///
+/// ```
+/// use hushql::Reason;
+///
+/// assert_eq!(Reason::NoRange.code(), "HQ007");
+/// assert_eq!(Reason::ALL.len(), 34);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
@@ -149,6 +156,16 @@ impl Reason {
 }
 
 /// Why a statement is refused, the clause it is about, and what to write instead.
+///
+/// ```
+/// use hushql::{Error, Reason};
+///
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let Err(Error::Refused(refusal)) = session.prepare("SELECT age FROM adult") else { panic!() };
+/// assert_eq!((refusal.reason(), refusal.code()), (Reason::Exact, "HQ001"));
+/// println!("{}; write {}", refusal.message(), refusal.hint());
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     reason: Reason,

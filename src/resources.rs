@@ -9,7 +9,7 @@
 //! use hushql::{Engine, Resources};
 //!
 //! # fn main() -> Result<(), hushql::Error> {
-//! let resources = Resources { memory: Some(2 << 30), ..Resources::default() };
+//! let resources = Resources::default().with_memory(Some(2 << 30));
 //! let engine = Engine::demo()?.with_resources(resources)?;
 //! # Ok(()) }
 //! ```
@@ -35,7 +35,18 @@ mod clock;
 mod memory;
 
 /// What one statement may use.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use hushql::{Engine, Resources};
+///
+/// let resources = Resources::default().with_rows(1_000).with_time(Some(Duration::from_secs(60)));
+/// let engine = Engine::demo()?.with_resources(resources)?;
+/// # Ok::<(), hushql::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Resources {
     /// How large its text and its tree may be.
     pub statement: Size,
@@ -79,6 +90,54 @@ impl Default for Resources {
 }
 
 impl Resources {
+    /// How large a statement may be; see [`Resources::statement`].
+    #[must_use]
+    pub fn with_statement(self, statement: Size) -> Self {
+        Self { statement, ..self }
+    }
+
+    /// How many keys or candidates one release may have; see [`Resources::keys`].
+    #[must_use]
+    pub fn with_keys(self, keys: usize) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// How many rows an answer may have; see [`Resources::rows`].
+    #[must_use]
+    pub fn with_rows(self, rows: usize) -> Self {
+        Self { rows, ..self }
+    }
+
+    /// How many rows joins may make of those of one privacy unit; see [`Resources::rows_of_a_unit`].
+    #[must_use]
+    pub fn with_rows_of_a_unit(self, rows: u64) -> Self {
+        Self { rows_of_a_unit: rows, ..self }
+    }
+
+    /// The least ε that a statement may cost, in billionths; see [`Resources::least_epsilon`].
+    #[must_use]
+    pub fn with_least_epsilon(self, billionths: i64) -> Self {
+        Self { least_epsilon: billionths, ..self }
+    }
+
+    /// Bytes of memory for all statements together; see [`Resources::memory`].
+    #[must_use]
+    pub fn with_memory(self, bytes: Option<usize>) -> Self {
+        Self { memory: bytes, ..self }
+    }
+
+    /// Where what does not fit into the memory may be kept; see [`Resources::spill`].
+    #[must_use]
+    pub fn with_spill(self, folder: Option<PathBuf>) -> Self {
+        Self { spill: folder, ..self }
+    }
+
+    /// How long a statement may take; see [`Resources::time`].
+    #[must_use]
+    pub fn with_time(self, time: Option<Duration>) -> Self {
+        Self { time, ..self }
+    }
+
     /// The session in which statements run within this memory.
     ///
     /// # Errors

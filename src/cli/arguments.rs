@@ -217,15 +217,17 @@ impl Allowed {
     pub(super) fn resources(self) -> Resources {
         let usual = Resources::default();
         let fan_out = self.max_fan_out.map(|limit| limit.or_without(usize::MAX));
-        Resources {
-            rows: self.max_rows.map_or(usual.rows, |limit| limit.or_without(usize::MAX)),
-            rows_of_a_unit: fan_out
-                .map_or(usual.rows_of_a_unit, |n| u64::try_from(n).unwrap_or(u64::MAX)),
-            memory: self.memory.map_or(usual.memory, Limit::at),
-            spill: self.spill,
-            time: self.timeout.map_or(usual.time, |limit| limit.at().map(Duration::from_secs)),
-            ..usual
-        }
+        let rows = self.max_rows.map_or(usual.rows, |limit| limit.or_without(usize::MAX));
+        let rows_of_a_unit =
+            fan_out.map_or(usual.rows_of_a_unit, |n| u64::try_from(n).unwrap_or(u64::MAX));
+        let memory = self.memory.map_or(usual.memory, Limit::at);
+        let time = self.timeout.map_or(usual.time, |limit| limit.at().map(Duration::from_secs));
+        usual
+            .with_rows(rows)
+            .with_rows_of_a_unit(rows_of_a_unit)
+            .with_memory(memory)
+            .with_spill(self.spill)
+            .with_time(time)
     }
 }
 

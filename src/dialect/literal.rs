@@ -14,6 +14,10 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+/// Why a parameter is refused in a clause of ours.
+pub(super) const IN_A_CLAUSE: &str =
+    "a parameter cannot stand here: ε, δ, bounds, keys and candidates are written in the statement";
+
 /// `(name = literal, …)`, names in lower case.
 pub(super) fn named_literals(
     parser: &mut Parser,
@@ -78,6 +82,9 @@ pub(super) fn literal(parser: &mut Parser) -> Result<Literal, ParserError> {
             Ok(Literal::Number(if negative { format!("-{text}") } else { text }))
         }
         Token::SingleQuotedString(text) if !negative => Ok(Literal::Text(text)),
+        Token::Placeholder(_) => {
+            Err(ParserError::ParserError(format!("{IN_A_CLAUSE}{}", at.span.start)))
+        }
         Token::Word(ref word) if word.quote_style.is_none() && !negative => match word.keyword {
             Keyword::TRUE => Ok(Literal::Boolean(true)),
             Keyword::FALSE => Ok(Literal::Boolean(false)),

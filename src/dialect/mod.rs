@@ -13,7 +13,6 @@
 //! # Ok::<(), hushql::dialect::DialectError>(())
 //! ```
 
-pub use error::DialectError;
 use tokens::{significant, tokens};
 
 mod advice;
@@ -36,6 +35,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tokens;
+mod value;
 mod view;
 mod words;
 
@@ -62,10 +62,13 @@ pub use ast::candidate_marker;
 pub use ast::candidate_of;
 pub use ast::marked;
 pub use ast::marker;
+pub use error::DialectError;
 pub use literal::Literal;
 pub use script::{ScriptStatement, split};
 pub use size::Size;
 pub(crate) use size::tables;
+pub use value::Value;
+pub(crate) use value::decimal;
 
 pub(crate) use domain_query::magnitude_name;
 pub(crate) use view::view_query;
@@ -89,10 +92,21 @@ pub fn parse(text: &str) -> Result<Statement, DialectError> {
 /// [`DialectError::Syntax`] with the position, or [`DialectError::Refused`] for clauses of SQL that the
 /// dialect leaves out, and for statements that are too large.
 pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> {
-    size.check_text(text)?;
+    parse_with(text, size, &[])
+}
+
+/// Reads one statement, with values for the parameters `$1`, `$2`, … of a query. A value becomes a literal of the syntax
+/// tree, before anything looks at the tree.
+///
+/// # Errors
+/// See [`parse_within`]; a refusal where parameters and values do not match, or a parameter stands in a clause of the
+/// dialect.
+pub fn parse_with(text: &str, size: &Size, values: &[Value]) -> Result<Statement, DialectError> {
+    let beside: usize = values.iter().map(Value::bytes).sum();
+    size.check_bytes(text.len().saturating_add(beside))?;
     let tokens = significant(tokens(text)?)?;
     size.check_tokens(&tokens)?;
     // The parser of a debug build takes 40 KiB for a level of brackets.
-    stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens))
+    stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens, values))
         .map_err(|error| advice::advised(text, error))
 }

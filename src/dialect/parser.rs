@@ -20,6 +20,7 @@ use super::ast::{
 };
 use super::literal::{literal, literal_list};
 use super::parameters::{mechanism_parameters, options};
+use super::value::Value;
 use crate::dialect::clauses::{
     Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word,
     word_at,
@@ -31,6 +32,8 @@ pub(crate) struct HushDialect {
     pub(super) clauses: RefCell<Clauses>,
     /// How many more expressions may be begun.
     attempts: Cell<usize>,
+    /// What the parameters of queries are replaced with.
+    pub(super) values: Vec<Value>,
 }
 
 impl Dialect for HushDialect {
@@ -224,7 +227,7 @@ fn starts_keys(parser: &Parser) -> bool {
 impl Default for HushDialect {
     /// The dialect for a short text.
     fn default() -> Self {
-        Self { clauses: RefCell::default(), attempts: Cell::new(100_000) }
+        Self { clauses: RefCell::default(), attempts: Cell::new(100_000), values: Vec::new() }
     }
 }
 
@@ -237,6 +240,11 @@ impl HushDialect {
     pub(super) fn for_tokens(tokens: usize) -> Self {
         let attempts = Cell::new(tokens.saturating_mul(8).saturating_add(1_000));
         Self { attempts, ..Self::default() }
+    }
+
+    /// The same dialect with values for the parameters of a query.
+    pub(super) fn with_values(self, values: &[Value]) -> Self {
+        Self { values: values.to_vec(), ..self }
     }
 
     /// Whether the parser gave up.

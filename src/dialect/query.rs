@@ -9,6 +9,7 @@ use crate::dialect::clauses::{Clauses, numbered};
 use crate::dialect::error::DialectError;
 use crate::dialect::lower::lower;
 use crate::dialect::parser::HushDialect;
+use crate::dialect::value::substitute;
 use crate::dialect::words::hiding_markers;
 
 /// How deeply expressions and queries may nest.
@@ -37,6 +38,9 @@ pub(crate) fn lowered(
     dialect: &HushDialect,
 ) -> Result<(Box<sql::Query>, Clauses), DialectError> {
     let mut tree = parser.parse_query()?;
+    if !dialect.values.is_empty() {
+        substitute(&mut tree, &dialect.values)?;
+    }
     let mut clauses = dialect.clauses.take();
     lower(&mut tree, &mut clauses).map_err(|error| match error {
         DialectError::Refused(refusal) => hiding_markers(&refusal, &clauses.releases).into(),

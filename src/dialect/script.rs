@@ -12,6 +12,12 @@ use crate::dialect::error::DialectError;
 use crate::dialect::tokens::tokens;
 
 /// A statement of a script.
+///
+/// ```
+/// let statements = hushql::split_statements("SELECT 1;\n  SELEC 2")?;
+/// assert_eq!((statements[1].text(), statements[1].place()), ("SELEC 2", (2, 3)));
+/// # Ok::<(), hushql::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptStatement {
     text: String,

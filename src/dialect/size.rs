@@ -43,8 +43,8 @@ impl Default for Size {
 }
 
 impl Size {
-    pub(super) fn check_text(&self, text: &str) -> Result<(), Refusal> {
-        if text.len() > self.bytes {
+    pub(super) fn check_bytes(&self, bytes: usize) -> Result<(), Refusal> {
+        if bytes > self.bytes {
             return Err(too_large(
                 format!("the statement has more than {} bytes", self.bytes),
                 "shorter lists; long lists of keys go into a public table: KEYS TABLE table(column)",

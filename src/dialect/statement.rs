@@ -13,6 +13,7 @@ use super::literal::{literal, literal_list, named_literals};
 use super::parser::HushDialect;
 use super::script::Places;
 use super::size::too_deep;
+use super::value::Value;
 use super::view::create_view;
 use crate::dialect::clauses::{error, expect_word, take_word};
 use crate::dialect::error::DialectError;
@@ -62,10 +63,14 @@ const OTHER_STATEMENTS: [&str; 38] = [
     "comment",
 ];
 
-/// Reads one statement from the tokens of a text, without white space.
-pub(super) fn parse(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement, DialectError> {
+/// Reads one statement from the tokens of a text, without white space, with values for its parameters.
+pub(super) fn parse(
+    text: &str,
+    tokens: Vec<TokenWithSpan>,
+    values: &[Value],
+) -> Result<Statement, DialectError> {
     let first = first_word(&tokens);
-    let dialect = HushDialect::for_tokens(tokens.len());
+    let dialect = HushDialect::for_tokens(tokens.len()).with_values(values);
     let statement = statement(text, tokens, &first, &dialect);
     // Whatever came out of a text that was not read to its end.
     if dialect.is_exhausted() { Err(too_deep().into()) } else { statement }

@@ -25,7 +25,7 @@ impl Session {
         }
     }
 
-    fn explanation(&self, planned: &Planned) -> Result<Explanation, Error> {
+    pub(super) fn explanation(&self, planned: &Planned) -> Result<Explanation, Error> {
         let Some((request, cost)) = self.request(planned)? else {
             return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
         };

@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::exec::source as files;
 use crate::ledger::{OWNER, Vault};
 use crate::owner as declare;
+use crate::owner::typed::ExternalTable;
 use crate::resources::Resources;
 pub(crate) use session::Session;
 
@@ -39,12 +40,36 @@ mod sources;
 pub(crate) use state::{Inner, Registered};
 
 mod plan;
+pub(crate) mod prepared;
 mod query;
 mod state;
 mod unplanned;
 mod visit;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
+///
+/// Whoever holds an engine acts for the owner of the data. Analysts are given a [`Session`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+/// use hushql::{Engine, PrivacyBudget, PrivacyUnit};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("study.db");
+/// # let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2]));
+/// # let batch = RecordBatch::try_from_iter([("patient", column)])?;
+/// let engine = Engine::init(&path)?;
+/// engine.register_batch("visits", batch)?;
+/// let owner = engine.owner();
+/// owner.declare(PrivacyUnit::column("visits", "patient").max_rows(4)).await?;
+/// owner.declare(PrivacyBudget::epsilon("study", "visits", 2.0)).await?;
+///
+/// let lab = engine.analyst("lab")?;
+/// println!("{}", lab.query("SELECT LAPLACE(eps=1) COUNT(*) FROM visits").await?);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
@@ -219,6 +244,67 @@ impl Engine {
         Ok(())
     }
 
+    /// Declares a CSV file with a header as a table, in the name of the owner: [`Session::declare`] of
+    /// [`ExternalTable::csv`], which also takes the columns and their types, another delimiter and no header. Without
+    /// columns they are inferred now, from the first 10,000 lines, and fixed.
+    ///
+    /// The vault keeps the declaration: it is made once, and not each time a program starts. The table answers nothing until
+    /// its owner gives it a privacy unit, or declares it public. Only programs that may act for the owner hold an
+    /// [`Engine`]; give others a [`Session`].
+    ///
+    /// ```
+    /// use hushql::{Engine, PrivacyBudget, PrivacyUnit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "name,age\nAnn,30\nBob,41\n")?;
+    /// let engine = Engine::in_memory()?;
+    /// engine.register_csv("people", &path).await?;
+    /// engine.owner().declare(PrivacyUnit::row("people")).await?;
+    /// engine.owner().declare(PrivacyBudget::epsilon("study", "people", 1.0)).await?;
+    /// let answer = engine.analyst("lab")?.query("SELECT LAPLACE(eps=1) COUNT(*) FROM people").await?;
+    /// assert_eq!(answer.batches()[0].num_rows(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when there is a table of this name, the file is missing or empty, or is not a CSV file.
+    pub async fn register_csv(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.owner().declare(ExternalTable::csv(name, path)).await.map(drop)
+    }
+
+    /// Declares a Parquet file as a table, in the name of the owner, with the columns that it has; otherwise as
+    /// [`Engine::register_csv`].
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use datafusion::parquet::arrow::ArrowWriter;
+    /// use hushql::{Declaration, Engine};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("years.parquet");
+    /// # let column: ArrayRef = Arc::new(Int64Array::from(vec![2025, 2026]));
+    /// # let batch = RecordBatch::try_from_iter([("year", column)])?;
+    /// # let mut writer = ArrowWriter::try_new(std::fs::File::create(&path)?, batch.schema(), None)?;
+    /// # writer.write(&batch)?;
+    /// # writer.close()?;
+    /// let engine = Engine::in_memory()?;
+    /// engine.register_parquet("years", &path).await?;
+    /// engine.owner().declare(Declaration::public("years")).await?;
+    /// let answer = engine.analyst("lab")?.query("SELECT MAX(year) FROM years").await?;
+    /// assert!(answer.receipt().is_none());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when there is a table of this name, the file is missing or empty, or is not a Parquet file.
+    pub async fn register_parquet(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.owner().declare(ExternalTable::parquet(name, path)).await.map(drop)
+    }
+
     /// The owner's session: declares tables, units, domains and budgets. Its queries are charged like
     /// anyone's.
     pub fn owner(&self) -> Session {
@@ -238,6 +324,13 @@ impl Engine {
 }
 
 /// Splits a script into its statements.
+///
+/// ```
+/// let statements = hushql::split_statements("SELECT 1; SELECT ';'")?;
+/// let texts: Vec<&str> = statements.iter().map(|statement| statement.text()).collect();
+/// assert_eq!(texts, ["SELECT 1", "SELECT ';'"]);
+/// # Ok::<(), hushql::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Syntax`] when a quotation or comment never ends.

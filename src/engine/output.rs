@@ -4,6 +4,19 @@ use crate::answer::Answer;
 use crate::explain::Explanation;
 
 /// What a statement gave.
+///
+/// ```
+/// use hushql::Output;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let owner = hushql::Engine::demo()?.owner();
+/// match owner.execute("ALTER TABLE census SET PUBLIC").await? {
+///     Output::Done(sentence) => assert!(sentence.starts_with("table census is public")),
+///     Output::Answer(answer) => println!("{answer}"),
+///     other => println!("{other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {

@@ -1,4 +1,4 @@
-//! Stages 2 to 6 of a query's life, up to its charge: nothing is paid for, and no row of a person is read.
+//! Stages 2 to 5 of a query's life, up to its charge: nothing is paid for, and no row of a person is read.
 //!
 //! In: a statement, and the session in which public rows are read while it is planned. Out: what it releases, costs and runs.
 //! All of it has a thread of its own, under the statement's clock.

@@ -21,11 +21,11 @@ use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::{self, Prepared};
 use crate::guard;
-use crate::ledger::{Charge, ChargeRequest, VaultError};
+use crate::ledger::{Charge, ChargeEntry, ChargeRequest, VaultError};
 use crate::resources::Clock;
 
 /// How often a query is planned while declarations are made.
-const PLANS: usize = 8;
+pub(super) const PLANS: usize = 8;
 
 /// A query that is paid for, or costs nothing, and waits to run.
 struct Paid {
@@ -35,7 +35,8 @@ struct Paid {
 }
 
 impl Session {
-    /// The life of a query, from its statement to its answer; `text` is how it was written.
+    /// The life of a query, from its statement to its answer; `text` is how it was written, `quoted` what its asker was
+    /// quoted, if anything was.
     ///
     /// # Guarantee
     /// One state of the declarations is planned with and charged: where they change in between, the query is planned
@@ -44,12 +45,13 @@ impl Session {
         &self,
         query: QueryStatement,
         text: &str,
+        quoted: Option<&[ChargeEntry]>,
         clock: &Clock,
     ) -> Result<Answer, Error> {
         let state = self.state(clock);
         let mut paid = Err(VaultError::Redeclared.into());
         for _ in 0..PLANS {
-            paid = self.paid(query.clone(), text, clock, &state).await;
+            paid = self.paid(query.clone(), text, quoted, clock, &state).await;
             if !paid.as_ref().is_err_and(Error::is_redeclared) {
                 break;
             }
@@ -91,6 +93,7 @@ impl Session {
         &self,
         query: QueryStatement,
         text: &str,
+        quoted: Option<&[ChargeEntry]>,
         clock: &Clock,
         state: &SessionState,
     ) -> Result<Paid, Error> {
@@ -99,6 +102,12 @@ impl Session {
         let ready = clock.aside(move || session.ready(query, &planning, runtime)).await?;
         let Ready { planned, request, prepared } = ready;
         clock.check()?;
+        let due = request.as_ref().map_or(&[][..], |request| request.entries.as_slice());
+        if quoted.is_some_and(|quoted| quoted != due) {
+            return Err(Error::catalog(
+                "the declarations have changed since this query was prepared, and it would release something else now; nothing was charged: prepare it again",
+            ));
+        }
         let statement = text.trim().to_owned();
         let charge = match request {
             Some(request) => {

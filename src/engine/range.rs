@@ -45,6 +45,13 @@ impl Proposal {
         Some(Self { column, data_type, buckets, least })
     }
 
+    /// The columns of the answer.
+    pub(crate) fn schema(&self) -> Schema {
+        let text = |name: &str| Field::new(name, DataType::Utf8, false);
+        let value = |name: &str| Field::new(name, self.data_type.clone(), false);
+        Schema::new(vec![text("table"), text("column"), value("lo"), value("hi"), text("declare")])
+    }
+
     /// What is kept, for people.
     pub(crate) fn rule(&self) -> String {
         format!(

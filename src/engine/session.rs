@@ -9,16 +9,36 @@ use crate::engine::output::Output;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::ledger::{BudgetState, OWNER};
+use crate::owner::typed::Declaration;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
 use crate::{guard, owner as declare, views, visible};
 
 /// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM adult";
+/// assert_eq!(session.cost(sql)?.to_string(), "ε = 1");
+/// assert!(session.explain(sql)?.to_string().contains("LAPLACE"));
+/// println!("{}", session.query(sql).await?);
+/// for state in session.budgets()? {
+///     println!("{}: {} left", state.budget.name, state.left);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Session {
     pub(crate) inner: Arc<Inner>,
     pub(crate) analyst: String,
+}
+
+/// Why a statement that is no query is not answered as one.
+pub(super) fn not_a_query() -> Refusal {
+    let hint = "SELECT …; other statements run with `execute`";
+    Refusal::new(Reason::Statement, "", "this statement is not a query", hint)
 }
 
 impl Session {
@@ -33,9 +53,13 @@ impl Session {
     /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
     pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
         let clock = self.clock();
-        let Statement::Query(query) = self.parse(sql)? else { return Err(not_a_query()) };
+        let Statement::Query(query) = self.parse(sql)? else {
+            return Err(not_a_query().into());
+        };
         self.told(
-            guard::poll(self.answer(query, sql, &clock)).await.unwrap_or(Err(Error::Internal)),
+            guard::poll(self.answer(query, sql, None, &clock))
+                .await
+                .unwrap_or(Err(Error::Internal)),
         )
     }
 
@@ -50,6 +74,34 @@ impl Session {
         self.told(run.await.unwrap_or(Err(Error::Internal)))
     }
 
+    /// Declares a table, a unit, a domain or a budget that a program describes, as the statement of SQL would; the answer is
+    /// one sentence about what was done.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error, PrivacyUnit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+    /// let engine = Engine::demo()?;
+    /// let sentence = engine.owner().declare(PrivacyUnit::row("adult")).await?;
+    /// assert_eq!(sentence, "table adult is private; its unit is the row");
+    ///
+    /// let refused = engine.analyst("lab")?.declare(PrivacyUnit::row("adult")).await;
+    /// assert!(matches!(refused, Err(Error::Refused(_))));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`]; see [`Session::execute`]. Declarations are refused outside of the owner's session.
+    pub async fn declare(&self, declaration: impl Into<Declaration>) -> Result<String, Error> {
+        let clock = self.clock();
+        let parsed = self.told(declaration.into().into_parsed())?;
+        let run = guard::poll(self.run(Statement::Declare(Box::new(parsed)), "", &clock));
+        match self.told(run.await.unwrap_or(Err(Error::Internal)))? {
+            Output::Done(sentence) => Ok(sentence),
+            _ => Err(Error::Internal),
+        }
+    }
+
     /// What leaves the session: an analyst is not told where the vault is.
     pub(crate) fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if self.is_owner() { result } else { result.map_err(Error::for_analyst) }
@@ -61,13 +113,15 @@ impl Session {
     }
 
     /// The clock of a statement that begins now.
-    fn clock(&self) -> Clock {
+    pub(super) fn clock(&self) -> Clock {
         self.inner.resources.clock()
     }
 
     async fn run(&self, statement: Statement, text: &str, clock: &Clock) -> Result<Output, Error> {
         match statement {
-            Statement::Query(query) => self.answer(query, text, clock).await.map(Output::Answer),
+            Statement::Query(query) => {
+                self.answer(query, text, None, clock).await.map(Output::Answer)
+            }
             Statement::ExplainPrivacy { query, format } => {
                 let explanation = match query {
                     Ok(query) => {
@@ -114,7 +168,7 @@ impl Session {
                 let (session, state) = (self.clone(), self.state(&clock));
                 self.told(clock.blocking(move || session.explained(&query, &state)))
             }
-            Ok(_) => Err(not_a_query()),
+            Ok(_) => Err(not_a_query().into()),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error) => Err(error),
         }
@@ -158,10 +212,4 @@ impl Session {
             .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));
         Ok(tables.chain(views::columns(&self.inner, &catalog)).collect())
     }
-}
-
-/// Other statements have no answer of their own, and nothing to be explained.
-fn not_a_query() -> Error {
-    let hint = "SELECT …; other statements run with `execute`";
-    Refusal::new(Reason::Statement, "", "this statement is not a query", hint).into()
 }

@@ -1,4 +1,4 @@
-//! Stage 6: [`Release`] → rows.
+//! Stages 5 and 7: [`Release`] → verified physical plans → rows.
 //!
 //! In: a calibrated release. Out: first a [`Prepared`] query (planned, optimized, verified; nothing has been
 //! opened), then, for a [`Charge`], the answer's batches. The private parts run first, each once, each
@@ -92,6 +92,11 @@ impl Prepared {
     #[doc(hidden)]
     pub fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
         self.parts.iter().map(|part| &part.plan)
+    }
+
+    /// The answer's columns.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
     }
 
     /// Bytes of memory that its operators take before the number of rows matters; known without one.

@@ -35,6 +35,14 @@ mod threshold;
 pub(crate) use crate::release::record::threshold_ledger_texts;
 
 /// An explanation of a query: lines of (name, text), and the same as JSON.
+///
+/// ```
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let explanation = session.explain("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?;
+/// println!("{explanation}");
+/// assert!(explanation.to_json().starts_with('{'));
+/// # Ok::<(), hushql::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     lines: Vec<(&'static str, String)>,

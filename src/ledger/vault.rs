@@ -48,8 +48,18 @@ enum Whereabouts {
     Unknown,
 }
 
-/// A budget and where it stands.
+/// A budget, and how much of it is spent and left.
+///
+/// ```
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// for state in session.budgets()? {
+///     assert!(state.budget.limit.pays(state.left));
+///     assert_eq!(state.spent.nano, 0);
+/// }
+/// # Ok::<(), hushql::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BudgetState {
     /// The budget as declared.
     pub budget: Budget,

@@ -29,6 +29,7 @@ use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spen
 
 pub(crate) mod columns;
 mod twins;
+pub(crate) mod typed;
 mod units;
 mod views;
 

@@ -18,6 +18,12 @@ use num_traits::ToPrimitive;
 use super::{ATTO, Loss, NANO, ParameterError, Rational, decimal_text, scientific};
 
 /// What an amount counts.
+///
+/// ```
+/// use hushql::Notion;
+///
+/// assert_eq!((Notion::Approximate.symbol(), Notion::Concentrated.symbol()), ("ε", "ρ"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]
 pub enum Notion {
     /// (ε, δ)-differential privacy, added up as it is.
@@ -46,6 +52,13 @@ impl Notion {
 }
 
 /// An amount of one notion as the ledger stores it: ε or ρ in 10⁻⁹, δ in 10⁻¹⁸.
+///
+/// ```
+/// use hushql::Spend;
+///
+/// let spend = Spend::of_epsilon(500_000_000, 1_000_000_000_000);
+/// assert_eq!(spend.to_string(), "ε = 0.5, δ = 1e-6");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spend {
     /// What is counted.
@@ -143,6 +156,15 @@ impl fmt::Display for Spend {
 }
 
 /// What releases cost, in each notion that they have, or in which they were charged.
+///
+/// ```
+/// use hushql::Notion;
+///
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let cost = session.cost("SELECT LAPLACE(eps=0.5) COUNT(*) FROM adult")?;
+/// assert_eq!(cost.within(Notion::Approximate).map(|spend| spend.loss_text()), Some("0.5".to_owned()));
+/// # Ok::<(), hushql::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     approximate: Option<Spend>,

@@ -9,7 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// What each example must print, whatever the noise.
-const SHOWN: [(&str, &[&str]); 12] = [
+const SHOWN: [(&str, &[&str]); 14] = [
     (
         "best_price",
         &[
@@ -90,6 +90,16 @@ const SHOWN: [(&str, &[&str]); 12] = [
             "     40      6093         0       599       599 ",
         ],
     ),
+    (
+        "prepared",
+        &[
+            "ε = 0.01: within ",
+            "ε = 1: within 3.0 of the count\n",
+            "columns: n\n",
+            "left adult ε = 9.8",
+            "a parameter cannot stand here: ε, δ, bounds, keys and candidates are written in the statement\n",
+        ],
+    ),
     ("quickstart", &["Married-civ-spouse", "rows: 1", "status: winner 4.94", "spent: ε = 1"]),
     (
         "randomized_response",
@@ -100,6 +110,18 @@ const SHOWN: [(&str, &[&str]); 12] = [
             "    2      0.8808 ",
             "    3      0.9526 ",
             "2000 answers each time",
+        ],
+    ),
+    (
+        "register_files",
+        &[
+            "owner: table people has 2 columns; it is undeclared",
+            "lab:   ",
+            "owner: table wards is public",
+            "owner: table visits is private; its unit is that of people, reached through people",
+            "owner: budget study for people: ε = 2 left",
+            "| east ",
+            "left study ε = 1\n",
         ],
     ),
     (

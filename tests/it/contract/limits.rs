@@ -80,7 +80,7 @@ async fn no_memory_limit_tells_whether_a_person_is_there() {
         let (mut refused, mut answered) = (0, 0);
         for memory in [1, 500, 1_000, 2_000, 4_000, 8_000, 12_000, 20_000, 50_000, 5_000_000] {
             let memory = Some(memory * 1_000);
-            let resources = Resources { memory, spill: spill.clone(), ..Resources::default() };
+            let resources = Resources::default().with_memory(memory).with_spill(spill.clone());
             let (with, without) =
                 (session(true, resources.clone()).await, session(false, resources).await);
             for sql in KEEPING {
@@ -98,7 +98,7 @@ async fn no_memory_limit_tells_whether_a_person_is_there() {
 /// What is refused for its memory says how much it takes, and with so much it is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_memory_limit_says_how_much_is_needed() {
-    let limited = |memory| Resources { memory: Some(memory), ..Resources::default() };
+    let limited = |memory| Resources::default().with_memory(Some(memory));
     for sql in KEEPING {
         let error = session(true, limited(1)).await.query(sql).await.unwrap_err();
         assert_eq!(error.code(), Some("HQ034"), "{error}");
@@ -156,9 +156,9 @@ async fn joins_that_multiply_one_person_are_refused() {
     let sql = format!("SELECT LAPLACE(eps=1) COUNT(*) FROM people p{}", eight.collect::<String>());
     assert_eq!(lab.cost(&sql).unwrap_err().code(), Some("HQ034"), "{sql}");
     // Who owns the data may allow more.
-    let more = Resources { rows_of_a_unit: u64::MAX, ..Resources::default() };
+    let more = Resources::default().with_rows_of_a_unit(u64::MAX);
     assert!(session(true, more).await.cost(&sql).is_ok());
-    let fewer = Resources { rows_of_a_unit: 10, ..Resources::default() };
+    let fewer = Resources::default().with_rows_of_a_unit(10);
     let error = session(true, fewer).await.cost(&joined("thrice", 1)).unwrap_err();
     assert_eq!(error.code(), Some("HQ034"), "{error}");
 }
@@ -185,7 +185,7 @@ async fn no_statement_is_nearly_free() {
 /// Planning reads public rows: a cross join of four tables was read to its end, whatever the limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn planning_has_the_statements_clock() {
-    let quick = Resources { time: Some(Duration::from_millis(1_500)), ..Resources::default() };
+    let quick = Resources::default().with_time(Some(Duration::from_millis(1_500)));
     let lab = session(true, quick).await;
     let crossed = "SELECT LAPLACE(eps=1) COUNT(*) FROM people p JOIN
         (SELECT a.k FROM many a, many b, many c, many d) t ON t.k = p.x";

@@ -125,7 +125,7 @@ fn shown(error: &Error) -> String {
 
 /// As little memory as the query is not refused for.
 async fn least(sql: &str) -> Resources {
-    let of = |memory| Resources { memory: Some(memory), ..Resources::default() };
+    let of = |memory| Resources::default().with_memory(Some(memory));
     let error = lab(Failure::Fine, 10, of(1)).await.query(sql).await.map(drop).unwrap_err();
     let hint = error.hint().unwrap();
     let megabytes = hint.split("--memory ").nth(1).and_then(|size| size.strip_suffix("MB"));
@@ -134,11 +134,11 @@ async fn least(sql: &str) -> Resources {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_fails_after_the_charge_says_the_same() {
-    let quick = Resources { time: Some(Duration::from_millis(300)), ..Resources::default() };
+    let quick = Resources::default().with_time(Some(Duration::from_millis(300)));
     let usual = Resources::default;
     let grouped = "SELECT LAPLACE(eps=1) SUM(CLAMP(t, 0, 9)) FROM (SELECT id, SUM(x) AS t FROM people GROUP BY id)";
     let long = "SELECT a.n FROM (SELECT x % 10 AS n, LAPLACE(eps=1) COUNT(*) AS c FROM people GROUP BY x % 10 KEYS (0, 1, 2, 3, 4)) a";
-    let short = Resources { rows: 4, ..Resources::default() };
+    let short = Resources::default().with_rows(4);
     let mut said = Vec::new();
     for (failure, rows, resources, sql) in [
         (Failure::Error, 10, usual(), QUERY),
@@ -339,7 +339,7 @@ async fn spilled_rows_are_removed() {
     let (mut written, mut answered) = (0, 0);
     for memory in [1, 2, 4, 6, 8, 12, 16, 1024] {
         let (memory, spill) = (Some(memory << 20), Some(folder.to_owned()));
-        let resources = Resources { memory, spill, ..Resources::default() };
+        let resources = Resources::default().with_memory(memory).with_spill(spill);
         let session = lab_of(table(Failure::Fine, 2_000, 40), resources).await;
         let (answer, wrote) = writes(folder, session.query(sql)).await;
         written += usize::from(wrote);

@@ -1,0 +1,180 @@
+//! Queries that are looked at before they are paid for.
+//!
+//! In: a query, and values for its parameters. Out: its columns, what it costs and how accurate it will be, all of it before
+//! anything is charged or read of a private table; later its answer. The query is planned once more when it is executed, on
+//! the declarations of that moment.
+//!
+//! ```text
+//! prepare ─▶ schema, cost, accuracy, explanation          nothing is charged
+//!     └────▶ execute ─▶ plan again, as quoted? ─ yes → charge → run → answer
+//!                                               └ no → refused, nothing is charged
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use super::plan::Ready;
+use super::query::PLANS;
+use crate::answer::{Accuracy, Answer, predicted};
+use crate::dialect::{QueryStatement, Statement, Value, parse_with};
+use crate::engine::session::{Session, not_a_query};
+use crate::error::Error;
+use crate::explain::Explanation;
+use crate::guard;
+use crate::ledger::{ChargeEntry, VaultError};
+use crate::privacy::Cost;
+use crate::refusal::{Reason, Refusal};
+use crate::visible;
+
+/// A query that was checked and quoted, and that may be executed, any number of times.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let query = session.prepare("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult")?;
+/// assert_eq!(query.schema().field(0).name(), "n");
+/// assert_eq!(query.cost().to_string(), "ε = 0.5");
+/// assert!(query.accuracy()[0].value < 10.0);
+/// assert!(query.explanation().to_string().contains("LAPLACE"));
+///
+/// // Nothing has been charged so far.
+/// let answer = query.execute().await?;
+/// assert_eq!(answer.receipt().map(|receipt| receipt.spent), Some(query.cost()));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct PreparedQuery {
+    session: Session,
+    query: QueryStatement,
+    /// As the ledger keeps it: how the query was written, and the values of its parameters.
+    text: String,
+    schema: SchemaRef,
+    cost: Cost,
+    accuracy: Vec<Accuracy>,
+    explanation: Explanation,
+    /// What was quoted: the releases that are charged.
+    quoted: Vec<ChargeEntry>,
+}
+
+impl PreparedQuery {
+    /// The columns of the answer.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    /// What one execution costs, in the notions that the touched budgets count in; zero for what is free.
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// How accurate the released columns will be, as far as it is known before anything is drawn. A mean, a variance and an
+    /// aggregate whose bound is found have no entry here; the answer has one.
+    pub fn accuracy(&self) -> &[Accuracy] {
+        &self.accuracy
+    }
+
+    /// What the query releases, costs and how accurate it is, as [`Session::explain`] says it.
+    pub fn explanation(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    /// Charges the query and answers it; each execution is charged, and draws noise of its own.
+    ///
+    /// The query is planned again with the declarations of now. Where they have changed so that its releases are others than
+    /// those that were quoted, nothing is charged.
+    ///
+    /// # Errors
+    /// As [`Session::query`], and [`Error::Catalog`] where the releases are not those that were quoted.
+    pub async fn execute(&self) -> Result<Answer, Error> {
+        let Self { session, query, text, quoted, .. } = self;
+        let clock = session.clock();
+        let answer = session.answer(query.clone(), text, Some(quoted), &clock);
+        session.told(guard::poll(answer).await.unwrap_or(Err(Error::Internal)))
+    }
+}
+
+impl Session {
+    /// Prepares a query: checks it, and says what it costs and how accurate it will be, before anything is charged. Its
+    /// example is at [`PreparedQuery`].
+    ///
+    /// # Errors
+    /// [`Error`], as [`Session::query`] would give before it charges anything.
+    pub fn prepare(&self, sql: &str) -> Result<PreparedQuery, Error> {
+        self.prepare_with(sql, [Value::Null; 0])
+    }
+
+    /// Prepares a query with values for its parameters `$1`, `$2`, …
+    ///
+    /// A value becomes a literal of the query before anything looks at it: cost and accuracy are those of the query with the
+    /// value written in it. No value is read as SQL. ε, δ, bounds, keys and candidates are not parameters.
+    ///
+    /// ```
+    /// use hushql::Value;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=0.1) COUNT(*) FROM adult WHERE age > $1 AND status <> $2";
+    /// let query = session.prepare_with(sql, [Value::from(40), Value::from("Divorced' OR '1")])?;
+    /// assert_eq!(query.execute().await?.batches()[0].num_rows(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::prepare`], and [`Error::Refused`] where parameters and values do not match.
+    pub fn prepare_with<V: Into<Value>>(
+        &self,
+        sql: &str,
+        values: impl IntoIterator<Item = V>,
+    ) -> Result<PreparedQuery, Error> {
+        let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        self.told(self.prepared(sql, &values))
+    }
+
+    fn prepared(&self, sql: &str, values: &[Value]) -> Result<PreparedQuery, Error> {
+        let clock = self.clock();
+        let size = self.inner.resources.statement;
+        let parsed = guard::run(|| Ok(parse_with(sql, &size, values)?))?;
+        let Statement::Query(query) = parsed else { return Err(not_a_query().into()) };
+        if query.range_of.is_some() && !values.is_empty() {
+            let message = "this statement takes no parameters";
+            return Err(Refusal::new(Reason::Parameter, "$1", message, "no values").into());
+        }
+        let text = recorded(sql, values)?;
+        let (session, state) = (self.clone(), self.state(&clock));
+        clock.blocking(move || {
+            let mut ready = Err(VaultError::Redeclared.into());
+            for _ in 0..PLANS {
+                // This thread waits for nothing else, so planning has a runtime of its own.
+                ready = session.ready(query.clone(), &state, None);
+                if !ready.as_ref().is_err_and(Error::is_redeclared) {
+                    break;
+                }
+            }
+            let Ready { planned, request, prepared } = ready?;
+            let cost = session.request(&planned)?.map_or_else(Cost::default, |(_, cost)| cost);
+            let explanation = session.explanation(&planned)?;
+            let (schema, accuracy) = match &planned.proposal {
+                Some(proposal) => (Arc::new(proposal.schema()), Vec::new()),
+                None => {
+                    let schema = prepared.schema();
+                    let accuracy = predicted(&planned.release, &schema);
+                    (schema, accuracy)
+                }
+            };
+            let quoted = request.map_or_else(Vec::new, |request| request.entries);
+            Ok(PreparedQuery { session, query, text, schema, cost, accuracy, explanation, quoted })
+        })
+    }
+}
+
+/// The text that the ledger keeps of a query with these values.
+fn recorded(sql: &str, values: &[Value]) -> Result<String, Refusal> {
+    let mut text = sql.trim().to_owned();
+    for (i, value) in values.iter().enumerate() {
+        let before = if i == 0 { "\n-- " } else { ", " };
+        let value = value.literal()?.to_string();
+        text.push_str(&format!("{before}${} = {}", i + 1, visible::line(&value)));
+    }
+    Ok(text)
+}
