@@ -7,7 +7,7 @@ use sqlparser::tokenizer::TokenizerError;
 
 use crate::refusal::Refusal;
 
-/// Why a text is no statement.
+/// Why a text is not a statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DialectError {
     /// The text does not parse.

@@ -35,7 +35,7 @@ pub struct Session {
     pub(crate) analyst: String,
 }
 
-/// Why a statement that is no query is not answered as one.
+/// The refusal of a statement that is not a query where a query is expected.
 pub(super) fn not_a_query() -> Refusal {
     let hint = "SELECT …; other statements run with `execute`";
     Refusal::new(Reason::Statement, "", "this statement is not a query", hint)
@@ -160,7 +160,7 @@ impl Session {
     /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing, costs nothing.
     ///
     /// # Errors
-    /// [`Error`] for a text that is no query; a refused query is explained.
+    /// [`Error`] for a text that is not a query; a refused query is explained.
     pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
         let clock = self.clock();
         match self.parse(query) {
