@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_expr::{Distribution, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -20,8 +20,9 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::streaming::StreamingTableExec;
-use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::datafusion::limited_joins::{LimitedJoinExec, may_spill};
 use super::datafusion::opaque::{OpaqueExec, goes_by_no_order, orders_its_rows};
@@ -86,8 +87,8 @@ pub(super) fn verify(
 /// # Guarantee
 /// Succeeds only if every leaf is a private scan of one of the tables, public where that is expected, or empty, all
 /// else is filter, projection, join, union, aggregate (of whole groups), window (of rows that were put in the order of
-/// its functions below it), sort, contribution bounding or a move between partitions, no nested-loop join may write files,
-/// and exactly one operator (none
+/// its functions below it), sort, contribution bounding or a move between partitions, rows that an operator needs in one
+/// partition are moved there just below it, no nested-loop join may write files, and exactly one operator (none
 /// where every row is a unit) bounds contributions, be it by aggregates or by rows.
 ///
 /// # Errors
@@ -96,13 +97,25 @@ pub(super) fn verify_feed(
     plan: &Arc<dyn ExecutionPlan>,
     expected: &Expected<'_>,
 ) -> Result<(), VerifyError> {
-    let mut bounds = 0;
-    below(plan, expected, &mut bounds)?;
-    if bounds == usize::from(expected.bounded) {
+    let times = times_bounded(plan);
+    below(plan, expected, expected.bounded || times > 0)?;
+    if times == usize::from(expected.bounded) {
         Ok(())
     } else {
-        Err(VerifyError(format!("contributions are bounded {bounds} times")))
+        Err(VerifyError(format!("contributions are bounded {times} times")))
     }
+}
+
+fn times_bounded(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    if plan.is::<PrivateScanExec>() {
+        return 0;
+    }
+    let below: usize = plan.children().into_iter().map(times_bounded).sum();
+    below + usize::from(bounds_contributions(plan))
+}
+
+fn bounds_contributions(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<BoundContributionsExec>() || plan.is::<SampleContributionsExec>()
 }
 
 /// Checks the plan of the public remainder.
@@ -136,7 +149,7 @@ fn keeps_to_memory(
 fn below(
     plan: &Arc<dyn ExecutionPlan>,
     expected: &Expected<'_>,
-    bounds: &mut usize,
+    is_above_bounds: bool,
 ) -> Result<(), VerifyError> {
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
         // What stands below the marked scan is the table provider's own business.
@@ -146,8 +159,8 @@ fn below(
             Err(VerifyError(format!("it reads {}", scan.table())))
         };
     }
-    let bounding = plan.is::<BoundContributionsExec>() || plan.is::<SampleContributionsExec>();
-    *bounds += usize::from(bounding);
+    let bounding = bounds_contributions(plan);
+    let is_above_bounds = is_above_bounds && !bounding;
     // What gives a group away before all its rows have come may give it twice; so may a window that begins anew.
     let waits = plan.downcast_ref::<AggregateExec>().is_none_or(goes_by_no_order);
     if !waits || !orders_its_rows(plan) {
@@ -164,7 +177,6 @@ fn below(
         || plan.is::<SortExec>()
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<UnionExec>()
-        || plan.is::<InterleaveExec>()
         || plan.is::<WindowAggExec>()
         || plan.is::<CoalescePartitionsExec>()
         || plan.is::<CooperativeExec>()
@@ -187,11 +199,106 @@ fn below(
     }
     children.into_iter().try_for_each(|child| {
         keeps_to_memory(child, plan)?;
-        below(child, expected, bounds)
+        below(child, expected, is_above_bounds)
+    })?;
+    // Above the bounds, sums of each partition are added up by whoever reads the partitions.
+    if !is_above_bounds && !gathers_its_rows(plan) {
+        return Err(VerifyError(format!(
+            "rows that its {} needs together may be apart",
+            plan.name()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether rows that an operator needs together are brought together just below it: not because something further below says
+/// that they are already.
+fn gathers_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let needs = plan.input_distribution_requirements();
+    let inputs = plan.children();
+    let counts = inputs.iter().map(|input| input.output_partitioning().partition_count());
+    let alike = counts.clone().all(|count| Some(count) == counts.clone().next());
+    inputs.iter().enumerate().all(|(i, input)| {
+        let single = input.output_partitioning().partition_count() == 1;
+        match needs.child_distribution(i) {
+            None | Some(Distribution::UnspecifiedDistribution) => true,
+            Some(Distribution::SinglePartition) => single,
+            #[expect(deprecated, reason = "an operator may still say it by its former name")]
+            Some(Distribution::HashPartitioned(keys) | Distribution::KeyPartitioned(keys)) => {
+                alike && (single || is_distributed_by(input, keys))
+            }
+        }
     })
+}
+
+/// Whether rows were put into partitions by some of these keys, and at most sorted since.
+fn is_distributed_by(rows: &Arc<dyn ExecutionPlan>, keys: &[Arc<dyn PhysicalExpr>]) -> bool {
+    if let Some(sort) = rows.downcast_ref::<SortExec>() {
+        return is_distributed_by(sort.input(), keys);
+    }
+    let partitioning = rows.downcast_ref::<RepartitionExec>().map(RepartitionExec::partitioning);
+    match partitioning {
+        Some(Partitioning::Hash(by, _)) => {
+            !by.is_empty() && by.iter().all(|expr| keys.contains(expr))
+        }
+        _ => false,
+    }
 }
 
 /// Whether rows come out of a table here.
 fn is_source(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<DataSourceExec>() || plan.is::<StreamingTableExec>() || plan.is::<LedgerExec>()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::{JoinType, NullEquality};
+    use datafusion::physical_expr::expressions::col;
+    use datafusion::physical_plan::joins::PartitionMode;
+    use datafusion::physical_plan::projection::ProjectionExpr;
+
+    use super::*;
+
+    /// Rows that are where they belong by what an operator says, and rows that were brought there.
+    #[test]
+    fn rows_are_brought_together_just_below() {
+        let fields = ["id", "x"].map(|name| Field::new(name, DataType::Int64, true));
+        let schema = Arc::new(Schema::new(fields.to_vec()));
+        let id = || col("id", &schema).unwrap();
+        let empty: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(Arc::clone(&schema)));
+        let by = |key: &str| -> Arc<dyn ExecutionPlan> {
+            let keys = Partitioning::Hash(vec![col(key, &schema).unwrap()], 2);
+            Arc::new(RepartitionExec::try_new(Arc::clone(&empty), keys).unwrap())
+        };
+        let projected: Arc<dyn ExecutionPlan> = {
+            let columns = ["id", "x"].map(|name| ProjectionExpr {
+                expr: col(name, &schema).unwrap(),
+                alias: name.to_owned(),
+            });
+            Arc::new(ProjectionExec::try_new(columns, by("id")).unwrap())
+        };
+        let joined = |right: Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
+            let (on, mode) = (vec![(id(), id())], PartitionMode::Partitioned);
+            let join = HashJoinExec::try_new(
+                by("id"),
+                right,
+                on,
+                None,
+                &JoinType::Inner,
+                None,
+                mode,
+                NullEquality::NullEqualsNothing,
+                false,
+            );
+            Arc::new(join.unwrap())
+        };
+        assert!(gathers_its_rows(&joined(by("id"))));
+        assert!(!gathers_its_rows(&joined(by("x"))), "by another column");
+        assert!(!gathers_its_rows(&joined(projected)), "somewhere further below");
+        assert!(
+            !gathers_its_rows(&joined(Arc::clone(&empty))),
+            "fewer partitions than on the other side"
+        );
+    }
 }

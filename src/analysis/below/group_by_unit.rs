@@ -211,7 +211,10 @@ impl Walk<'_> {
         results.push(Expr::Column(Column::from_name(&owner)).alias(owner.clone()));
         let plan = LogicalPlanBuilder::from(flow.plan.clone())
             .project(groups)
-            .and_then(LogicalPlanBuilder::distinct)
+            .and_then(|rows| {
+                let all = rows.schema().columns().into_iter().map(Expr::Column);
+                rows.aggregate(all.collect::<Vec<_>>(), Vec::<Expr>::new())
+            })
             .and_then(|rows| rows.project(results))
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;

@@ -1,20 +1,29 @@
-//! What is particular about running on DataFusion: its session, its limits, and what works around its defects.
+//! What is particular about running on DataFusion: which of its rules run, its limits, and what works around its defects.
 //!
-//! In: DataFusion's own rules and operators. Out: a fixed list of them in which no operator relies on what an untrusted row
-//! could make false. Each defect of DataFusion has a file of its own, which says when it can be deleted.
+//! In: DataFusion's rules and operators. Out: two fixed lists of rules, one for private rows and one for the rest, in which no
+//! operator relies on what an untrusted row could make false. Each defect has a file of its own, which names its entry in
+//! docs/upstream.md and says when the file can be deleted.
 //!
 //! ```text
-//! session            the rules, in order        logical_rules, lossy_casts, by_name, opaque    defects
-//! planning, memory, spill, limited_joins        what a statement may take
+//! private_plans, constants, build_side      private rows: few rules, with a reason each
+//! public_plans, session                     released and public rows: DataFusion's own rules
+//! lossy_casts, null_keys, wide_keys,
+//! dependencies, by_name, opaque             defects
+//! planning, memory, spill, limited_joins    what a statement may take
 //! ```
 
 pub(crate) mod build_side;
-pub(crate) mod by_name;
+mod by_name;
+mod constants;
+mod dependencies;
 pub(crate) mod limited_joins;
-pub(crate) mod logical_rules;
-pub(crate) mod lossy_casts;
+mod lossy_casts;
 pub(crate) mod memory;
+mod null_keys;
 pub(crate) mod opaque;
 pub(crate) mod planning;
+pub(crate) mod private_plans;
+mod public_plans;
 pub(crate) mod session;
 pub(crate) mod spill;
+mod wide_keys;

@@ -15,18 +15,12 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{collect, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 
-use super::build_side::BuildSide;
-use super::by_name::{BY_NAME, WhereNamesDiffer};
-use super::limited_joins::LimitJoins;
-use super::logical_rules as logical;
-use super::opaque::Forget;
 use super::planning::Planning;
+use super::public_plans;
 use super::spill::SpillFolder;
 use crate::analysis::Tables;
 use crate::bind::sources::Sources;
@@ -92,26 +86,12 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
     // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check that they
     // agree would refuse the query, and nothing here relies on either.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
-    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = PhysicalOptimizer::new()
-        .rules
-        .into_iter()
-        .filter(|rule| rule.name() != "aggregate_statistics")
-        .map(|rule| match rule.name().starts_with(BY_NAME) {
-            true => Arc::new(WhereNamesDiffer(rule)),
-            false => rule,
-        })
-        .collect();
-    rules.insert(0, Arc::new(Forget));
-    // Before the rules that place rows in partitions, which joins are turned round for.
-    let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
-    rules.insert(joins, Arc::new(BuildSide));
-    rules.push(Arc::new(LimitJoins));
     SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_optimizer_rules(logical::rules())
-        .with_physical_optimizer_rules(rules)
+        .with_optimizer_rules(public_plans::rules())
+        .with_physical_optimizer_rules(public_plans::physical_rules())
         .build()
 }
 
@@ -306,18 +286,5 @@ mod tests {
             let rows = tokio::time::timeout(Duration::from_secs(60), rows).await;
             rows.expect("it ends").unwrap();
         }
-    }
-
-    /// A COUNT(*) answered from a Parquet footer would be exact and free.
-    #[test]
-    fn statistics_answer_no_aggregate() {
-        let state = session_state();
-        let names: Vec<_> = state.physical_optimizers().iter().map(|r| r.name()).collect();
-        assert!(!names.contains(&"aggregate_statistics"), "{names:?}");
-        let at = |name| names.iter().position(|known| *known == name).unwrap();
-        assert_eq!(at("build_side") + 1, at("join_selection"));
-        let all = PhysicalOptimizer::new().rules;
-        assert_eq!(all.iter().filter(|rule| rule.name().starts_with(BY_NAME)).count(), 2);
-        assert!(all.iter().any(|r| r.name() == "aggregate_statistics"), "the rule has a new name");
     }
 }

@@ -12,6 +12,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use crate::analysis::{Input, InputShape, Measure, Moments, PrivateAggregate, TermColumns};
+use crate::exec::datafusion::private_plans::planned;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::exec::plan::sums::{Term, TermKind};
 use crate::functions::{clamp, only_listed};
@@ -29,21 +30,6 @@ pub(crate) async fn by_unit(
     let name = rows.schema().field(0).name().clone();
     let unit: Arc<dyn PhysicalExpr> = Arc::new(PhysicalColumn::new(&name, 0));
     Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(vec![unit], partitions))?))
-}
-
-/// Optimizes and plans rows that the analysis rewrote.
-pub(crate) async fn planned(
-    plan: &LogicalPlan,
-    state: &SessionState,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let typed =
-        state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?;
-    // The analysis has proved things about these very expressions; type coercion must not change them.
-    if typed != *plan {
-        return internal_err!("the analyzed plan is not fully typed");
-    }
-    let optimized = state.optimizer().optimize(typed, state, |_, _| {})?;
-    state.query_planner().create_physical_plan(&optimized, state).await
 }
 
 /// Sums over rows of a part's input, for tables in which every row is a unit; the number of rows behind them if

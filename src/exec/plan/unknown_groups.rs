@@ -21,11 +21,12 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::analysis::{InputShape, Measure, PrivateAggregate, UnknownPartitions};
+use crate::exec::datafusion::private_plans::planned;
 use crate::exec::operator::bound_contributions as bound;
 use crate::exec::operator::bound_contributions::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
 };
-use crate::exec::plan::rows::{aggregate_inputs, by_unit, column, is_asked_for, planned, row_sums};
+use crate::exec::plan::rows::{aggregate_inputs, by_unit, column, is_asked_for, row_sums};
 
 /// How the feed of a part's groups is read: which of its columns of integers is the number of units.
 pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {

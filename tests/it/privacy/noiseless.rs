@@ -19,7 +19,7 @@ use hushql::exec::{Exact, ExactSums};
 use hushql::grid::Grid;
 use num_traits::ToPrimitive;
 
-/// Plain DataFusion without the rules that were found to change answers: see `src/exec/datafusion/logical_rules.rs`. Casts of a query that has
+/// Plain DataFusion without the rules that were found to change answers: see `src/exec/datafusion/public_plans.rs`. Casts of a query that has
 /// any are left where they are, see `src/exec/datafusion/lossy_casts.rs`: such queries are not simplified, and fail where they would have to be.
 pub fn plain_session(sql: &str) -> SessionContext {
     const WRONG: [&str; 5] = [

@@ -1,0 +1,85 @@
+//! Joins whose keys are equal where both are NULL stay apart from other joins, and get no more keys.
+//!
+//! In: a plan with joins of `x IS NOT DISTINCT FROM y`, or of INTERSECT and EXCEPT. Out: the same rows, whatever rules run.
+//! DataFusion notes for a whole join that NULL matches NULL, and forgets it in later rules: a join beside one is merged with
+//! it, and then either its own NULLs no longer match or those of the other one do; an `=` that is moved into it matches NULLs.
+//!
+//! ```text
+//! Join b.k = c.k                                    Join b.k = c.k
+//!   Join a.k IS NOT DISTINCT FROM b.k      →          Projection
+//!                                                       Join a.k IS NOT DISTINCT FROM b.k
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{NullEquality, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use super::public_plans::Rule;
+
+/// The rule that makes keys, for joins whose keys match no NULL.
+#[derive(Debug)]
+pub(super) struct NoMoreKeys(pub(super) Rule);
+
+impl OptimizerRule for NoMoreKeys {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if matches_nulls(&plan) {
+            return Ok(Transformed::no(plan));
+        }
+        self.0.rewrite(plan, config)
+    }
+}
+
+/// Puts a projection between joins that match NULLs and others, through which they are not merged.
+#[derive(Debug)]
+pub(super) struct Apart;
+
+impl OptimizerRule for Apart {
+    fn name(&self) -> &str {
+        "null_keys_apart"
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let apart = plan.transform_up_with_subqueries(|node| {
+            if !matches_nulls(&node) {
+                return Ok(Transformed::no(node));
+            }
+            let node = node.map_children(|input| match input {
+                LogicalPlan::Join(_) => as_it_is(input).map(Transformed::yes),
+                other => Ok(Transformed::no(other)),
+            })?;
+            as_it_is(node.data).map(Transformed::yes)
+        })?;
+        Ok(Transformed::no(apart.data))
+    }
+}
+
+/// All columns of a plan.
+fn as_it_is(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
+}
+
+/// Whether this is a join whose keys are equal where both are NULL, as those of INTERSECT and EXCEPT are.
+fn matches_nulls(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
+}
