@@ -11,7 +11,7 @@
 //!   AggregateExec: gby=[city]  count                one for every pair
 //!     AggregateExec: gby=[city, product]            every pair once, whoever brought it
 //!       RepartitionExec: Hash([city, product], 2)   all of a pair in one partition
-//!         KeepRowsExec: distinct values, …          at most m of a unit in a group, M in all, C groups
+//!         SampleContributionsExec: distinct values, …          at most m of a unit in a group, M in all, C groups
 //!           RepartitionExec: Hash([user_id], 2)
 //! ```
 

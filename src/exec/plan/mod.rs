@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! sums      keys, integers of every measure          AggregateExec, or BoundContributionsExec
-//! places    outer keys, place, one integer           AggregateExec over KeepRowsExec
-//! keys      key, one integer                         AggregateExec over KeepRowsExec
+//! places    outer keys, place, one integer           AggregateExec over SampleContributionsExec
+//! keys      key, one integer                         AggregateExec over SampleContributionsExec
 //! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`count_distinct`]
 //! groups    keys, integers of every measure          as sums, for keys that only the data know
 //! ```

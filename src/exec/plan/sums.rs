@@ -5,10 +5,10 @@
 //! that nothing below multiplies rows that were bounded. It guarantees that both plans count and clamp by
 //! one description, and that partitions add up: every output of a partition is the integer of its own rows.
 //!
-//! [`SampleContributionsExec`]: crate::exec::operator::sample_rows::KeepRowsExec
+//! [`SampleContributionsExec`]: crate::exec::operator::sample_rows::SampleContributionsExec
 //!
 //! ```text
-//! let kept = Arc::new(KeepRowsExec::new(rows, 0, vec![1], limits, key)?);
+//! let kept = Arc::new(SampleContributionsExec::new(rows, 0, vec![1], limits, key)?);
 //! let counts = summed(kept, &[0, 1], &[Term { kind: TermKind::Count, filter: None }])?;
 //! ```
 

@@ -15,7 +15,7 @@
 //! PrivatizeExec                                     adds the partitions' rows up
 //!   CoalescePartitionsExec
 //!     AggregateExec: mode=Single, gby=[city, price] counts per group and value: a histogram
-//!       KeepRowsExec: unit=user_id@0, groups=[city@1], rows=10, rows per group=3, groups per unit=any
+//!       SampleContributionsExec: unit=user_id@0, groups=[city@1], rows=10, rows per group=3, groups per unit=any
 //!         RepartitionExec: Hash([user_id@0], 2)
 //! ```
 
@@ -176,7 +176,7 @@ impl DisplayAs for SampleContributionsExec {
         );
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "KeepRowsExec: unit={unit}, groups=[{groups}], {limits}")
+                write!(f, "SampleContributionsExec: unit={unit}, groups=[{groups}], {limits}")
             }
             DisplayFormatType::TreeRender => {
                 writeln!(f, "unit={unit}")?;
@@ -192,7 +192,7 @@ impl DisplayAs for SampleContributionsExec {
 /// choose from, or tell how many there were.
 impl ExecutionPlan for SampleContributionsExec {
     fn name(&self) -> &'static str {
-        "KeepRowsExec"
+        "SampleContributionsExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -215,7 +215,7 @@ impl ExecutionPlan for SampleContributionsExec {
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (Some(input), true) = (children.pop(), children.is_empty()) else {
-            return internal_err!("KeepRowsExec has one input");
+            return internal_err!("SampleContributionsExec has one input");
         };
         let (group, hash) = (self.group.clone(), self.hash.clone());
         Ok(Arc::new(Self::build(input, self.unit, group, self.limits, self.distinct, hash)?))
@@ -252,7 +252,7 @@ impl ExecutionPlan for SampleContributionsExec {
         if satisfied != PartitioningSatisfaction::Exact {
             return internal_err!("the rows of a unit are spread over partitions");
         }
-        let reservation = MemoryConsumer::new(format!("KeepRowsExec[{partition}]"))
+        let reservation = MemoryConsumer::new(format!("SampleContributionsExec[{partition}]"))
             .register(context.memory_pool());
         let rows = self.input.execute(partition, context)?;
         let Some(hash) = self.hash.key() else {

@@ -455,7 +455,7 @@ async fn a_unit_spread_over_partitions_is_refused_and_the_planner_puts_it_togeth
         plan = rule.optimize(plan, &config).unwrap();
     }
     let text = displayable(plan.as_ref()).indent(false).to_string();
-    let expected = "KeepRowsExec: unit=unit@1, groups=[key@0], rows=2, rows per group=any, \
+    let expected = "SampleContributionsExec: unit=unit@1, groups=[key@0], rows=2, rows per group=any, \
                     groups per unit=any\n  RepartitionExec: partitioning=Hash([unit@1], 3)";
     assert!(text.starts_with(expected), "{text}");
     let schema = parts[0][0].schema();

@@ -166,10 +166,10 @@ fn protected(plan: &Arc<dyn ExecutionPlan>, above: &Above) -> Result<usize, Stri
     let mut above = above.clone();
     match name {
         "PrivatizeExec" => return Err("a mechanism stands below another".to_owned()),
-        "BoundContributionsExec" | "KeepRowsExec" if above.bounded => {
+        "BoundContributionsExec" | "SampleContributionsExec" if above.bounded => {
             return Err(format!("{name} bounds what was bounded"));
         }
-        "BoundContributionsExec" | "KeepRowsExec" => above.bounded = true,
+        "BoundContributionsExec" | "SampleContributionsExec" => above.bounded = true,
         "PrivateScanExec" => {
             let shown = displayable(plan.as_ref()).one_line().to_string();
             above.scan = shown.trim().rsplit(' ').next().map(str::to_owned);
