@@ -395,6 +395,19 @@ async fn keys_of_a_table_that_became_private_are_not_used() {
         let refused = said(&lab, sql).await.unwrap_err();
         assert!(matches!(refused, Error::Refused(_)), "{refused}");
     }
+    // Nor are they quoted by a refusal, which takes no charge that could notice.
+    let ticks = "ALTER TABLE p ALTER COLUMN k SET PRIVACY DOMAIN BETWEEN (-1000, 1000) STEP 1000";
+    all(&owner, &["ALTER TABLE keys SET PUBLIC", ticks]).await;
+    let quotes = said(&lab, sql).await.unwrap_err().to_string();
+    assert!(quotes.contains("is no tick"), "{quotes}");
+    for reads in [false, true] {
+        all(&owner, &["ALTER TABLE keys SET PUBLIC"]).await;
+        let slot = if reads { &meddling.when_read } else { &meddling.when_planned };
+        *slot.lock().unwrap() = Some((owner.clone(), "ALTER TABLE keys SET PRIVACY UNIT (id)"));
+        let refused = said(&lab, sql).await.unwrap_err().to_string();
+        assert!(refused.contains("keys is not public"), "{refused}");
+    }
+    all(&owner, &["ALTER TABLE p ALTER COLUMN k DROP PRIVACY DOMAIN"]).await;
     // Nor does a domain list them.
     all(&owner, &["ALTER TABLE keys SET PUBLIC"]).await;
     *meddling.when_read.lock().unwrap() =
