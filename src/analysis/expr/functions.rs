@@ -17,6 +17,7 @@ use super::facts::{Facts, KeySource, Scope, rational, type_range};
 use super::image::with_image;
 use super::interval::Interval;
 use super::magnitude::magnitude;
+use super::periods::starts;
 use crate::analysis::expr::shape::{
     MakeTotal, Total, castable, is_temporal, not_allowed, partial, readable, type_of, union,
 };
@@ -88,10 +89,10 @@ pub(crate) fn function(
                 "the function of CAST(x AS DOUBLE)",
             ));
         }
-        ("floor", [x]) => mapped(&x.facts, Interval::floor),
-        ("ceil", [x]) => mapped(&x.facts, Interval::ceil),
-        ("round", [x]) => mapped(&x.facts, Interval::round),
-        ("trunc", [x]) => mapped(&x.facts, Interval::trunc),
+        ("floor", [x]) => whole_numbers(mapped(&x.facts, Interval::floor), whole, scope)?,
+        ("ceil", [x]) => whole_numbers(mapped(&x.facts, Interval::ceil), whole, scope)?,
+        ("round", [x]) => whole_numbers(mapped(&x.facts, Interval::round), whole, scope)?,
+        ("trunc", [x]) => whole_numbers(mapped(&x.facts, Interval::trunc), whole, scope)?,
         ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "reverse", [_]) => {
             unknown(whole, scope)?
         }
@@ -107,7 +108,7 @@ pub(crate) fn function(
         ("date_trunc", [part, x])
             if is_granularity(&part.expr) && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
         {
-            truncated(x, whole, scope)?
+            truncated(call, x, whole, scope)?
         }
         (name, _) => {
             return Err(not_allowed(
@@ -165,8 +166,14 @@ fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
     year.as_primitive_opt::<Int32Type>()?.iter().next()?.map(i64::from)
 }
 
-/// The start of a period: not after the date itself, and at most a leap year before it.
-fn truncated(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+/// The start of a period: not after the date itself, and at most a leap year before it. The periods of a bounded range are
+/// keys.
+fn truncated(
+    call: &ScalarFunction,
+    x: &Total,
+    whole: &Expr,
+    scope: &Scope,
+) -> Result<Facts, Refusal> {
     let facts = unknown(whole, scope)?;
     let data_type = type_of(&x.expr, &scope.schema)?;
     let Some(ticks) =
@@ -178,8 +185,22 @@ fn truncated(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     Ok(Facts {
         range: x.facts.range.add(&back).intersect(&facts.range),
         always: x.facts.always.add(&back).intersect(&facts.always),
+        keys: starts(call, &x.facts.range, &data_type),
         ..facts
     })
+}
+
+/// Numbers that are whole: each of those in their range is a key, where floats have all of these.
+fn whole_numbers(facts: Facts, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
+    let digits = match type_of(whole, &scope.schema)? {
+        DataType::Float64 => 53,
+        DataType::Float32 => 24,
+        _ => return Ok(facts),
+    };
+    let exact = Interval::integer_range(-(1_i64 << digits), 1_i64 << digits);
+    let ends = facts.range.to_i128().filter(|_| facts.range.is_within(&exact));
+    let ends = ends.and_then(|(lo, hi)| Some((i64::try_from(lo).ok()?, i64::try_from(hi).ok()?)));
+    Ok(Facts { keys: ends.map(|(lo, hi)| KeySource::Integers(lo, hi)), ..facts })
 }
 
 fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {

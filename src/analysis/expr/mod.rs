@@ -25,6 +25,7 @@ use facts::{Facts, KeySource, Scope, constant, rational, type_range};
 use image::with_image;
 use interval::Interval;
 use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, with_slack};
+use periods::days;
 
 pub(crate) mod domain;
 pub(crate) mod facts;
@@ -33,6 +34,7 @@ pub(crate) mod image;
 pub(crate) mod interval;
 pub(crate) mod magnitude;
 pub(crate) mod margins;
+pub(crate) mod periods;
 pub(crate) mod shape;
 pub(crate) mod types;
 
@@ -412,6 +414,9 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         };
         facts.range = carry(&inner.facts.range);
         facts.always = carry(&inner.facts.always);
+    }
+    if matches!(from, DataType::Timestamp(_, None)) && *to == DataType::Date32 {
+        facts.keys = days(&inner.facts.range, &from);
     }
     if is_string(&from) && is_string(to) {
         facts.keys = recast(inner.facts.keys, to);

@@ -4,6 +4,7 @@
 //! combination once, in domain order. All of it comes out of a release, also the combinations that no row
 //! has, so that the set of keys tells nothing.
 
+pub(crate) mod image;
 pub(crate) mod lookup;
 pub(crate) mod of_part;
 pub(crate) mod target;

@@ -12,9 +12,10 @@ use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Logi
 use crate::analysis::below::public_side::public_keys;
 use crate::analysis::below::relation::{Clamped, PrivateRelation, internal, unit_name};
 use crate::analysis::below::walk::Tables;
-use crate::analysis::expr::facts::{Facts, KeySource};
+use crate::analysis::expr::facts::{Facts, KeySource, rational};
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
+use crate::analysis::keys::image::key_image;
 use crate::analysis::keys::lookup::{Lookup, Lookups};
 use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys};
 use crate::catalog::RESERVED;
@@ -153,6 +154,9 @@ pub(crate) fn group_keys(
             }
             facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
         }
+        if facts.keys.is_none() && !facts.is_unit {
+            facts.keys = key_image(expr, &flow.scope);
+        }
         if facts.is_unit && !roster {
             return Err(Refusal::new(
                 Reason::UnitAsKey,
@@ -200,6 +204,15 @@ pub(crate) fn keys_of(
             }
             listed_keys(&literals, facts, data_type, name)
         }
-        Some(KeysClause::Domain) | None => known_keys(facts, data_type, name, false),
+        Some(KeysClause::Domain) => known_keys(facts, data_type, name, false),
+        None => Ok(possible(known_keys(facts, data_type, name, false)?, facts)),
     }
+}
+
+/// The keys that a row can have which passes the filters: `WHERE age < 30` leaves no group of older people. All, where none
+/// is left.
+fn possible(keys: Vec<ScalarValue>, facts: &Facts) -> Vec<ScalarValue> {
+    let inside = |key: &ScalarValue| rational(key).is_none_or(|key| facts.range.contains(&key));
+    let left: Vec<ScalarValue> = keys.iter().filter(|key| inside(key)).cloned().collect();
+    if left.is_empty() { keys } else { left }
 }

@@ -1,0 +1,173 @@
+//! The keys of an expression: the values that it can have, where its columns have finitely many.
+//!
+//! In: a total expression over columns with public domains. Out: every value that it has for some row, computed from
+//! the domains alone: each combination of the columns' values is tried while the query is planned, by the functions
+//! that run on rows. Of a column with too many values, the first expression around it that has few is tried instead.
+//!
+//! ```text
+//! ms / 500 * 500               ms BETWEEN (0, 2000)                  0, 500, 1000, 1500, 2000
+//! upper(country)               country IN ('de', 'fr')               DE, FR
+//! FLOOR(total / 50) * 50       total DOUBLE BETWEEN (0, 200)         0, 50, 100, 150, 200: FLOOR has five values
+//! ```
+//!
+//! No row decides which keys there are, and a row without a key among them belongs to no group.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::{partition, sort, take};
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, HashSet, ScalarValue};
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::create_physical_expr;
+
+use super::{MOST_KEYS, known_keys};
+use crate::analysis::expr::facts::{Facts, KeySource, Scope};
+use crate::analysis::expr::shape::{Total, type_of};
+use crate::analysis::expr::total;
+use crate::functions::{is_late_value, without_nan};
+
+/// The most combinations of columns' values that are tried.
+const MOST_TRIED: usize = 1 << 20;
+
+/// Of fewer texts, keys come in the order of the domain; of more, in their own order.
+const MOST_IN_DOMAIN_ORDER: usize = 4_096;
+
+/// The keys of an expression, if it has finitely many.
+///
+/// # Guarantee
+/// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on declarations and on the
+/// query alone.
+pub(crate) fn key_image(expr: &Expr, scope: &Scope) -> Option<KeySource> {
+    if expr.try_as_col().is_some() {
+        return None;
+    }
+    let atoms = atoms_of(expr, scope)?;
+    // The expression itself: what is known of it is known already.
+    if atoms.iter().any(|atom| atom.expr == *expr) {
+        return None;
+    }
+    let values = tried(expr, &atoms)?;
+    let keys = distinct(&values)?;
+    (!keys.is_empty() && keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
+}
+
+/// A part of an expression with finitely many values: a column, or the least that is around one with too many.
+struct Atom {
+    expr: Expr,
+    facts: Facts,
+    data_type: DataType,
+    /// Its values, and NULL.
+    values: ArrayRef,
+}
+
+/// The atoms of an expression; `None` where a column has too many values, and so has everything around it.
+fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
+    match expr {
+        Expr::Alias(alias) => return atoms_of(&alias.expr, scope),
+        Expr::Literal(..) => return Some(Vec::new()),
+        Expr::Column(_) => return atom(expr, scope).map(|one| vec![one]),
+        // Its value is not known while the query is planned.
+        Expr::ScalarFunction(call) if is_late_value(&call.func) => return None,
+        _ => {}
+    }
+    let mut parts = Some(Vec::new());
+    expr.apply_children(|child| {
+        parts = parts.take().zip(atoms_of(child, scope)).map(|(mut all, more): (Vec<Atom>, _)| {
+            let new = more.into_iter().filter(|one| all.iter().all(|known| known.expr != one.expr));
+            let new: Vec<Atom> = new.collect();
+            all.extend(new);
+            all
+        });
+        Ok(match parts {
+            Some(_) => TreeNodeRecursion::Continue,
+            None => TreeNodeRecursion::Stop,
+        })
+    })
+    .ok()?;
+    match parts {
+        Some(atoms) if combinations(&atoms).is_some() => Some(atoms),
+        _ => atom(expr, scope).map(|one| vec![one]),
+    }
+}
+
+/// How many combinations of values there are to try; `None` for too many.
+fn combinations(atoms: &[Atom]) -> Option<usize> {
+    let count = atoms.iter().try_fold(1_usize, |n, atom| n.checked_mul(atom.values.len()));
+    count.filter(|n| *n <= MOST_TRIED)
+}
+
+/// The atom that an expression is, if its own values are known to be few.
+fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
+    let Total { expr: made, facts } = total(expr, scope).ok()?;
+    if facts.is_unit {
+        return None;
+    }
+    let data_type = type_of(&made, &scope.schema).ok()?;
+    let mut values = known_keys(&facts, &data_type, "", false).ok()?;
+    if !values.iter().any(ScalarValue::is_null) {
+        values.push(ScalarValue::try_new_null(&data_type).ok()?);
+    }
+    let values =
+        values.iter().map(|value| value.cast_to(&data_type)).collect::<Result<Vec<_>, _>>();
+    let values = ScalarValue::iter_to_array(values.ok()?).ok()?;
+    Some(Atom { expr: expr.clone(), facts, data_type, values })
+}
+
+/// The values of an expression for every combination of its atoms' values.
+fn tried(expr: &Expr, atoms: &[Atom]) -> Option<ArrayRef> {
+    let count = combinations(atoms)?;
+    let name = |i: usize| format!("atom{i}");
+    let fields = atoms.iter().enumerate();
+    let fields = fields.map(|(i, atom)| Field::new(name(i), atom.data_type.clone(), true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let over = Arc::new(DFSchema::try_from(Arc::clone(&schema)).ok()?);
+    let scope = Scope {
+        schema: Arc::clone(&over),
+        facts: atoms.iter().map(|atom| Facts { nullable: true, ..atom.facts.clone() }).collect(),
+    };
+    let rewritten = expr.clone().transform_down(|e| {
+        Ok(match atoms.iter().position(|atom| atom.expr == e) {
+            Some(i) => {
+                let column = Expr::Column(Column::from_name(name(i)));
+                Transformed::new(column, true, TreeNodeRecursion::Jump)
+            }
+            None => Transformed::no(e),
+        })
+    });
+    let made = total(&rewritten.ok()?.data, &scope).ok()?.expr;
+    let data_type = type_of(&made, &over).ok()?;
+    let made = without_nan(made, &data_type);
+    let (properties, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+    let physical = create_physical_expr(&made, &over, &properties, &context).ok()?;
+    // The last atom changes fastest.
+    let (mut columns, mut repeats) = (Vec::new(), u32::try_from(count).ok()?);
+    for atom in atoms {
+        let own = u32::try_from(atom.values.len()).ok()?;
+        repeats /= own;
+        let rows = (0..u32::try_from(count).ok()?).map(|row| row / repeats % own);
+        columns.push(take(&atom.values, &UInt32Array::from_iter_values(rows), None).ok()?);
+    }
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
+    let rows = RecordBatch::try_new_with_options(schema, columns, &options).ok()?;
+    physical.evaluate(&rows).ok()?.into_array(count).ok()
+}
+
+/// The values of a column that are not NULL, each once.
+fn distinct(values: &ArrayRef) -> Option<Vec<ScalarValue>> {
+    let value = |values: &ArrayRef, i| ScalarValue::try_from_array(values, i).ok();
+    if !values.data_type().is_numeric() && values.len() <= MOST_IN_DOMAIN_ORDER {
+        let mut seen = HashSet::new();
+        let mut all: Vec<ScalarValue> =
+            (0..values.len()).map(|i| value(values, i)).collect::<Option<_>>()?;
+        all.retain(|value| !value.is_null() && seen.insert(value.clone()));
+        return Some(all);
+    }
+    let sorted = sort(values, None).ok()?;
+    let ranges = partition(&[Arc::clone(&sorted)]).ok()?.ranges();
+    let firsts = ranges.into_iter().map(|range| range.start).filter(|i| sorted.is_valid(*i));
+    firsts.map(|i| value(&sorted, i)).collect()
+}
