@@ -59,7 +59,7 @@ pub struct Resources {
     /// make more, by what is declared and by what is in public tables, is refused.
     pub rows_of_a_unit: u64,
     /// The least ε, in billionths, that a statement may cost where it is counted in ε; by default 1,000, an ε of 10⁻⁶.
-    /// Whether a statement fails is told at any price.
+    /// Whether a statement fails is told at any price. A budget may ask for more: `PER QUERY (min=…)`.
     pub least_epsilon: i64,
     /// Bytes of memory for all statements of the engine that run at the same time; by default half of what the machine, or
     /// the control group of the process, has. Counted are the tables that queries build, not single batches. `None`: no
@@ -202,6 +202,24 @@ impl Resources {
                     epsilon_text(self.least_epsilon)
                 ),
             )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Refuses to declare a least ε of a budget that is below the least ε of every statement, which holds anyway.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] with the smallest number that may be declared.
+    pub(crate) fn check_least(&self, declared: Option<Spend>) -> Result<(), Error> {
+        match declared {
+            Some(declared)
+                if declared.notion == Notion::Approximate && declared.nano < self.least_epsilon =>
+            {
+                let least = epsilon_text(self.least_epsilon);
+                Err(Error::catalog(format!(
+                    "every statement costs at least ε = {least} here, and no budget allows less: write min={least} or more, or leave min out"
+                )))
+            }
             Some(_) | None => Ok(()),
         }
     }

@@ -62,7 +62,7 @@ pub(crate) fn limit_text(budget: &Budget) -> String {
     }
 }
 
-/// What one query spends by default, and at most, in words.
+/// What one query spends by default, at least and at most, in words.
 pub(crate) fn per_query_text(budget: &Budget) -> String {
     let PerQuery { default, default_rho, .. } = budget.per_query;
     let notion = budget.limit.notion;
@@ -73,7 +73,9 @@ pub(crate) fn per_query_text(budget: &Budget) -> String {
         (None, Some(rho), _) => format!("default ρ = {}, ", text(rho)),
         (None, None, _) => String::new(),
     };
-    format!("{default}at most {}", budget.per_query.most_text(notion))
+    let least = budget.per_query.least(notion);
+    let least = least.map_or_else(String::new, |least| format!("at least {least}, "));
+    format!("{default}{least}at most {}", budget.per_query.most_text(notion))
 }
 
 /// Everything that is declared, each thing with its text.
@@ -116,6 +118,22 @@ pub(crate) fn changes(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cost_of_one_query_is_said_from_least_to_most() {
+        let says = |limit: Spend, per_query: PerQuery| {
+            let (name, table) = ("b".to_owned(), "t".to_owned());
+            per_query_text(&Budget { name, table, limit, promise: None, per_query })
+        };
+        let (epsilon, rho) = (Spend::of_epsilon(9, 0), Spend::of_rho(9, 0));
+        let none = PerQuery::default();
+        let least = PerQuery { min: Some(1_000_000), ..none };
+        let all = PerQuery { default: Some(2_000_000), max: Some(2_000_000_000), ..least };
+        assert_eq!(says(epsilon, none), "at most anything");
+        assert_eq!(says(epsilon, least), "at least ε = 0.001, at most anything");
+        assert_eq!(says(epsilon, all), "default 0.002, at least ε = 0.001, at most ε = 2");
+        assert_eq!(says(rho, all), "default ε = 0.002, at least ρ = 0.001, at most ρ = 2");
+    }
 
     #[test]
     fn what_changed_is_said_and_nothing_else() {

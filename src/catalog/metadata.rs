@@ -362,11 +362,11 @@ pub struct Budget {
     pub limit: Spend,
     /// The (ε, δ) that the limit, a ρ then, was derived from: `ACCOUNTANT ZCDP`.
     pub promise: Option<Spend>,
-    /// What a single query spends by default, and at most.
+    /// What a single query spends by default, at least and at most.
     pub per_query: PerQuery,
 }
 
-/// What a single query spends by default, and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
+/// What a single query spends by default, at least and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerQuery {
     /// The ε of a query that names none.
@@ -375,6 +375,8 @@ pub struct PerQuery {
     pub default_rho: Option<i64>,
     /// The δ of a query that names none.
     pub default_delta: Option<i64>,
+    /// The least of one query, in what the budget counts.
+    pub min: Option<i64>,
     /// The most of one query, in what the budget counts.
     pub max: Option<i64>,
     /// The most δ of one query.
@@ -382,6 +384,11 @@ pub struct PerQuery {
 }
 
 impl PerQuery {
+    /// Whether a query that costs `asked`, in what the budget counts, costs as much as one query has to.
+    pub fn is_reached_by(&self, asked: Spend) -> bool {
+        self.min.is_none_or(|min| asked.nano >= min)
+    }
+
     /// Whether a query that costs `asked`, in what the budget counts, is within what one query may cost.
     pub fn allows(&self, asked: Spend) -> bool {
         self.max.is_none_or(|max| asked.nano <= max)
@@ -394,6 +401,11 @@ impl PerQuery {
             Notion::Approximate => self.default,
             Notion::Concentrated => self.default.map(rho_of).or(self.default_rho),
         }
+    }
+
+    /// What one query costs at least, if the budget says so.
+    pub fn least(&self, notion: Notion) -> Option<Spend> {
+        self.min.map(|nano| Spend { notion, nano, atto_delta: 0 })
     }
 
     /// What one query may cost, as text such as `ε = 1, δ = 1e-6`, or `anything`.
@@ -420,11 +432,12 @@ impl Budget {
     ///
     /// # Errors
     /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount, an ε
-    /// limit of 0, a δ limit of 1 or more, a default above the maximum or the limit, or a ρ where ε is counted.
+    /// limit of 0, a δ limit of 1 or more, a default above the maximum or the limit or below the minimum, a minimum
+    /// above the maximum or the limit, or a ρ where ε is counted.
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         check_limit(&self.name, self.limit)?;
-        let PerQuery { default, default_rho, default_delta, max, max_delta } = self.per_query;
+        let PerQuery { default, default_rho, default_delta, min, max, max_delta } = self.per_query;
         let refuse = |reason| Err(CatalogError::Amount { budget: self.name.clone(), reason });
         let above = |small: Option<i64>, large: Option<i64>| {
             small.is_some() && large.is_some() && small > large
@@ -439,7 +452,7 @@ impl Budget {
         if default.is_some() && default_rho.is_some() {
             return refuse("a query has one default: an epsilon, or a rho");
         }
-        if [default, default_rho, max].into_iter().flatten().any(|epsilon| epsilon <= 0)
+        if [default, default_rho, min, max].into_iter().flatten().any(|epsilon| epsilon <= 0)
             || [default_delta, max_delta].into_iter().flatten().any(|delta| delta < 0)
         {
             return refuse("an amount per query must be greater than 0");
@@ -452,6 +465,15 @@ impl Budget {
             || above(default_delta, Some(self.limit.atto_delta))
         {
             return refuse("the default per query is above the limit");
+        }
+        if above(min, default) {
+            return refuse("the default per query is below the minimum per query");
+        }
+        if above(min, max) {
+            return refuse("the minimum per query is above the maximum per query");
+        }
+        if above(min, Some(self.limit.nano)) {
+            return refuse("the minimum per query is above the limit");
         }
         Ok(())
     }

@@ -69,6 +69,7 @@ CREATE TABLE budget (
     default_epsilon INTEGER CHECK (default_epsilon > 0),
     default_rho INTEGER CHECK (default_rho > 0),
     default_delta INTEGER CHECK (default_delta >= 0),
+    min_loss INTEGER CHECK (min_loss > 0),
     max_loss INTEGER CHECK (max_loss > 0),
     max_delta INTEGER CHECK (max_delta >= 0),
     spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
@@ -346,11 +347,11 @@ pub(crate) fn insert_budget(
     if spent.notion != budget.limit.notion {
         return Err(CatalogError::Uncountable { budget: budget.name.clone() });
     }
-    let PerQuery { default, default_rho, default_delta, max, max_delta } = budget.per_query;
+    let PerQuery { default, default_rho, default_delta, min, max, max_delta } = budget.per_query;
     connection.execute(
         "INSERT INTO budget VALUES (:name, :table, :notion, :promised_epsilon,
              :promised_delta, :limit_loss, :limit_delta, :spent_loss, :spent_delta, :default,
-             :default_rho, :default_delta, :max, :max_delta, :spent_loss, :spent_delta)",
+             :default_rho, :default_delta, :min, :max, :max_delta, :spent_loss, :spent_delta)",
         named_params! {
             ":name": budget.name,
             ":table": budget.table,
@@ -362,6 +363,7 @@ pub(crate) fn insert_budget(
             ":default": default,
             ":default_rho": default_rho,
             ":default_delta": default_delta,
+            ":min": min,
             ":max": max,
             ":max_delta": max_delta,
             ":spent_loss": spent.nano,
@@ -500,7 +502,7 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
     let mut statement = connection.prepare_cached(
         "SELECT name, table_name, notion, promised_epsilon, promised_delta, limit_loss,
              limit_delta, floor_loss, floor_delta, default_epsilon, default_rho, default_delta,
-             max_loss, max_delta, spent_loss, spent_delta
+             min_loss, max_loss, max_delta, spent_loss, spent_delta
          FROM budget ORDER BY name",
     )?;
     let mut rows = statement.query([])?;
@@ -523,6 +525,7 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
                     default: row.get("default_epsilon")?,
                     default_rho: row.get("default_rho")?,
                     default_delta: row.get("default_delta")?,
+                    min: row.get("min_loss")?,
                     max: row.get("max_loss")?,
                     max_delta: row.get("max_delta")?,
                 },
@@ -542,9 +545,10 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
 
 /// Everything of a budget but what was spent, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql budgets 3");
+    let mut fields = Fields::new("hushql budgets 4");
     for Account { budget, floor, spent: _ } in accounts {
-        let PerQuery { default, default_rho, default_delta, max, max_delta } = budget.per_query;
+        let PerQuery { default, default_rho, default_delta, min, max, max_delta } =
+            budget.per_query;
         fields.text(&budget.name);
         fields.text(&budget.table);
         fields.text(budget.limit.notion.name());
@@ -554,14 +558,15 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
             fields.integer(amount.nano);
             fields.integer(amount.atto_delta);
         }
-        for amount in [default, default_rho, default_delta, max, max_delta] {
+        for amount in [default, default_rho, default_delta, min, max, max_delta] {
             fields.optional(amount);
         }
     }
     fields.digest()
 }
 
-pub(super) fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
+/// Seals the budgets as they are.
+pub(crate) fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
     set_seal(connection, Kind::Budgets, budgets_digest(&account_rows(connection)?))
 }
 

@@ -180,7 +180,7 @@ pub struct LimitClause {
     pub zcdp: bool,
 }
 
-/// `PER QUERY (default=…, default_rho=…, default_delta=…, max=…, max_rho=…, max_delta=…)`.
+/// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…, max_delta=…)`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PerQueryClause {
     /// The ε of a query that names none.
@@ -189,6 +189,10 @@ pub struct PerQueryClause {
     pub default_rho: Option<Rho>,
     /// The δ of a query that names none.
     pub default_delta: Option<Delta>,
+    /// The least ε one query has to cost.
+    pub min: Option<Epsilon>,
+    /// The least ρ one query has to cost.
+    pub min_rho: Option<Rho>,
     /// The most ε one query may cost.
     pub max: Option<Epsilon>,
     /// The most ρ one query may cost.

@@ -460,6 +460,8 @@ fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
         match name.as_str() {
             "default" => set(parser, &mut clause.default, &name, parse_epsilon(&value))?,
             "default_rho" => set(parser, &mut clause.default_rho, &name, parse_rho(&value))?,
+            "min" => set(parser, &mut clause.min, &name, parse_epsilon(&value))?,
+            "min_rho" => set(parser, &mut clause.min_rho, &name, parse_rho(&value))?,
             "max" => set(parser, &mut clause.max, &name, parse_epsilon(&value))?,
             "max_rho" => set(parser, &mut clause.max_rho, &name, parse_rho(&value))?,
             "default_delta" => set(parser, &mut clause.default_delta, &name, parse_delta(&value))?,
@@ -468,7 +470,7 @@ fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
                 return error(
                     parser,
                     &format!(
-                        "PER QUERY takes default, default_rho, default_delta, max, max_rho and max_delta, not {name}"
+                        "PER QUERY takes default, default_rho, default_delta, min, min_rho, max, max_rho and max_delta, not {name}"
                     ),
                 );
             }

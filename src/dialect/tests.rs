@@ -164,6 +164,8 @@ fn declarations_parse() {
         "ALTER TABLE o ALTER COLUMN ts SET PRIVACY DOMAIN BETWEEN (TIMESTAMP '2025-01-01', DATE '2025-12-31')",
         "ALTER TABLE o ALTER COLUMN ts DROP PRIVACY DOMAIN",
         "CREATE PRIVACY BUDGET r FOR adult LIMIT (epsilon=10, delta=1e-6) PER QUERY (default=0.1, max=1)",
+        "CREATE PRIVACY BUDGET r FOR adult LIMIT (epsilon=10) PER QUERY (min=1e-4, max=1)",
+        "CREATE PRIVACY BUDGET r FOR adult LIMIT (rho=1) PER QUERY (min_rho => 1e-4)",
         "ALTER PRIVACY BUDGET r SET LIMIT (epsilon=20)",
         "DROP PRIVACY BUDGET r",
         "DROP TABLE adult",

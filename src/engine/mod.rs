@@ -142,7 +142,8 @@ impl Engine {
     }
 
     /// Makes the place where a vault file is now its home, after it was copied, restored, renamed or moved, and
-    /// opens it. Only its owner can know that no other copy is in use: two copies are two budgets.
+    /// opens it. Only its owner can know that no other copy is in use: two copies are two budgets. A vault of an older
+    /// version is carried over as by [`Engine::upgrade`].
     ///
     /// # Errors
     /// [`Error::Ledger`] when the vault has an anchor and none is given, or as [`Engine::open_anchored`].

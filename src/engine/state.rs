@@ -25,7 +25,7 @@ pub(crate) struct Inner {
     pub(crate) vault: Arc<Vault>,
     pub(crate) registered: Registered,
     pub(crate) state: SessionState,
-    pub(super) resources: Resources,
+    pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
 }
 

@@ -161,8 +161,9 @@ pub(super) fn accounts(
 /// Checks a request against every budget it touches; changes nothing.
 ///
 /// # Guarantee
-/// `Ok` only if what is declared is what the request was planned with, every unit space of the request has a budget, no
-/// budget's maximum per query is passed, and every budget holds the whole cost, in the notion that it counts in.
+/// `Ok` only if what is declared is what the request was planned with, every unit space of the request has a budget, the cost
+/// is neither below a budget's minimum per query nor above its maximum, and every budget holds the whole cost, in the
+/// notion that it counts in.
 pub(super) fn quote(
     connection: &Connection,
     witness: &Witness,
@@ -220,6 +221,7 @@ fn price(
         let uncounted = || VaultError::NoEpsilon { budget: budget.name.clone() };
         asked.within(budget.limit.notion).ok_or_else(uncounted)
     };
+    check_minimum(&touched, within)?;
     for Account { budget, .. } in &touched {
         let asked = within(budget)?;
         if !budget.per_query.allows(asked) {
@@ -260,6 +262,28 @@ fn price(
         chain: [0; 32],
     });
     Ok(Price { entries: entries.collect(), asked: asked.counted_in(&notions), budgets })
+}
+
+/// Refuses a cost below the minimum per query of one of these budgets, and names the one that wants the most.
+fn check_minimum(
+    touched: &[&Account],
+    within: impl Fn(&Budget) -> Result<Spend, VaultError>,
+) -> Result<(), Fault> {
+    let mut most: Option<(&Budget, Spend, Spend)> = None;
+    for Account { budget, .. } in touched {
+        let asked = within(budget)?;
+        let Some(least) = budget.per_query.least(asked.notion) else { continue };
+        let is_more = most.is_none_or(|(.., known)| known.nano < least.nano);
+        if !budget.per_query.is_reached_by(asked) && is_more {
+            most = Some((budget, asked, least));
+        }
+    }
+    match most {
+        Some((budget, asked, least)) => {
+            Err(VaultError::UnderMin { budget: budget.name.clone(), asked, least }.into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Charges a request. The result is worth nothing before the caller's commit has succeeded.

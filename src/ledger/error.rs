@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::catalog::CatalogError;
 use crate::ledger::version::OLDEST;
-use crate::privacy::{ParameterError, Spend};
+use crate::privacy::{Notion, ParameterError, Spend};
 use crate::sampler::SamplerError;
 
 /// Why a vault refuses.
@@ -321,6 +321,19 @@ pub enum VaultError {
         /// The budget.
         budget: String,
     },
+    /// The query costs less than one query has to.
+    #[error(
+        "this query costs {asked}, and the privacy budget `{budget}` takes at least {least} per query: write {} or more, in all releases of the query together",
+        parameter(least)
+    )]
+    UnderMin {
+        /// The budget.
+        budget: String,
+        /// What the query costs.
+        asked: Spend,
+        /// What one query has to cost.
+        least: Spend,
+    },
     /// The query costs more than one query may.
     #[error("this query costs {asked}, and the privacy budget `{budget}` allows {most} per query")]
     OverMax {
@@ -366,6 +379,15 @@ fn this(path: &str) -> String {
 /// A path in a command, or a word for one that is withheld.
 fn path_or<'a>(path: &'a str, word: &'a str) -> &'a str {
     if path.is_empty() { word } else { path }
+}
+
+/// The parameter of a release that costs this much.
+fn parameter(cost: &Spend) -> String {
+    let name = match cost.notion {
+        Notion::Approximate => "eps",
+        Notion::Concentrated => "rho",
+    };
+    format!("{name}={}", cost.loss_text())
 }
 
 /// What to do where only δ is lacking, and there is none at all.
@@ -438,6 +460,7 @@ impl VaultError {
             | Self::NoBudget { .. }
             | Self::Exhausted { .. }
             | Self::NoEpsilon { .. }
+            | Self::UnderMin { .. }
             | Self::OverMax { .. }
             | Self::Amount(_)
             | Self::Entropy(_)
@@ -448,9 +471,15 @@ impl VaultError {
         self
     }
 
-    /// Whether the budget is the reason: exhausted, too small for one query, or counting otherwise.
+    /// Whether the budget is the reason: exhausted, of another size for one query, or counting otherwise.
     pub fn is_budget(&self) -> bool {
-        matches!(self, Self::Exhausted { .. } | Self::OverMax { .. } | Self::NoEpsilon { .. })
+        matches!(
+            self,
+            Self::Exhausted { .. }
+                | Self::UnderMin { .. }
+                | Self::OverMax { .. }
+                | Self::NoEpsilon { .. }
+        )
     }
 }
 

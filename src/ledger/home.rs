@@ -93,6 +93,23 @@ pub(super) fn check(
     Ok(())
 }
 
+/// Makes this the home, wherever the vault was before; the caller holds the write lock.
+///
+/// # Errors
+/// [`VaultError::Unanchored`] where the vault has an anchor and the caller does not hold it to one.
+pub(super) fn adopt(
+    connection: &Connection,
+    home: Option<&Home>,
+    held: bool,
+    path: &str,
+) -> Result<(), Fault> {
+    let anchored = read(connection)?.is_some_and(|known| known.anchored);
+    if anchored && !held {
+        return Err(VaultError::Unanchored { path: path.to_owned() }.into());
+    }
+    home.iter().try_for_each(|home| set(connection, home, anchored))
+}
+
 fn row(connection: &Connection) -> Result<Option<Remembered>, Fault> {
     let mut statement =
         connection.prepare_cached("SELECT name, file, folder, anchored FROM home")?;

@@ -20,6 +20,7 @@ use super::handle::{Handle, connect, in_snapshot};
 use super::home::{self, Home};
 use super::place::Place;
 use super::queue::Queue;
+use super::upgrade::Moved;
 use super::vault::Vault;
 use super::wait::BUSY;
 use super::{analyst, schema};
@@ -168,7 +169,8 @@ impl Vault {
     /// Makes the place where a vault is now its home, after it was copied, restored, renamed or moved, and opens it.
     ///
     /// Only its owner can know that no other copy of it is used: two copies are two budgets. The whole vault and
-    /// the anchor, if there is one, are verified first.
+    /// the anchor, if there is one, are verified first. A vault of an older format is carried over as by
+    /// [`Vault::upgrade`], which would refuse it here.
     ///
     /// # Errors
     /// [`VaultError::Unanchored`] when the vault has an anchor and none is given, and what [`Vault::open_anchored`]
@@ -178,6 +180,7 @@ impl Vault {
         anchor: Option<impl AsRef<Path>>,
     ) -> Result<Self, VaultError> {
         let anchor = anchor.map(|anchor| Anchor::open(anchor.as_ref())).transpose()?;
+        Self::carry_over(path.as_ref(), anchor.as_ref(), Moved::Yes)?;
         let vault = Self::verified(path.as_ref(), BUSY)?;
         let held = anchor.is_some();
         let vault = match anchor {
@@ -188,12 +191,7 @@ impl Vault {
         let home = vault.home()?;
         vault.transact_anywhere(|connection, witness| {
             witness.advance(connection)?;
-            let known = home::read(connection)?;
-            let anchored = known.is_some_and(|known| known.anchored);
-            if anchored && !held {
-                return Err(VaultError::Unanchored { path: vault.path.clone() }.into());
-            }
-            home.iter().try_for_each(|home| home::set(connection, home, anchored))
+            home::adopt(connection, home.as_ref(), held, &vault.path)
         })?;
         vault.check_home()?;
         Ok(vault)

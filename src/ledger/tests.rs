@@ -219,6 +219,38 @@ fn refusals_say_what_is_wrong() {
 }
 
 #[test]
+fn the_least_of_every_budget_is_compared() {
+    let vault = Vault::in_memory().unwrap();
+    furnish(&vault, spend(2 * NANO, 9));
+    for (name, min) in [("little", 7), ("more", 1_000), ("some", 80)] {
+        let per_query = PerQuery { min: Some(min), ..PerQuery::default() };
+        let guarded = Budget { per_query, ..budget(name, "adult", spend(NANO, 9)) };
+        vault.create_budget(&guarded).unwrap();
+    }
+    // The budget that wants the most is named, however many are not met.
+    for (nano, atto) in [(1, 0), (7, 9), (80, 0), (999, 9)] {
+        let asked = request(nano, atto, &["adult"]);
+        for error in [vault.quote(&asked).map(drop), vault.charge(&asked).map(drop)] {
+            let error = error.unwrap_err();
+            assert!(error.is_budget());
+            let cost = spend(nano, atto);
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "this query costs {cost}, and the privacy budget `more` takes at least ε = 0.000001 per query: write eps=0.000001 or more, in all releases of the query together"
+                )
+            );
+        }
+    }
+    assert!(vault.entries().unwrap().is_empty());
+    // All releases of a charge count together.
+    let halves = vec![entry(Loss::pure(&"0.0000005".parse().unwrap())); 2];
+    let together = ChargeRequest { entries: halves, ..request(1, 0, &["adult"]) };
+    assert!(vault.charge(&together).is_ok());
+    assert!(vault.charge(&request(1_000, 0, &["adult"])).is_ok());
+}
+
+#[test]
 fn budgets_give_nothing_back() {
     let vault = Vault::in_memory().unwrap();
     furnish(&vault, spend(2 * NANO, 0));

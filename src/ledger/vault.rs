@@ -268,7 +268,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`VaultError::Redeclared`] when the declarations are not those of the request any more;
-    /// [`VaultError::NoBudget`], [`VaultError::OverMax`], [`VaultError::Exhausted`], [`VaultError::EmptyCharge`], [`VaultError::AnalystName`] or [`VaultError::Amount`] for the request;
+    /// [`VaultError::NoBudget`], [`VaultError::UnderMin`], [`VaultError::OverMax`], [`VaultError::Exhausted`], [`VaultError::EmptyCharge`], [`VaultError::AnalystName`] or [`VaultError::Amount`] for the request;
     /// the other variants when the file cannot be written.
     pub fn charge(&self, request: &ChargeRequest) -> Result<Charge, VaultError> {
         analyst::check(&request.analyst)?;

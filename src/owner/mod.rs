@@ -124,6 +124,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         Declaration::CreateBudget { name, table, limit, per_query } => {
             let (limit, promise) = limit_of(limit, limit.zcdp)?;
             let per_query = amounts(per_query, limit.notion)?;
+            inner.resources.check_least(per_query.least(limit.notion))?;
             let budget =
                 Budget { name: name.clone(), table: table.clone(), limit, promise, per_query };
             let state = inner.vault.create_budget(&budget)?;
@@ -361,6 +362,15 @@ fn limit_of(clause: &LimitClause, zcdp: bool) -> Result<(Spend, Option<Spend>), 
 /// A number as whole units of 10^−places.
 ///
 /// # Guarantee
+/// Never less than the number: rounded up.
+fn units_up(value: &Rational, places: u32) -> Result<i64, Error> {
+    let units = value * Rational::from_integer(BigInt::from(10).pow(places));
+    Ok(units.ceil().to_integer().to_i64().ok_or(ParameterError::Overflow)?)
+}
+
+/// A number as whole units of 10^−places.
+///
+/// # Guarantee
 /// Never more than the number: rounded down.
 fn units_down(value: &Rational, places: u32) -> Result<i64, Error> {
     let units = value * Rational::from_integer(BigInt::from(10).pow(places));
@@ -386,10 +396,24 @@ fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuery, Error> {
             ));
         }
     };
+    let least = |value: Option<&Rational>| value.map(|value| units_up(value, 9)).transpose();
+    let min = match (notion, &clause.min, &clause.min_rho) {
+        (Notion::Approximate, min, None) => least(min.as_ref().map(Epsilon::value))?,
+        (Notion::Concentrated, None, min) => least(min.as_ref().map(Rho::value))?,
+        (Notion::Approximate, _, Some(_)) => {
+            return Err(Error::catalog("a budget in epsilon takes min, not min_rho"));
+        }
+        (Notion::Concentrated, Some(_), _) => {
+            return Err(Error::catalog(
+                "this budget counts in rho, which a query without an epsilon has too: write min_rho in place of min",
+            ));
+        }
+    };
     Ok(PerQuery {
         default: epsilon(&clause.default)?,
         default_rho: rho(&clause.default_rho)?,
         default_delta: delta(&clause.default_delta)?,
+        min,
         max,
         max_delta: delta(&clause.max_delta)?,
     })

@@ -436,6 +436,8 @@ pub struct PrivacyBudget {
     default: Option<f64>,
     default_rho: Option<f64>,
     default_delta: Option<f64>,
+    min: Option<f64>,
+    min_rho: Option<f64>,
     max: Option<f64>,
     max_rho: Option<f64>,
     max_delta: Option<f64>,
@@ -453,6 +455,8 @@ impl PrivacyBudget {
             default: None,
             default_rho: None,
             default_delta: None,
+            min: None,
+            min_rho: None,
             max: None,
             max_rho: None,
             max_delta: None,
@@ -499,6 +503,20 @@ impl PrivacyBudget {
         Self { default_delta: Some(delta), ..self }
     }
 
+    /// The least ε that one query has to cost: `PER QUERY (min=…)`.
+    ///
+    /// It is at least [`Resources::least_epsilon`](crate::Resources::least_epsilon), which holds without it.
+    #[must_use]
+    pub fn min_epsilon(self, epsilon: f64) -> Self {
+        Self { min: Some(epsilon), ..self }
+    }
+
+    /// The least ρ that one query has to cost: `PER QUERY (min_rho=…)`.
+    #[must_use]
+    pub fn min_rho(self, rho: f64) -> Self {
+        Self { min_rho: Some(rho), ..self }
+    }
+
     /// The most ε that one query may cost: `PER QUERY (max=…)`.
     #[must_use]
     pub fn max_epsilon(self, epsilon: f64) -> Self {
@@ -538,6 +556,8 @@ impl PrivacyBudget {
             default: amount(self.default)?,
             default_rho: amount(self.default_rho)?,
             default_delta: amount(self.default_delta)?,
+            min: amount(self.min)?,
+            min_rho: amount(self.min_rho)?,
             max: amount(self.max)?,
             max_rho: amount(self.max_rho)?,
             max_delta: amount(self.max_delta)?,
@@ -611,13 +631,14 @@ mod tests {
                 .zcdp()
                 .default_epsilon(0.05)
                 .default_delta(1e-9)
+                .min_rho(0.001)
                 .max_rho(0.3)
                 .max_delta(1e-7),
-            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=0.1, delta=1e-6) ACCOUNTANT ZCDP PER QUERY (default=0.05, default_delta=1e-9, max_rho=0.3, max_delta=1e-7)",
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=0.1, delta=1e-6) ACCOUNTANT ZCDP PER QUERY (default=0.05, default_delta=1e-9, min_rho=0.001, max_rho=0.3, max_delta=1e-7)",
         );
         same(
-            PrivacyBudget::rho("b", "t", 2.0).default_rho(0.5).max_epsilon(1.0),
-            "CREATE PRIVACY BUDGET b FOR t LIMIT (rho=2) PER QUERY (default_rho=0.5, max=1)",
+            PrivacyBudget::rho("b", "t", 2.0).default_rho(0.5).min_epsilon(1e-4).max_epsilon(1.0),
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (rho=2) PER QUERY (default_rho=0.5, min=0.0001, max=1)",
         );
         same(
             ExternalTable::csv("t", "a'b.csv").header(false).delimiter('|').content_hash(true),

@@ -74,6 +74,10 @@ fn amounts_contradict_each_other() {
         (9, 0, PerQuery { default: Some(0), ..none }),
         (9, 0, PerQuery { max: Some(0), ..none }),
         (9, 0, PerQuery { default: Some(3), max: Some(2), ..none }),
+        (9, 0, PerQuery { min: Some(0), ..none }),
+        (9, 0, PerQuery { min: Some(3), max: Some(2), ..none }),
+        (9, 0, PerQuery { default: Some(2), min: Some(3), ..none }),
+        (9, 0, PerQuery { min: Some(10), ..none }),
         (9, 9, PerQuery { default_delta: Some(3), max_delta: Some(2), ..none }),
         (9, 0, PerQuery { default: Some(10), ..none }),
         (9, 0, PerQuery { default_delta: Some(1), ..none }),
@@ -88,6 +92,13 @@ fn amounts_contradict_each_other() {
     assert!(most.allows(Spend::of_epsilon(1_000_000_000, 0)));
     assert!(!most.allows(Spend::of_epsilon(1_000_000_001, 0)));
     assert!(!most.allows(Spend::of_epsilon(1, 1_000_000_000_001)));
+    let least = PerQuery { default: Some(3), min: Some(3), max: Some(3), ..none };
+    assert!(budget(9, 0, least).check().is_ok());
+    assert!(least.is_reached_by(Spend::of_epsilon(3, 0)));
+    assert!(!least.is_reached_by(Spend::of_epsilon(2, 9)));
+    assert!(none.is_reached_by(Spend::of_epsilon(1, 0)));
+    assert_eq!(least.least(Notion::Concentrated), Some(Spend::of_rho(3, 0)));
+    assert_eq!(none.least(Notion::Approximate), None);
 }
 
 #[test]
@@ -105,6 +116,7 @@ fn concentrated_amounts_contradict_each_other() {
     // An ε of 1 costs a ρ of 1/2, and one unit more costs more.
     let exactly = PerQuery { default: Some(NANO), ..none };
     assert!(budget(promise, exactly).check().is_ok());
+    assert!(budget(promise, PerQuery { min: Some(NANO / 2), ..exactly }).check().is_ok());
     assert!(budget(None, PerQuery { default_rho: Some(NANO / 2), ..none }).check().is_ok());
     for (promise, per_query) in [
         (None, PerQuery { default: Some(NANO + 1), ..none }),
@@ -112,6 +124,8 @@ fn concentrated_amounts_contradict_each_other() {
         (None, PerQuery { default_rho: Some(0), ..none }),
         (None, PerQuery { default: Some(1), default_rho: Some(1), ..none }),
         (None, PerQuery { max: Some(NANO / 2 - 1), ..exactly }),
+        (None, PerQuery { min: Some(NANO / 2 + 1), ..none }),
+        (None, PerQuery { default: Some(NANO / 2), min: Some(NANO / 8 + 1), ..none }),
         (Some(Spend::of_rho(1, 2)), none),
     ] {
         assert!(budget(promise, per_query).check().is_err(), "{per_query:?}");

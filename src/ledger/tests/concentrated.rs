@@ -132,6 +132,15 @@ fn per_query_amounts_are_those_of_the_notion() {
         "this query costs ρ = 0.1255005, and the privacy budget `curve` allows ρ = 0.125 per query"
     );
     assert!(vault.charge(&asks(vec![Loss::pure(&"0.5".parse().unwrap())])).is_ok());
+    let per_query = PerQuery { min: Some(NANO / 50), ..PerQuery::default() };
+    let least = Budget { per_query, ..budget("coarse", "adult", Spend::of_rho(NANO, 0)) };
+    vault.create_budget(&least).unwrap();
+    let error = vault.charge(&asks(vec![Loss::pure(&"0.1999".parse().unwrap())])).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "this query costs ρ = 0.019980005, and the privacy budget `coarse` takes at least ρ = 0.02 per query: write rho=0.02 or more, in all releases of the query together"
+    );
+    assert!(vault.charge(&asks(vec![Loss::pure(&"0.2".parse().unwrap())])).is_ok());
 }
 
 /// Random losses against a table of sums; both notions in one history, the file read again at the end.

@@ -172,6 +172,10 @@ fn altered_rows_are_refused() {
         ),
         ("DELETE FROM budget WHERE name = 'strict'", "the budgets are not what was declared"),
         (
+            "UPDATE budget SET min_loss = 1 WHERE name = 'strict'",
+            "the budgets are not what was declared",
+        ),
+        (
             "UPDATE budget SET spent_loss = 19 WHERE name = 'strict'",
             "a budget disagrees with the ledger",
         ),
@@ -326,14 +330,14 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 1 and this program reads format 5: a HushQL made it that is too old to be carried over; make a new vault, and declare there what is left of its budgets"
+            "the vault `{shown}` has format 1 and this program reads format 6: a HushQL made it that is too old to be carried over; make a new vault, and declare there what is left of its budgets"
         )
     );
     Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 7 and this program reads format 5: a newer HushQL made it, which reads it"
+            "the vault `{shown}` has format 7 and this program reads format 6: a newer HushQL made it, which reads it"
         )
     );
 

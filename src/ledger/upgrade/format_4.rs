@@ -1,17 +1,25 @@
 //! Format 4: its tables, the seals of its catalog, and budgets that each kept the unit space that they bind.
 //!
 //! In: the connection to a vault that may be of this format. Out: its budgets, for which everything that format 4 promised
-//! has been checked: the tables are those of the format, the file is sound, and the catalog is what was sealed.
+//! has been checked: the tables are those of the format, the file is sound, and the catalog is what was sealed. Once its
+//! rows are in today's tables, [`complete`] adds what the format did not have.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 
-use crate::catalog::store::{Fields, Kind, check_seal};
+use super::sealed::check_budgets;
+use crate::catalog::describe;
+use crate::catalog::store::{self, Fields, Kind, check_seal};
+use crate::ledger::analyst::OWNER;
 use crate::ledger::chain::Witness;
 use crate::ledger::error::Fault;
-use crate::ledger::schema;
+use crate::ledger::home::{self, Home};
+use crate::ledger::{history, moves, schema};
 use crate::privacy::{Notion, Spend};
+
+/// The number of this format.
+pub(super) const FORMAT: i64 = 4;
 
 /// The tables of format 4.
 const TABLES: &str = include_str!("format_4.sql");
@@ -28,9 +36,9 @@ pub(super) struct Budget {
 ///
 /// # Errors
 /// What [`schema::check_format`] refuses with, and [`Fault::Damage`] where the catalog is not what was declared.
-pub(super) fn budgets(connection: &Connection, path: &str) -> Result<Vec<Budget>, Fault> {
+pub(super) fn check(connection: &Connection, path: &str) -> Result<Vec<Budget>, Fault> {
     // Somebody else may have carried it over since it was looked at.
-    schema::check_format(connection, path, crate::ledger::version::OLDEST, TABLES)?;
+    schema::check_format(connection, path, FORMAT, TABLES)?;
     let mut tables = Fields::new("hushql tables 1");
     let mut statement =
         connection.prepare("SELECT name, body FROM declared_table ORDER BY name")?;
@@ -41,22 +49,18 @@ pub(super) fn budgets(connection: &Connection, path: &str) -> Result<Vec<Budget>
     }
     check_seal(connection, Kind::Tables, tables.digest())?;
 
-    let mut sealed = Fields::new("hushql budgets 2");
-    let mut statement = connection.prepare(
-        "SELECT name, table_name, space, notion, promised_epsilon, promised_delta, limit_loss,
-             limit_delta, floor_loss, floor_delta, default_epsilon, default_rho, default_delta,
-             max_loss, max_delta, spent_loss, spent_delta
-         FROM budget ORDER BY name",
+    check_budgets(
+        connection,
+        "hushql budgets 2",
+        &["name", "table_name", "space", "notion"],
+        "promised_epsilon, promised_delta, limit_loss, limit_delta, floor_loss, floor_delta,
+             default_epsilon, default_rho, default_delta, max_loss, max_delta",
     )?;
+    let mut statement = connection
+        .prepare("SELECT table_name, space, notion, spent_loss, spent_delta FROM budget")?;
     let mut rows = statement.query([])?;
     let mut budgets = Vec::new();
     while let Some(row) = rows.next()? {
-        for text in 0..4 {
-            sealed.text(&row.get::<_, String>(text)?);
-        }
-        for amount in 4..15 {
-            sealed.optional(row.get(amount)?);
-        }
         let notion = [Notion::Approximate, Notion::Concentrated];
         let written: String = row.get("notion")?;
         let notion = notion.into_iter().find(|notion| notion.name() == written);
@@ -71,12 +75,37 @@ pub(super) fn budgets(connection: &Connection, path: &str) -> Result<Vec<Budget>
             },
         });
     }
-    check_seal(connection, Kind::Budgets, sealed.digest())?;
     Ok(budgets)
 }
 
+/// Makes what format 4 did not have: checkpoints, a home, a history that begins with what is declared, and budgets that
+/// follow the people of their tables.
+///
+/// # Errors
+/// [`Fault::Damage`] where the chain or a budget is not what it was.
+pub(super) fn complete(
+    connection: &Connection,
+    budgets: Vec<Budget>,
+    home: Option<&Home>,
+    anchored: bool,
+) -> Result<Witness, Fault> {
+    store::reseal(connection)?;
+    history::initialise(connection)?;
+    home::initialise(connection)?;
+    if let Some(home) = home {
+        home::set(connection, home, anchored)?;
+    }
+    let witness = Witness::with_new_checkpoints(connection)?;
+    agree(&witness, &budgets)?;
+    moves::carried_over(connection, &witness, &spaces(budgets))?;
+    let catalog = store::load(connection)?;
+    let first = describe::changes(&BTreeMap::new(), &describe::texts(&catalog));
+    history::append(connection, OWNER, first)?;
+    Ok(witness)
+}
+
 /// Refuses budgets that disagree with the ledger, as format 4 compared them: by the space that each of them kept.
-pub(super) fn agree(witness: &Witness, budgets: &[Budget]) -> Result<(), Fault> {
+fn agree(witness: &Witness, budgets: &[Budget]) -> Result<(), Fault> {
     for Budget { space, spent, .. } in budgets {
         let charged = witness.spent(&BTreeSet::from([space.clone()]))?;
         if charged.within(spent.notion) != Some(*spent) {
@@ -87,6 +116,6 @@ pub(super) fn agree(witness: &Witness, budgets: &[Budget]) -> Result<(), Fault> 
 }
 
 /// For each budget its table, and the space that it was charged in.
-pub(super) fn spaces(budgets: Vec<Budget>) -> Vec<(String, String)> {
+fn spaces(budgets: Vec<Budget>) -> Vec<(String, String)> {
     budgets.into_iter().map(|budget| (budget.table, budget.space)).collect()
 }

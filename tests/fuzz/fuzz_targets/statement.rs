@@ -19,7 +19,7 @@ const DECLARATIONS: &str = "
     ALTER TABLE people ALTER COLUMN city SET PRIVACY DOMAIN IN ('Rome', 'Oslo');
     ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 120);
     ALTER TABLE people ALTER COLUMN paid SET PRIVACY DOMAIN BETWEEN (0, 100);
-    CREATE PRIVACY BUDGET people FOR people LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=0.1, max=3, max_delta=1e-15);
+    CREATE PRIVACY BUDGET people FOR people LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=0.1, min=0.001, max=3, max_delta=1e-15);
     ALTER TABLE places SET PUBLIC";
 
 fn batch() -> RecordBatch {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const STATEMENTS: [&str; 4] = [
     "CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv'",
     "ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 3",
-    "CREATE PRIVACY BUDGET people FOR people LIMIT (epsilon=10, delta=1e-6)",
+    "CREATE PRIVACY BUDGET people FOR people LIMIT (epsilon=10, delta=1e-6) PER QUERY (min=0.01, max=5)",
     "SELECT LAPLACE(eps=4) COUNT(*) FROM people",
 ];
 

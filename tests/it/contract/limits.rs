@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use hushql::{Engine, Error, Resources, Session};
+use hushql::{Engine, Error, PrivacyBudget, Resources, Session};
 
 use crate::contract::program::Study;
 
@@ -180,6 +180,40 @@ async fn no_statement_is_nearly_free() {
     let two = "SELECT LAPLACE(eps=5e-7) COUNT(*) AS n, LAPLACE(eps=5e-7) SUM(CLAMP(x, 0, 1)) AS s FROM people";
     lab.query(two).await.unwrap();
     assert_eq!(lab.budgets().unwrap()[0].spent.nano, 2_000);
+}
+
+/// The number of the engine holds for every statement; the least of a budget can only ask for more.
+#[tokio::test]
+async fn a_budget_raises_the_least_and_never_lowers_it() {
+    let coarse = Resources::default().with_least_epsilon(1_000_000);
+    let lab = session(true, coarse.clone()).await;
+    let error = lab.query("SELECT LAPLACE(eps=0.0009) COUNT(*) FROM people").await.unwrap_err();
+    assert_eq!(error.code(), Some("HQ026"), "{error}");
+
+    let engine = Engine::in_memory().unwrap();
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..20));
+    let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
+    engine.register_batch("people", batch).unwrap();
+    let owner = engine.owner();
+    owner.execute("ALTER TABLE people SET PRIVACY UNIT ROW").await.unwrap();
+    let budget = |min: f64| PrivacyBudget::epsilon("b", "people", 2.0).min_epsilon(min);
+    owner.declare(budget(1e-5)).await.unwrap();
+    let lab = engine.analyst("lab").unwrap();
+    let below = "SELECT LAPLACE(eps=0.000009) COUNT(*) FROM people";
+    let error = lab.query(below).await.unwrap_err();
+    assert!(error.to_string().contains("`b` takes at least ε = 0.00001 per query"), "{error}");
+    assert!(lab.explain(below).unwrap().to_string().contains("write eps=0.00001 or more"));
+    lab.query("SELECT LAPLACE(eps=0.00001) COUNT(*) FROM people").await.unwrap();
+
+    // Whoever runs the engine with a larger number binds budgets that were declared under a smaller one.
+    let engine = engine.with_resources(coarse).unwrap();
+    let lab = engine.analyst("lab").unwrap();
+    let error = lab.query("SELECT LAPLACE(eps=0.00001) COUNT(*) FROM people").await.unwrap_err();
+    assert_eq!(error.code(), Some("HQ026"), "{error}");
+    engine.owner().execute("DROP PRIVACY BUDGET b").await.unwrap();
+    let error = engine.owner().declare(budget(1e-5)).await.unwrap_err();
+    assert!(error.to_string().contains("write min=0.001 or more, or leave min out"), "{error}");
+    engine.owner().declare(budget(1e-3)).await.unwrap();
 }
 
 /// Planning reads public rows: a cross join of four tables was read to its end, whatever the limit.

@@ -75,8 +75,8 @@ async fn values_declare_what_statements_declare() {
             "ALTER TABLE people ALTER COLUMN ward SET PRIVACY DOMAIN IN ('north', 'it''s')".into(),
         ),
         (
-            PrivacyBudget::epsilon("study", "people", 2.5).delta(1e-6).max_epsilon(1.0).into(),
-            "CREATE PRIVACY BUDGET study FOR people LIMIT (epsilon=2.5, delta=1e-6) PER QUERY (max=1)"
+            PrivacyBudget::epsilon("study", "people", 2.5).delta(1e-6).min_epsilon(0.01).max_epsilon(1.0).into(),
+            "CREATE PRIVACY BUDGET study FOR people LIMIT (epsilon=2.5, delta=1e-6) PER QUERY (min=0.01, max=1)"
                 .into(),
         ),
     ];

@@ -1,37 +1,182 @@
 //! Vaults that older programs made are carried over: every entry as it was, whatever is interrupted.
 //!
-//! `tests/data/vaults/format-4.db` was made by the program before format 5, with three tables, a view, budgets of
-//! both kinds and six entries, and has never been opened since.
+//! `tests/data/vaults/format-N.db` was made by the last program of its format and has never been opened since;
+//! `tests/data/README.md` says what each of them holds.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hushql::ledger::{ChargeRequest, Vault, VaultError};
-use rusqlite::Connection;
+use hushql::ledger::{ChargeEntry, ChargeRequest, Vault, VaultError};
+use hushql::privacy::Loss;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params};
+use sha2::{Digest, Sha256};
 
 use super::bench::{Bench, Case, Tally, each, one};
 use super::shim::{Call, Fault};
 use crate::contract::program::Run;
 
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vaults").join(name)
+/// What a vault of an older format holds.
+#[derive(Debug, PartialEq)]
+struct Older {
+    format: i64,
+    /// The name, the loss and the δ of every budget.
+    spent: &'static [(&'static str, i64, i64)],
+    tables: usize,
+    /// A line of the history that it has after the upgrade.
+    declared: &'static str,
 }
 
-/// A copy of the old vault in a folder of its own.
-fn old(bench: &Bench) -> PathBuf {
-    let vault = bench.fresh();
-    fs::copy(fixture("format-4.db"), &vault).unwrap();
-    vault
+const FOUR: Older = Older {
+    format: 4,
+    spent: &[("shop", 2_150_000_000, 0), ("thrifty", 292_719, 0), ("wide", 2_150_000_000, 0)],
+    tables: 3,
+    declared: "budget shop: for customers, limit ε = 5",
+};
+
+const FIVE: Older = Older {
+    format: 5,
+    spent: &[
+        ("curve", 11_355_219, 0),
+        ("inn", 5_800_000_000, 10_000_000_000),
+        ("shop", 5_800_000_000, 10_000_000_000),
+        ("thrifty", 11_355_219, 0),
+        ("wide", 5_800_000_000, 10_000_000_000),
+    ],
+    tables: 5,
+    declared: "budget brief: dropped",
+};
+
+const OLDER: [&Older; 2] = [&FOUR, &FIVE];
+
+impl Older {
+    fn fixture(&self, extension: &str) -> PathBuf {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vaults");
+        folder.join(format!("format-{}.{extension}", self.format))
+    }
+
+    /// A copy in a folder of its own, at home there.
+    fn copy(&self, bench: &Bench, anchored: bool) -> PathBuf {
+        let vault = self.stray(bench);
+        if self.format >= 5 {
+            settle(&vault, anchored);
+        }
+        vault
+    }
+
+    /// A copy as somebody has copied it, at home elsewhere.
+    fn stray(&self, bench: &Bench) -> PathBuf {
+        let vault = bench.fresh();
+        fs::copy(self.fixture("db"), &vault).unwrap();
+        vault
+    }
+
+    /// A copy of its anchor.
+    fn anchor(&self, folder: &Path) -> PathBuf {
+        let anchor = folder.join(format!("{}.anchor", self.format));
+        fs::copy(self.fixture("anchor"), &anchor).unwrap();
+        anchor
+    }
+
+    #[track_caller]
+    fn is_carried_over(&self, vault: &Vault, path: &Path) {
+        for table in ["ledger", "budget", "declared_table", "analyst"] {
+            assert_eq!(self.rows(table, path), self.rows(table, &self.fixture("db")), "{table}");
+        }
+        let budgets = vault.budgets().unwrap();
+        let spent: Vec<_> = budgets
+            .iter()
+            .map(|s| (s.budget.name.as_str(), s.spent.nano, s.spent.atto_delta))
+            .collect();
+        assert_eq!(spent, self.spent);
+        assert!(budgets.iter().all(|state| state.budget.per_query.min.is_none()));
+        let is_dated = self.format >= 5;
+        let entries = vault.entries().unwrap();
+        assert!(entries.iter().all(|e| e.at.is_some() == is_dated));
+        assert!(entries.iter().all(|e| e.statement.is_some() == is_dated));
+        let catalog = vault.catalog().unwrap();
+        assert_eq!(catalog.tables().count(), self.tables);
+        assert!(catalog.view("northern").is_some());
+        assert_eq!(vault.analysts().unwrap(), ["lab", "other", "owner"]);
+        let history = vault.declarations().unwrap();
+        assert!(history.iter().any(|d| d.change.starts_with(self.declared)));
+        if self.format >= 5 {
+            for table in ["declaration", "checkpoint", "statement", "joined_space"] {
+                let before = self.rows(table, &self.fixture("db"));
+                assert_eq!(self.rows(table, path), before, "{table}");
+            }
+        }
+        vault.verify().unwrap();
+    }
+
+    /// The rows of a table in the columns that it has in this format and has still, read without the library. Budgets of
+    /// format 4 kept a space.
+    fn rows(&self, table: &str, path: &Path) -> Vec<Vec<Value>> {
+        let mut columns = columns(table, &self.fixture("db"));
+        columns.retain(|column| table != "budget" || column != "space");
+        let connection = Connection::open(path).unwrap();
+        let sql = format!("SELECT {} FROM {table} ORDER BY 1", columns.join(", "));
+        let mut statement = connection.prepare(&sql).unwrap();
+        let read = |row: &Row<'_>| (0..columns.len()).map(|i| row.get(i)).collect();
+        let rows = statement.query_map([], read).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    /// How many entries its ledger has.
+    fn entries(&self) -> usize {
+        self.rows("ledger", &self.fixture("db")).len()
+    }
 }
 
-/// The number, ε in 10⁻⁹ and hash of every entry, read without the library.
-fn entries(vault: &Path) -> Vec<(i64, Option<i64>, [u8; 32])> {
+/// The columns of a table, in order.
+fn columns(table: &str, path: &Path) -> Vec<String> {
+    let connection = Connection::open(path).unwrap();
+    let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)").unwrap();
+    let names = statement.query_map([table], |row| row.get(0)).unwrap();
+    names.map(Result::unwrap).collect()
+}
+
+/// Makes a copy at home where it is, as a program of format 5 does.
+fn settle(vault: &Path, anchored: bool) {
+    let inode = |path: &Path| fs::metadata(path).unwrap().ino().cast_signed();
+    let name = vault.file_name().unwrap().as_encoded_bytes();
+    let (file, folder) = (inode(vault), inode(vault.parent().unwrap()));
+    let fields: [&[u8]; 5] = [
+        b"hushql home 1",
+        name,
+        &file.to_be_bytes(),
+        &folder.to_be_bytes(),
+        &i64::from(anchored).to_be_bytes(),
+    ];
+    let mut seal = Sha256::new();
+    for field in fields {
+        seal.update(u64::try_from(field.len()).unwrap().to_be_bytes());
+        seal.update(field);
+    }
+    let seal: [u8; 32] = seal.finalize().into();
     let connection = Connection::open(vault).unwrap();
-    let sql = "SELECT sequence, epsilon_nano, chain FROM ledger ORDER BY sequence";
-    let mut statement = connection.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-    rows.unwrap().map(Result::unwrap).collect()
+    let home = "UPDATE home SET name = ?1, file = ?2, folder = ?3, anchored = ?4";
+    connection.execute(home, params![name, file, folder, anchored]).unwrap();
+    let sealed = "UPDATE seal SET digest = ?1 WHERE kind = 'home'";
+    assert_eq!(connection.execute(sealed, params![seal]).unwrap(), 1);
+}
+
+/// Changes a vault behind its triggers, which are as before afterwards.
+fn damage(vault: &Path, change: &str) {
+    let connection = Connection::open(vault).unwrap();
+    let mut statement =
+        connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
+    let triggers = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let triggers: Vec<(String, String)> = triggers.map(Result::unwrap).collect();
+    for (name, _) in &triggers {
+        connection.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
+    connection.execute_batch(change).unwrap();
+    for (_, sql) in &triggers {
+        connection.execute_batch(sql).unwrap();
+    }
 }
 
 fn hushql(arguments: &[&str]) -> Run {
@@ -39,97 +184,136 @@ fn hushql(arguments: &[&str]) -> Run {
     Run::from(command.args(arguments).output().unwrap())
 }
 
-/// What each budget has spent, in its own measure.
-fn spent(vault: &Vault) -> Vec<(String, i64, i64)> {
-    let states = vault.budgets().unwrap().into_iter();
-    states.map(|s| (s.budget.name, s.spent.nano, s.spent.atto_delta)).collect()
-}
-
-#[track_caller]
-fn is_carried_over(vault: &Vault, path: &Path) {
-    assert_eq!(entries(path), entries(&fixture("format-4.db")));
-    let spent = spent(vault);
-    let names: Vec<&str> = spent.iter().map(|(name, ..)| name.as_str()).collect();
-    assert_eq!(names, ["shop", "thrifty", "wide"]);
-    assert_eq!((spent[0].1, spent[2].1), (2_150_000_000, 2_150_000_000));
-    assert_eq!((spent[1].1, spent[1].2), (292_719, 0));
-    let old = vault.entries().unwrap();
-    assert!(old.iter().all(|entry| entry.at.is_none() && entry.statement.is_none()));
-    let catalog = vault.catalog().unwrap();
-    assert_eq!(catalog.tables().count(), 3);
-    assert!(catalog.view("northern").is_some());
-    assert_eq!(vault.analysts().unwrap(), ["lab", "other", "owner"]);
-    let history = vault.declarations().unwrap();
-    assert!(
-        history.iter().any(|d| d.change.starts_with("budget shop: for customers, limit ε = 5"))
-    );
-}
-
 #[test]
 fn an_old_vault_is_carried_over() {
     let bench = Bench::new(&[]);
-    let path = old(&bench);
-    let shown = path.to_str().unwrap();
-    let refused = hushql(&[shown, "--analyst", "lab", "-c", "SHOW PRIVACY"]);
-    refused.says(1, &[&format!("its owner carries it over with `hushql upgrade {shown}`")]);
-    assert!(matches!(Vault::open(&path), Err(VaultError::Version { found: 4, .. })));
-    hushql(&["upgrade", shown]).says(0, &["has today's format"]);
-    let vault = Vault::open(&path).unwrap();
-    is_carried_over(&vault, &path);
-    // New entries follow on the old ones, and know when they were made.
-    let request = ChargeRequest { spaces: vec!["customers".to_owned()], ..one(&vault) };
-    assert_eq!(vault.charge(&request).unwrap().sequence(), 7);
-    assert!(vault.entries().unwrap()[6].at.is_some());
-    drop(vault);
-    hushql(&["upgrade", shown]).says(0, &["has today's format"]);
-    assert_eq!(Vault::open(&path).unwrap().entries().unwrap().len(), 7);
+    for older in OLDER {
+        let path = older.copy(&bench, false);
+        let shown = path.to_str().unwrap();
+        let refused = hushql(&[shown, "--analyst", "lab", "-c", "SHOW PRIVACY"]);
+        refused.says(1, &[&format!("its owner carries it over with `hushql upgrade {shown}`")]);
+        let error = Vault::open(&path).unwrap_err();
+        assert!(matches!(error, VaultError::Version { found, .. } if found == older.format));
+        hushql(&["upgrade", shown]).says(0, &["has today's format"]);
+        let vault = Vault::open(&path).unwrap();
+        older.is_carried_over(&vault, &path);
+        // New entries follow on the old ones, and know when they were made.
+        let loss = Loss::pure(&"0.1".parse().unwrap());
+        let request = one(&vault);
+        let entries = request.entries.into_iter().map(|e| ChargeEntry { loss: loss.clone(), ..e });
+        let request = ChargeRequest {
+            spaces: vec!["visits".to_owned()],
+            entries: entries.collect(),
+            ..one(&vault)
+        };
+        let before = older.entries();
+        let sequence = vault.charge(&request).unwrap().sequence();
+        assert_eq!(usize::try_from(sequence).unwrap(), before + 1);
+        assert!(vault.entries().unwrap()[before].at.is_some());
+        drop(vault);
+        hushql(&["upgrade", shown]).says(0, &["has today's format"]);
+        assert_eq!(Vault::open(&path).unwrap().entries().unwrap().len(), before + 1);
+    }
     hushql(&["upgrade", "nowhere.db"]).says(1, &["there is no vault"]);
 }
 
 #[test]
 fn the_anchor_follows() {
     let bench = Bench::new(&[]);
-    let path = old(&bench);
     let elsewhere = tempfile::tempdir().unwrap();
-    let anchor = elsewhere.path().join("study.anchor");
-    fs::copy(fixture("format-4.anchor"), &anchor).unwrap();
-    let (shown, held) = (path.to_str().unwrap(), anchor.to_str().unwrap());
-    hushql(&["upgrade", shown, "--anchor", held]).says(0, &[]);
-    assert!(matches!(Vault::open(&path), Err(VaultError::Unanchored { .. })));
-    is_carried_over(&Vault::open_anchored(&path, &anchor).unwrap(), &path);
-
+    for older in OLDER {
+        let path = older.copy(&bench, true);
+        let anchor = older.anchor(elsewhere.path());
+        let (shown, held) = (path.to_str().unwrap(), anchor.to_str().unwrap());
+        hushql(&["upgrade", shown, "--anchor", held]).says(0, &[]);
+        assert!(matches!(Vault::open(&path), Err(VaultError::Unanchored { .. })));
+        older.is_carried_over(&Vault::open_anchored(&path, &anchor).unwrap(), &path);
+    }
     // A vault that does not hold the anchor's entry is left as it is.
-    let path = old(&bench);
-    let connection = Connection::open(&path).unwrap();
-    let cut = "DROP TRIGGER ledger_is_never_deleted; DELETE FROM ledger WHERE sequence = 6";
-    connection.execute_batch(cut).unwrap();
-    drop(connection);
+    let (four, five) = (FOUR.anchor(elsewhere.path()), FIVE.anchor(elsewhere.path()));
+    for (older, anchor) in [(&FOUR, five), (&FIVE, four)] {
+        let path = older.copy(&bench, true);
+        let before = fs::read(&path).unwrap();
+        match Vault::upgrade(&path, Some(&anchor)).unwrap_err() {
+            VaultError::PutBack { .. } if *older == FOUR => {}
+            VaultError::OtherHistory { .. } if *older == FIVE => {}
+            error => panic!("{error}"),
+        }
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+    // Nor is one carried over that has an anchor, and is not held to it.
+    let path = FIVE.copy(&bench, true);
     let before = fs::read(&path).unwrap();
-    assert!(Vault::upgrade(&path, Some(&anchor)).is_err());
+    for refused in [Vault::upgrade(&path, None::<&Path>), Vault::adopt(&path, None::<&Path>)] {
+        assert!(matches!(refused, Err(VaultError::Unanchored { .. })));
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+}
+
+/// A copy would be a second vault; its owner says which one is used, in the same words as for a vault of today.
+#[test]
+fn a_copy_is_carried_over_by_who_adopts_it() {
+    let bench = Bench::new(&[]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let path = FIVE.stray(&bench);
+    let anchor = FIVE.anchor(elsewhere.path());
+    let (shown, held) = (path.to_str().unwrap(), anchor.to_str().unwrap());
+    let before = fs::read(&path).unwrap();
+    let refused = hushql(&["upgrade", shown, "--anchor", held]);
+    refused.says(1, &[&format!("its owner says so with `hushql adopt {shown}`")]);
     assert_eq!(fs::read(&path).unwrap(), before);
+    hushql(&["adopt", shown, "--anchor", held]).says(0, &[]);
+    FIVE.is_carried_over(&Vault::open_anchored(&path, &anchor).unwrap(), &path);
+    // Format 4 knew no home.
+    let path = FOUR.stray(&bench);
+    FOUR.is_carried_over(&Vault::adopt(&path, None::<&Path>).unwrap(), &path);
 }
 
 /// Damage is not carried over, and what is refused stays as it was.
 #[test]
 fn a_damaged_vault_is_not_carried_over() {
     let bench = Bench::new(&[]);
-    let put_back = "CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger
-BEGIN SELECT RAISE(ABORT, 'the ledger is never changed'); END";
-    for (damage, says) in [
+    let always = [
         ("UPDATE ledger SET epsilon_nano = 1 WHERE sequence = 2", "chain of its ledger is broken"),
         ("UPDATE budget SET limit_loss = limit_loss + 1", "not what was declared"),
-        ("UPDATE budget SET spent_loss = spent_loss + 1", "disagrees with the ledger"),
-        ("DELETE FROM analyst WHERE name = 'nobody'; CREATE TABLE x (y)", "not those of a vault"),
-    ] {
-        let path = old(&bench);
-        let connection = Connection::open(&path).unwrap();
-        let batch = format!("DROP TRIGGER ledger_is_never_changed; {damage}; {put_back}");
-        connection.execute_batch(&batch).unwrap();
-        drop(connection);
+        ("UPDATE budget SET default_epsilon = 5 WHERE name = 'wide'", "not what was declared"),
+        (
+            "UPDATE budget SET spent_loss = spent_loss + 1 WHERE name = 'shop'",
+            "disagrees with the ledger",
+        ),
+        ("UPDATE budget SET spent_loss = spent_loss - 1", "disagrees with the ledger"),
+        ("UPDATE declared_table SET name = 'x' WHERE name = 'northern'", "not what was declared"),
+        ("INSERT INTO analyst VALUES ('nobody')", "list of analysts"),
+        ("DELETE FROM ledger WHERE sequence = (SELECT max(sequence) FROM ledger)", "is damaged"),
+        ("CREATE TABLE x (y)", "not those of a vault"),
+    ];
+    let since_five = [
+        ("UPDATE ledger SET rho_nano = 1 WHERE sequence = 270", "chain of its ledger is broken"),
+        ("UPDATE ledger SET at = at + 1 WHERE sequence = 280", "chain of its ledger is broken"),
+        ("DELETE FROM checkpoint", "a checkpoint of its ledger is missing or damaged"),
+        ("UPDATE checkpoint SET sums = '[]'", "a checkpoint of its ledger is missing or damaged"),
+        ("UPDATE statement SET text = text || ' '", "a statement of its ledger is missing"),
+        ("DELETE FROM declaration WHERE sequence = 3", "the history grows at its end only"),
+        ("UPDATE declaration SET analyst = 'lab'", "the chain of its declarations is broken"),
+        ("DELETE FROM joined_space", "not what was declared"),
+        ("UPDATE home SET folder = folder + 1", "its home is not what was written"),
+        ("ALTER TABLE budget ADD COLUMN min_loss INTEGER", "not those of a vault"),
+    ];
+    let four = always.map(|case| (&FOUR, case)).into_iter();
+    let five = always.into_iter().chain(since_five).map(|case| (&FIVE, case));
+    for (older, (change, says)) in four.chain(five) {
+        let path = older.copy(&bench, false);
+        damage(&path, change);
         let before = fs::read(&path).unwrap();
-        let error = Vault::upgrade(&path, None::<&Path>).unwrap_err();
-        assert!(error.to_string().contains(says), "{damage}: {error}");
-        assert_eq!(fs::read(&path).unwrap(), before, "{damage}");
+        for moved in [false, true] {
+            let carried = match moved {
+                false => Vault::upgrade(&path, None::<&Path>),
+                true => Vault::adopt(&path, None::<&Path>),
+            };
+            let error = carried.unwrap_err().to_string();
+            assert!(error.contains(says), "{}: {change}: {error}", older.format);
+            assert_eq!(fs::read(&path).unwrap(), before, "{change}");
+        }
     }
 }
 
@@ -137,34 +321,38 @@ BEGIN SELECT RAISE(ABORT, 'the ledger is never changed'); END";
 #[test]
 fn an_upgrade_is_done_or_not() {
     let bench = Bench::new(&["upgrade", "@"]);
-    let (outcome, calls) = bench.calls(old(&bench));
-    outcome.run.says(0, &["has today's format"]);
-    let changes = ["write", "sync", "truncate", "unlink"];
-    let hit = |call: &&Call| call.number > 0 && changes.contains(&call.name.as_str());
-    let faults = [Fault::Kill, Fault::KillHalf, Fault::KillAfter];
-    let cases: Vec<Case> = calls
-        .iter()
-        .filter(hit)
-        .flat_map(|call| {
-            let hits = faults.into_iter().filter(|fault| fault.hits(call));
-            hits.map(|fault| Case { at: call.number, fault }).collect::<Vec<_>>()
-        })
-        .collect();
-    assert!(cases.len() > 40, "{}", cases.len());
-    let tally = Tally::default();
-    each(&cases, |case| {
-        let outcome = bench.run(old(&bench), Some(*case));
-        let path = &outcome.vault;
-        match Vault::open(path) {
-            Ok(vault) => {
-                is_carried_over(&vault, path);
-                tally.add("done");
+    for older in OLDER {
+        let (outcome, calls) = bench.calls(older.copy(&bench, false));
+        outcome.run.says(0, &["has today's format"]);
+        let changes = ["write", "sync", "truncate", "unlink"];
+        let hit = |call: &&Call| call.number > 0 && changes.contains(&call.name.as_str());
+        let faults = [Fault::Kill, Fault::KillHalf, Fault::KillAfter];
+        let cases: Vec<Case> = calls
+            .iter()
+            .filter(hit)
+            .flat_map(|call| {
+                let hits = faults.into_iter().filter(|fault| fault.hits(call));
+                hits.map(|fault| Case { at: call.number, fault }).collect::<Vec<_>>()
+            })
+            .collect();
+        assert!(cases.len() > 40, "{}", cases.len());
+        let tally = Tally::default();
+        each(&cases, |case| {
+            let outcome = bench.run(older.copy(&bench, false), Some(*case));
+            let path = &outcome.vault;
+            match Vault::open(path) {
+                Ok(vault) => {
+                    older.is_carried_over(&vault, path);
+                    tally.add("done");
+                }
+                Err(VaultError::Version { found, .. }) if found == older.format => {
+                    tally.add("not done");
+                }
+                Err(error) => panic!("{case:?}: {error}"),
             }
-            Err(VaultError::Version { found: 4, .. }) => tally.add("not done"),
-            Err(error) => panic!("{case:?}: {error}"),
-        }
-        is_carried_over(&Vault::upgrade(path, None::<&Path>).unwrap(), path);
-    });
-    println!("{} kills: {tally:?}", cases.len());
-    assert!(tally.of("done") > 0 && tally.of("not done") > 20, "{tally:?}");
+            older.is_carried_over(&Vault::upgrade(path, None::<&Path>).unwrap(), path);
+        });
+        println!("format {}: {} kills: {tally:?}", older.format, cases.len());
+        assert!(tally.of("done") > 0 && tally.of("not done") > 20, "{tally:?}");
+    }
 }

@@ -40,7 +40,7 @@ const DECLARATIONS: &str = "
     CREATE PRIVACY BUDGET orders FOR orders LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=0.1, max=6, max_delta=1e-15);
     ALTER TABLE bids SET PRIVACY UNIT ROW;
     ALTER TABLE bids ALTER COLUMN bid SET PRIVACY DOMAIN BETWEEN (0, 5) STEP 0.01;
-    CREATE PRIVACY BUDGET bids FOR bids LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=0.1, max=6, max_delta=1e-15);
+    CREATE PRIVACY BUDGET bids FOR bids LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=0.1, min=0.01, max=6, max_delta=1e-15);
     ALTER TABLE customers SET PRIVACY UNIT (id) UNIQUE;
     ALTER TABLE purchases SET PRIVACY UNIT VIA (customer) REFERENCES customers(id) MAX ROWS 3;
     ALTER TABLE lines SET PRIVACY UNIT VIA (order_no) REFERENCES purchases(no) MAX ROWS 4;
@@ -56,7 +56,7 @@ const DECLARATIONS: &str = "
     ALTER TABLE visits ALTER COLUMN stay SET PRIVACY DOMAIN BETWEEN (0, 30);
     ALTER TABLE visits ALTER COLUMN fee SET PRIVACY DOMAIN BETWEEN (0, 1000) STEP 0.25;
     ALTER TABLE visits ALTER COLUMN day SET PRIVACY DOMAIN BETWEEN (DATE '2025-01-01', DATE '2025-12-31');
-    CREATE PRIVACY BUDGET clinic FOR visits LIMIT (rho=1000000, delta=0.5) PER QUERY (default_rho=0.01, max_rho=6, max_delta=1e-15);
+    CREATE PRIVACY BUDGET clinic FOR visits LIMIT (rho=1000000, delta=0.5) PER QUERY (default_rho=0.01, min_rho=0.000001, max_rho=6, max_delta=1e-15);
     ALTER TABLE wards SET PUBLIC;
     ALTER TABLE nations SET PUBLIC;
     ALTER TABLE parts SET PUBLIC;
