@@ -15,7 +15,7 @@ use num_bigint::BigInt;
 use num_traits::One;
 
 use super::interval::Interval;
-use crate::functions::temporal_limits;
+use crate::functions::{temporal_limits, ticks_a_day};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
@@ -123,12 +123,19 @@ impl Scope {
     }
 }
 
-/// The column that an expression is, or that it is in a wider type, with the same values.
-fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<&'a Column> {
-    let Expr::Cast(Cast { expr: inner, field }) = expr else { return expr.try_as_col() };
+/// The column that an expression is, or that it is in a wider type; and how many units of that type its own unit is.
+fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, Rational)> {
+    let Expr::Cast(Cast { expr: inner, field }) = expr else {
+        return expr.try_as_col().map(|column| (column, Rational::one()));
+    };
     let column = inner.try_as_col()?;
     let from = schema.field_from_column(column).ok()?.data_type();
     let (values, wider) = (type_range(from)?, field.data_type());
+    // Moments in a finer unit: nothing is rounded. A time zone would shift them.
+    let moments = is_local(from) && is_local(wider);
+    if let (true, Some(own), Some(finer)) = (moments, ticks_a_day(from), ticks_a_day(wider)) {
+        return (finer % own == 0).then(|| (column, Rational::from_integer((finer / own).into())));
+    }
     let fits = |range: Interval| from.is_integer() && values.is_within(&range);
     let exact = match wider {
         // Up to here, floats have every whole number.
@@ -136,18 +143,18 @@ fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<&'a Column> {
         whole if whole.is_integer() => type_range(whole).is_some_and(fits),
         _ => false,
     };
-    exact.then_some(column)
+    exact.then(|| (column, Rational::one()))
 }
 
 /// The interval that a comparison with literals puts its column into.
 fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, Interval)> {
     match conjunct {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let (column, op, literal) = match same_column(left, schema) {
+            let ((column, unit), op, literal) = match same_column(left, schema) {
                 Some(column) => (column, *op, constant(right)?),
                 None => (same_column(right, schema)?, op.swap()?, constant(left)?),
             };
-            let point = rational(&literal)?;
+            let point = rational(&literal)? / unit;
             let field = schema.field_from_column(column).ok()?;
             let below = |strict: bool| {
                 let bound = if strict && is_discrete(field.data_type()) {
@@ -176,15 +183,15 @@ fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
             Some((column, interval))
         }
         Expr::Between(Between { expr, negated: false, low, high }) => {
-            let column = same_column(expr, schema)?;
-            let (low, high) = (constant(low)?, constant(high)?);
-            Some((column, Interval::between(rational(&low)?, rational(&high)?)))
+            let (column, unit) = same_column(expr, schema)?;
+            let (low, high) = (rational(&constant(low)?)?, rational(&constant(high)?)?);
+            Some((column, Interval::between(low / &unit, high / &unit)))
         }
         Expr::InList(InList { expr, list, negated: false }) => {
-            let column = same_column(expr, schema)?;
+            let (column, unit) = same_column(expr, schema)?;
             let mut hull = Interval::empty();
             for item in list {
-                hull = hull.union(&Interval::point(rational(&constant(item)?)?));
+                hull = hull.union(&Interval::point(rational(&constant(item)?)? / &unit));
             }
             Some((column, hull))
         }
@@ -260,6 +267,11 @@ fn moved(left: &ScalarValue, op: Operator, right: &ScalarValue) -> Option<Scalar
 /// Whether neighbouring values of a type differ by one unit of its range.
 pub(crate) fn is_discrete(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
+}
+
+/// Whether a type has no time zone.
+fn is_local(data_type: &DataType) -> bool {
+    !matches!(data_type, DataType::Timestamp(_, Some(_)))
 }
 
 /// Every value that a numeric or temporal type of ours can hold; temporal values are cut at the scan.
