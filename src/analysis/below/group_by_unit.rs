@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::relation::{Owner, PrivateRelation, Trace, internal, lost, named};
+use super::relation::{Owner, PrivateRelation, Trace, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::domain::typed;
@@ -33,6 +33,7 @@ use crate::analysis::expr::shape::{Total, readable, unit_of};
 use crate::analysis::expr::{total, types};
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::measure::grid::{binary_places, widest};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -54,16 +55,20 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// Every row of the result is a function of the multiset of rows of one unit, and carries that unit.
-    pub(crate) fn per_unit(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn per_unit(
+        &mut self,
+        aggregate: &Aggregate,
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
             return Err(operator(
                 "a released table",
                 "the release above: what is released has no unit, and a join or a release of it is not one",
-            ));
+            )
+            .into());
         }
         let flow = self.rows(&aggregate.input)?;
         if flow.is_public() {
-            return Err(operator("GROUP BY", "the aggregate of public rows"));
+            return Err(operator("GROUP BY", "the aggregate of public rows").into());
         }
         let keys = aggregate.group_expr.iter();
         let keys: Vec<Key> = keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
@@ -76,7 +81,8 @@ impl Walk<'_> {
                     "{} among the keys of the inner GROUP BY, or the mechanism in front of its aggregate",
                     flow.subject.column().unwrap_or("the unit")
                 ),
-            ));
+            )
+            .into());
         }
         let flow = self.resolved(flow)?;
         let unit = flow.unit_column().ok_or_else(lost)?;
@@ -134,7 +140,7 @@ impl Walk<'_> {
         keys: &[Key],
         calls: &[Inner],
         aggregate: &Aggregate,
-    ) -> Result<(LogicalPlan, Owner), Refusal> {
+    ) -> Result<(LogicalPlan, Owner), NotAnalyzed> {
         let owner = self.fresh("unit");
         let bare = |name: &str| Expr::Column(Column::from_name(name));
         let mut columns = vec![Expr::Column(unit).alias(owner.clone())];
@@ -144,7 +150,7 @@ impl Walk<'_> {
         let mut result = |expr: Expr| {
             let (qualifier, field) = names.next().ok_or_else(lost)?;
             results.push(named(expr, qualifier, field.name()));
-            Ok::<(), Refusal>(())
+            Ok::<(), NotAnalyzed>(())
         };
         for key in keys {
             let name = self.fresh("key");
@@ -180,10 +186,10 @@ impl Walk<'_> {
     }
 
     /// `SELECT DISTINCT` with the unit among its columns.
-    pub(crate) fn distinct(&mut self, input: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn distinct(&mut self, input: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         let flow = self.rows(input)?;
         if flow.is_public() {
-            return Err(operator("DISTINCT", "the distinct public rows"));
+            return Err(operator("DISTINCT", "the distinct public rows").into());
         }
         if !flow.scope.facts.iter().any(|facts| facts.is_unit) {
             return Err(Refusal::new(
@@ -194,7 +200,8 @@ impl Walk<'_> {
                     "{} among the columns, or COUNT(DISTINCT x)",
                     flow.subject.column().unwrap_or("the unit")
                 ),
-            ));
+            )
+            .into());
         }
         let flow = self.resolved(flow)?;
         let unit = flow.unit_column().ok_or_else(lost)?;
@@ -233,12 +240,13 @@ struct Key {
     is_unit: bool,
 }
 
-fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, Refusal> {
+fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, NotAnalyzed> {
     if matches!(key, Expr::GroupingSet(_)) {
         return Err(operator(
             "ROLLUP, CUBE or GROUPING SETS",
             "one GROUP BY in each subquery, the releases added above",
-        ));
+        )
+        .into());
     }
     let Total { expr, facts } = total(key, &flow.scope)?;
     let data_type = expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
@@ -249,20 +257,20 @@ fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, Refusal> {
 }
 
 /// The aggregates that are functions of a multiset of rows, exactly.
-fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner, Refusal> {
+fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner, NotAnalyzed> {
     let text = call.schema_name().to_string();
     let Some(AggregateFunction { func, params }) = CallOf::function(call) else {
-        return Err(unknown(&text));
+        return Err(unknown(&text).into());
     };
     if !params.order_by.is_empty() || params.null_treatment.is_some() {
-        return Err(unknown(&text));
+        return Err(unknown(&text).into());
     }
     let schema = flow.plan.schema();
     let (filter, scope) = match params.filter.as_deref() {
         None => (None, flow.scope.clone()),
         Some(filter) => (Some(total(filter, &flow.scope)?.expr), flow.scope.narrowed(filter)),
     };
-    let [argument] = params.args.as_slice() else { return Err(unknown(&text)) };
+    let [argument] = params.args.as_slice() else { return Err(unknown(&text).into()) };
     let Total { expr, facts } = total(argument, &scope)?;
     let data_type = expr.get_type(schema).map_err(|e| internal(&e))?;
     let expr = without_nan(expr, &data_type);
@@ -272,7 +280,8 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
             &text,
             format!("SUM and AVG take numbers, not {data_type}"),
             "COUNT, MIN or MAX, or a CAST to a number",
-        ));
+        )
+        .into());
     }
     let result_type = call.get_type(schema).map_err(|e| internal(&e))?;
     let one = |build: fn(Expr) -> Expr| {
@@ -372,7 +381,7 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
             // A file may hold longer numbers than its type has digits, and their mean would fail.
             let digits = ends(&facts.always, &data_type);
             if digits.is_none() {
-                return Err(unknown(&text));
+                return Err(unknown(&text).into());
             }
             Ok(Inner {
                 argument: Some(clamped(expr, &digits)),
@@ -382,7 +391,7 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
                 facts,
             })
         }
-        _ => Err(unknown(&text)),
+        _ => Err(unknown(&text).into()),
     }
 }
 

@@ -40,7 +40,7 @@ impl Session {
         let (lookups, looked_up) = self.look_up(&bound, &declared, state)?;
         let tables = PlannedTables { sources: &sources, catalog: &declared.catalog, state };
         let analysis = analyze(&bound, &declared.catalog, &lookups, &tables)
-            .map_err(|refusal| refusal.over_views(&views))?;
+            .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         self.inner.resources.check_keys(&analysis)?;
         Ok(Analyzed { analysis, looked_up, range_of, declared })
     }
