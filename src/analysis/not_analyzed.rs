@@ -6,7 +6,7 @@
 //! ```text
 //! SUM(price), price without a range   →  NoRange: the caller finds bounds, or refuses with HQ007
 //! SELECT price FROM orders            →  Refused: HQ001
-//! a column that was carried is lost   →  Fault: a bug, of which nobody is told the cause
+//! a column that was carried is lost   →  Fault: a bug, whose cause is not shown
 //! ```
 
 use std::fmt;

@@ -139,10 +139,10 @@ impl Session {
             let ran = self.run_plans(paid, &state).await?;
             ran.answer()
         };
-        // A panic on some row, an overrun or a failed read would each tell about the rows: one error for all.
+        // A panic on some row, an overrun and a failed read each depend on the rows: one error for all of them.
         let answered = clock.limit(guard::poll(answered)).await;
         let answer = answered.flatten().unwrap_or(Err(Error::Execution));
-        // That it failed would tell too.
+        // Whether it failed depends on them, too.
         self.still_public(&read)?;
         answer
     }

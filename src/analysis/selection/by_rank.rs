@@ -296,31 +296,7 @@ pub(crate) fn revenue(
     let (weight, grid, hi) = match rest.first() {
         None => (None, Grid::Integer, 1),
         Some(quantity) => {
-            let Total { expr, facts } = total(quantity, &frame.flow.scope)?;
-            let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
-            if !data_type.is_numeric() {
-                return Err(Refusal::new(
-                    Reason::Operand,
-                    readable(quantity),
-                    format!("a quantity is a number, not of type {data_type}"),
-                    format!("REVENUE(bid, {text}), or a quantity with a range: CLAMP(x, 0, 10)"),
-                )
-                .into());
-            }
-            let column = frame.columns.argument(without_nan(expr, &data_type));
-            let remedy = remedy(quantity, frame.flow);
-            // What is bought is never less than nothing: the sum is clamped at 0.
-            let range =
-                facts.range.above(&Rational::zero()).union(&Interval::point(Rational::zero()));
-            let argument = Argument {
-                column,
-                data_type,
-                range: range.clone(),
-                is_unit: false,
-                is_listed: false,
-                remedy,
-            };
-            let (grid, _, hi) = on_grid(&argument, &range, &readable(quantity))?;
+            let (column, grid, hi) = quantity_column(quantity, &text, frame)?;
             (Some(column), grid, hi)
         }
     };
@@ -346,6 +322,39 @@ pub(crate) fn revenue(
         limits,
         frame,
     )?)
+}
+
+/// The quantity that a row buys, put into the columns: its column, its grid, and the most that it can be.
+fn quantity_column(
+    quantity: &Expr,
+    text: &str,
+    frame: &mut Frame<'_>,
+) -> Result<(usize, Grid, i128), NotAnalyzed> {
+    let Total { expr, facts } = total(quantity, &frame.flow.scope)?;
+    let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+    if !data_type.is_numeric() {
+        return Err(Refusal::new(
+            Reason::Operand,
+            readable(quantity),
+            format!("a quantity is a number, not of type {data_type}"),
+            format!("REVENUE(bid, {text}), or a quantity with a range: CLAMP(x, 0, 10)"),
+        )
+        .into());
+    }
+    let column = frame.columns.argument(without_nan(expr, &data_type));
+    let remedy = remedy(quantity, frame.flow);
+    // What is bought is never less than nothing: the sum is clamped at 0.
+    let range = facts.range.above(&Rational::zero()).union(&Interval::point(Rational::zero()));
+    let argument = Argument {
+        column,
+        data_type,
+        range: range.clone(),
+        is_unit: false,
+        is_listed: false,
+        remedy,
+    };
+    let (grid, _, hi) = on_grid(&argument, &range, &readable(quantity))?;
+    Ok((column, grid, hi))
 }
 
 fn no_price(text: &str) -> Refusal {

@@ -61,33 +61,7 @@ pub(crate) fn each(
         let subject = &frame.flow.subject;
         let by = clause.by.as_str();
         let one = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
-        let value = match one.input {
-            Input::Rows | Input::Units => None,
-            Input::Values(column) | Input::Sum(column) => Some(column),
-            Input::SumPerUnit(_) => {
-                return Err(Refusal::new(
-                    Reason::Score,
-                    by,
-                    "bounds per group cannot score named candidates",
-                    "contribution_bounds_per_row => (lo, hi), or CLAMP(x, lo, hi)",
-                )
-                .into());
-            }
-            Input::Distinct(_) => {
-                return Err(Refusal::new(
-                    Reason::NotYet,
-                    by,
-                    "COUNT(DISTINCT x) scores the values of a group key only, so far",
-                    "BY COUNT(DISTINCT unit) FILTER (WHERE …), or BY COUNT(*) FILTER (WHERE …)",
-                )
-                .into());
-            }
-            Input::Mean(_)
-            | Input::MeanPerUnit(_)
-            | Input::Moments(_)
-            | Input::Terms { .. }
-            | Input::Places { .. } => return Err(too_large(&text).into()),
-        };
+        let value = column_of(&one.input, by, &text)?;
         terms.push((TermColumns { value, filter }, argument.clone(), one.input.clone()));
         hull = Some(match hull {
             None => one,
@@ -131,6 +105,31 @@ pub(crate) fn each(
     };
     worthwhile(&choice, &text)?;
     Ok(frame.measure(&call, read, limits, choice))
+}
+
+/// The column that a candidate's sum adds up; `None` for one that counts.
+fn column_of(input: &Input, by: &str, text: &str) -> Result<Option<usize>, Refusal> {
+    match input {
+        Input::Rows | Input::Units => Ok(None),
+        Input::Values(column) | Input::Sum(column) => Ok(Some(*column)),
+        Input::SumPerUnit(_) => Err(Refusal::new(
+            Reason::Score,
+            by,
+            "bounds per group cannot score named candidates",
+            "contribution_bounds_per_row => (lo, hi), or CLAMP(x, lo, hi)",
+        )),
+        Input::Distinct(_) => Err(Refusal::new(
+            Reason::NotYet,
+            by,
+            "COUNT(DISTINCT x) scores the values of a group key only, so far",
+            "BY COUNT(DISTINCT unit) FILTER (WHERE …), or BY COUNT(*) FILTER (WHERE …)",
+        )),
+        Input::Mean(_)
+        | Input::MeanPerUnit(_)
+        | Input::Moments(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => Err(too_large(text)),
+    }
 }
 
 /// Two ranges of float expressions on the coarser of their grids.

@@ -1,6 +1,6 @@
 //! Stage 7 of a query: the run.
 //!
-//! In: a [`Paid`] query. Out: a [`Ran`] one: the rows that its plans gave. What fails here says one sentence, whatever the rows.
+//! In: a [`Paid`] query. Out: a [`Ran`] one: the rows that its plans gave. Every failure has the same sentence, whatever the rows.
 //! Afterwards the tables that were read as public ones are looked at once more.
 
 use datafusion::execution::SessionState;
@@ -53,7 +53,7 @@ impl Session {
             Some(error) if !is_charged => error.into(),
             Some(_) | None => Error::Execution,
         })?;
-        // What was claimed is of other rows where somebody wrote into a file since: nothing of it is told.
+        // Where somebody wrote into a file since, the claims are of other rows than these: nothing leaves.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);
         }
