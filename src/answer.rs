@@ -16,7 +16,7 @@ use crate::exec::Rows;
 use crate::privacy::{Cost, Spend};
 use crate::release::mechanism::Predicted;
 use crate::release::{CONFIDENCE, HiddenGroups, Release};
-use crate::visible;
+use crate::visible::{self, rounded};
 
 /// What an accuracy says.
 ///
@@ -200,27 +200,31 @@ impl fmt::Display for Answer {
             let column = visible::line(column);
             match kind {
                 AccuracyKind::Within => {
-                    write!(f, "\n{column}: ± {} with {} %", short(*value), confidence * 100.0)?;
+                    write!(f, "\n{column}: ± {} with {} %", rounded(*value), confidence * 100.0)?;
                 }
                 // A note says what it means.
                 AccuracyKind::Drawn => {}
                 AccuracyKind::Winner => write!(
                     f,
                     "\n{column}: within {} of the best score with {} %",
-                    short(*value),
+                    rounded(*value),
                     confidence * 100.0
                 )?,
                 AccuracyKind::Rank => write!(
                     f,
                     "\n{column}: within {} rows of the rank asked for with {} %",
-                    short(*value),
+                    rounded(*value),
                     confidence * 100.0
                 )?,
                 AccuracyKind::Average => {
-                    write!(f, "\n{column}: within {} of the best on average", short(*value))?;
+                    write!(f, "\n{column}: within {} of the best on average", rounded(*value))?;
                 }
                 AccuracyKind::Truthful => {
-                    write!(f, "\n{column}: each answer truthful with {} %", short(value * 100.0))?;
+                    write!(
+                        f,
+                        "\n{column}: each answer truthful with {} %",
+                        rounded(value * 100.0)
+                    )?;
                 }
             }
         }
@@ -255,23 +259,6 @@ fn spelled_out(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(schema), columns)
 }
 
-/// A number with three significant digits, for people; [`Accuracy`] holds the exact bound.
-pub(crate) fn short(value: f64) -> String {
-    if value <= 0.0 || !value.is_finite() {
-        return value.max(0.0).to_string();
-    }
-    let magnitude = value.log10().floor();
-    let step = 10_f64.powf(magnitude - 2.0);
-    let rounded = (value / step).round() * step;
-    let places = (2.0 - magnitude).max(0.0);
-    format!("{rounded:.*}", decimals(places))
-}
-
-/// A small whole float as a number of digits.
-fn decimals(places: f64) -> usize {
-    (0..=20_u8).find(|n| f64::from(*n) >= places).map_or(20, usize::from)
-}
-
 /// What the reader of the rows should know beside them.
 fn notes(release: &Release, rows: &Rows) -> Vec<String> {
     let analysis = release.analysis();
@@ -291,7 +278,7 @@ fn notes(release: &Release, rows: &Rows) -> Vec<String> {
             Some(value) => format!(
                 "{name}: no ±, since {name} itself decides which rows are shown: it was drawn within {} with {} %, but what is shown \
                  because it came out large is off by more, more often",
-                short(value),
+                rounded(value),
                 CONFIDENCE * 100.0
             ),
             None => format!(
@@ -423,24 +410,5 @@ fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {
         ],
         Predicted::Truthful(value) => vec![one(AccuracyKind::Truthful, value, 1.0)],
         Predicted::Nothing => Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::short;
-
-    #[test]
-    fn accuracies_have_three_digits() {
-        for (value, text) in [
-            (4.941_642, "4.94"),
-            (1.945_910, "1.95"),
-            (3.0, "3.00"),
-            (0.001_234, "0.00123"),
-            (123_456.0, "123000"),
-            (0.0, "0"),
-        ] {
-            assert_eq!(short(value), text, "{value}");
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! Everything up to the charge depends on the query, the catalog and the budget alone, and says what it
 //! knows. What fails after it gives one constant sentence: which of two databases made it fail is not told.
 
-use crate::analysis::DomainError;
+use crate::analysis::{DomainError, NoRange, NotAnalyzed};
 use crate::bind::BindError;
 use crate::catalog::CatalogError;
 use crate::dialect::ScriptStatement;
@@ -60,7 +60,8 @@ pub enum Error {
     /// The query failed while it ran. The charge stands.
     #[error("the query failed while it ran; what was charged stays charged")]
     Execution,
-    /// The engine's own checks failed: a bug, and nothing was answered.
+    /// The engine's own checks failed: a bug, and nothing was answered. There is nothing else to write, so this is not a
+    /// refusal; the sentence is always the same and does not say which check failed.
     #[error("the engine's own checks failed, and nothing was answered; please report the query")]
     Internal,
 }
@@ -202,6 +203,18 @@ impl From<DialectError> for Error {
     }
 }
 
+impl From<NotAnalyzed> for Error {
+    /// What failed in the engine is not said: the sentence is the same for every fault.
+    fn from(error: NotAnalyzed) -> Self {
+        match error {
+            NotAnalyzed::Refused(refusal) | NotAnalyzed::NoRange(NoRange { refusal, .. }) => {
+                Self::Refused(refusal)
+            }
+            NotAnalyzed::Fault(_) => Self::Internal,
+        }
+    }
+}
+
 impl From<VaultError> for Error {
     fn from(error: VaultError) -> Self {
         match error {
@@ -235,5 +248,35 @@ impl From<DomainError> for Error {
 impl From<ParameterError> for Error {
     fn from(error: ParameterError) -> Self {
         Self::catalog_from(error.to_string(), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::DataFusionError;
+
+    use super::*;
+    use crate::analysis::not_analyzed::{internal, lost};
+
+    #[test]
+    fn a_fault_of_the_analysis_is_not_a_refusal() {
+        let planner = DataFusionError::Plan("no field named \"secret\"".to_owned());
+        for fault in [internal(&planner), lost()] {
+            let error = Error::from(fault);
+            assert_eq!((error.kind(), error.code(), error.hint()), ("internal", None, None));
+            assert_eq!(error.exit_status(), 1);
+            assert_eq!(
+                error.to_string(),
+                "the engine's own checks failed, and nothing was answered; please report the query"
+            );
+            assert!(std::error::Error::source(&error).is_none());
+        }
+    }
+
+    #[test]
+    fn a_missing_range_is_a_refusal_outside_of_the_analysis() {
+        let refusal = Refusal::new(crate::refusal::Reason::NoRange, "SUM(x)", "no range", "CLAMP");
+        let missing = NotAnalyzed::NoRange(NoRange { release: Some(0), refusal });
+        assert_eq!(Error::from(missing).code(), Some("HQ007"));
     }
 }

@@ -3,10 +3,12 @@
 //! In: cells, names, and sentences that hold them. Out: the same text, in which every control character (C0, DEL and C1),
 //! line or paragraph separator and bidirectional control is an escape of plain letters. Data and names come from people
 //! who may be hostile to whoever reads a terminal or a log; nothing here is a matter of privacy, and nothing is dropped.
+//! How accurate an answer is has one form everywhere, of three digits.
 //!
 //! ```
 //! use hushql::visible;
 //!
+//! assert_eq!(visible::rounded(4.9416), "4.94");
 //! assert_eq!(visible::line("\u{1b}[31mred\n"), "\\u{1b}[31mred\\n");
 //! assert_eq!(visible::lines("two\nlines\u{7}"), "two\nlines\\u{7}");
 //! assert_eq!(visible::json("\"\u{9b}31m\""), "\"\\u009b31m\"");
@@ -39,6 +41,25 @@ pub fn cell(text: &str) -> Cow<'_, str> {
 /// A text of JSON, in which only strings can hold such characters. JSON itself asks for an escape below U+0020 alone.
 pub fn json(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_json)
+}
+
+/// An accuracy, or another number that is not negative, with three significant digits.
+pub fn rounded(value: f64) -> String {
+    if value.is_infinite() {
+        return "∞".to_owned();
+    }
+    if value.is_nan() || value <= 0.0 {
+        return "0".to_owned();
+    }
+    let short = format!("{value:.2e}");
+    let exponent = short.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    match (exponent, short.parse::<f64>()) {
+        // Written out, numbers beyond these would be mostly zeros.
+        (Some(exponent @ -6..15), Ok(plain)) => {
+            format!("{plain:.*}", usize::try_from(2 - exponent).unwrap_or(0))
+        }
+        _ => short,
+    }
 }
 
 fn spelled(text: &str, hidden: fn(char) -> bool, spell: fn(&mut String, char)) -> Cow<'_, str> {
@@ -82,6 +103,30 @@ mod tests {
             hidden += u32::from(steers(c));
         }
         assert_eq!(hidden, 65 + 2 + 5 + 4);
+    }
+
+    #[test]
+    fn accuracies_have_three_digits() {
+        for (value, text) in [
+            (4.941_642, "4.94"),
+            (1.945_910, "1.95"),
+            (3.0, "3.00"),
+            (46.0, "46.0"),
+            (0.5, "0.500"),
+            (99.96, "100"),
+            (0.001_234, "0.00123"),
+            (0.012_345, "0.0123"),
+            (12_345.6, "12300"),
+            (123_456.0, "123000"),
+            (0.0, "0"),
+            (-1.0, "0"),
+            (1.234e20, "1.23e20"),
+            (1.234e-9, "1.23e-9"),
+            (f64::MAX, "1.80e308"),
+            (f64::INFINITY, "∞"),
+        ] {
+            assert_eq!(rounded(value), text, "{value}");
+        }
     }
 
     #[test]

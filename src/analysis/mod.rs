@@ -18,7 +18,7 @@ use crate::bind::Bound;
 use crate::catalog::Catalog;
 use crate::dialect::hiding_markers;
 use crate::refusal::{Reason, Refusal};
-use above::implicit_bounds::finding_bounds;
+use above::implicit_bounds::with_bounds_found;
 use above::null_on_failure::{null_on_failure, without_wrapping};
 use above::subquery_semantics::only_true_joins;
 use context::Context;
@@ -29,6 +29,7 @@ pub(crate) mod context;
 mod expr;
 mod keys;
 mod measure;
+pub(crate) mod not_analyzed;
 pub(crate) mod outcome;
 mod part;
 pub(crate) mod recursion;
@@ -48,6 +49,7 @@ pub use keys::{KeySpace, MOST_KEYS};
 pub use measure::Moments;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::{Input, InputShape, Measure, ReleaseKind, TermColumns};
+pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
 pub use part::PrivateAggregate;
 pub use selection::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Sharing, Source};
@@ -63,38 +65,46 @@ pub(crate) use measure::approximate;
 /// for scores); the remainder reads released and public tables only.
 ///
 /// # Errors
-/// A [`Refusal`], with the steps that had succeeded.
+/// [`NotAnalyzed`]; a refusal has the steps that had succeeded.
 pub fn analyze(
     bound: &Bound,
     catalog: &Catalog,
     lookups: &Lookups,
     tables: &dyn Tables,
-) -> Result<Analysis, Refusal> {
-    finding_bounds(bound, &|bound| analyzed_once(bound, catalog, lookups, tables))
+) -> Result<Analysis, NotAnalyzed> {
+    let as_written = |bound: &Bound| analyze_as_written(bound, catalog, lookups, tables);
+    match as_written(bound) {
+        Err(NotAnalyzed::NoRange(missing)) => with_bounds_found(bound, missing, &as_written),
+        analyzed => analyzed,
+    }
 }
 
-fn analyzed_once(
+/// Analyzes a query without finding bounds for it.
+fn analyze_as_written(
     bound: &Bound,
     catalog: &Catalog,
     lookups: &Lookups,
     tables: &dyn Tables,
-) -> Result<Analysis, Refusal> {
+) -> Result<Analysis, NotAnalyzed> {
     let context = Context { bound, catalog, lookups, tables };
     let mut cutter = Splitter { context, parts: Vec::new(), values: Vec::new(), steps: Vec::new() };
     let public_plan = match cutter.public(bound.plan()) {
         Ok(public_plan) => public_plan,
-        Err(refusal) => {
-            return Err(hiding_markers(&refusal.after(&cutter.steps), bound.releases()));
+        Err(error) => {
+            let steps = &cutter.steps;
+            return Err(
+                error.said(|refusal| hiding_markers(&refusal.after(steps), bound.releases()))
+            );
         }
     };
     if has_marker(&public_plan) {
-        return Err(Refusal::new(
+        let refusal = Refusal::new(
             Reason::Place,
             "a release",
             "a release stands where none can",
             "the release in the SELECT list, HAVING or ORDER BY of a query over a private table",
-        )
-        .after(&cutter.steps));
+        );
+        return Err(refusal.after(&cutter.steps).into());
     }
     only_true_joins(bound.plan())?;
     let public_plan = match cutter.parts.is_empty() {

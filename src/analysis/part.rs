@@ -10,7 +10,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
-use super::below::relation::{Clamped, internal};
+use super::below::relation::Clamped;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
 use super::keys::of_part::Keys;
@@ -27,6 +27,7 @@ use crate::analysis::context::Context;
 use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
 use crate::analysis::measure::limits::{limits, number};
 use crate::analysis::measure::read::read;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::bind::Bound;
 use crate::dialect::{
     AggregateCall, AggregateName, Literal, MechanismName, Operand, Parameters, ReleaseClause,
@@ -152,7 +153,7 @@ pub(crate) fn cut(
     plain: Option<Selector>,
     sources: &Context<'_>,
     steps: &mut Vec<String>,
-) -> Result<PrivateAggregate, Refusal> {
+) -> Result<PrivateAggregate, NotAnalyzed> {
     let before = steps.len();
     let mut calls = releases(aggregate, sources.bound)?;
     if let (Some(selector), Some(target)) = (plain, aggregate.group_expr.first()) {
@@ -168,7 +169,7 @@ pub(crate) fn cut(
         walk.resolved(flow)?
     };
     if flow.is_public() {
-        return Err(not_private("the rows", true));
+        return Err(not_private("the rows", true).into());
     }
     let mut columns = Columns::new(&flow);
     let roster = calls.iter().any(responds);
@@ -185,7 +186,9 @@ pub(crate) fn cut(
             lookups: sources.lookups,
             outer: keys.most_groups(),
         };
-        let measures = calls.iter().map(|call| measure(call, &mut frame, &keys));
+        let measures = calls.iter().map(|call| {
+            measure(call, &mut frame, &keys).map_err(|error| error.in_release(call.release))
+        });
         measures.collect::<Result<Vec<_>, _>>()?
     };
     same_rows(&measures)?;
@@ -297,7 +300,8 @@ fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> 
     let mut calls = Vec::new();
     for (expr, field) in aggregate.aggr_expr.iter().zip(fields) {
         let Some(function) = CallOf::function(expr) else { return Err(no_call(expr)) };
-        let clause = match marked(function.func.name()) {
+        let release = marked(function.func.name());
+        let clause = match release {
             Some(n) => bound.releases().get(n).cloned().ok_or_else(|| no_call(expr))?,
             None => bare(function, expr)?,
         };
@@ -305,6 +309,7 @@ fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> 
             return Err(no_call(expr));
         }
         calls.push(Call {
+            release,
             clause,
             params: function.params.clone(),
             column: field.name().clone(),
@@ -360,7 +365,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
 }
 
 /// What a release measures, with its argument and FILTER put into the input's columns.
-fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, Refusal> {
+fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, NotAnalyzed> {
     check_unit_column(&call.clause, &frame.flow.subject)?;
     match &call.clause.operand {
         Operand::Selection(clause) if clause.named => named(call, clause, frame),
@@ -389,7 +394,7 @@ fn numeric(
     call: &Call,
     aggregate: &AggregateCall,
     frame: &mut Frame<'_>,
-) -> Result<Measure, Refusal> {
+) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.as_str();
     let mut clause = call.clause.clone();
     // FILTER narrows what its aggregate sees.

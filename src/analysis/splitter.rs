@@ -11,10 +11,11 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder}
 use crate::analysis::above::plain_selection::{PlainSelection, plain_selection};
 use crate::analysis::above::rr_count::estimated;
 use crate::analysis::below::refusals::undeclared;
-use crate::analysis::below::relation::{internal, scanned};
+use crate::analysis::below::relation::scanned;
 use crate::analysis::context::Context;
 use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::analysis::measure::call::CallOf;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_name, released_part};
 use crate::analysis::part::{PrivateAggregate, cut};
 use crate::analysis::recursion::deeper;
@@ -32,11 +33,11 @@ pub(crate) struct Splitter<'a> {
 
 impl Splitter<'_> {
     /// Rewrites what stands above the releases; the first private scan without one is refused.
-    pub(crate) fn public(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
+    pub(crate) fn public(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
         deeper(|| self.public_node(plan))
     }
 
-    fn public_node(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
+    fn public_node(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
         match plan {
             LogicalPlan::Aggregate(aggregate) if self.is_private(&aggregate.input) => {
                 self.released(aggregate)
@@ -48,17 +49,20 @@ impl Splitter<'_> {
                         aggregate.aggr_expr.first().map(ToString::to_string).unwrap_or_default(),
                         "no private table stands below this release, so it would only add noise",
                         "the aggregate without a mechanism",
-                    ));
+                    )
+                    .into());
                 }
                 self.descend(plan)
             }
             LogicalPlan::TableScan(scan) => {
                 match scanned(scan, self.context.catalog).map(|t| &t.privacy) {
-                    Some(Privacy::Private(_)) => Err(exact(&scan.table_name.to_string())),
-                    Some(Privacy::Undeclared) => Err(undeclared(&scan.table_name.to_string())),
+                    Some(Privacy::Private(_)) => Err(exact(&scan.table_name.to_string()).into()),
+                    Some(Privacy::Undeclared) => {
+                        Err(undeclared(&scan.table_name.to_string()).into())
+                    }
                     Some(Privacy::Public) => Ok(plan.clone()),
                     None if is_ledger(&scan.table_name) => Ok(plan.clone()),
-                    None => Err(undeclared(&scan.table_name.to_string())),
+                    None => Err(undeclared(&scan.table_name.to_string()).into()),
                 }
             }
             LogicalPlan::Projection(_)
@@ -99,7 +103,8 @@ impl Splitter<'_> {
                 plan.display(),
                 "this operator is not part of the dialect",
                 "SELECT …",
-            )),
+            )
+            .into()),
         }
     }
 
@@ -140,12 +145,12 @@ impl Splitter<'_> {
     }
 
     /// Rewrites the inputs of a node, and the subqueries in its expressions.
-    fn descend(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, Refusal> {
-        let mut refusal = None;
+    fn descend(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
+        let mut failed = None;
         let mut rewrite = |child: LogicalPlan| match self.public(&child) {
             Ok(rewritten) => Ok(Transformed::yes(rewritten)),
             Err(error) => {
-                refusal = Some(error);
+                failed = Some(error);
                 Ok(Transformed::new(child, false, TreeNodeRecursion::Stop))
             }
         };
@@ -153,8 +158,8 @@ impl Splitter<'_> {
             .clone()
             .map_children(&mut rewrite)
             .and_then(|t| t.data.map_subqueries(&mut rewrite));
-        match (refusal, rewritten) {
-            (Some(refusal), _) => Err(refusal),
+        match (failed, rewritten) {
+            (Some(error), _) => Err(error),
             (None, Ok(rewritten)) => {
                 self.refuse_long_scalars(&rewritten.data)?;
                 estimated(rewritten.data, &self.parts)
@@ -164,7 +169,7 @@ impl Splitter<'_> {
     }
 
     /// Refuses a scalar subquery that is known to have several rows, which would fail only when it is paid for.
-    fn refuse_long_scalars(&self, plan: &LogicalPlan) -> Result<(), Refusal> {
+    fn refuse_long_scalars(&self, plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         let mut long = None;
         let outcome = plan.apply_expressions(|expr| {
             expr.apply(|e| {
@@ -185,7 +190,8 @@ impl Splitter<'_> {
             "a subquery as a value",
             format!("a value is one row, and this subquery has {rows}"),
             "the subquery in FROM, or ARGMAX in place of TOP, or no GROUP BY",
-        ))
+        )
+        .into())
     }
 
     /// How many rows a rewritten plan has, where it shows a released table whole and that has several.
@@ -206,7 +212,11 @@ impl Splitter<'_> {
     }
 
     /// The part of an aggregate: the one that was cut from it, or a new one.
-    fn part(&mut self, aggregate: &Aggregate, plain: Option<Selector>) -> Result<usize, Refusal> {
+    fn part(
+        &mut self,
+        aggregate: &Aggregate,
+        plain: Option<Selector>,
+    ) -> Result<usize, NotAnalyzed> {
         // A CTE that is used twice is planned twice; copies of one release are one draw.
         if let Some(index) = self.parts.iter().position(|part| part.is_of(aggregate, plain)) {
             return Ok(index);
@@ -242,7 +252,7 @@ impl Splitter<'_> {
         &mut self,
         plain: &PlainSelection<'_>,
         whole: &LogicalPlan,
-    ) -> Result<LogicalPlan, Refusal> {
+    ) -> Result<LogicalPlan, NotAnalyzed> {
         let index = self.part(plain.aggregate, Some(plain.selector))?;
         let schema = self.parts[index].released_schema();
         let name = released_name(index);
@@ -271,7 +281,7 @@ impl Splitter<'_> {
     }
 
     /// Replaces an aggregate over private rows by a scan of its released table.
-    fn released(&mut self, aggregate: &Aggregate) -> Result<LogicalPlan, Refusal> {
+    fn released(&mut self, aggregate: &Aggregate) -> Result<LogicalPlan, NotAnalyzed> {
         let index = self.part(aggregate, None)?;
         let part = &self.parts[index];
         let name = released_name(index);

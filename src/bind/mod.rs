@@ -45,6 +45,7 @@ use marker::Marker;
 mod error;
 pub(crate) mod functional_dependencies;
 mod marker;
+pub(crate) mod names;
 pub(crate) mod sources;
 mod union;
 

@@ -4,13 +4,13 @@
 //! bars show the answer and its published accuracy, never anything exact.
 //!
 //! ```text
-//! Divorced       ██████████├──┤              4440 ± 3
-//! Never-married  █████████████████████├──┤  10683 ± 3
+//! Divorced       ██████████├──┤              4440 ± 3.00
+//! Never-married  █████████████████████├──┤  10683 ± 3.00
 //! ```
 
 use hushql::visible;
 
-use super::view::{Cell, View, percent, round};
+use super::view::{Cell, View, percent};
 
 /// Labels are cut to this many characters.
 const LABEL: usize = 24;
@@ -69,7 +69,7 @@ fn cut(label: &str) -> String {
 
 fn draw(bars: &[Bar], margin: Option<f64>, width: usize) -> String {
     let value_text = |bar: &Bar| match margin {
-        Some(margin) => format!("{} ± {}", bar.text, round(margin)),
+        Some(margin) => format!("{} ± {}", bar.text, visible::rounded(margin)),
         None => bar.text.clone(),
     };
     let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
@@ -154,10 +154,10 @@ mod tests {
         let view = view(&[("a", "10"), ("bb", "5"), ("c", "-2")], Some(2.0));
         let expected = "\
 n, error bars at 95 %
-a        ███████████├─────┤  10 ± 2
-bb       ████├─────┤          5 ± 2
-c   ├────┤                   -2 ± 2";
-        assert_eq!(plot(&view, 35).unwrap(), expected);
+a        ███████████├─────┤  10 ± 2.00
+bb       ████├─────┤          5 ± 2.00
+c   ├────┤                   -2 ± 2.00";
+        assert_eq!(plot(&view, 38).unwrap(), expected);
     }
 
     #[test]

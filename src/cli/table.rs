@@ -7,7 +7,7 @@
 //! ┌──────────┬──────┬────────┐
 //! │ status   ┆    n ┆ ± 95 % │
 //! ╞══════════╪══════╪════════╡
-//! │ Divorced ┆ 4440 ┆      3 │
+//! │ Divorced ┆ 4440 ┆   3.00 │
 //! └──────────┴──────┴────────┘
 //! ```
 
@@ -18,7 +18,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Wi
 
 use hushql::visible;
 
-use super::view::{Cell, Column, View, percent, round};
+use super::view::{Cell, Column, View, percent};
 
 /// Longer values, such as domains of many words, go on in a second line.
 const WIDEST: u16 = 72;
@@ -53,7 +53,7 @@ pub(super) fn table(view: &View, width: Option<u16>) -> String {
 fn with_margin(column: &Column, cell: &Cell) -> Vec<String> {
     let margin = column.margin.map(|margin| match cell {
         Cell::Null => String::new(),
-        _ => round(margin.value),
+        _ => visible::rounded(margin.value),
     });
     [cell.text().to_owned()].into_iter().chain(margin).collect()
 }
@@ -142,7 +142,7 @@ mod tests {
 ┌───────────────────┬──────┬────────┐
 │ status            ┆    n ┆ ± 95 % │
 ╞═══════════════════╪══════╪════════╡
-│ Divorced, \"or\" so ┆ 4440 ┆      3 │
+│ Divorced, \"or\" so ┆ 4440 ┆   3.00 │
 │                   ┆ NULL ┆        │
 └───────────────────┴──────┴────────┘";
         assert_eq!(table(&view(), None), expected);

@@ -11,6 +11,7 @@ use arrow::array::{Array, BooleanArray};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use hushql::visible::rounded;
 use hushql::{AccuracyKind, Answer};
 
 /// An answer, ready to be written.
@@ -157,7 +158,7 @@ fn winners(answer: &Answer) -> Vec<String> {
     };
     let truthful = |a: &hushql::Accuracy| match a.kind {
         AccuracyKind::Truthful => {
-            Some(format!("{}: each answer truthful with {}", a.column, percent(a.value)))
+            Some(format!("{}: each answer truthful with {} %", a.column, rounded(a.value * 100.0)))
         }
         kind => winner(kind).then(|| line(a)),
     };
@@ -172,29 +173,15 @@ fn winner_line(
     confidence: f64,
     average: Option<f64>,
 ) -> String {
-    let (worst, percent) = (round(worst), percent(confidence));
+    let (worst, percent) = (rounded(worst), percent(confidence));
     let average =
-        average.map_or_else(String::new, |value| format!(", {} on average", round(value)));
+        average.map_or_else(String::new, |value| format!(", {} on average", rounded(value)));
     format!("{column}: within {worst} {of} ({percent}){average}")
 }
 
 /// A confidence such as `95 %`.
 pub(super) fn percent(confidence: f64) -> String {
-    format!("{} %", round(confidence * 100.0))
-}
-
-/// An accuracy with three significant digits: `4.94`, `12300`, `0.0123`.
-pub(super) fn round(value: f64) -> String {
-    if value.is_infinite() {
-        return "∞".to_owned();
-    }
-    let rounded = format!("{value:.2e}");
-    let (exponent, plain) = match (rounded.split_once('e'), rounded.parse::<f64>()) {
-        (Some((_, exponent)), Ok(plain)) => (exponent.parse::<i32>().unwrap_or(0), plain),
-        _ => return rounded,
-    };
-    // Written out, numbers beyond these would be mostly zeros.
-    if (-6..15).contains(&exponent) { plain.to_string() } else { format!("{plain:e}") }
+    format!("{} %", confidence * 100.0)
 }
 
 #[cfg(test)]
@@ -206,25 +193,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accuracies_have_three_significant_digits() {
-        let cases = [
-            (4.9416, "4.94"),
-            (1.9459, "1.95"),
-            (12_345.6, "12300"),
-            (0.012_345, "0.0123"),
-            (99.96, "100"),
-            (3.0, "3"),
-            (0.0, "0"),
-            (0.5, "0.5"),
-            (1.234e20, "1.23e20"),
-            (1.234e-9, "1.23e-9"),
-            (f64::INFINITY, "∞"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(round(value), text);
-        }
+    fn a_confidence_is_a_percentage() {
         assert_eq!(percent(0.95), "95 %");
         assert_eq!(percent(0.999), "99.9 %");
+        assert_eq!(percent(1.0), "100 %");
     }
 
     #[test]
@@ -235,7 +207,7 @@ mod tests {
         );
         assert_eq!(
             winner_line("x", "of the best", 10.0, 0.99, None),
-            "x: within 10 of the best (99 %)"
+            "x: within 10.0 of the best (99 %)"
         );
     }
 

@@ -4,13 +4,13 @@ use datafusion::execution::SessionState;
 
 use crate::answer::Answer;
 use crate::dialect::QueryStatement;
-use crate::engine::plan::Planned;
+use crate::engine::query::attempts::Attempts;
+use crate::engine::query::due::Due;
 use crate::engine::session::Session;
 use crate::engine::unplanned::unplanned;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::ledger::BudgetQuote;
-use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 
 impl Session {
@@ -19,24 +19,23 @@ impl Session {
         query: &QueryStatement,
         state: &SessionState,
     ) -> Result<Explanation, Error> {
-        match self.with_plan(query, state, |planned| self.explanation(&planned)) {
+        match Attempts::at(|| self.explanation(&self.due(query.clone(), state)?)) {
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             explained => explained,
         }
     }
 
-    pub(super) fn explanation(&self, planned: &Planned) -> Result<Explanation, Error> {
-        let Some((request, cost)) = self.request(planned)? else {
-            return Ok(Explanation::of(&planned.release, Cost::default(), &[]));
-        };
+    /// What a query would release, cost and leave.
+    pub(super) fn explanation(&self, due: &Due) -> Result<Explanation, Error> {
+        let planned = due.planned();
         let explained = |quotes: &[BudgetQuote]| {
-            let explanation = Explanation::of(&planned.release, cost, quotes);
-            match &planned.proposal {
+            let explanation = Explanation::of(planned.release(), due.cost(), quotes);
+            match planned.proposal() {
                 Some(proposal) => explanation.with_range(&proposal.rule()),
                 None => explanation,
             }
         };
-        match self.inner.vault.quote(&request).map_err(Error::from) {
+        match self.quote(due) {
             Ok(quotes) => Ok(explained(&quotes)),
             Err(error @ Error::Budget(_)) => Ok(explained(&[]).over_budget(&error.to_string())),
             Err(error) => Err(error),
@@ -50,7 +49,8 @@ impl Session {
         state: &SessionState,
     ) -> Result<Answer, Error> {
         let planned = self.plan(query, state)?;
-        if !planned.release.analysis().parts().is_empty() || !self.is_owner() {
+        let release = planned.release();
+        if !release.analysis().parts().is_empty() || !self.is_owner() {
             return Err(Refusal::new(
                 Reason::Statement,
                 "EXPLAIN",
@@ -59,9 +59,9 @@ impl Session {
             )
             .into());
         }
-        let plan = planned.release.analysis().public_plan();
+        let plan = release.analysis().public_plan();
         let plan = state.optimize(plan);
-        let plan = plan.map_err(|error| unplanned(&planned.release, &error))?;
+        let plan = plan.map_err(|error| unplanned(release, &error))?;
         crate::engine::show::lines("plan", plan.display_indent().to_string().lines())
     }
 }

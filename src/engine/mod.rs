@@ -39,7 +39,6 @@ mod sources;
 
 pub(crate) use state::{Inner, Registered};
 
-mod plan;
 pub(crate) mod prepared;
 mod query;
 mod state;

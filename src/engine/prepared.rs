@@ -14,15 +14,14 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
-use super::plan::Ready;
-use super::query::PLANS;
+use super::query::attempts::Attempts;
 use crate::answer::{Accuracy, Answer, predicted};
 use crate::dialect::{QueryStatement, Statement, Value, parse_with};
 use crate::engine::session::{Session, not_a_query};
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::guard;
-use crate::ledger::{ChargeEntry, VaultError};
+use crate::ledger::ChargeEntry;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::visible;
@@ -143,26 +142,19 @@ impl Session {
         let text = recorded(sql, values)?;
         let (session, state) = (self.clone(), self.state(&clock));
         clock.blocking(move || {
-            let mut ready = Err(VaultError::Redeclared.into());
-            for _ in 0..PLANS {
-                // This thread waits for nothing else, so planning has a runtime of its own.
-                ready = session.ready(query.clone(), &state, None);
-                if !ready.as_ref().is_err_and(Error::is_redeclared) {
-                    break;
-                }
-            }
-            let Ready { planned, request, prepared } = ready?;
-            let cost = session.request(&planned)?.map_or_else(Cost::default, |(_, cost)| cost);
-            let explanation = session.explanation(&planned)?;
-            let (schema, accuracy) = match &planned.proposal {
+            // This thread waits for nothing else, so planning has a runtime of its own.
+            let ready = Attempts::at(|| session.ready(query.clone(), &state, None))?;
+            let (due, planned) = (ready.due(), ready.due().planned());
+            let explanation = session.explanation(due)?;
+            let (schema, accuracy) = match planned.proposal() {
                 Some(proposal) => (Arc::new(proposal.schema()), Vec::new()),
                 None => {
-                    let schema = prepared.schema();
-                    let accuracy = predicted(&planned.release, &schema);
+                    let schema = ready.prepared().schema();
+                    let accuracy = predicted(planned.release(), &schema);
                     (schema, accuracy)
                 }
             };
-            let quoted = request.map_or_else(Vec::new, |request| request.entries);
+            let (cost, quoted) = (due.cost(), due.entries().to_vec());
             Ok(PreparedQuery { session, query, text, schema, cost, accuracy, explanation, quoted })
         })
     }

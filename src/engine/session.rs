@@ -4,8 +4,9 @@ use crate::engine::state::Inner;
 use std::sync::Arc;
 
 use crate::answer::Answer;
-use crate::dialect::{ExplainFormat, Statement, parse_within};
+use crate::dialect::{ExplainFormat, Statement};
 use crate::engine::output::Output;
+use crate::engine::query::attempts::Attempts;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::ledger::{BudgetState, OWNER};
@@ -107,11 +108,6 @@ impl Session {
         if self.is_owner() { result } else { result.map_err(Error::for_analyst) }
     }
 
-    fn parse(&self, text: &str) -> Result<Statement, Error> {
-        let size = self.inner.resources.statement;
-        guard::run(|| Ok(parse_within(text, &size)?))
-    }
-
     /// The clock of a statement that begins now.
     pub(super) fn clock(&self) -> Clock {
         self.inner.resources.clock()
@@ -183,12 +179,10 @@ impl Session {
         let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
         let (session, state) = (self.clone(), self.state(&clock));
         self.told(clock.blocking(move || {
-            session.with_plan(&query, &state, |planned| {
-                let Some((request, spend)) = session.request(&planned)? else {
-                    return Ok(Cost::default());
-                };
-                session.inner.vault.quote(&request)?;
-                Ok(spend)
+            Attempts::at(|| {
+                let due = session.due(query.clone(), &state)?;
+                session.quote(&due)?;
+                Ok(due.cost())
             })
         }))
     }

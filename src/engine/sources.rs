@@ -1,16 +1,17 @@
 //! The tables and views that a query may name, as sources of the planner.
 //!
-//! In: a query, the catalog, and the tables as they were registered or declared. Out: a source for each. A table that is not
-//! public is marked as private here, and nowhere else.
+//! In: a query, the catalog, and the tables as they were registered or declared. Out: a source for each table, for each view that the
+//! query reads, and for the ledger where the query reads it: the names in the query decide that, as bind resolves them. A table
+//! that is not public is marked as private here, and nowhere else.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::provider_as_source;
 use sqlparser::ast as sql;
 
+use crate::bind::names::tables_named;
 use crate::bind::sources::{LEDGER, Sources};
 use crate::catalog::{Catalog, FileFormat, Source, Unit};
 use crate::engine::state::Inner;
@@ -32,6 +33,7 @@ impl Inner {
         reader: &str,
         open: &Arc<OpenFiles>,
     ) -> Result<Sources, Error> {
+        let named = tables_named(query);
         let views = Views::of(query, catalog, &self.resources.statement)?;
         let mut sources: Sources = BTreeMap::new();
         for table in catalog.tables() {
@@ -50,43 +52,19 @@ impl Inner {
             };
             sources.insert(table.name.clone(), provider_as_source(provider));
         }
-        if names_ledger(query) || views.read_table(LEDGER) {
+        if named.iter().any(|name| name == LEDGER) || views.read_table(LEDGER) {
             let ledger = LedgerTable::of(&self.vault, reader)?;
             sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(ledger)));
         }
-        refuse_system_tables(query)?;
+        refuse_system_tables(&named)?;
         views.plan_into(&mut sources)?;
         Ok(sources)
     }
 }
 
-/// Whether a query names the ledger.
-pub(crate) fn names_ledger(query: &sql::Query) -> bool {
-    relations(query).iter().any(|name| name == LEDGER)
-}
-
-pub(crate) fn relations(query: &sql::Query) -> Vec<String> {
-    let mut names = Vec::new();
-    let _ = sql::visit_relations(query, |name| {
-        let parts: Vec<String> = name
-            .0
-            .iter()
-            .map(|part| match part.as_ident() {
-                Some(ident) if ident.quote_style.is_none() => ident.value.to_lowercase(),
-                Some(ident) => ident.value.clone(),
-                None => part.to_string(),
-            })
-            .collect();
-        names.push(parts.join("."));
-        ControlFlow::<()>::Continue(())
-    });
-    names
-}
-
 /// DataFusion's own catalogs tell settings and paths; ours is shown by SHOW.
-pub(crate) fn refuse_system_tables(query: &sql::Query) -> Result<(), Error> {
-    let name = relations(query).into_iter().find(|name| name.starts_with("information_schema."));
-    match name {
+fn refuse_system_tables(named: &[String]) -> Result<(), Error> {
+    match named.iter().find(|name| name.starts_with("information_schema.")) {
         None => Ok(()),
         Some(name) => Err(Refusal::new(
             Reason::SystemTable,

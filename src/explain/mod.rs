@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::analysis::{
     Input, Measure, PrivateAggregate, ReleaseKind, Sensitivity, UnitScope, approximate,
 };
-use crate::answer::short;
 use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, Spread};
 use crate::explain::text::number;
@@ -22,7 +21,7 @@ use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
 use crate::release::record::{chosen_by, released_by, sensitivity_text};
 use crate::release::text::{exact, grid_text};
 use crate::release::{HiddenGroups, Release, parameters_text};
-use crate::visible;
+use crate::visible::{self, rounded};
 use bounds::bounds_lines;
 use selection::{choice_json, choice_lines, instead_text, winner_text};
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
@@ -268,7 +267,7 @@ fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
     let ReleaseKind::Number(sensitivity) = &measure.release_kind else { return String::new() };
     match &mechanized.mechanism {
         Mechanism::Gaussian(_) => {
-            let shown = short(euclidean(measure, sensitivity));
+            let shown = rounded(euclidean(measure, sensitivity));
             let trimmed = shown.trim_end_matches('0').trim_end_matches('.');
             format!("Δ₂ = {}", if shown.contains('.') { trimmed } else { &shown })
         }
@@ -338,21 +337,23 @@ fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
 
 fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
     match mechanized.accuracy {
-        Predicted::Within(t) => format!("with 95 %: within {} of the bounded aggregate", short(t)),
+        Predicted::Within(t) => {
+            format!("with 95 %: within {} of the bounded aggregate", rounded(t))
+        }
         Predicted::WithinOverCount(t) => format!(
             "with 95 %: within {}/n of the bounded mean, n the noisy number of {}",
-            short(t),
+            rounded(t),
             if measure.once_per_group() { "units" } else { "rows" },
         ),
         Predicted::Spread { noise } => spread_text(measure, noise),
         Predicted::Winner { worst, average } => winner_text(measure, worst, average),
         Predicted::Rank { worst, average } => format!(
             "with 95 %: the rank of the value is within {} rows of the best rank on the line, whatever the data; on average within {}",
-            short(worst),
-            short(average)
+            rounded(worst),
+            rounded(average)
         ),
         Predicted::Truthful(p) => {
-            format!("each answer is true with {} %, whatever the data", short(p * 100.0))
+            format!("each answer is true with {} %, whatever the data", rounded(p * 100.0))
         }
         Predicted::Nothing => {
             "none is told: a bound would tell how many candidates the data have".to_owned()
@@ -375,8 +376,8 @@ fn spread_text(measure: &Measure, noise: f64) -> String {
     };
     format!(
         "with 95 %: {what}within {}/n + {}/n² of the bounded variance, n the noisy number of rows; the answer tells its own ±",
-        short(first),
-        short(second),
+        rounded(first),
+        rounded(second),
     )
 }
 

@@ -9,7 +9,6 @@ use crate::analysis::{
     CandidateAxis, Choice, Input, LineScore, Measure, Prior, PrivateAggregate, Sharing, Source,
     approximate,
 };
-use crate::answer::short;
 use crate::dialect::{Operand, PriorClause};
 use crate::explain::text::{exact_rate, number};
 use crate::grid::Grid;
@@ -18,6 +17,7 @@ use crate::privacy::{Rational, decimal_text};
 use crate::release::mechanism::{Mechanism, Mechanized};
 use crate::release::record::{calibrated_text, chosen_by, clause, l1_text, monotonic};
 use crate::release::text::{exact, grid_text, score_units};
+use crate::visible::rounded;
 
 /// The range that the mechanism of one selection is calibrated to.
 fn range_text(measure: &Measure, choice: &Choice) -> String {
@@ -57,7 +57,7 @@ pub(super) fn instead_text(measure: &Measure, mechanized: &Mechanized) -> Option
     Some(format!(
         "AUTO({parameters}) in place of {}({parameters}) puts noise on every score and shows the best: with 95 % within {}, at the same cost",
         measure.clause.mechanism,
-        short(least)
+        rounded(least)
     ))
 }
 
@@ -300,8 +300,8 @@ pub(super) fn winner_text(measure: &Measure, worst: f64, average: f64) -> String
     let best = if rounds > 1 { "the best left at its turn" } else { "the best" };
     format!(
         "with 95 %: {winner} is within {}{unit} of {best}, whatever the data; on average within {}",
-        short(worst),
-        short(average)
+        rounded(worst),
+        rounded(average)
     )
 }
 

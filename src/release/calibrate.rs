@@ -126,38 +126,11 @@ pub(crate) fn selection(
     delta: Option<&Delta>,
     rule: Selecting,
 ) -> Result<Mechanized, Refusal> {
+    may_choose(measure, name, epsilon)?;
     let text = measure.clause.text.as_str();
     let parameters = &measure.clause.parameters;
     let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
     let responds = measure.clause.operand == Operand::Response;
-    if (is_aggregate || responds) && parameters.monotonic.is_some() {
-        return Err(unused("monotonic", name, "monotonic belongs to scores of one's own choice"));
-    }
-    let responds = measure.clause.operand == Operand::Response;
-    if responds && parameters.monotonic.is_some() {
-        return Err(unused("monotonic", name, "a response has no scores of one's own choice"));
-    }
-    if !responds && !name.chooses() {
-        let (message, hint) = if is_aggregate {
-            (
-                format!(
-                    "{name} cannot release {text}: one person can move it far, so it is chosen, not perturbed"
-                ),
-                format!("EXPONENTIAL(eps={epsilon}) {text}"),
-            )
-        } else if name == MechanismName::RandomizedResponse {
-            (
-                format!("{name} gives every entry's own answer; it chooses no winner"),
-                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
-            )
-        } else {
-            (
-                format!("{name} perturbs numbers; a selection never shows one"),
-                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
-            )
-        };
-        return Err(Refusal::new(Reason::Operand, text, message, hint));
-    }
     if let Source::Unknown { per_unit } = choice.source {
         return among_unknown(measure, choice, per_unit, name, epsilon, delta, rule);
     }
@@ -240,6 +213,39 @@ pub(crate) fn selection(
     };
     let loss = Loss::choice(epsilon, None, draws(choice), rule);
     Ok(Mechanized { mechanism, loss, accuracy, rank, instead: None })
+}
+
+/// Refuses a mechanism that cannot release a choice, and a parameter that says nothing about it.
+fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Result<(), Refusal> {
+    let text = measure.clause.text.as_str();
+    let parameters = &measure.clause.parameters;
+    let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
+    let responds = measure.clause.operand == Operand::Response;
+    if (is_aggregate || responds) && parameters.monotonic.is_some() {
+        return Err(unused("monotonic", name, "monotonic belongs to scores of one's own choice"));
+    }
+    if !responds && !name.chooses() {
+        let (message, hint) = if is_aggregate {
+            (
+                format!(
+                    "{name} cannot release {text}: one person can move it far, so it is chosen, not perturbed"
+                ),
+                format!("EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        } else if name == MechanismName::RandomizedResponse {
+            (
+                format!("{name} gives every entry's own answer; it chooses no winner"),
+                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        } else {
+            (
+                format!("{name} perturbs numbers; a selection never shows one"),
+                format!("ARGMAX EXPONENTIAL(eps={epsilon}) {text}"),
+            )
+        };
+        return Err(Refusal::new(Reason::Operand, text, message, hint));
+    }
+    Ok(())
 }
 
 /// The prior's weight of all candidates and of the lightest that can win; `None` when all are alike.

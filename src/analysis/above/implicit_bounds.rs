@@ -1,6 +1,6 @@
 //! GoogleSQL's implicit bounds: a sum or a mean without a range, whose range is found first.
 //!
-//! In: a query that was refused because an aggregate of `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)` has no range. Out:
+//! In: a query in which the analysis misses the range of an aggregate of `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`. Out:
 //! the same query in which half of this aggregate's cost releases the histogram of its argument, and the other half
 //! the aggregate of the argument in units of the bound that the histogram showed. The rewritten query is analyzed
 //! like any other: the bound is a released value, and nothing is calibrated by it, since what is summed lies
@@ -29,6 +29,7 @@ use crate::analysis::ReleaseKind;
 use crate::analysis::expr::facts::{decimal_unit, type_range};
 use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::analysis::measure::call::CallOf;
+use crate::analysis::not_analyzed::{NoRange, NotAnalyzed};
 use crate::analysis::outcome::Analysis;
 use crate::bind::{Bound, marker_function};
 use crate::buckets::{Buckets, least_kept, reach};
@@ -38,52 +39,49 @@ use crate::dialect::{
 use crate::functions::{clamp, magnitude_function};
 use crate::mechanism::Laplace;
 use crate::privacy::Selecting;
-use crate::refusal::{Reason, Refusal};
 
-/// Analyzes a query, as often as it takes until every aggregate without a range that may find its bounds does.
+/// Analyzes a query in which a release has no range, as often as it takes until every such release that may find its bounds
+/// does.
 ///
 /// # Guarantee
 /// The result is that of `analyze` on the query as it was written, or with some of its releases replaced as
-/// [`with_bounds_found`] does, at a cost that is no larger.
+/// [`rewritten`] does, at a cost that is no larger.
 ///
 /// # Errors
 /// Those of `analyze`.
-pub(crate) fn finding_bounds(
+pub(crate) fn with_bounds_found(
     bound: &Bound,
-    analyze: &dyn Fn(&Bound) -> Result<Analysis, Refusal>,
-) -> Result<Analysis, Refusal> {
-    let mut analysis = analyze(bound);
-    let mut found: Option<Bound> = None;
+    missing: NoRange,
+    analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
+) -> Result<Analysis, NotAnalyzed> {
+    let first = missing.clone();
+    let (mut missing, mut found) = (missing, None);
     // Each time around, one more of the query's releases has found its bounds.
     for _ in bound.releases() {
-        let Err(refusal) = &analysis else { break };
         let current = found.as_ref().unwrap_or(bound);
-        let Some(next) = with_bounds_found(current, refusal, analyze) else { break };
-        analysis = match analyze(&next) {
-            Ok(analysis) if !may_find(&analysis) => return analyze(bound),
-            other => other,
-        };
+        let Some(next) = rewritten(current, &missing, analyze) else { break };
+        match analyze(&next) {
+            Ok(analysis) if !may_find(&analysis) => return Err(NotAnalyzed::NoRange(first)),
+            Err(NotAnalyzed::NoRange(another)) => missing = another,
+            analyzed => return analyzed,
+        }
         found = Some(next);
     }
-    analysis
+    Err(NotAnalyzed::NoRange(missing))
 }
 
-/// The query in which the bounds of the refused aggregate are found first; `None` where they are not.
+/// The query in which the bounds of one release are found first; `None` where they are not.
 ///
 /// # Guarantee
 /// The two releases that stand for one cost together no more than it did: each has half of its price, rounded down. The
 /// rewritten query has no privacy of its own to prove: it is a query like those that are written out.
-fn with_bounds_found(
+fn rewritten(
     bound: &Bound,
-    refusal: &Refusal,
-    analyze: &dyn Fn(&Bound) -> Result<Analysis, Refusal>,
+    missing: &NoRange,
+    analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
 ) -> Option<Bound> {
-    if refusal.reason() != Reason::NoRange {
-        return None;
-    }
-    let refused = |clause: &ReleaseClause| clause.text == refusal.clause() && is_eligible(clause);
-    let release = bound.releases().iter().position(refused)?;
-    let clause = bound.releases().get(release)?;
+    let release = missing.release?;
+    let clause = bound.releases().get(release).filter(|clause| is_eligible(clause))?;
     let mut releases = bound.releases().to_vec();
     let counter = releases.len();
     let (histogram, released) = halves(clause, counter)?;
@@ -185,7 +183,7 @@ impl Rewriting {
     fn threshold(
         &self,
         aggregate: &Aggregate,
-        analyze: &dyn Fn(&Bound) -> Result<Analysis, Refusal>,
+        analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
     ) -> Option<i128> {
         let call = self.call(aggregate)?;
         let histogram = LogicalPlan::Aggregate(self.histogram(aggregate, call).ok()?);

@@ -24,19 +24,19 @@ use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Window,
 };
 
-use crate::analysis::below::relation::{internal, named};
+use crate::analysis::below::relation::named;
 use crate::analysis::expr::facts::rational;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::functions::{checked, checked_abs, not_negative};
 use crate::privacy::Rational;
-use crate::refusal::Refusal;
 
 /// A plan in which no arithmetic, cast or square root of released values fails, and none wraps.
-pub(crate) fn null_on_failure(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
+pub(crate) fn null_on_failure(plan: LogicalPlan) -> std::result::Result<LogicalPlan, NotAnalyzed> {
     rewritten(plan, total)
 }
 
 /// A plan over public tables alone in which nothing wraps; what fails there says so, and costs nothing.
-pub(crate) fn without_wrapping(plan: LogicalPlan) -> std::result::Result<LogicalPlan, Refusal> {
+pub(crate) fn without_wrapping(plan: LogicalPlan) -> std::result::Result<LogicalPlan, NotAnalyzed> {
     rewritten(plan, |expr, schema| {
         if let Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, .. }) = expr {
             return Ok(Transformed::no(expr));
@@ -49,7 +49,7 @@ pub(crate) fn without_wrapping(plan: LogicalPlan) -> std::result::Result<Logical
 fn rewritten(
     plan: LogicalPlan,
     rewrite: fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
-) -> std::result::Result<LogicalPlan, Refusal> {
+) -> std::result::Result<LogicalPlan, NotAnalyzed> {
     let replaced = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         let names = NamePreserver::new(&node);

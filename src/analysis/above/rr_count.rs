@@ -15,8 +15,8 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use num_traits::ToPrimitive;
 
 use super::origin::origin;
-use crate::analysis::below::relation::internal;
 use crate::analysis::expr::facts::constant;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::part::PrivateAggregate;
 use crate::analysis::{CandidateAxis, Measure, ReleaseKind, Source};
 use crate::bind::RR_COUNT;
@@ -35,7 +35,7 @@ use crate::refusal::{Reason, Refusal};
 pub(crate) fn estimated(
     plan: LogicalPlan,
     parts: &[PrivateAggregate],
-) -> Result<LogicalPlan, Refusal> {
+) -> Result<LogicalPlan, NotAnalyzed> {
     let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(plan) };
     if !aggregate.aggr_expr.iter().any(|e| call(e).is_some()) {
         return Ok(LogicalPlan::Aggregate(aggregate));

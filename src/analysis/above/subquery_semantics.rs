@@ -9,12 +9,12 @@ use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
-use crate::analysis::below::relation::internal;
 use crate::analysis::expr::shape::readable;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::refusal::{Reason, Refusal};
 
 /// Refuses what the planner would make a wrong join of.
-pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), Refusal> {
+pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     no_aggregate_of_nothing(plan)?;
     no_lost_null(plan)
 }
@@ -23,7 +23,7 @@ pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), Refusal> {
 ///
 /// A condition that is NULL is as good as one that is false, and NOT IN has a join of its own that knows NULLs, of one key. So
 /// `(x IN (…)) IS NULL` was never true, and `0 NOT IN (…)` was where one of them was NULL.
-fn no_lost_null(plan: &LogicalPlan) -> Result<(), Refusal> {
+fn no_lost_null(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let mut lost = None;
     let walked = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Filter(filter) = node {
@@ -50,7 +50,8 @@ fn no_lost_null(plan: &LogicalPlan) -> Result<(), Refusal> {
             readable(&condition),
             "what this is where NULL is among the values would be lost",
             "IN (SELECT …) or x NOT IN (SELECT …) as a condition of its own in WHERE or HAVING, with x a column and no outer column in the subquery; or [NOT] EXISTS (SELECT 1 FROM … WHERE … = …)",
-        )),
+        )
+        .into()),
     }
 }
 
@@ -88,7 +89,7 @@ fn is_without(expr: &Expr) -> DataFusionResult<bool> {
 ///
 /// Such an aggregate has a row even of nothing. The planner makes a join of its input, where what has no
 /// row has no group either: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was false where it is always true.
-fn no_aggregate_of_nothing(plan: &LogicalPlan) -> Result<(), Refusal> {
+fn no_aggregate_of_nothing(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let mut found = None;
     let walked = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
@@ -123,6 +124,7 @@ fn no_aggregate_of_nothing(plan: &LogicalPlan) -> Result<(), Refusal> {
                 "an aggregate without GROUP BY has a row even of nothing, which {word} with an outer row would not see"
             ),
             "a comparison with the aggregate: (SELECT COUNT(*) FROM … WHERE …) = 0",
-        )),
+        )
+        .into()),
     }
 }

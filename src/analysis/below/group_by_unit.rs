@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::relation::{Owner, PrivateRelation, Trace, internal, lost, named};
+use super::relation::{Owner, PrivateRelation, Trace, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::domain::typed;
@@ -33,6 +33,7 @@ use crate::analysis::expr::shape::{Total, readable, unit_of};
 use crate::analysis::expr::{total, types};
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::measure::grid::{binary_places, widest};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -54,16 +55,20 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// Every row of the result is a function of the multiset of rows of one unit, and carries that unit.
-    pub(crate) fn per_unit(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn per_unit(
+        &mut self,
+        aggregate: &Aggregate,
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
             return Err(operator(
                 "a released table",
                 "the release above: what is released has no unit, and a join or a release of it is not one",
-            ));
+            )
+            .into());
         }
         let flow = self.rows(&aggregate.input)?;
         if flow.is_public() {
-            return Err(operator("GROUP BY", "the aggregate of public rows"));
+            return Err(operator("GROUP BY", "the aggregate of public rows").into());
         }
         let keys = aggregate.group_expr.iter();
         let keys: Vec<Key> = keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
@@ -76,7 +81,8 @@ impl Walk<'_> {
                     "{} among the keys of the inner GROUP BY, or the mechanism in front of its aggregate",
                     flow.subject.column().unwrap_or("the unit")
                 ),
-            ));
+            )
+            .into());
         }
         let flow = self.resolved(flow)?;
         let unit = flow.unit_column().ok_or_else(lost)?;
@@ -134,7 +140,7 @@ impl Walk<'_> {
         keys: &[Key],
         calls: &[Inner],
         aggregate: &Aggregate,
-    ) -> Result<(LogicalPlan, Owner), Refusal> {
+    ) -> Result<(LogicalPlan, Owner), NotAnalyzed> {
         let owner = self.fresh("unit");
         let bare = |name: &str| Expr::Column(Column::from_name(name));
         let mut columns = vec![Expr::Column(unit).alias(owner.clone())];
@@ -144,7 +150,7 @@ impl Walk<'_> {
         let mut result = |expr: Expr| {
             let (qualifier, field) = names.next().ok_or_else(lost)?;
             results.push(named(expr, qualifier, field.name()));
-            Ok::<(), Refusal>(())
+            Ok::<(), NotAnalyzed>(())
         };
         for key in keys {
             let name = self.fresh("key");
@@ -180,10 +186,10 @@ impl Walk<'_> {
     }
 
     /// `SELECT DISTINCT` with the unit among its columns.
-    pub(crate) fn distinct(&mut self, input: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn distinct(&mut self, input: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         let flow = self.rows(input)?;
         if flow.is_public() {
-            return Err(operator("DISTINCT", "the distinct public rows"));
+            return Err(operator("DISTINCT", "the distinct public rows").into());
         }
         if !flow.scope.facts.iter().any(|facts| facts.is_unit) {
             return Err(Refusal::new(
@@ -194,7 +200,8 @@ impl Walk<'_> {
                     "{} among the columns, or COUNT(DISTINCT x)",
                     flow.subject.column().unwrap_or("the unit")
                 ),
-            ));
+            )
+            .into());
         }
         let flow = self.resolved(flow)?;
         let unit = flow.unit_column().ok_or_else(lost)?;
@@ -236,12 +243,13 @@ struct Key {
     is_unit: bool,
 }
 
-fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, Refusal> {
+fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, NotAnalyzed> {
     if matches!(key, Expr::GroupingSet(_)) {
         return Err(operator(
             "ROLLUP, CUBE or GROUPING SETS",
             "one GROUP BY in each subquery, the releases added above",
-        ));
+        )
+        .into());
     }
     let Total { expr, facts } = total(key, &flow.scope)?;
     let data_type = expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
@@ -251,142 +259,187 @@ fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, Refusal> {
     Ok(Key { expr: without_nan(expr, &data_type), facts, trace, is_unit })
 }
 
-/// The aggregates that are functions of a multiset of rows, exactly.
-fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner, Refusal> {
+/// A call below a release, taken apart.
+struct Asked<'a> {
+    name: &'a str,
+    distinct: bool,
+    text: String,
+    /// Its argument, and what is known of it.
+    argument: Expr,
+    facts: Facts,
+    data_type: DataType,
+    filter: Option<Expr>,
+    result_type: DataType,
+    /// The most rows that a unit has.
+    rows: Option<u64>,
+}
+
+/// Takes a call apart, and makes its argument and its FILTER total.
+fn asked<'a>(
+    call: &'a Expr,
+    flow: &PrivateRelation,
+    rows: Option<u64>,
+) -> Result<Asked<'a>, NotAnalyzed> {
     let text = call.schema_name().to_string();
     let Some(AggregateFunction { func, params }) = CallOf::function(call) else {
-        return Err(unknown(&text));
+        return Err(unknown(&text).into());
     };
     if !params.order_by.is_empty() || params.null_treatment.is_some() {
-        return Err(unknown(&text));
+        return Err(unknown(&text).into());
     }
     let schema = flow.plan.schema();
     let (filter, scope) = match params.filter.as_deref() {
         None => (None, flow.scope.clone()),
         Some(filter) => (Some(total(filter, &flow.scope)?.expr), flow.scope.narrowed(filter)),
     };
-    let [argument] = params.args.as_slice() else { return Err(unknown(&text)) };
+    let [argument] = params.args.as_slice() else { return Err(unknown(&text).into()) };
     let Total { expr, facts } = total(argument, &scope)?;
     let data_type = expr.get_type(schema).map_err(|e| internal(&e))?;
-    let expr = without_nan(expr, &data_type);
-    if matches!(func.name(), "sum" | "avg") && !data_type.is_numeric() {
+    let argument = without_nan(expr, &data_type);
+    let (name, distinct) = (func.name(), params.distinct);
+    if matches!(name, "sum" | "avg") && !data_type.is_numeric() {
         return Err(Refusal::new(
             Reason::Operand,
             &text,
             format!("SUM and AVG take numbers, not {data_type}"),
             "COUNT, MIN or MAX, or a CAST to a number",
-        ));
+        )
+        .into());
     }
     let result_type = call.get_type(schema).map_err(|e| internal(&e))?;
-    let one = |build: fn(Expr) -> Expr| {
-        move |argument: Option<Expr>, filter: Option<Expr>| {
-            let argument = argument.unwrap_or_else(|| lit(1_i64));
-            Ok(vec![with_filter(build(argument), filter)?])
-        }
-    };
-    let only = |mut results: Vec<Expr>| results.pop().unwrap_or_else(|| lit(ScalarValue::Null));
-    match (func.name(), params.distinct) {
-        ("count", distinct) => {
-            let most = rows.and_then(|rows| i64::try_from(rows).ok());
-            let always = Interval::integer_range(0, most.unwrap_or(i64::MAX));
-            let range = match most {
-                Some(_) => always.clone(),
-                None => Interval::everything().above(&Rational::from_integer(0.into())),
-            };
-            let facts = Facts { always, ..Facts::ranged(range, false) };
-            let build = if distinct { count_distinct } else { count };
-            Ok(Inner {
-                argument: Some(expr),
-                filter,
-                computed: Box::new(one(build)),
-                result: Box::new(move |results| match most {
-                    Some(most) => clamp(
-                        only(results),
-                        ScalarValue::Int64(Some(0)),
-                        ScalarValue::Int64(Some(most)),
-                    ),
-                    None => only(results),
-                }),
-                facts,
-            })
-        }
-        ("min" | "max", _) => {
-            let build = if func.name() == "min" { min } else { max };
-            let facts = Facts { nullable: true, keys: None, is_unit: false, ..facts };
-            Ok(Inner {
-                argument: Some(expr),
-                filter,
-                computed: Box::new(one(build)),
-                result: Box::new(only),
-                facts,
-            })
-        }
-        ("sum", false) if data_type.is_floating() => {
-            let grid = grid_of(&facts.known(), &text)?;
-            let facts = summed(&facts, rows, &result_type);
-            let bounds = ends(&facts.always, &result_type);
-            Ok(Inner {
-                argument: Some(grid.steps(expr)),
-                filter,
-                computed: Box::new(one(sum)),
-                result: Box::new(move |results| clamped(grid.value(only(results)), &bounds)),
-                facts,
-            })
-        }
-        ("sum", false) => {
-            let facts = summed(&facts, rows, &result_type);
-            let bounds = ends(&facts.always, &result_type);
-            Ok(Inner {
-                argument: Some(expr),
-                filter,
-                computed: Box::new(one(sum)),
-                result: Box::new(move |results| clamped(only(results), &bounds)),
-                facts,
-            })
-        }
-        ("avg", false) if data_type.is_floating() => {
-            let grid = grid_of(&facts.known(), &text)?;
-            let facts = Facts { keys: None, is_unit: false, nullable: true, ..facts };
-            let bounds = ends(&facts.known(), &result_type);
-            Ok(Inner {
-                argument: Some(grid.steps(expr)),
-                filter,
-                computed: Box::new(|argument, filter| {
-                    let argument = argument.unwrap_or_else(|| lit(1_i64));
-                    Ok(vec![
-                        with_filter(sum(argument.clone()), filter.clone())?,
-                        with_filter(count(argument), filter)?,
-                    ])
-                }),
-                result: Box::new(move |mut results| {
-                    let n = results.pop().unwrap_or_else(|| lit(0_i64));
-                    let n = Expr::TryCast(TryCast::new(Box::new(n), DataType::Float64));
-                    clamped(grid.value(only(results)) / nullif(n, lit(0.0)), &bounds)
-                }),
-                facts,
-            })
-        }
+    Ok(Asked { name, distinct, text, argument, facts, data_type, filter, result_type, rows })
+}
+
+/// The aggregates that are functions of a multiset of rows, exactly.
+fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner, NotAnalyzed> {
+    let asked = asked(call, flow, rows)?;
+    match (asked.name, asked.distinct) {
+        ("count", _) => Ok(counted(asked)),
+        ("min" | "max", _) => Ok(extreme(asked)),
+        ("sum", false) if asked.data_type.is_floating() => Ok(float_sum(asked)?),
+        ("sum", false) => Ok(exact_sum(asked)),
+        ("avg", false) if asked.data_type.is_floating() => Ok(float_mean(asked)?),
         // Such sums of decimals cannot overflow, however many rows there are.
-        ("avg", false) if matches!(data_type, DataType::Decimal128(precision, _) if precision <= 15) =>
-        {
-            let facts = Facts { keys: None, is_unit: false, nullable: true, ..facts };
-            let facts = Facts { always: facts.known(), ..facts };
-            let bounds = ends(&facts.always, &result_type);
-            // A file may hold longer numbers than its type has digits, and their mean would fail.
-            let digits = ends(&facts.always, &data_type);
-            if digits.is_none() {
-                return Err(unknown(&text));
-            }
-            Ok(Inner {
-                argument: Some(clamped(expr, &digits)),
-                filter,
-                computed: Box::new(one(avg)),
-                result: Box::new(move |results| clamped(only(results), &bounds)),
-                facts,
-            })
+        ("avg", false) if matches!(asked.data_type, DataType::Decimal128(precision, _) if precision <= 15) => {
+            Ok(decimal_mean(asked)?)
         }
-        _ => Err(unknown(&text)),
+        _ => Err(unknown(&asked.text).into()),
     }
+}
+
+/// One aggregate of the argument, which is 1 where there is none.
+fn one(build: fn(Expr) -> Expr) -> Computed {
+    Box::new(move |argument, filter| {
+        let argument = argument.unwrap_or_else(|| lit(1_i64));
+        Ok(vec![with_filter(build(argument), filter)?])
+    })
+}
+
+/// The result of the last aggregate.
+fn only(mut results: Vec<Expr>) -> Expr {
+    results.pop().unwrap_or_else(|| lit(ScalarValue::Null))
+}
+
+fn counted(asked: Asked<'_>) -> Inner {
+    let most = asked.rows.and_then(|rows| i64::try_from(rows).ok());
+    let always = Interval::integer_range(0, most.unwrap_or(i64::MAX));
+    let range = match most {
+        Some(_) => always.clone(),
+        None => Interval::everything().above(&Rational::from_integer(0.into())),
+    };
+    Inner {
+        argument: Some(asked.argument),
+        filter: asked.filter,
+        computed: one(if asked.distinct { count_distinct } else { count }),
+        result: Box::new(move |results| match most {
+            Some(most) => {
+                let end = |n: i64| ScalarValue::Int64(Some(n));
+                clamp(only(results), end(0), end(most))
+            }
+            None => only(results),
+        }),
+        facts: Facts { always, ..Facts::ranged(range, false) },
+    }
+}
+
+fn extreme(asked: Asked<'_>) -> Inner {
+    Inner {
+        argument: Some(asked.argument),
+        filter: asked.filter,
+        computed: one(if asked.name == "min" { min } else { max }),
+        result: Box::new(only),
+        facts: Facts { nullable: true, keys: None, is_unit: false, ..asked.facts },
+    }
+}
+
+/// A sum of floats, on a grid.
+fn float_sum(asked: Asked<'_>) -> Result<Inner, Refusal> {
+    let grid = grid_of(&asked.facts.known(), &asked.text)?;
+    let facts = summed(&asked.facts, asked.rows, &asked.result_type);
+    let bounds = ends(&facts.always, &asked.result_type);
+    Ok(Inner {
+        argument: Some(grid.steps(asked.argument)),
+        filter: asked.filter,
+        computed: one(sum),
+        result: Box::new(move |results| clamped(grid.value(only(results)), &bounds)),
+        facts,
+    })
+}
+
+/// A sum of whole numbers or decimals.
+fn exact_sum(asked: Asked<'_>) -> Inner {
+    let facts = summed(&asked.facts, asked.rows, &asked.result_type);
+    let bounds = ends(&facts.always, &asked.result_type);
+    Inner {
+        argument: Some(asked.argument),
+        filter: asked.filter,
+        computed: one(sum),
+        result: Box::new(move |results| clamped(only(results), &bounds)),
+        facts,
+    }
+}
+
+/// A mean of floats: a sum on a grid, over a count.
+fn float_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
+    let grid = grid_of(&asked.facts.known(), &asked.text)?;
+    let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
+    let bounds = ends(&facts.known(), &asked.result_type);
+    Ok(Inner {
+        argument: Some(grid.steps(asked.argument)),
+        filter: asked.filter,
+        computed: Box::new(|argument, filter| {
+            let argument = argument.unwrap_or_else(|| lit(1_i64));
+            Ok(vec![
+                with_filter(sum(argument.clone()), filter.clone())?,
+                with_filter(count(argument), filter)?,
+            ])
+        }),
+        result: Box::new(move |mut results| {
+            let n = results.pop().unwrap_or_else(|| lit(0_i64));
+            let n = Expr::TryCast(TryCast::new(Box::new(n), DataType::Float64));
+            clamped(grid.value(only(results)) / nullif(n, lit(0.0)), &bounds)
+        }),
+        facts,
+    })
+}
+
+/// A mean of decimals of few digits.
+fn decimal_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
+    let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
+    let facts = Facts { always: facts.known(), ..facts };
+    let bounds = ends(&facts.always, &asked.result_type);
+    // A file may hold longer numbers than its type has digits, and their mean would fail.
+    let digits = ends(&facts.always, &asked.data_type);
+    if digits.is_none() {
+        return Err(unknown(&asked.text));
+    }
+    Ok(Inner {
+        argument: Some(clamped(asked.argument, &digits)),
+        filter: asked.filter,
+        computed: one(avg),
+        result: Box::new(move |results| clamped(only(results), &bounds)),
+        facts,
+    })
 }
 
 fn unknown(text: &str) -> Refusal {

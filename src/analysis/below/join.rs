@@ -20,17 +20,18 @@ use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
 use super::join_conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
 use super::outer_join::preserved_rows;
 use super::public_side::Multiplicity;
-use super::relation::{Origin, Owner, PrivateRelation, lost, told};
+use super::relation::{Origin, Owner, PrivateRelation, told};
 use super::unit::UnitScope;
 use crate::analysis::below::pair::{Basis, Pair, combined, in_order};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::relation::has_subquery;
 use crate::analysis::below::walk::Walk;
+use crate::analysis::not_analyzed::{NotAnalyzed, lost};
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
     /// Inner joins and the filters between them, as one.
-    pub(crate) fn joined(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn joined(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         let (mut leaves, mut conditions) = (Vec::new(), Vec::new());
         self.gather(plan, &mut leaves, &mut conditions)?;
         factored(&mut conditions);
@@ -54,7 +55,7 @@ impl Walk<'_> {
         plan: &LogicalPlan,
         leaves: &mut Vec<PrivateRelation>,
         conditions: &mut Vec<Expr>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NotAnalyzed> {
         match plan {
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
                 plain(join)?;
@@ -80,7 +81,7 @@ impl Walk<'_> {
         &mut self,
         flows: Vec<PrivateRelation>,
         pool: &mut Pool,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let (public, mut private): (Vec<_>, Vec<_>) =
             flows.into_iter().partition(PrivateRelation::is_public);
         let mut public = self.components(public, pool)?;
@@ -123,7 +124,7 @@ impl Walk<'_> {
         &mut self,
         flows: Vec<PrivateRelation>,
         pool: &mut Pool,
-    ) -> Result<Vec<PrivateRelation>, Refusal> {
+    ) -> Result<Vec<PrivateRelation>, NotAnalyzed> {
         let mut components: Vec<PrivateRelation> = Vec::new();
         for mut flow in flows {
             while let Some(i) = components.iter().position(|other| pool.connects(other, &flow)) {
@@ -146,7 +147,7 @@ impl Walk<'_> {
         left: PrivateRelation,
         right: PrivateRelation,
         pool: &mut Pool,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let conditions = pool.take(&[&left, &right]);
         let owner = Owner::Public;
         let subject = left.subject.clone();
@@ -162,7 +163,7 @@ impl Walk<'_> {
         mut public: PrivateRelation,
         pool: &mut Pool,
         kind: JoinType,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let conditions = pool.take(&[&private, &public]);
         if matches!(private.owner, Owner::Row) {
             // Nothing else bounds how often a row comes: what is counted is what is joined.
@@ -180,7 +181,9 @@ impl Walk<'_> {
         let many = if kind == JoinType::Left { many.at_least_one() } else { many };
         let rows = many.times(private.subject.max_rows());
         if rows.is_none() && matches!(private.owner, Owner::Row) {
-            return Err(operator("a join that repeats rows without bound", "a join on equal keys"));
+            return Err(
+                operator("a join that repeats rows without bound", "a join on equal keys").into()
+            );
         }
         let fans = private.fans.iter();
         let fans = fans.filter_map(|(t, n)| Some((t.clone(), many.times(Some(*n))?))).collect();
@@ -203,7 +206,7 @@ impl Walk<'_> {
         left: PrivateRelation,
         right: PrivateRelation,
         pool: &mut Pool,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let conditions = pool.take(&[&left, &right]);
         self.of_one_unit(left, right, &conditions, JoinType::Inner)
     }
@@ -215,7 +218,7 @@ impl Walk<'_> {
         right: PrivateRelation,
         conditions: &[Expr],
         kind: JoinType,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let basis = self.required_basis(&left, &right, conditions)?;
         let (pair, basis) = self.paired(left, right, basis, kind)?;
         let Pair { left, right, .. } = &pair;
@@ -271,7 +274,7 @@ impl Walk<'_> {
         right: PrivateRelation,
         basis: Basis,
         kind: JoinType,
-    ) -> Result<(Pair, Basis), Refusal> {
+    ) -> Result<(Pair, Basis), NotAnalyzed> {
         let keeps_left = kind != JoinType::Inner;
         match basis {
             Basis::RightLeads => Ok((Pair { left, right, on: Vec::new() }, basis)),
@@ -404,14 +407,16 @@ impl Walk<'_> {
     }
 
     /// LEFT and RIGHT joins.
-    pub(crate) fn outer_join(&mut self, join: &Join) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn outer_join(&mut self, join: &Join) -> Result<PrivateRelation, NotAnalyzed> {
         plain(join)?;
         let conditions = conditions_of(join);
         let (kept, other) = match join.join_type {
             JoinType::Left => (&join.left, &join.right),
             JoinType::Right => (&join.right, &join.left),
             JoinType::Full => {
-                return Err(operator("FULL JOIN", "LEFT JOIN from the table that names the unit"));
+                return Err(
+                    operator("FULL JOIN", "LEFT JOIN from the table that names the unit").into()
+                );
             }
             JoinType::Inner
             | JoinType::LeftSemi
@@ -419,10 +424,10 @@ impl Walk<'_> {
             | JoinType::LeftAnti
             | JoinType::RightAnti
             | JoinType::LeftMark
-            | JoinType::RightMark => return Err(operator("this join", "IN or EXISTS")),
+            | JoinType::RightMark => return Err(operator("this join", "IN or EXISTS").into()),
         };
         if conditions.iter().any(has_subquery) {
-            return Err(operator("a subquery in ON", "the condition in WHERE"));
+            return Err(operator("a subquery in ON", "the condition in WHERE").into());
         }
         let (kept, other) = (self.rows(kept)?, self.rows(other)?);
         let flow = match (kept.is_public(), other.is_public()) {
@@ -440,7 +445,7 @@ impl Walk<'_> {
                 self.with_public(kept, other, &mut pool, JoinType::Left)?
             }
             (false, false) => self.of_one_unit(kept, other, &conditions, JoinType::Left)?,
-            (true, false) => return Err(preserved_rows()),
+            (true, false) => return Err(preserved_rows().into()),
         };
         in_order(flow, &join.schema)
     }

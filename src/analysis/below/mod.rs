@@ -14,10 +14,10 @@ use datafusion::logical_expr::{
 };
 
 use crate::analysis::below::refusals::operator;
+use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::recursion::deeper;
 use crate::catalog::Catalog;
 use crate::dialect::marked;
-use crate::refusal::Refusal;
 use relation::{PrivateRelation, has_subquery, scanned, told};
 use walk::Walk;
 
@@ -45,7 +45,7 @@ impl Walk<'_> {
     ///
     /// # Errors
     /// As [`Self::rows`].
-    pub(crate) fn below(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn below(&mut self, aggregate: &Aggregate) -> Result<PrivateRelation, NotAnalyzed> {
         match self.preserving(aggregate)? {
             Some(relation) => Ok(relation),
             None => self.rows(&aggregate.input),
@@ -60,7 +60,7 @@ impl Walk<'_> {
     ///
     /// # Errors
     /// A refusal for every operator, expression and table that is not on the allow-list.
-    pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
+    pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         deeper(|| {
             if !self.is_public(plan) {
                 return self.node(plan);
@@ -73,7 +73,7 @@ impl Walk<'_> {
         })
     }
 
-    fn node(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
+    fn node(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan, plan),
             LogicalPlan::Filter(Filter { predicate, input, .. }) => {
@@ -96,16 +96,19 @@ impl Walk<'_> {
             LogicalPlan::Aggregate(aggregate) => self.per_unit(aggregate),
             LogicalPlan::Window(window) => self.window(window),
             LogicalPlan::Distinct(Distinct::On(_)) => {
-                Err(operator("DISTINCT ON", "MIN or MAX with GROUP BY the unit"))
+                Err(operator("DISTINCT ON", "MIN or MAX with GROUP BY the unit").into())
             }
             LogicalPlan::Sort(_) => {
-                Err(operator("ORDER BY", "ORDER BY outside, on released columns"))
+                Err(operator("ORDER BY", "ORDER BY outside, on released columns").into())
             }
-            LogicalPlan::Limit(_) => Err(operator("LIMIT", "LIMIT outside, on released rows")),
+            LogicalPlan::Limit(_) => {
+                Err(operator("LIMIT", "LIMIT outside, on released rows").into())
+            }
             LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
-                Err(operator("VALUES", "the aggregate without a mechanism: constants need none"))
+                Err(operator("VALUES", "the aggregate without a mechanism: constants need none")
+                    .into())
             }
-            LogicalPlan::Subquery(_) => Err(operator("a subquery", "the query without it")),
+            LogicalPlan::Subquery(_) => Err(operator("a subquery", "the query without it").into()),
             LogicalPlan::Repartition(_)
             | LogicalPlan::Statement(_)
             | LogicalPlan::Explain(_)
@@ -117,7 +120,7 @@ impl Walk<'_> {
             | LogicalPlan::DescribeTable(_)
             | LogicalPlan::Unnest(_)
             | LogicalPlan::RecursiveQuery(_) => {
-                Err(operator("this operator", "SELECT … FROM … WHERE … below the release"))
+                Err(operator("this operator", "SELECT … FROM … WHERE … below the release").into())
             }
         }
     }
@@ -127,7 +130,7 @@ impl Walk<'_> {
         &mut self,
         mut flow: PrivateRelation,
         conditions: Vec<Expr>,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let (with, without): (Vec<_>, Vec<_>) = conditions.into_iter().partition(has_subquery);
         if let Some(predicate) = without.iter().cloned().reduce(Expr::and) {
             flow = flow.filtered(&predicate)?;

@@ -19,11 +19,12 @@ use datafusion::logical_expr::{
 };
 
 use super::join_conditions::{Pool, conditions_of, plain};
-use super::relation::{PrivateRelation, internal};
+use super::relation::PrivateRelation;
 use crate::analysis::below::pair::in_order;
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::relation::has_subquery;
 use crate::analysis::below::walk::Walk;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
@@ -32,7 +33,7 @@ impl Walk<'_> {
     pub(super) fn preserving(
         &mut self,
         aggregate: &Aggregate,
-    ) -> Result<Option<PrivateRelation>, Refusal> {
+    ) -> Result<Option<PrivateRelation>, NotAnalyzed> {
         let LogicalPlan::Join(join) = aggregate.input.as_ref() else { return Ok(None) };
         let (preserved, other) = match join.join_type {
             JoinType::Left => (&join.left, &join.right),
@@ -55,22 +56,23 @@ impl Walk<'_> {
         let by_preserved =
             matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_preserved(key));
         if !by_preserved || aggregate.aggr_expr.iter().any(reads_preserved) {
-            return Err(preserved_rows());
+            return Err(preserved_rows().into());
         }
         for call in aggregate.aggr_expr.iter().filter_map(aggregate_call) {
             if self.reads_the_missing(call, join.schema.as_ref())? {
-                return Err(missing());
+                return Err(missing().into());
             }
         }
         let conditions = conditions_of(join);
         if conditions.iter().any(has_subquery) {
-            return Err(operator("a subquery in ON", "the condition in WHERE"));
+            return Err(operator("a subquery in ON", "the condition in WHERE").into());
         }
         if conditions.iter().any(only_preserved) {
             return Err(operator(
                 "a condition on the public rows alone, in ON",
                 "the condition in a subquery over the public rows",
-            ));
+            )
+            .into());
         }
         plain(join)?;
         let mut pool = Pool { conditions };
@@ -87,7 +89,7 @@ impl Walk<'_> {
         &self,
         call: &AggregateFunction,
         schema: &DFSchema,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, NotAnalyzed> {
         let params = &call.params;
         let sorted = params.order_by.iter().map(|sort| &sort.expr);
         let read: Vec<&Expr> =
@@ -120,7 +122,7 @@ fn aggregate_call(mut expr: &Expr) -> Option<&AggregateFunction> {
 }
 
 /// An expression over a row without a value.
-fn of_nothing(expr: Expr, schema: &DFSchema) -> Result<Expr, Refusal> {
+fn of_nothing(expr: Expr, schema: &DFSchema) -> Result<Expr, NotAnalyzed> {
     let nothing = expr.transform_up(|e| {
         let Expr::Column(_) = &e else { return Ok(Transformed::no(e)) };
         let null = ScalarValue::try_new_null(&e.get_type(schema)?)?;

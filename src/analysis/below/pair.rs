@@ -6,12 +6,10 @@ use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::{Expr, JoinType};
 
 use crate::analysis::below::join_conditions::equal_columns;
-use crate::analysis::below::relation::{
-    PrivateRelation, Trace, equal, internal, lost, without_null,
-};
+use crate::analysis::below::relation::{PrivateRelation, Trace, equal, without_null};
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::total;
-use crate::refusal::Refusal;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 
 /// Why rows of two private flows meet rows of the same unit only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +35,7 @@ pub(crate) fn combined(
     pair: Pair,
     kind: JoinType,
     conditions: &[Expr],
-) -> Result<PrivateRelation, Refusal> {
+) -> Result<PrivateRelation, NotAnalyzed> {
     let Pair { left, right, mut on } = pair;
     let schema = left.scope.schema.join(&right.scope.schema).map_err(|e| internal(&e))?;
     let facts = left.scope.facts.iter().chain(&right.scope.facts).cloned().collect();
@@ -103,7 +101,7 @@ pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
 pub(crate) fn in_order(
     flow: PrivateRelation,
     schema: &DFSchemaRef,
-) -> Result<PrivateRelation, Refusal> {
+) -> Result<PrivateRelation, NotAnalyzed> {
     let places = schema.columns();
     let places: Option<Vec<usize>> =
         places.iter().map(|column| flow.scope.schema.maybe_index_of_column(column)).collect();

@@ -13,11 +13,12 @@ use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
 
 use super::join_conditions::equal_columns;
-use super::relation::{Owner, PrivateRelation, Trace, internal, named};
+use super::relation::{Owner, PrivateRelation, Trace, named};
 use super::unit::UnitScope;
 use crate::analysis::below::walk::{Tables, Walk};
 use crate::analysis::expr::domain::enforced;
 use crate::analysis::expr::facts::Scope;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::refusal::{Reason, Refusal};
 
 /// The most rows of public tables that are kept while a query is planned.
@@ -48,7 +49,7 @@ impl Walk<'_> {
         private: &PrivateRelation,
         public: &PrivateRelation,
         conditions: &[Expr],
-    ) -> Result<Multiplicity, Refusal> {
+    ) -> Result<Multiplicity, NotAnalyzed> {
         let keys = equal_columns(private, public, conditions).into_iter();
         let keys: BTreeSet<Column> = keys.map(|(_, key)| key).collect();
         let keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
@@ -67,7 +68,7 @@ impl Walk<'_> {
     }
 
     /// Public rows that are read now, and stand in the plan as they were read.
-    pub(crate) fn pinned(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn pinned(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         let mut public = self.public_tables(plan);
         let names = public.iter().cloned().collect::<Vec<_>>().join(", ");
         let names = if names.is_empty() { "constants".to_owned() } else { names };
@@ -95,7 +96,8 @@ impl Walk<'_> {
                 &names,
                 format!("a subquery of public tables has more than {MOST_PINNED} rows"),
                 "conditions or GROUP BY in it that leave fewer",
-            ));
+            )
+            .into());
         }
         let source = self.tables.pinned(rows).ok_or_else(unread)?;
         let name = self.fresh("public");
@@ -134,7 +136,7 @@ impl Walk<'_> {
     pub(crate) fn pinned_flow(
         &mut self,
         flow: PrivateRelation,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let before = self.steps.len();
         let read = self.pinned(&flow.plan)?;
         self.steps.truncate(before);
@@ -146,7 +148,7 @@ impl Walk<'_> {
 }
 
 /// Refuses public rows that would be others each time the query is planned.
-pub(crate) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), Refusal> {
+pub(crate) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), NotAnalyzed> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
@@ -161,7 +163,8 @@ pub(crate) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), Ref
             names,
             "rows that change from call to call cannot stand below a release",
             "a literal in place of the function",
-        ));
+        )
+        .into());
     }
     Ok(())
 }

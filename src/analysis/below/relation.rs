@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{
-    Column, DFSchemaRef, DataFusionError, JoinConstraint, NullEquality, ScalarValue, TableReference,
+    Column, DFSchemaRef, JoinConstraint, NullEquality, ScalarValue, TableReference,
 };
 use datafusion::logical_expr::expr::{Alias, Between, InList};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
@@ -30,6 +30,7 @@ use crate::analysis::expr::domain::Change;
 use crate::analysis::expr::facts::{Scope, constant, never_null};
 use crate::analysis::expr::shape::{readable, type_of};
 use crate::analysis::expr::{carried, total, types};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Catalog, Link, RESERVED, Table};
 use crate::refusal::{Reason, Refusal};
 
@@ -218,7 +219,7 @@ impl PrivateRelation {
     }
 
     /// The rows where a predicate holds.
-    pub(crate) fn filtered(self, predicate: &Expr) -> Result<Self, Refusal> {
+    pub(crate) fn filtered(self, predicate: &Expr) -> Result<Self, NotAnalyzed> {
         self.size(predicate)?;
         let total = total(predicate, &self.scope)?;
         let scope = self.scope.narrowed(predicate);
@@ -240,7 +241,7 @@ impl PrivateRelation {
         self,
         expressions: &[Expr],
         schema: &DFSchemaRef,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, NotAnalyzed> {
         let mut rewritten = Vec::with_capacity(expressions.len() + 1);
         let mut facts = Vec::with_capacity(expressions.len());
         let mut traces = Vec::with_capacity(expressions.len());
@@ -269,7 +270,7 @@ impl PrivateRelation {
         self,
         alias: &TableReference,
         schema: &DFSchemaRef,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, NotAnalyzed> {
         let plan = LogicalPlanBuilder::from(self.plan)
             .alias(alias.clone())
             .and_then(LogicalPlanBuilder::build)
@@ -316,26 +317,6 @@ pub(crate) fn without_null(traces: &mut [Trace], scope: &Scope, predicate: &Expr
     }
 }
 
-/// What the planner may still say about a plan that the analysis built: nothing about data.
-pub(crate) fn internal(error: &DataFusionError) -> Refusal {
-    Refusal::new(
-        Reason::Operator,
-        "",
-        format!("the query cannot be planned: {}", error.strip_backtrace()),
-        "a simpler form of the same question",
-    )
-}
-
-/// A hidden column that an operator should have carried along is not there.
-pub(crate) fn lost() -> Refusal {
-    Refusal::new(
-        Reason::Operator,
-        "",
-        "the query cannot be planned: the unit of some rows was lost on the way",
-        "a simpler form of the same question",
-    )
-}
-
 /// The table that a scan reads, as the catalog knows it.
 pub(crate) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> Option<&'a Table> {
     match &scan.table_name {
@@ -366,13 +347,13 @@ pub(crate) fn equal(
     on: Vec<(Expr, Expr)>,
     filter: Option<Expr>,
     kind: JoinType,
-) -> Result<LogicalPlan, Refusal> {
+) -> Result<LogicalPlan, NotAnalyzed> {
     for (one, other) in &on {
         types::check(one, left.schema())?;
         types::check(other, right.schema())?;
         let (of, is) = (type_of(one, left.schema())?, type_of(other, right.schema())?);
         if of != is {
-            return Err(unlike(other, &of, &is));
+            return Err(unlike(other, &of, &is).into());
         }
     }
     Join::try_new(

@@ -18,8 +18,8 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
 use super::only_public;
 use super::public_side::refuse_volatile;
-use super::relation::internal;
 use crate::analysis::PrivateAggregate;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_part, several};
 use crate::analysis::splitter::{Splitter, has_marker};
 use crate::functions::LateValue;
@@ -27,7 +27,7 @@ use crate::refusal::{Reason, Refusal};
 
 impl Splitter<'_> {
     /// An aggregate over rows without scalar subqueries.
-    pub(crate) fn with_values(&mut self, aggregate: &Aggregate) -> Result<Aggregate, Refusal> {
+    pub(crate) fn with_values(&mut self, aggregate: &Aggregate) -> Result<Aggregate, NotAnalyzed> {
         let input = self.valued_plan(aggregate.input.as_ref().clone())?;
         let aggr_expr = aggregate.aggr_expr.iter().map(|e| self.valued(e.clone()));
         let aggr_expr = aggr_expr.collect::<Result<_, _>>()?;
@@ -56,7 +56,7 @@ impl Splitter<'_> {
         }
     }
 
-    fn valued_plan(&mut self, plan: LogicalPlan) -> Result<LogicalPlan, Refusal> {
+    fn valued_plan(&mut self, plan: LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
         let mut refusal = None;
         let replaced = plan.transform_down(|node| {
             node.map_expressions(|expr| match self.valued(expr.clone()) {
@@ -71,7 +71,7 @@ impl Splitter<'_> {
     }
 
     /// An expression with a value in the place of each scalar subquery.
-    fn valued(&mut self, expr: Expr) -> Result<Expr, Refusal> {
+    fn valued(&mut self, expr: Expr) -> Result<Expr, NotAnalyzed> {
         let mut refusal = None;
         let replaced = expr.transform_down(|e| {
             let Expr::ScalarSubquery(subquery) = &e else { return Ok(Transformed::no(e)) };
@@ -88,7 +88,7 @@ impl Splitter<'_> {
     }
 
     /// What stands for a scalar subquery; `None` for one that is left to be refused where it stands.
-    fn value(&mut self, subquery: &Subquery) -> Result<Option<Expr>, Refusal> {
+    fn value(&mut self, subquery: &Subquery) -> Result<Option<Expr>, NotAnalyzed> {
         let plan = subquery.subquery.as_ref();
         let [column] = plan.schema().fields().as_ref() else { return Ok(None) };
         if !subquery.outer_ref_columns.is_empty() {
@@ -100,7 +100,7 @@ impl Splitter<'_> {
             let value = match (rows.num_rows(), rows.columns().first()) {
                 (1, Some(values)) => ScalarValue::try_from_array(values, 0),
                 (0, Some(values)) => ScalarValue::try_new_null(values.data_type()),
-                _ => return Err(several()),
+                _ => return Err(several().into()),
             };
             let value = value.map_err(|e| internal(&e))?;
             return Ok(Some(Expr::Literal(value, None)));
@@ -110,7 +110,7 @@ impl Splitter<'_> {
         }
         let plan = self.public(plan)?;
         if !self.has_one_row(&plan) {
-            return Err(several());
+            return Err(several().into());
         }
         let late = LateValue::new(self.values.len(), column.data_type().clone());
         self.steps.push(format!("Released value {}: drawn first", self.values.len()));
@@ -122,11 +122,11 @@ impl Splitter<'_> {
 }
 
 fn finished<T>(
-    refusal: Option<Refusal>,
+    failed: Option<NotAnalyzed>,
     replaced: Result<Transformed<T>, DataFusionError>,
-) -> Result<T, Refusal> {
-    match (refusal, replaced) {
-        (Some(refusal), _) => Err(refusal),
+) -> Result<T, NotAnalyzed> {
+    match (failed, replaced) {
+        (Some(error), _) => Err(error),
         (None, Ok(replaced)) => Ok(replaced.data),
         (None, Err(error)) => Err(internal(&error)),
     }

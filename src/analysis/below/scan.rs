@@ -15,9 +15,7 @@ use std::sync::Arc;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 
-use super::relation::{
-    Origin, Owner, Pending, PrivateRelation, Raw, Trace, internal, lost, scanned,
-};
+use super::relation::{Origin, Owner, Pending, PrivateRelation, Raw, Trace, scanned};
 use super::unit::UnitScope;
 use crate::analysis::below::refusals::{not_private, undeclared};
 use crate::analysis::below::relation::equal;
@@ -25,6 +23,7 @@ use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::domain::{Change, enforced, is_someone};
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::types;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Link, Privacy, Table, Unit};
 use crate::refusal::{Reason, Refusal};
 
@@ -42,13 +41,13 @@ impl Walk<'_> {
         &mut self,
         scan: &TableScan,
         plan: &LogicalPlan,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let name = scan.table_name.to_string();
         let table = scanned(scan, self.catalog).ok_or_else(|| not_private(&name, true))?;
         let unit = match &table.privacy {
             Privacy::Private(unit) => Some(unit.clone()),
             Privacy::Public => None,
-            Privacy::Undeclared => return Err(not_private(&name, false)),
+            Privacy::Undeclared => return Err(not_private(&name, false).into()),
         };
         let own = Columns { table, scan: &scan.table_name };
         let mut expressions = Vec::new();
@@ -121,7 +120,7 @@ impl Walk<'_> {
         table: &Table,
         unit: Option<&Unit>,
         carry: Vec<String>,
-    ) -> Result<(Owner, UnitScope), Refusal> {
+    ) -> Result<(Owner, UnitScope), NotAnalyzed> {
         let Some(unit) = unit else { return Ok((Owner::Public, UnitScope::nobody())) };
         let name = &table.name;
         Ok(match unit {
@@ -175,7 +174,10 @@ impl Walk<'_> {
     /// rows depends on the shared row and on one unit's rows, and counts among the rows of that unit, which are
     /// bounded above. So where a unit goes, with the rows that lead to nobody else, exactly its own go from here. (To
     /// leave shared rows out instead would let one person hide the rows of everybody whose keys she holds too.)
-    pub(crate) fn resolved(&mut self, flow: PrivateRelation) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn resolved(
+        &mut self,
+        flow: PrivateRelation,
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let Owner::Link(pending) = &flow.owner else { return Ok(flow) };
         let Pending { table, columns, link } = pending.clone();
         let mut tables = Vec::new();
@@ -199,7 +201,7 @@ impl Walk<'_> {
         link: &Link,
         tables: &mut Vec<String>,
         depth: usize,
-    ) -> Result<Chain, Refusal> {
+    ) -> Result<Chain, NotAnalyzed> {
         let broken = || {
             Refusal::new(
                 Reason::Undeclared,
@@ -212,7 +214,7 @@ impl Walk<'_> {
         let unit = table.unit().ok_or_else(|| undeclared(&link.table))?;
         let source = self.tables.source(&link.table).ok_or_else(broken)?;
         if depth > self.catalog.tables().count() {
-            return Err(broken());
+            return Err(broken().into());
         }
         tables.push(link.table.clone());
         let name = TableReference::bare(link.table.as_str());
@@ -239,7 +241,7 @@ impl Walk<'_> {
         let plan =
             scan.project(columns).and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?;
         match unit {
-            Unit::Row => Err(broken()),
+            Unit::Row => Err(broken().into()),
             Unit::Column { .. } => Ok(Chain { plan, keys, unit: next.into_iter().next() }),
             Unit::Via(further) => {
                 let chain = self.chain(further, tables, depth + 1)?;
@@ -252,7 +254,7 @@ impl Walk<'_> {
 }
 
 /// Rows joined with what their columns lead to; the smaller side comes first.
-fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, Refusal> {
+fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
     let Chain { plan, keys, unit } = chain;
     let keys = keys.iter().map(|name| Expr::Column(Column::from_name(name)));
     let on = keys.zip(own).collect();

@@ -20,11 +20,12 @@ use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, Filter, JoinType, LogicalPlan, Projection,
 };
 
-use super::relation::{PrivateRelation, internal, lost};
+use super::relation::PrivateRelation;
 use crate::analysis::below::pair::{Basis, Pair, combined};
 use crate::analysis::below::relation::has_subquery;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::shape::readable;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
@@ -36,7 +37,7 @@ impl Walk<'_> {
         &mut self,
         flow: PrivateRelation,
         condition: &Expr,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let (condition, flipped) = match condition {
             Expr::Not(inner) => (inner.as_ref(), true),
             other => (other, false),
@@ -65,9 +66,9 @@ impl Walk<'_> {
                         outer.join(", ")
                     ),
                     "a column of the subquery's own tables, or EXISTS (SELECT 1 FROM t WHERE t.unit = outer.unit AND …)",
-                ))
+                ).into())
             }
-            _ => Err(refused(condition)),
+            _ => Err(refused(condition).into()),
         }
     }
 
@@ -78,7 +79,7 @@ impl Walk<'_> {
         matches: Matches,
         negated: bool,
         whole: &Expr,
-    ) -> Result<PrivateRelation, Refusal> {
+    ) -> Result<PrivateRelation, NotAnalyzed> {
         let other =
             if self.is_public(subquery) { self.pinned(subquery)? } else { self.rows(subquery)? };
         // The same table may stand inside and outside; inside it gets a name of its own.
@@ -93,7 +94,8 @@ impl Walk<'_> {
                     readable(whole),
                     "NOT IN over public rows is no answer when one of them is NULL",
                     "NOT EXISTS (SELECT 1 FROM … WHERE … = …)",
-                ));
+                )
+                .into());
             }
             let kind = if negated { JoinType::RightAnti } else { JoinType::RightSemi };
             let (owner, subject) = (flow.owner.clone(), flow.subject.clone());
@@ -128,7 +130,7 @@ fn neither_null(
     conditions: &[Expr],
     subquery: &LogicalPlan,
     whole: &Expr,
-) -> Result<(), Refusal> {
+) -> Result<(), NotAnalyzed> {
     let present =
         |flow: &PrivateRelation, e: &Expr| flow.trace(e).is_some_and(|trace| trace.present);
     let refused = |what: &str, hint: String| {
@@ -143,13 +145,13 @@ fn neither_null(
         };
         if !present(flow, left) {
             let value = readable(left);
-            return refused(&value, format!("{value} IS NOT NULL AND {}", readable(whole)));
+            return Ok(refused(&value, format!("{value} IS NOT NULL AND {}", readable(whole)))?);
         }
         if !present(other, right) {
             let columns = subquery.schema().columns();
             let named = columns.first().map(|column| readable(&Expr::Column(column.clone())));
             let named = named.unwrap_or_default();
-            return refused(&named, format!("WHERE {named} IS NOT NULL in the subquery"));
+            return Ok(refused(&named, format!("WHERE {named} IS NOT NULL in the subquery"))?);
         }
     }
     Ok(())
@@ -168,7 +170,7 @@ fn renamed(
     inner: PrivateRelation,
     name: &str,
     matches: Matches,
-) -> Result<(PrivateRelation, Vec<Expr>), Refusal> {
+) -> Result<(PrivateRelation, Vec<Expr>), NotAnalyzed> {
     let before = inner.scope.schema.columns();
     let columns: Vec<Expr> = before.iter().cloned().map(Expr::Column).collect();
     // Columns of different tables may have one name; a number tells them apart.
@@ -208,7 +210,7 @@ fn renamed(
 }
 
 /// A subquery without the conditions that name outer columns, and these conditions.
-fn uncorrelated(plan: &LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>), Refusal> {
+fn uncorrelated(plan: &LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>), NotAnalyzed> {
     match plan {
         // Of EXISTS, what is selected does not matter.
         LogicalPlan::Projection(Projection { input, .. })
@@ -224,11 +226,11 @@ fn uncorrelated(plan: &LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>), Refusal>
                 None => input.as_ref().clone(),
             };
             if rest.contains_outer_reference() {
-                return Err(deep());
+                return Err(deep().into());
             }
             Ok((rest, outer))
         }
-        other if other.contains_outer_reference() => Err(deep()),
+        other if other.contains_outer_reference() => Err(deep().into()),
         other => Ok((other.clone(), Vec::new())),
     }
 }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use datafusion::common::{Column, Result as Planned};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 
-use super::relation::{Owner, PrivateRelation, Trace, internal, lost, named};
+use super::relation::{Owner, PrivateRelation, Trace, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr;
 use crate::analysis::expr::facts::Scope;
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
@@ -21,12 +22,14 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// A unit has at most the sum of the rows that it has in the branches.
-    pub(crate) fn union(&mut self, union: &Union) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn union(&mut self, union: &Union) -> Result<PrivateRelation, NotAnalyzed> {
         let mut flows = Vec::new();
         for input in &union.inputs {
             let flow = self.rows(input)?;
             if flow.is_public() {
-                return Err(operator("a public branch of UNION ALL", "the private branches alone"));
+                return Err(
+                    operator("a public branch of UNION ALL", "the private branches alone").into()
+                );
             }
             flows.push(self.resolved(flow)?);
         }
@@ -42,7 +45,8 @@ impl Walk<'_> {
                     other.subject.tables().join(", ")
                 ),
                 "one release over each, added above",
-            ));
+            )
+            .into());
         }
         let unit = self.fresh("unit");
         let names: Vec<String> =
@@ -116,4 +120,40 @@ fn alike(union: Union) -> Planned<LogicalPlan> {
     });
     let inputs = inputs.collect::<Planned<_>>()?;
     Ok(LogicalPlan::Union(Union { inputs, schema }))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::RecordBatch;
+    use datafusion::common::DFSchema;
+    use datafusion::logical_expr::TableSource;
+
+    use super::*;
+    use crate::analysis::below::walk::Tables;
+    use crate::catalog::Catalog;
+
+    struct NoTables;
+
+    impl Tables for NoTables {
+        fn source(&self, _table: &str) -> Option<Arc<dyn TableSource>> {
+            None
+        }
+
+        fn read(&self, _plan: &LogicalPlan) -> Option<RecordBatch> {
+            None
+        }
+
+        fn pinned(&self, _rows: RecordBatch) -> Option<Arc<dyn TableSource>> {
+            None
+        }
+    }
+
+    /// No statement makes such a plan, so the engine has failed, and there is nothing else to write.
+    #[test]
+    fn a_union_of_nothing_is_a_fault() {
+        let (catalog, mut steps) = (Catalog::default(), Vec::new());
+        let union = Union { inputs: Vec::new(), schema: Arc::new(DFSchema::empty()) };
+        let walked = Walk::new(&catalog, &NoTables, &mut steps).union(&union);
+        assert!(matches!(walked, Err(NotAnalyzed::Fault(_))));
+    }
 }

@@ -21,12 +21,13 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::relation::{PrivateRelation, Trace, internal, lost, named};
+use super::relation::{PrivateRelation, Trace, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::{total, types};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::sound;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -36,10 +37,10 @@ impl Walk<'_> {
     ///
     /// # Guarantee
     /// Every new value is a function of the multiset of rows of the row's own unit, and of the row.
-    pub(crate) fn window(&mut self, window: &Window) -> Result<PrivateRelation, Refusal> {
+    pub(crate) fn window(&mut self, window: &Window) -> Result<PrivateRelation, NotAnalyzed> {
         let flow = self.rows(&window.input)?;
         if flow.is_public() {
-            return Err(operator("a window function", "the public rows read before"));
+            return Err(operator("a window function", "the public rows read before").into());
         }
         let mut flow = self.resolved(flow)?;
         // Rows that are equal in every column may be told apart by what the file holds: then chance would choose.
@@ -47,7 +48,9 @@ impl Walk<'_> {
             trace.raw = None;
         }
         if flow.subject.is_row() {
-            return Err(operator("a window function over rows that are units", "an aggregate"));
+            return Err(
+                operator("a window function over rows that are units", "an aggregate").into()
+            );
         }
         let unit = Expr::Column(flow.unit_column().ok_or_else(lost)?);
         let rows = flow.subject.max_rows();
@@ -201,7 +204,7 @@ fn over_unit(
     unit: &Expr,
     rows: Option<u64>,
     sorted: &mut Computed,
-) -> Result<(WindowFunction, Facts), Refusal> {
+) -> Result<(WindowFunction, Facts), NotAnalyzed> {
     let text = expr.schema_name().to_string();
     let refused = |message: String| {
         Refusal::new(
@@ -216,13 +219,14 @@ fn over_unit(
         inner = &alias.expr;
     }
     let Expr::WindowFunction(function) = inner else {
-        return Err(refused("this is no window function".to_owned()));
+        return Err(refused("this is no window function".to_owned()).into());
     };
     let mut params = function.params.clone();
     if params.filter.is_some() || params.distinct || params.null_treatment.is_some() {
         return Err(refused(
             "FILTER, DISTINCT and IGNORE NULLS in a window are left out".to_owned(),
-        ));
+        )
+        .into());
     }
     let parts = params.partition_by.iter().map(|e| total(e, &flow.scope));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
@@ -230,7 +234,8 @@ fn over_unit(
         return Err(refused(format!(
             "a window below a release is partitioned by the unit, {}",
             flow.subject.column().unwrap_or("the unit")
-        )));
+        ))
+        .into());
     }
     let mut args = Vec::new();
     for arg in &params.args {
@@ -266,11 +271,12 @@ fn over_unit(
         _ => {
             return Err(refused(format!(
                 "{name} in a window was not looked at, or picks a row by its place"
-            )));
+            ))
+            .into());
         }
     };
     if let Some(message) = frame_error(&params.window_frame) {
-        return Err(refused(message.to_owned()));
+        return Err(refused(message.to_owned()).into());
     }
     let sort = |e: Expr| Sort::new(e, true, false);
     let mut order_by = Vec::new();

@@ -48,13 +48,6 @@ pub(crate) fn function(
         ));
     }
     let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
-    let whole_number = |i: usize, least: i64| match args.get(i).map(|a| &a.expr) {
-        Some(Expr::Literal(value, _)) => rational(value).is_some_and(|v| {
-            let fits = Interval::integer_range(least, 1_i64 << 31);
-            v.is_integer() && fits.contains(&v)
-        }),
-        _ => false,
-    };
     // Kernels are asked for a type that they have no values of.
     if let [x] = call.args.as_slice()
         && type_of(x, &scope.schema)? == DataType::Null
@@ -65,11 +58,42 @@ pub(crate) fn function(
             "CAST(NULL AS DOUBLE), or NULL in place of it",
         ));
     }
+    let facts = known_of(call, &args, whole, scope)?;
+    let result = type_of(whole, &scope.schema)?;
+    let args: Vec<Expr> = args.into_iter().map(|a| a.expr).collect();
+    let exact = result.is_integer() || result.is_decimal();
+    let expr = match (call.func.name(), args.as_slice()) {
+        // Whatever was claimed of its argument: the least integer has no magnitude.
+        ("abs", [x]) if exact => checked_abs(x.clone(), &result),
+        _ => Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args }),
+    };
+    // The start of a period can lie before every moment that the next function takes.
+    let expr = match call.func.name() {
+        "date_trunc" => sound(expr, &result),
+        _ => expr,
+    };
+    Ok(with_image(Total { expr, facts }, scope))
+}
+
+/// What is known of the result of a function that never fails, by its name and its arguments.
+fn known_of(
+    call: &ScalarFunction,
+    args: &[Total],
+    whole: &Expr,
+    scope: &Scope,
+) -> Result<Facts, Refusal> {
+    let whole_number = |i: usize, least: i64| match args.get(i).map(|a| &a.expr) {
+        Some(Expr::Literal(value, _)) => rational(value).is_some_and(|v| {
+            let fits = Interval::integer_range(least, 1_i64 << 31);
+            v.is_integer() && fits.contains(&v)
+        }),
+        _ => false,
+    };
     let literal_text = |i: usize| matches!(args.get(i).map(|a| &a.expr), Some(Expr::Literal(v, _)) if v.try_as_str().flatten().is_some());
-    let facts = match (call.func.name(), args.as_slice()) {
+    Ok(match (call.func.name(), args) {
         ("clamp", [x, lo, hi]) if is_clamp(&call.func) => clamped(&x.facts, lo, hi, whole)?,
-        ("least", [_, ..]) => extreme(&args, Interval::least),
-        ("greatest", [_, ..]) => extreme(&args, Interval::greatest),
+        ("least", [_, ..]) => extreme(args, Interval::least),
+        ("greatest", [_, ..]) => extreme(args, Interval::greatest),
         ("coalesce", [_, ..]) => {
             let parts: Vec<_> = args.iter().map(|a| a.facts.clone()).collect();
             let nullable = parts.iter().all(|f| f.nullable);
@@ -116,21 +140,7 @@ pub(crate) fn function(
                 &format!("{name} with these arguments can fail on some row, or was not looked at"),
             ));
         }
-    };
-    let result = type_of(whole, &scope.schema)?;
-    let args: Vec<Expr> = args.into_iter().map(|a| a.expr).collect();
-    let exact = result.is_integer() || result.is_decimal();
-    let expr = match (call.func.name(), args.as_slice()) {
-        // Whatever was claimed of its argument: the least integer has no magnitude.
-        ("abs", [x]) if exact => checked_abs(x.clone(), &result),
-        _ => Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args }),
-    };
-    // The start of a period can lie before every moment that the next function takes.
-    let expr = match call.func.name() {
-        "date_trunc" => sound(expr, &result),
-        _ => expr,
-    };
-    Ok(with_image(Total { expr, facts }, scope))
+    })
 }
 
 fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {

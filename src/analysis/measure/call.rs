@@ -4,7 +4,7 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
-use crate::analysis::below::relation::{PrivateRelation, internal};
+use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
@@ -14,6 +14,7 @@ use crate::analysis::measure::input_columns::Columns;
 use crate::analysis::measure::limits::limits;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure, Moments, ReleaseKind};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::choice::Choice;
 use crate::dialect::{
     AggregateCall, CandidatesClause, KeysClause, Operand, ReleaseClause, SelectionClause, Selector,
@@ -43,6 +44,8 @@ impl CallOf {
 /// A release's clause with the plan's version of its call.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
+    /// The number of the release; `None` for a bare aggregate.
+    pub(crate) release: Option<usize>,
     pub(crate) clause: ReleaseClause,
     pub(crate) params: AggregateFunctionParams,
     pub(crate) column: String,
@@ -110,7 +113,7 @@ pub(crate) fn argument(
     aggregate: &AggregateCall,
     frame: &mut Frame<'_>,
     scope: &Scope,
-) -> Result<Argument, Refusal> {
+) -> Result<Argument, NotAnalyzed> {
     let skip = usize::from(matches!(call.clause.operand, Operand::Selection(_)));
     argument_of(call.params.args.get(skip), aggregate, frame, scope)
 }
@@ -121,7 +124,7 @@ pub(crate) fn argument_of(
     aggregate: &AggregateCall,
     frame: &mut Frame<'_>,
     scope: &Scope,
-) -> Result<Argument, Refusal> {
+) -> Result<Argument, NotAnalyzed> {
     let Some(expr) = expr.filter(|_| !aggregate.star) else { return Ok(Argument::none()) };
     let remedy = remedy(expr, frame.flow);
     let Total { expr, facts } = total(expr, scope)?;

@@ -9,6 +9,7 @@ use crate::analysis::expr::facts::rational;
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
 use crate::analysis::measure::input::Argument;
+use crate::analysis::not_analyzed::{NoRange, NotAnalyzed};
 use crate::dialect::{AggregateCall, Literal};
 use crate::grid::Grid;
 use crate::privacy::Rational;
@@ -59,7 +60,7 @@ pub(crate) fn on_grid(
     argument: &Argument,
     range: &Interval,
     text: &str,
-) -> Result<(Grid, i128, i128), Refusal> {
+) -> Result<(Grid, i128, i128), NotAnalyzed> {
     let data_type = &argument.data_type;
     let none = || no_range(text, &argument.remedy);
     let magnitude = range.max_abs().ok_or_else(none)?;
@@ -82,7 +83,8 @@ pub(crate) fn on_grid(
                     text,
                     format!("a column of type {other} cannot be summed"),
                     "a number: CAST(x AS DOUBLE), clamped",
-                ));
+                )
+                .into());
             }
         };
         if scaled.max_abs().is_none_or(|m| m > widest()) {
@@ -119,13 +121,14 @@ pub(crate) fn binary_places(magnitude: &Rational) -> i32 {
     log2
 }
 
-pub(crate) fn no_range(text: &str, remedy: &str) -> Refusal {
-    Refusal::new(
+pub(crate) fn no_range(text: &str, remedy: &str) -> NotAnalyzed {
+    let refusal = Refusal::new(
         Reason::NoRange,
         text,
         format!("{text} has no range, so one person could change it by any amount"),
         remedy,
-    )
+    );
+    NotAnalyzed::NoRange(NoRange { release: None, refusal })
 }
 
 pub(crate) fn too_large(text: &str) -> Refusal {

@@ -10,7 +10,7 @@ use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
 use crate::analysis::below::public_side::public_keys;
-use crate::analysis::below::relation::{Clamped, PrivateRelation, internal, unit_name};
+use crate::analysis::below::relation::{Clamped, PrivateRelation, unit_name};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource, rational};
 use crate::analysis::expr::shape::{Total, readable};
@@ -18,6 +18,7 @@ use crate::analysis::expr::total;
 use crate::analysis::keys::image::key_image;
 use crate::analysis::keys::lookup::{Lookup, Lookups};
 use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::catalog::RESERVED;
 use crate::dialect::{KeysClause, Literal};
 use crate::functions::without_nan;
@@ -106,7 +107,7 @@ impl Columns {
         index
     }
 
-    pub(crate) fn build(mut self, flow: &PrivateRelation) -> Result<LogicalPlan, Refusal> {
+    pub(crate) fn build(mut self, flow: &PrivateRelation) -> Result<LogicalPlan, NotAnalyzed> {
         if self.expressions.is_empty() {
             // COUNT(*) of a whole table reads no column; a projection must have one.
             let one = Expr::Literal(ScalarValue::Int64(Some(1)), None);
@@ -134,7 +135,7 @@ pub(crate) fn group_keys(
     flow: &PrivateRelation,
     columns: &mut Columns,
     tables: &dyn Tables,
-) -> Result<Vec<Group>, Refusal> {
+) -> Result<Vec<Group>, NotAnalyzed> {
     let mut groups = Vec::new();
     for expr in &aggregate.group_expr {
         let short = match expr {
@@ -150,7 +151,8 @@ pub(crate) fn group_keys(
                     &short,
                     format!("the public rows have no value of {short}, so no group would come out"),
                     "conditions that leave some public rows",
-                ));
+                )
+                .into());
             }
             facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
         }
@@ -163,7 +165,8 @@ pub(crate) fn group_keys(
                 &short,
                 format!("{short} names the privacy unit: one group per person is not an aggregate"),
                 "GROUP BY a column that many people share",
-            ));
+            )
+            .into());
         }
         let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
         let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));

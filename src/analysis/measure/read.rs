@@ -6,6 +6,7 @@ use crate::analysis::measure::count_distinct::distinct;
 use crate::analysis::measure::grid::{bad_bounds, bounds_of, on_grid, per_row};
 use crate::analysis::measure::input::{Argument, Read};
 use crate::analysis::measure::variance::spread;
+use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters};
 use crate::refusal::{Reason, Refusal};
 
@@ -16,10 +17,10 @@ pub(crate) fn read(
     subject: &UnitScope,
     parameters: &mut Parameters,
     text: &str,
-) -> Result<Read, Refusal> {
+) -> Result<Read, NotAnalyzed> {
     let is_row = subject.is_row();
     match call.function {
-        AggregateName::Unsupported(name) => Err(unsupported(name, text)),
+        AggregateName::Unsupported(name) => Err(unsupported(name, text).into()),
         AggregateName::Min
         | AggregateName::Max
         | AggregateName::Median
@@ -29,19 +30,21 @@ pub(crate) fn read(
             text,
             format!("{} cannot score the values of a group key", call.function),
             "BY COUNT(*), COUNT(DISTINCT unit) or SUM(x)",
-        )),
+        )
+        .into()),
         AggregateName::Count if call.distinct && argument.is_unit => Ok(Read::count(Input::Units)),
-        AggregateName::Count if call.distinct => distinct(call, argument, text),
+        AggregateName::Count if call.distinct => Ok(distinct(call, argument, text)?),
         AggregateName::Spread(of) => spread(call, of, argument, text),
         AggregateName::Sum | AggregateName::Avg if call.distinct => Err(Refusal::new(
             Reason::Operand,
             text,
             "a DISTINCT sum has no bounded change: one person can remove a value that others share",
             "the aggregate without DISTINCT",
-        )),
+        )
+        .into()),
         AggregateName::Count => {
             if call.bounds_per_row.is_some() {
-                return Err(bad_bounds(text, "COUNT has no value per row to bound"));
+                return Err(bad_bounds(text, "COUNT has no value per row to bound").into());
             }
             if let Some((lo, hi)) = &call.bounds_per_group {
                 let most = match (lo, hi) {
@@ -61,7 +64,9 @@ pub(crate) fn read(
             let column = argument.column;
             if let Some(bounds) = &call.bounds_per_group {
                 if call.bounds_per_row.is_some() {
-                    return Err(bad_bounds(text, "bounds are per group or per row, not both"));
+                    return Err(
+                        bad_bounds(text, "bounds are per group or per row, not both").into()
+                    );
                 }
                 let bounds = bounds_of(bounds, &argument.data_type, text)?;
                 let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
@@ -75,7 +80,9 @@ pub(crate) fn read(
             let column = argument.column;
             let (bounds, once) = match &call.bounds_per_group {
                 Some(_) if call.bounds_per_row.is_some() => {
-                    return Err(bad_bounds(text, "bounds are per group or per row, not both"));
+                    return Err(
+                        bad_bounds(text, "bounds are per group or per row, not both").into()
+                    );
                 }
                 Some(bounds) => (bounds_of(bounds, &argument.data_type, text)?, !is_row),
                 None => (per_row(call, argument, text)?, false),

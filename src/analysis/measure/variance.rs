@@ -13,6 +13,7 @@ use super::Input;
 use crate::analysis::measure::Moments;
 use crate::analysis::measure::grid::{bad_bounds, on_grid, per_row};
 use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::dialect::{AggregateCall, Spread};
 use crate::grid::coarse_width;
 use crate::refusal::{Reason, Refusal};
@@ -34,14 +35,15 @@ pub(crate) fn spread(
     spread: Spread,
     argument: &Argument,
     text: &str,
-) -> Result<Read, Refusal> {
+) -> Result<Read, NotAnalyzed> {
     if call.distinct {
         return Err(Refusal::new(
             Reason::Operand,
             text,
             "one person can remove a value that others share, and with it any distance from the mean",
             "the aggregate without DISTINCT",
-        ));
+        )
+        .into());
     }
     if call.bounds_per_group.is_some() {
         return Err(Refusal::new(
@@ -49,7 +51,8 @@ pub(crate) fn spread(
             text,
             format!("{spread} has no value of a person in a group to bound"),
             "contribution_bounds_per_row => (lo, hi), and rows=m for the rows of a person in a group",
-        ));
+        )
+        .into());
     }
     let (grid, lo, hi) = on_grid(argument, &per_row(call, argument, text)?, text)?;
     let fits = |shift: &u32| coarse_width(lo, hi, *shift).is_some_and(|w| w <= MOST_STEPS);

@@ -11,6 +11,7 @@ use super::by_rank::{on_line, revenue, threshold};
 use super::candidates::of_name;
 use crate::analysis::measure::Measure;
 use crate::analysis::measure::call::{Call, Frame};
+use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::selection::candidate_expr::mentions;
 use crate::analysis::selection::each::each;
 use crate::dialect::{AggregateName, SelectionClause};
@@ -21,7 +22,7 @@ pub(crate) fn named(
     call: &Call,
     clause: &SelectionClause,
     frame: &mut Frame<'_>,
-) -> Result<Measure, Refusal> {
+) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     if frame.flow.scope.schema.fields().iter().any(|field| *field.name() == text) {
         return Err(Refusal::new(
@@ -29,7 +30,8 @@ pub(crate) fn named(
             &text,
             format!("{text} is also a column; choose another name, or group by it"),
             format!("… FROM t GROUP BY {text}, or a new name for the candidate"),
-        ));
+        )
+        .into());
     }
     let axis = of_name(clause, &text, &call.data_type)?;
     let score = call.params.args.get(1);
@@ -60,7 +62,8 @@ pub(crate) fn named(
                     format!(
                         "BY COUNT(*) FILTER (WHERE x >= {text}), or BY SUM of an expression with {text}"
                     ),
-                )),
+                )
+                .into()),
             }
         }
         AggregateName::Avg
@@ -77,6 +80,7 @@ pub(crate) fn named(
                 clause.score.function
             ),
             "BY SUM(…), COUNT(*) FILTER (WHERE …) or REVENUE(bid, price)",
-        )),
+        )
+        .into()),
     }
 }

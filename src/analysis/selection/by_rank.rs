@@ -17,7 +17,6 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::candidates::{axis_values, listed_numbers, prior, unit_of};
 use super::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Source};
-use crate::analysis::below::relation::internal;
 use crate::analysis::expr::facts::{grid_unit, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
@@ -29,6 +28,7 @@ use crate::analysis::measure::input::{Argument, Read};
 use crate::analysis::measure::read::read;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::each::each;
 use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};
@@ -48,7 +48,7 @@ pub(crate) struct CandidateComparison {
 pub(crate) fn threshold(
     predicate: &Expr,
     frame: &Frame<'_>,
-) -> Result<Option<CandidateComparison>, Refusal> {
+) -> Result<Option<CandidateComparison>, NotAnalyzed> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = predicate else { return Ok(None) };
     let bare = |expr: &Expr| match expr {
         // The planner casts the candidate to the other side's type; whole numbers stay what they are.
@@ -126,7 +126,7 @@ pub(crate) fn on_line(
     axis: CandidateAxis,
     threshold: &CandidateComparison,
     frame: &mut Frame<'_>,
-) -> Result<Measure, Refusal> {
+) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     let x = total(&threshold.x, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
@@ -158,7 +158,8 @@ pub(crate) fn on_line(
                 &text,
                 "candidates on a line are scored by COUNT(*) or SUM(x)",
                 format!("BY COUNT(*) FILTER (WHERE x >= {text})"),
-            ));
+            )
+            .into());
         }
     };
     let score = match threshold.op {
@@ -171,14 +172,14 @@ pub(crate) fn on_line(
     let row = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
     let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
     let unit = grid_unit(read.grid);
-    line_choice(
+    Ok(line_choice(
         &call,
         clause,
         Line { axis, score, unit, row, largest: row, range },
         read,
         limits,
         frame,
-    )
+    )?)
 }
 
 /// A line with what one row does to its scores.
@@ -241,17 +242,17 @@ pub(crate) fn revenue(
     clause: &SelectionClause,
     axis: CandidateAxis,
     frame: &mut Frame<'_>,
-) -> Result<Measure, Refusal> {
+) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     let [_, bid, price, rest @ ..] = call.params.args.as_slice() else {
-        return Err(no_price(&text));
+        return Err(no_price(&text).into());
     };
     let filter = call.params.filter.as_deref();
     let alone = |e: &Expr| !mentions(e);
     let score = &clause.score;
     let bounds = score.bounds_per_group.is_some() || score.bounds_per_row.is_some();
     if !is_candidate(price) || !alone(bid) || score.distinct || bounds {
-        return Err(no_price(&text));
+        return Err(no_price(&text).into());
     }
     if !rest.iter().all(alone) || !filter.is_none_or(alone) {
         return Err(Refusal::new(
@@ -261,7 +262,8 @@ pub(crate) fn revenue(
                 "what is bought at a price depends on the bid alone: the quantity and the FILTER of REVENUE do not mention {text}"
             ),
             format!("BY SUM(…) of any expression with {text}, for at most 1000 candidates"),
-        ));
+        )
+        .into());
     }
     let x = total(bid, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
@@ -280,7 +282,8 @@ pub(crate) fn revenue(
             readable(bid),
             format!("a bid of type {data_type} cannot be compared with prices"),
             "a number: CAST(x AS DOUBLE)",
-        ));
+        )
+        .into());
     };
     let prices = prices(clause, &axis, &call.data_type, &text)?;
     let of = match &prices {
@@ -293,30 +296,7 @@ pub(crate) fn revenue(
     let (weight, grid, hi) = match rest.first() {
         None => (None, Grid::Integer, 1),
         Some(quantity) => {
-            let Total { expr, facts } = total(quantity, &frame.flow.scope)?;
-            let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
-            if !data_type.is_numeric() {
-                return Err(Refusal::new(
-                    Reason::Operand,
-                    readable(quantity),
-                    format!("a quantity is a number, not of type {data_type}"),
-                    format!("REVENUE(bid, {text}), or a quantity with a range: CLAMP(x, 0, 10)"),
-                ));
-            }
-            let column = frame.columns.argument(without_nan(expr, &data_type));
-            let remedy = remedy(quantity, frame.flow);
-            // What is bought is never less than nothing: the sum is clamped at 0.
-            let range =
-                facts.range.above(&Rational::zero()).union(&Interval::point(Rational::zero()));
-            let argument = Argument {
-                column,
-                data_type,
-                range: range.clone(),
-                is_unit: false,
-                is_listed: false,
-                remedy,
-            };
-            let (grid, _, hi) = on_grid(&argument, &range, &readable(quantity))?;
+            let (column, grid, hi) = quantity_column(quantity, &text, frame)?;
             (Some(column), grid, hi)
         }
     };
@@ -334,7 +314,47 @@ pub(crate) fn revenue(
     let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
     let unit = price_unit * grid_unit(grid);
     let score = LineScore::Revenue { prices };
-    line_choice(call, clause, Line { axis, score, unit, row, largest, range }, read, limits, frame)
+    Ok(line_choice(
+        call,
+        clause,
+        Line { axis, score, unit, row, largest, range },
+        read,
+        limits,
+        frame,
+    )?)
+}
+
+/// The quantity that a row buys, put into the columns: its column, its grid, and the most that it can be.
+fn quantity_column(
+    quantity: &Expr,
+    text: &str,
+    frame: &mut Frame<'_>,
+) -> Result<(usize, Grid, i128), NotAnalyzed> {
+    let Total { expr, facts } = total(quantity, &frame.flow.scope)?;
+    let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
+    if !data_type.is_numeric() {
+        return Err(Refusal::new(
+            Reason::Operand,
+            readable(quantity),
+            format!("a quantity is a number, not of type {data_type}"),
+            format!("REVENUE(bid, {text}), or a quantity with a range: CLAMP(x, 0, 10)"),
+        )
+        .into());
+    }
+    let column = frame.columns.argument(without_nan(expr, &data_type));
+    let remedy = remedy(quantity, frame.flow);
+    // What is bought is never less than nothing: the sum is clamped at 0.
+    let range = facts.range.above(&Rational::zero()).union(&Interval::point(Rational::zero()));
+    let argument = Argument {
+        column,
+        data_type,
+        range: range.clone(),
+        is_unit: false,
+        is_listed: false,
+        remedy,
+    };
+    let (grid, _, hi) = on_grid(&argument, &range, &readable(quantity))?;
+    Ok((column, grid, hi))
 }
 
 fn no_price(text: &str) -> Refusal {

@@ -4,13 +4,13 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::Expr;
 
-use crate::analysis::below::relation::internal;
 use crate::analysis::expr::facts::grid_unit;
 use crate::analysis::measure::call::{Call, Frame, argument_of};
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::Read;
 use crate::analysis::measure::read::read;
 use crate::analysis::measure::{Input, Measure, TermColumns};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::candidates::{axis_values, prior};
 use crate::analysis::selection::choice::{CandidateAxis, Choice, Prior, Source};
@@ -25,7 +25,7 @@ pub(crate) fn each(
     clause: &SelectionClause,
     axis: &CandidateAxis,
     frame: &mut Frame<'_>,
-) -> Result<Measure, Refusal> {
+) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     let most = MOST_TERMS / frame.outer.max(1);
     let values = axis_values(axis, &call.data_type, &text, most, || {
@@ -61,31 +61,7 @@ pub(crate) fn each(
         let subject = &frame.flow.subject;
         let by = clause.by.as_str();
         let one = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
-        let value = match one.input {
-            Input::Rows | Input::Units => None,
-            Input::Values(column) | Input::Sum(column) => Some(column),
-            Input::SumPerUnit(_) => {
-                return Err(Refusal::new(
-                    Reason::Score,
-                    by,
-                    "bounds per group cannot score named candidates",
-                    "contribution_bounds_per_row => (lo, hi), or CLAMP(x, lo, hi)",
-                ));
-            }
-            Input::Distinct(_) => {
-                return Err(Refusal::new(
-                    Reason::NotYet,
-                    by,
-                    "COUNT(DISTINCT x) scores the values of a group key only, so far",
-                    "BY COUNT(DISTINCT unit) FILTER (WHERE …), or BY COUNT(*) FILTER (WHERE …)",
-                ));
-            }
-            Input::Mean(_)
-            | Input::MeanPerUnit(_)
-            | Input::Moments(_)
-            | Input::Terms { .. }
-            | Input::Places { .. } => return Err(too_large(&text)),
-        };
+        let value = column_of(&one.input, by, &text)?;
         terms.push((TermColumns { value, filter }, argument.clone(), one.input.clone()));
         hull = Some(match hull {
             None => one,
@@ -112,7 +88,7 @@ pub(crate) fn each(
     let largest = read.lo.unsigned_abs().max(read.hi.unsigned_abs()).checked_mul(m);
     let all_rows = if once { None } else { limits.total.map(|rows| (rows, row)) };
     let prior = match prior(clause, &values, &call.data_type, frame.lookups)? {
-        Prior::LogUniform => return Err(log_uniform(&text)),
+        Prior::LogUniform => return Err(log_uniform(&text).into()),
         other => other,
     };
     let choice = Choice {
@@ -131,6 +107,31 @@ pub(crate) fn each(
     Ok(frame.measure(&call, read, limits, choice))
 }
 
+/// The column that a candidate's sum adds up; `None` for one that counts.
+fn column_of(input: &Input, by: &str, text: &str) -> Result<Option<usize>, Refusal> {
+    match input {
+        Input::Rows | Input::Units => Ok(None),
+        Input::Values(column) | Input::Sum(column) => Ok(Some(*column)),
+        Input::SumPerUnit(_) => Err(Refusal::new(
+            Reason::Score,
+            by,
+            "bounds per group cannot score named candidates",
+            "contribution_bounds_per_row => (lo, hi), or CLAMP(x, lo, hi)",
+        )),
+        Input::Distinct(_) => Err(Refusal::new(
+            Reason::NotYet,
+            by,
+            "COUNT(DISTINCT x) scores the values of a group key only, so far",
+            "BY COUNT(DISTINCT unit) FILTER (WHERE …), or BY COUNT(*) FILTER (WHERE …)",
+        )),
+        Input::Mean(_)
+        | Input::MeanPerUnit(_)
+        | Input::Moments(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => Err(too_large(text)),
+    }
+}
+
 /// Two ranges of float expressions on the coarser of their grids.
 pub(crate) fn coarser(a: Read, b: Read, text: &str) -> Result<Read, Refusal> {
     let (Grid::Binary { log2: x }, Grid::Binary { log2: y }) = (a.grid, b.grid) else {
@@ -145,7 +146,7 @@ pub(crate) fn coarser(a: Read, b: Read, text: &str) -> Result<Read, Refusal> {
 }
 
 /// The expression for one candidate: its name replaced by its value.
-pub(crate) fn with_candidate(expr: &Expr, value: &ScalarValue) -> Result<Expr, Refusal> {
+pub(crate) fn with_candidate(expr: &Expr, value: &ScalarValue) -> Result<Expr, NotAnalyzed> {
     let replaced = expr.clone().transform(|e| {
         Ok(if is_candidate(&e) {
             Transformed::yes(Expr::Literal(value.clone(), None))

@@ -21,6 +21,7 @@ use crate::analysis::measure::call::{Call, Frame, argument, sum_raw};
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::Read;
 use crate::analysis::measure::read::read;
+use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};
 use crate::dialect::{SelectionClause, Selector};
 use crate::refusal::{Reason, Refusal};
@@ -43,7 +44,7 @@ pub(crate) fn of_keys(
     clause: &SelectionClause,
     target: &Target<'_>,
     frame: &mut Frame<'_>,
-) -> Result<Measure, Refusal> {
+) -> Result<Measure, NotAnalyzed> {
     let mut call = call.clone();
     let text = call.clause.text.clone();
     let (filter, scope) = frame.filter(call.params.filter.as_deref())?;
@@ -61,7 +62,8 @@ pub(crate) fn of_keys(
                 moments.spread
             ),
             "BY SUM(ABS(x - c)) with c a typical value",
-        ));
+        )
+        .into());
     }
     if matches!(read.input, Input::Mean(_) | Input::MeanPerUnit(_)) {
         return Err(Refusal::new(
@@ -69,7 +71,8 @@ pub(crate) fn of_keys(
             text,
             "AVG cannot score candidates: in a small group one person moves it across its whole range",
             "BY SUM(x - c) with c a value between low and high averages",
-        ));
+        )
+        .into());
     }
     let keys = target.values.map_or(usize::MAX, |values| values.len() * frame.outer);
     let limits = frame.limits(&call, &read, keys)?;
@@ -86,7 +89,7 @@ pub(crate) fn of_keys(
                 target.own.iter().filter_map(|i| values.get(*i).cloned()).collect();
             let prior = prior(clause, &own, target.data_type, frame.lookups)?;
             if prior == Prior::LogUniform {
-                return Err(log_uniform(&text));
+                return Err(log_uniform(&text).into());
             }
             (Source::Keys(target.own.clone()), prior)
         }

@@ -13,7 +13,6 @@ use num_traits::{One, Signed, ToPrimitive};
 
 use super::by_rank::{Line, line_choice, place_column};
 use super::choice::{CandidateAxis, LineScore};
-use crate::analysis::below::relation::internal;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
 use crate::analysis::expr::shape::is_temporal;
 use crate::analysis::expr::total;
@@ -21,6 +20,7 @@ use crate::analysis::measure::call::{Call, Frame, remedy};
 use crate::analysis::measure::grid::{no_range, on_grid, per_row, too_large};
 use crate::analysis::measure::input::{Argument, Read};
 use crate::analysis::measure::{Input, Measure};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::dialect::{AggregateCall, AggregateName, Literal, SelectionClause, Selector};
 use crate::functions::{Place, is_countable};
 use crate::grid::{Grid, GridRange};
@@ -33,18 +33,20 @@ pub(crate) fn quantile(
     call: &Call,
     aggregate: &AggregateCall,
     frame: &mut Frame<'_>,
-) -> Result<Measure, Refusal> {
+) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     if aggregate.distinct {
         let hint = "the aggregate without DISTINCT";
-        return Err(Refusal::new(Reason::Operand, text, "quantiles count every row", hint));
+        return Err(Refusal::new(Reason::Operand, text, "quantiles count every row", hint).into());
     }
     if aggregate.bounds_per_group.is_some() {
         let hint = "contribution_bounds_per_row => (lo, hi)";
-        return Err(Refusal::new(Reason::BadValue, text, "a quantile has bounds per row", hint));
+        return Err(
+            Refusal::new(Reason::BadValue, text, "a quantile has bounds per row", hint).into()
+        );
     }
     let score = rank(aggregate, &text)?;
-    let Some(expr) = call.params.args.first() else { return Err(too_large(&text)) };
+    let Some(expr) = call.params.args.first() else { return Err(too_large(&text).into()) };
     let filter = call.params.filter.as_deref();
     let scope = filter.map_or(frame.flow.scope.clone(), |f| frame.flow.scope.narrowed(f));
     let remedy = remedy(expr, frame.flow);
@@ -77,7 +79,7 @@ pub(crate) fn quantile(
     };
     let axis = CandidateAxis::Ticks(ticks);
     let line = Line { axis, score, unit, row, largest: row, range };
-    line_choice(call, &clause, line, read, limits, frame)
+    Ok(line_choice(call, &clause, line, read, limits, frame)?)
 }
 
 /// What stands below a cast of whole numbers to floats, which the planner puts around arguments: the numbers
@@ -120,7 +122,7 @@ fn line_of(
     aggregate: &AggregateCall,
     text: &str,
     remedy: String,
-) -> Result<(Ticks, Place), Refusal> {
+) -> Result<(Ticks, Place), NotAnalyzed> {
     if let Some(KeySource::Ticks(ticks)) = &facts.keys {
         return Ok((*ticks, Place::Tick(*ticks)));
     }
@@ -131,7 +133,8 @@ fn line_of(
             text,
             format!("values of type {data_type} have no order that a quantile could use"),
             "a number, date or timestamp",
-        ));
+        )
+        .into());
     }
     // Days and the ticks of a timestamp are whole numbers.
     let grid_type = if temporal { DataType::Int64 } else { data_type.clone() };

@@ -13,7 +13,6 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::candidates::listed;
 use super::choice::{Choice, LineScore, Prior, Sharing, Source};
-use crate::analysis::below::relation::internal;
 use crate::analysis::expr::total;
 use crate::analysis::keys::known_keys;
 use crate::analysis::measure::call::{Call, Frame};
@@ -21,6 +20,7 @@ use crate::analysis::measure::input::Read;
 use crate::analysis::measure::input_columns::Group;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::dialect::{Operand, Selector};
 use crate::grid::Grid;
 use crate::privacy::Rational;
@@ -59,25 +59,25 @@ pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refus
 ///
 /// # Guarantee
 /// A unit has one row at most, in the one group that it names, and moves one score there by 1: R = 1.
-pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, Refusal> {
+pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.as_str();
-    let Some(column) = call.params.args.first() else { return Err(no_domain(text)) };
+    let Some(column) = call.params.args.first() else { return Err(no_domain(text).into()) };
     if call.params.filter.is_some() {
         let hint = "the column itself, or CASE WHEN … END with its values";
-        return Err(Refusal::new(Reason::Place, "FILTER", "a response has no FILTER", hint));
+        return Err(Refusal::new(Reason::Place, "FILTER", "a response has no FILTER", hint).into());
     }
     let parameters = &call.clause.parameters;
     if parameters.rows.is_some() || parameters.groups.is_some() {
         let message = "a response is that of one row in one group";
         let hint = "RANDOMIZED_RESPONSE(eps=1) without rows and groups";
-        return Err(Refusal::new(Reason::Parameter, text, message, hint));
+        return Err(Refusal::new(Reason::Parameter, text, message, hint).into());
     }
     let x = total(column, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let values = known_keys(&x.facts, &data_type, text, true).map_err(|_| no_domain(text))?;
     let values: Vec<ScalarValue> = values.into_iter().filter(|v| !v.is_null()).collect();
     if values.len() > MOST_VALUES || x.facts.is_unit {
-        return Err(no_domain(text));
+        return Err(no_domain(text).into());
     }
     let number = |i: i64| Box::new(Expr::Literal(ScalarValue::Int64(Some(i)), None));
     let when = (0_i64..).zip(&values).map(|(i, value)| {

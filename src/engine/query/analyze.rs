@@ -1,0 +1,77 @@
+//! Stage 3 of a query: what it releases, and how much one unit can change it.
+//!
+//! In: a [`BoundQuery`]. Out: an [`Analyzed`]. The public tables that its clauses name are read before, and public rows that
+//! its joins need meanwhile.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use datafusion::execution::SessionState;
+
+use super::bind::BoundQuery;
+use super::declared::Declared;
+use crate::analysis::{Analysis, Lookups, analyze};
+use crate::bind::Bound;
+use crate::catalog::Table;
+use crate::dialect::ColumnName;
+use crate::engine::session::Session;
+use crate::error::Error;
+use crate::exec::source::OpenFiles;
+use crate::exec::{self, PlannedTables};
+
+/// A query that is cut into private aggregates; only [`Session::analyze`] makes one.
+#[derive(Debug)]
+pub(crate) struct Analyzed {
+    pub(super) analysis: Analysis,
+    /// The public tables that were read for its clauses.
+    pub(super) looked_up: Vec<String>,
+    pub(super) range_of: Option<ColumnName>,
+    pub(super) declared: Declared,
+}
+
+impl Session {
+    /// Cuts a query into private aggregates with their sensitivity, and the public plan above them.
+    pub(crate) fn analyze(
+        &self,
+        query: BoundQuery,
+        state: &SessionState,
+    ) -> Result<Analyzed, Error> {
+        let BoundQuery { bound, sources, views, range_of, declared } = query;
+        let (lookups, looked_up) = self.look_up(&bound, &declared, state)?;
+        let tables = PlannedTables { sources: &sources, catalog: &declared.catalog, state };
+        let analysis = analyze(&bound, &declared.catalog, &lookups, &tables)
+            .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
+        self.inner.resources.check_keys(&analysis)?;
+        Ok(Analyzed { analysis, looked_up, range_of, declared })
+    }
+
+    /// The public tables that clauses name, and their names.
+    fn look_up(
+        &self,
+        bound: &Bound,
+        declared: &Declared,
+        state: &SessionState,
+    ) -> Result<(Lookups, Vec<String>), Error> {
+        let (mut lookups, mut names) = (Lookups::default(), Vec::new());
+        for lookup in Lookups::needed(bound.releases(), &declared.catalog)? {
+            let table = declared.catalog.table(&lookup.table).ok_or(Error::Internal)?;
+            let values = self.read_public(table, &lookup.columns, &declared.open, state)?;
+            names.push(lookup.table.clone());
+            lookups.insert(lookup, values);
+        }
+        Ok((lookups, names))
+    }
+
+    fn read_public(
+        &self,
+        table: &Table,
+        columns: &[String],
+        open: &Arc<OpenFiles>,
+        state: &SessionState,
+    ) -> Result<Vec<ArrayRef>, Error> {
+        open.check(table)?;
+        let provider = self.inner.provider(table, open).ok_or(Error::Internal)?;
+        exec::columns_of_public(provider, columns, state)
+            .map_err(|_| Error::catalog(format!("`{}` cannot be read", table.name)))
+    }
+}

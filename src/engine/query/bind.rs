@@ -1,0 +1,48 @@
+//! Stage 2 of a query: its names and types.
+//!
+//! In: a statement, and the declarations. Out: a [`BoundQuery`]: the planner's tree over the tables and views that the
+//! statement names, private tables marked.
+
+use std::sync::Arc;
+
+use super::declared::Declared;
+use crate::bind::sources::Sources;
+use crate::bind::{Bound, bind};
+use crate::dialect::{ColumnName, QueryStatement};
+use crate::engine::session::Session;
+use crate::engine::show::suggesting;
+use crate::error::Error;
+use crate::views;
+
+/// A query whose names and types are resolved; only [`Session::bind`] makes one.
+pub(crate) struct BoundQuery {
+    pub(super) bound: Bound,
+    pub(super) sources: Sources,
+    /// The views that it names.
+    pub(super) views: Vec<String>,
+    /// The column whose range is asked for.
+    pub(super) range_of: Option<ColumnName>,
+    pub(super) declared: Declared,
+}
+
+impl Session {
+    /// Resolves names and types.
+    pub(crate) fn bind(
+        &self,
+        query: QueryStatement,
+        mut declared: Declared,
+    ) -> Result<BoundQuery, Error> {
+        self.inner.resources.statement.check_tree(&query.tree)?;
+        let range_of = query.range_of.clone();
+        if let Some(ColumnName { table, column }) = &range_of {
+            views::refuse_range(&declared.catalog, table)?;
+            // What was declared of the values would answer in their place.
+            declared.catalog = Arc::new(declared.catalog.without_domain(table, column));
+        }
+        let Declared { catalog, open } = &declared;
+        let sources = self.inner.sources(&query.tree, catalog, &self.analyst, open)?;
+        let views = views::named(&query.tree, catalog);
+        let bound = bind(query, &sources).map_err(|error| suggesting(error, catalog))?;
+        Ok(BoundQuery { bound, sources, views, range_of, declared })
+    }
+}

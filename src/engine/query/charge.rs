@@ -1,0 +1,64 @@
+//! Stage 6 of a query: the charge.
+//!
+//! In: a [`Ready`] query. Out: a [`Paid`] one, whose charge is on disk, or one that costs nothing. Nothing has been read of a
+//! private table so far.
+
+use super::choose::Planned;
+use super::prepare::Ready;
+use crate::engine::session::Session;
+use crate::engine::visit::at_vault;
+use crate::error::Error;
+use crate::exec::Prepared;
+use crate::ledger::{Charge, ChargeEntry, ChargeRequest};
+
+/// A query that is paid for, or costs nothing, and waits to run; only [`Session::charge`] makes one.
+pub(crate) struct Paid {
+    planned: Planned,
+    prepared: Prepared,
+    charge: Option<Charge>,
+}
+
+impl Paid {
+    /// What it releases.
+    pub(super) fn planned(&self) -> &Planned {
+        &self.planned
+    }
+
+    /// Whether something was charged.
+    pub(super) fn is_charged(&self) -> bool {
+        self.charge.is_some()
+    }
+
+    pub(super) fn into_parts(self) -> (Planned, Prepared, Option<Charge>) {
+        (self.planned, self.prepared, self.charge)
+    }
+}
+
+impl Session {
+    /// Charges a query, if what is due is what was `quoted`. `text` is how it was written, for the ledger.
+    ///
+    /// # Errors
+    /// The vault's own: among them that the declarations are no longer those that the query was planned with.
+    pub(crate) async fn charge(
+        &self,
+        ready: Ready,
+        text: &str,
+        quoted: Option<&[ChargeEntry]>,
+    ) -> Result<Paid, Error> {
+        let (due, prepared) = ready.into_parts();
+        if quoted.is_some_and(|quoted| quoted != due.entries()) {
+            return Err(Error::catalog(
+                "the declarations have changed since this query was prepared, and it would release something else now; nothing was charged: prepare it again",
+            ));
+        }
+        let (planned, request) = due.into_parts();
+        let charge = match request {
+            Some(request) => {
+                let request = ChargeRequest { statement: text.trim().to_owned(), ..request };
+                Some(at_vault(&self.inner.vault, move |vault| vault.charge(&request)).await?)
+            }
+            None => None,
+        };
+        Ok(Paid { planned, prepared, charge })
+    }
+}

@@ -1,0 +1,102 @@
+//! Stage 4 of a query: the mechanisms.
+//!
+//! In: an [`Analyzed`] query. Out: a [`Planned`] one: a mechanism for each release, its cost, its predicted error, and how a
+//! range is read off it where one is asked for.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
+
+use super::analyze::Analyzed;
+use super::declared::Declared;
+use crate::analysis::Analysis;
+use crate::catalog::{Catalog, Table};
+use crate::dialect::ColumnName;
+use crate::engine::range::Proposal;
+use crate::engine::session::Session;
+use crate::error::Error;
+use crate::exec::source::OpenFiles;
+use crate::release::{Release, choose};
+
+/// A query that is analyzed and calibrated, and what it was planned with; only [`Session::choose`] makes one.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    release: Release,
+    /// Where a range is asked for.
+    proposal: Option<Proposal>,
+    /// The public tables that were read while it was planned.
+    looked_up: Vec<String>,
+    declared: Declared,
+}
+
+impl Planned {
+    /// What it releases.
+    pub(crate) fn release(&self) -> &Release {
+        &self.release
+    }
+
+    /// How its answer is read off what it releases, where a range is asked for.
+    pub(crate) fn proposal(&self) -> Option<&Proposal> {
+        self.proposal.as_ref()
+    }
+
+    /// The declarations that it was planned with.
+    pub(super) fn catalog(&self) -> &Arc<Catalog> {
+        &self.declared.catalog
+    }
+
+    /// The files that were and will be read.
+    pub(super) fn open(&self) -> &OpenFiles {
+        &self.declared.open
+    }
+
+    /// Every public table whose rows the query reads, or its plan has read.
+    pub(super) fn public_tables(&self) -> impl Iterator<Item = &Table> {
+        let parts = self.release.analysis().parts().iter().flat_map(|part| part.public());
+        let named = parts.chain(&self.looked_up).filter_map(|name| self.catalog().table(name));
+        self.remaining_tables().chain(named)
+    }
+
+    /// The public tables that the public plan reads.
+    pub(super) fn remaining_tables(&self) -> impl Iterator<Item = &Table> {
+        names_in(self.release.analysis()).into_iter().filter_map(|name| self.catalog().table(&name))
+    }
+}
+
+/// The tables in a public plan, by name.
+fn names_in(analysis: &Analysis) -> Vec<String> {
+    let mut names = Vec::new();
+    // The walk itself cannot fail: the closure does not.
+    let _ = analysis.public_plan().apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            names.push(scan.table_name.table().to_owned());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    names
+}
+
+impl Session {
+    /// Chooses a mechanism for each release.
+    pub(crate) fn choose(&self, query: Analyzed) -> Result<Planned, Error> {
+        let Analyzed { analysis, looked_up, range_of, declared } = query;
+        let release = choose(analysis, &declared.catalog)?;
+        let proposal = range_of.map(|column| self.proposal(&release, column, &declared));
+        Ok(Planned { proposal: proposal.transpose()?, release, looked_up, declared })
+    }
+
+    /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
+    fn proposal(
+        &self,
+        release: &Release,
+        column: ColumnName,
+        declared: &Declared,
+    ) -> Result<Proposal, Error> {
+        let table = declared.catalog.table(&column.table).ok_or(Error::Internal)?;
+        let provider = self.inner.provider(table, &declared.open).ok_or(Error::Internal)?;
+        let schema = provider.schema();
+        let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;
+        Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
+    }
+}

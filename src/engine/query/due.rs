@@ -1,0 +1,102 @@
+//! Between stages 4 and 5: what a query will ask of the ledger, and what the ledger would say.
+//!
+//! In: a [`Planned`] query. Out: a [`Due`] one: an entry for each release, the cost, the budgets that it touches. A quote
+//! charges nothing.
+
+use std::sync::Arc;
+
+use super::choose::Planned;
+use crate::engine::session::Session;
+use crate::error::Error;
+use crate::explain::threshold_ledger_texts;
+use crate::ledger::{BudgetQuote, ChargeEntry, ChargeRequest, plan_hash};
+use crate::privacy::{Cost, Notion};
+use crate::release::Drawn;
+use crate::release::record::ledger_texts;
+
+/// A query with what it asks of the ledger; only [`Session::asked`] makes one.
+#[derive(Debug)]
+pub(crate) struct Due {
+    planned: Planned,
+    /// `None` for what is free.
+    request: Option<ChargeRequest>,
+    cost: Cost,
+}
+
+impl Due {
+    /// What it releases, by which mechanisms.
+    pub(crate) fn planned(&self) -> &Planned {
+        &self.planned
+    }
+
+    /// What it costs, in the notions that the touched budgets count in; zero for what is free.
+    pub(crate) fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// What is asked of the ledger; `None` for what is free.
+    pub(crate) fn request(&self) -> Option<&ChargeRequest> {
+        self.request.as_ref()
+    }
+
+    /// The releases that are charged.
+    pub(crate) fn entries(&self) -> &[ChargeEntry] {
+        self.request().map_or(&[], |request| request.entries.as_slice())
+    }
+
+    pub(super) fn into_parts(self) -> (Planned, Option<ChargeRequest>) {
+        (self.planned, self.request)
+    }
+}
+
+impl Session {
+    /// What a planned query asks of the ledger.
+    ///
+    /// # Errors
+    /// A refusal of a release whose loss is too small to be counted.
+    pub(crate) fn asked(&self, planned: Planned) -> Result<Due, Error> {
+        let release = planned.release();
+        let mut entries = Vec::new();
+        let mut cost = Cost::zero();
+        for drawn in release.draws() {
+            let (mechanism, parameters, sensitivity) = match drawn {
+                Drawn::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
+                Drawn::Hiding(hidden, loss) => threshold_ledger_texts(hidden, loss),
+            };
+            let loss = drawn.loss().clone();
+            cost = cost.plus(Cost::round_up(&loss)?)?;
+            entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
+        }
+        if entries.is_empty() {
+            return Ok(Due { planned, request: None, cost: Cost::default() });
+        }
+        self.inner.resources.check_cost(cost)?;
+        let spaces = release.spaces();
+        let counts: Vec<Notion> = spaces
+            .iter()
+            .flat_map(|space| planned.catalog().budgets_of(space))
+            .map(|budget| budget.limit.notion)
+            .collect();
+        let request = ChargeRequest {
+            analyst: self.analyst.clone(),
+            plan_hash: plan_hash(&release.plan_text()),
+            // Whoever charges it knows how it was written.
+            statement: String::new(),
+            entries,
+            spaces,
+            catalog: Arc::clone(planned.catalog()),
+        };
+        Ok(Due { planned, request: Some(request), cost: cost.counted_in(&counts) })
+    }
+
+    /// What each touched budget would have left after the charge.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] where a budget does not allow it, and the vault's own.
+    pub(crate) fn quote(&self, due: &Due) -> Result<Vec<BudgetQuote>, Error> {
+        match due.request() {
+            Some(request) => Ok(self.inner.vault.quote(request)?),
+            None => Ok(Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Stage 5 of a query: physical plans.
+//!
+//! In: a [`Due`] query. Out: a [`Ready`] one, whose plans were checked against its release. A file that is no longer the
+//! declared one is refused here, before anything is charged.
+
+use datafusion::execution::SessionState;
+use tokio::runtime::{Builder, Handle};
+
+use super::choose::Planned;
+use super::due::Due;
+use crate::engine::session::Session;
+use crate::engine::unplanned::unplanned;
+use crate::error::Error;
+use crate::exec::{self, Prepared};
+
+/// A query that waits to be paid for; only [`Session::prepare_plans`] makes one.
+pub(crate) struct Ready {
+    due: Due,
+    prepared: Prepared,
+}
+
+impl Ready {
+    /// What it asks of the ledger.
+    pub(crate) fn due(&self) -> &Due {
+        &self.due
+    }
+
+    /// Its plans.
+    pub(crate) fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    pub(super) fn into_parts(self) -> (Due, Prepared) {
+        (self.due, self.prepared)
+    }
+}
+
+impl Session {
+    /// Makes plans that can run. This may wait, on `runtime`, or on one of its own.
+    pub(crate) fn prepare_plans(
+        &self,
+        due: Due,
+        state: &SessionState,
+        runtime: Option<Handle>,
+    ) -> Result<Ready, Error> {
+        check_files(due.planned())?;
+        let release = due.planned().release();
+        let preparing = exec::prepare(release, state);
+        let prepared = match runtime {
+            Some(runtime) => runtime.block_on(preparing),
+            None => {
+                let runtime = Builder::new_current_thread().enable_all().build();
+                runtime.map_err(|_| Error::Internal)?.block_on(preparing)
+            }
+        };
+        let prepared = prepared.map_err(|error| unplanned(release, &error))?;
+        self.inner.resources.check_memory(prepared.memory())?;
+        Ok(Ready { due, prepared })
+    }
+}
+
+/// Refuses a file that is no longer the declared one.
+fn check_files(planned: &Planned) -> Result<(), Error> {
+    let (catalog, open) = (planned.catalog(), planned.open());
+    for part in planned.release().analysis().parts() {
+        for name in part.subject().tables() {
+            open.check(catalog.table(name).ok_or(Error::Internal)?)?;
+        }
+        // What was read while the query was planned is no file any more.
+        for table in part.public().iter().filter_map(|name| catalog.table(name)) {
+            open.check(table)?;
+        }
+    }
+    for table in planned.remaining_tables() {
+        open.check(table)?;
+    }
+    Ok(())
+}
