@@ -51,7 +51,7 @@ impl Buckets {
     ///
     /// # Guarantee
     /// Depends on the type alone. Every value of the type but NaN lies in exactly one bucket; there are at most 257.
-    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
+    pub(crate) fn for_type(data_type: &DataType) -> Option<Self> {
         let ends = match data_type {
             DataType::Float64 => Ends::Floats(floats(f64::MAX)),
             DataType::Float32 => Ends::Floats(floats(f64::from(f32::MAX))),
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn exact_buckets_tile_their_type() {
         for data_type in exact_types() {
-            let buckets = Buckets::of(&data_type).unwrap();
+            let buckets = Buckets::for_type(&data_type).unwrap();
             let Ends::Units { ends, .. } = &buckets.ends else { panic!("exact") };
             let (lo, hi) = (ends[0].0, ends.last().unwrap().1);
             for pair in ends.windows(2) {
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn places_are_the_buckets() {
         for data_type in exact_types() {
-            let buckets = Buckets::of(&data_type).unwrap();
+            let buckets = Buckets::for_type(&data_type).unwrap();
             let Place::Units { numbers, strict: false } = buckets.place() else { panic!("exact") };
             let Ends::Units { ends, .. } = &buckets.ends else { panic!("exact") };
             assert_eq!(numbers.len() + 1, buckets.len());
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn hulls_are_exact() {
-        let small = Buckets::of(&DataType::Int16).unwrap();
+        let small = Buckets::for_type(&DataType::Int16).unwrap();
         let hull = |values: &[i128]| {
             let kept: Vec<_> = values.iter().map(|v| number(&small, *v)).collect();
             small.hull(&kept)
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(hull(&[90, -8]), pair("-15", "127"));
         assert_eq!(hull(&[-32_768, 32_767]), pair("-32768", "32767"));
         assert_eq!(hull(&[]), pair("-32768", "32767"));
-        let money = Buckets::of(&DataType::Decimal128(10, 2)).unwrap();
+        let money = Buckets::for_type(&DataType::Decimal128(10, 2)).unwrap();
         let kept = [number(&money, 25), number(&money, 400)];
         assert_eq!(money.hull(&kept), pair("0.25", "7.99"));
         assert_eq!(money.hull(&[]), pair("-99999999.99", "99999999.99"));
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn floats_lie_between_the_ends_of_their_bucket() {
         for data_type in [DataType::Float64, DataType::Float32] {
-            let buckets = Buckets::of(&data_type).unwrap();
+            let buckets = Buckets::for_type(&data_type).unwrap();
             let Ends::Floats(floats) = &buckets.ends else { panic!("floats") };
             assert!(floats.windows(2).all(|p| p[0].start < p[1].start && p[0].hi <= p[1].lo));
             assert_eq!(floats.len(), 197);
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn literals_read_back() {
-        let buckets = Buckets::of(&DataType::Float64).unwrap();
+        let buckets = Buckets::for_type(&DataType::Float64).unwrap();
         let Ends::Floats(floats) = &buckets.ends else { panic!("floats") };
         for (i, bucket) in floats.iter().enumerate() {
             let (lo, hi) = buckets.hull(&[i]);
@@ -403,7 +403,7 @@ mod tests {
             DataType::Decimal128(5, -2),
             DataType::Decimal256(40, 2),
         ] {
-            assert_eq!(Buckets::of(&other), None, "{other}");
+            assert_eq!(Buckets::for_type(&other), None, "{other}");
         }
     }
 

@@ -116,7 +116,7 @@ enum Argument {
 }
 
 impl Argument {
-    fn of(column: &ArrayRef) -> Result<Self> {
+    fn from_column(column: &ArrayRef) -> Result<Self> {
         if column.data_type().is_integer() {
             let numbers = cast(column, &DataType::Int64)?;
             let numbers = numbers.as_primitive::<Int64Type>().iter();
@@ -189,7 +189,7 @@ impl ScalarUDFImpl for Capped {
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let arguments = columns.iter().map(Argument::of).collect::<Result<Vec<_>>>()?;
+        let arguments = columns.iter().map(Argument::from_column).collect::<Result<Vec<_>>>()?;
         let most: Vec<usize> = (0..rows).map(|row| self.most(&arguments, row)).collect();
         if most.iter().fold(0_usize, |all, n| all.saturating_add(*n)) <= MOST_OF_A_CELL {
             // No result can be too long.

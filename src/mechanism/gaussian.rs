@@ -55,7 +55,7 @@ impl Gaussian {
             Some(sigma) if single_group => Some(tighten(sigma, l2_squared, epsilon, delta)?),
             general => general,
         };
-        Ok(Self::of(sigma, &square))
+        Ok(Self::with_sigma(sigma, &square))
     }
 
     /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) ρ-zCDP.
@@ -68,7 +68,7 @@ impl Gaussian {
     /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.
     pub fn calibrate_rho(l2_squared: u128, rho: &Rho) -> Result<Self, MechanismError> {
         let square = BigInt::from(l2_squared);
-        Ok(Self::of(smallest(rho.value(), &square)?, &square))
+        Ok(Self::with_sigma(smallest(rho.value(), &square)?, &square))
     }
 
     /// Mechanisms for several values released together: one (ε, δ) for all of them.
@@ -93,7 +93,7 @@ impl Gaussian {
                 // There are k values, and k·ρ_i ≤ ρ for each, so Σρ_i ≤ ρ.
                 let square = BigInt::from(*square);
                 let sigma = smallest(&rho, &(&square * BigInt::from(moving)))?;
-                Ok(Self::of(sigma, &square))
+                Ok(Self::with_sigma(sigma, &square))
             })
             .collect()
     }
@@ -104,7 +104,7 @@ impl Gaussian {
         Self { sigma: Sigma::fine(units).ok(), rho: Rational::zero() }
     }
 
-    fn of(sigma: Option<Sigma>, square: &BigInt) -> Self {
+    fn with_sigma(sigma: Option<Sigma>, square: &BigInt) -> Self {
         let rho = sigma.map_or_else(Rational::zero, |sigma| rho_of(&sigma, square));
         Self { sigma, rho }
     }

@@ -65,7 +65,7 @@ impl<'a> Views<'a> {
     /// # Errors
     /// [`Error::Catalog`] for a view that leads to itself; [`Error::Refused`] for a view that leads through more than
     /// [`MOST_NESTED`] others, and if the views expand the query beyond `size`.
-    pub(crate) fn of(
+    pub(crate) fn for_query(
         query: &sql::Query,
         catalog: &'a Catalog,
         size: &'a Size,
@@ -92,7 +92,7 @@ impl<'a> Views<'a> {
                 view: view.name.clone(),
                 source: Box::new(source),
             })?;
-            sources.insert(view.name.clone(), Arc::new(Planned::of(view, plan)?));
+            sources.insert(view.name.clone(), Arc::new(Planned::for_view(view, plan)?));
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ struct Planned {
 }
 
 impl Planned {
-    fn of(view: &View, plan: LogicalPlan) -> Result<Self, Error> {
+    fn for_view(view: &View, plan: LogicalPlan) -> Result<Self, Error> {
         let plan = renamed(view, plan)?;
         let mut seen = BTreeSet::new();
         for field in plan.schema().fields() {
@@ -366,7 +366,7 @@ mod tests {
     fn read(views: &[(String, String)], query: &str) -> Result<Vec<String>, String> {
         let catalog = catalog(views);
         let size = Size::default();
-        let views = Views::of(&view_query(query).unwrap().0, &catalog, &size);
+        let views = Views::for_query(&view_query(query).unwrap().0, &catalog, &size);
         let names = |views: Views<'_>| views.read.iter().map(|(v, _)| v.name.clone()).collect();
         views.map(names).map_err(|error| error.to_string())
     }

@@ -96,7 +96,7 @@ fn with_bounds_found(
     rewriting.releases.get_mut(counter)?.finding =
         Some(Finding::Histogram { bound: counter, least });
     let plan = rewriting.plan(bound.plan()).ok()?;
-    Some(Bound::of(plan, rewriting.releases))
+    Some(Bound::from_plan(plan, rewriting.releases))
 }
 
 /// Whether every aggregate whose bounds are found may be: where only the data know the groups, OPTIONS pay for
@@ -189,7 +189,7 @@ impl Rewriting {
     ) -> Option<i128> {
         let call = self.call(aggregate)?;
         let histogram = LogicalPlan::Aggregate(self.histogram(aggregate, call).ok()?);
-        let analysis = analyze(&Bound::of(histogram, self.releases.clone())).ok()?;
+        let analysis = analyze(&Bound::from_plan(histogram, self.releases.clone())).ok()?;
         let [part] = analysis.parts() else { return None };
         let ReleaseKind::Number(sensitivity) = &part.measures().first()?.release_kind else {
             return None;
@@ -343,7 +343,7 @@ fn as_float(x: Expr) -> Expr {
 
 /// A power of two that no value of the type exceeds (of DOUBLE, none that a sum of it could show).
 fn widest(data_type: &DataType) -> Option<f64> {
-    Buckets::of(data_type)?;
+    Buckets::for_type(data_type)?;
     let most = match data_type {
         DataType::Float64 => return Some(2_f64.powi(1_023)),
         DataType::Float32 => return Some(2_f64.powi(128)),

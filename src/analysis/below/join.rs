@@ -372,7 +372,7 @@ impl Walk<'_> {
         }
         let same_unit = pairs.iter().any(|(l, r)| {
             let is_unit = |flow: &PrivateRelation, column: &Column| {
-                flow.scope.of(column).is_some_and(|f| f.is_unit)
+                flow.scope.facts_of(column).is_some_and(|f| f.is_unit)
             };
             is_unit(left, l) && is_unit(right, r)
         });

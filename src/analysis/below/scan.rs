@@ -69,7 +69,8 @@ impl Walk<'_> {
             })?;
             known.is_unit = self.names_unit(table, field.name());
             expressions.push(expr.alias_qualified(qualifier.cloned(), field.name()));
-            let change = Change::of(field.data_type(), domain, &known).filter(|_| unit.is_some());
+            let change =
+                Change::for_domain(field.data_type(), domain, &known).filter(|_| unit.is_some());
             let raw = change.map(|change| Raw { name: self.fresh("raw"), change });
             if let Some(Raw { name, .. }) = &raw {
                 hidden.push(column.alias_qualified(Some(scan.table_name.clone()), name));
