@@ -1,7 +1,8 @@
-//! EXISTS and IN, where they are something else to the planner than to SQL.
+//! EXISTS and IN in places where the planner treats them differently from SQL.
 //!
-//! In: a plan. Out: nothing, or a refusal. DataFusion makes joins of subqueries. A join sees no row of an aggregate that
-//! has none to add up, and says only whether there is a match: where NULL is neither, it says that there is none.
+//! In: a plan. Out: nothing, or a refusal. DataFusion turns subqueries into joins. A join does not see the row of an
+//! aggregate over no rows, and its result is only whether there is a match: where SQL returns NULL, it reports no
+//! match.
 
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -13,16 +14,17 @@ use crate::analysis::below::relation::internal;
 use crate::analysis::expr::shape::readable;
 use crate::refusal::{Reason, Refusal};
 
-/// Refuses what the planner would make a wrong join of.
+/// Refuses subqueries that the planner would turn into a wrong join.
 pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), Refusal> {
     no_aggregate_of_nothing(plan)?;
     no_lost_null(plan)
 }
 
-/// Refuses IN and NOT IN where it matters that they are NULL.
+/// Refuses IN and NOT IN where a NULL result matters.
 ///
-/// A condition that is NULL is as good as one that is false, and NOT IN has a join of its own that knows NULLs, of one key. So
-/// `(x IN (…)) IS NULL` was never true, and `0 NOT IN (…)` was where one of them was NULL.
+/// For a condition, NULL is equivalent to false, and NOT IN with one key has a join of its own that handles NULL. In
+/// other places, `(x IN (…)) IS NULL` was never true, and `0 NOT IN (…)` was true although one of the values was
+/// NULL.
 fn no_lost_null(plan: &LogicalPlan) -> Result<(), Refusal> {
     let mut lost = None;
     let walked = plan.apply_with_subqueries(|node| {
@@ -54,7 +56,7 @@ fn no_lost_null(plan: &LogicalPlan) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a condition keeps the rows that it should.
+/// Whether a condition selects the correct rows.
 fn is_answered(condition: &Expr) -> DataFusionResult<bool> {
     let (asked, flipped) =
         if let Expr::Not(inner) = condition { (inner.as_ref(), true) } else { (condition, false) };
@@ -66,7 +68,7 @@ fn is_answered(condition: &Expr) -> DataFusionResult<bool> {
     is_monotone(condition)
 }
 
-/// Whether a condition is as true with FALSE in the place of a NULL of IN.
+/// Whether a condition selects the same rows if a NULL of IN is replaced by FALSE.
 fn is_monotone(condition: &Expr) -> DataFusionResult<bool> {
     if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) =
         condition
@@ -79,15 +81,16 @@ fn is_monotone(condition: &Expr) -> DataFusionResult<bool> {
     is_without(condition)
 }
 
-/// Whether no IN with a subquery is in an expression.
+/// Whether an expression contains no IN with a subquery.
 fn is_without(expr: &Expr) -> DataFusionResult<bool> {
     Ok(!expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_))))?)
 }
 
 /// Refuses EXISTS and IN with an outer row over an aggregate without GROUP BY.
 ///
-/// Such an aggregate has a row even of nothing. The planner makes a join of its input, where what has no
-/// row has no group either: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was false where it is always true.
+/// Such an aggregate has one row even over no rows. The planner turns it into a join with groups of its input, in
+/// which an empty input has no group: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was false although it
+/// is always true.
 fn no_aggregate_of_nothing(plan: &LogicalPlan) -> Result<(), Refusal> {
     let mut found = None;
     let walked = plan.apply_with_subqueries(|node| {

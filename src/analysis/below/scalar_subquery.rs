@@ -1,9 +1,9 @@
 //! Scalar subqueries below a release.
 //!
-//! In: rows whose conditions use a subquery as a value. Out: the same rows with something simpler in its place. A
-//! subquery that is itself a release is drawn first, once, and charged; what it gave is public then, and stands
-//! for a value of which nothing is known but its type. One of public tables is read while the query is planned.
-//! Any other would be an exact value of private rows, and is refused.
+//! In: rows whose conditions use a subquery as a value. Out: the same rows with a simpler value instead. A subquery
+//! that is itself a release is drawn first, once, and charged; its result is then public, and only its type is known
+//! in advance. A subquery over public tables is read while the query is planned. Any other subquery would be an exact
+//! value of private rows, and is refused.
 //!
 //! ```text
 //! WHERE balance > (SELECT LAPLACE(eps=1) AVG(balance) FROM customer)      balance > released value 0
@@ -26,7 +26,7 @@ use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
 
 impl Splitter<'_> {
-    /// An aggregate over rows without scalar subqueries.
+    /// The aggregate over rows in which scalar subqueries have been replaced.
     pub(crate) fn with_values(&mut self, aggregate: &Aggregate) -> Result<Aggregate, Refusal> {
         let input = self.valued_plan(aggregate.input.as_ref().clone())?;
         let aggr_expr = aggregate.aggr_expr.iter().map(|e| self.valued(e.clone()));
@@ -36,7 +36,7 @@ impl Splitter<'_> {
             .map_err(|e| internal(&e))
     }
 
-    /// Whether a plan over released tables has at most one row, whatever was drawn.
+    /// Whether a plan over released tables has at most one row, whatever is drawn.
     fn has_one_row(&self, plan: &LogicalPlan) -> bool {
         match plan {
             LogicalPlan::Projection(projection) => self.has_one_row(&projection.input),
@@ -70,7 +70,7 @@ impl Splitter<'_> {
         finished(refusal, replaced)
     }
 
-    /// An expression with a value in the place of each scalar subquery.
+    /// The expression with each scalar subquery replaced by a value.
     fn valued(&mut self, expr: Expr) -> Result<Expr, Refusal> {
         let mut refusal = None;
         let replaced = expr.transform_down(|e| {
@@ -87,7 +87,7 @@ impl Splitter<'_> {
         finished(refusal, replaced)
     }
 
-    /// What stands for a scalar subquery; `None` for one that is left to be refused where it stands.
+    /// The expression that replaces a scalar subquery; `None` for a subquery that is refused later.
     fn value(&mut self, subquery: &Subquery) -> Result<Option<Expr>, Refusal> {
         let plan = subquery.subquery.as_ref();
         let [column] = plan.schema().fields().as_ref() else { return Ok(None) };

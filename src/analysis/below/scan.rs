@@ -1,9 +1,9 @@
 //! Scans, and the joins along the chain that leads from a table to its unit.
 //!
-//! In: a scan as the planner made it, and the table's declaration. Out: its rows with every declared domain
-//! enforced, and hidden columns that name the unit or lead to it. Where the unit is needed and the query does not
-//! join what leads there, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no one and
-//! are dropped.
+//! In: a scan as the planner made it, and the table's declaration. Out: its rows with every declared domain enforced,
+//! and hidden columns that identify the unit or lead to it. If the unit is needed and the query does not join the
+//! tables that lead to it, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no privacy
+//! unit and are dropped.
 //!
 //! ```text
 //! lineitem (l_orderkey) ⋈ orders (o_orderkey, o_custkey) ⋉ customer (c_custkey)      unit = o_custkey
@@ -28,11 +28,11 @@ use crate::analysis::expr::types;
 use crate::catalog::{Link, Privacy, Table, Unit};
 use crate::refusal::{Reason, Refusal};
 
-/// What leads from the columns that a link refers to, to the unit.
+/// The rows that lead from the columns that a link refers to, to the unit.
 struct Chain {
     plan: LogicalPlan,
     keys: Vec<String>,
-    /// The unit; `None` where the one key is the unit itself.
+    /// The unit's column; `None` if the only key is the unit itself.
     unit: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl Walk<'_> {
         Ok(PrivateRelation { plan, scope, traces, owner, subject, fans, public })
     }
 
-    /// Whose the rows of a table are, by the hidden columns that were carried along.
+    /// The owner of a table's rows, from the hidden columns that were passed on.
     fn owned(
         &self,
         table: &Table,
@@ -140,7 +140,7 @@ impl Walk<'_> {
         })
     }
 
-    /// The table at the end of a chain, and its column that names the unit.
+    /// The table at the end of a chain, and its column that identifies the unit.
     fn root_of(&self, table: &Table) -> Result<(&Table, &str), Refusal> {
         let root = self.catalog.root(&table.name).map(|(root, _)| root);
         let named = root.and_then(|root| Some((root, root.unit()?.column()?)));
@@ -154,7 +154,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Whether a column of a table holds the unit itself, on every row that has one.
+    /// Whether a column of a table holds the unit itself, on every row that has a unit.
     fn names_unit(&self, table: &Table, column: &str) -> bool {
         match table.unit() {
             Some(Unit::Column { column: unit, .. }) => unit == column,
@@ -167,15 +167,15 @@ impl Walk<'_> {
         }
     }
 
-    /// The same rows with their unit, joined along the chain where the query has not done so.
+    /// The same rows with their unit, joined along the chain if the query has not done so.
     ///
     /// # Guarantee
-    /// Every row that is left has a unit, and it is one that the declared chain leads to. That a key leads to one row
-    /// was verified when the link was declared, and a file is held to it; of other tables nobody knows, and nothing
-    /// relies on it. Where units share a key, a row that refers to it comes once for each of them. Each of these
-    /// rows depends on the shared row and on one unit's rows, and counts among the rows of that unit, which are
-    /// bounded above. So where a unit goes, with the rows that lead to nobody else, exactly its own go from here. (To
-    /// leave shared rows out instead would let one person hide the rows of everybody whose keys she holds too.)
+    /// Every remaining row has a unit to which the declared chain leads. That a key leads to one row was verified
+    /// when the link was declared, and is enforced for files; for other tables it is unknown, and nothing relies on
+    /// it. If units share a key, a row that refers to it appears once for each of them. Each of these rows depends on
+    /// the shared row and on one unit's rows, and counts among the rows of that unit, which are bounded above. So if
+    /// a unit is removed, together with the rows that lead to no other unit, exactly its own rows disappear here.
+    /// (Dropping shared rows instead would let one person hide the rows of everyone whose keys she also holds.)
     pub(crate) fn resolved(&mut self, flow: PrivateRelation) -> Result<PrivateRelation, Refusal> {
         let Owner::Link(pending) = &flow.owner else { return Ok(flow) };
         let Pending { table, columns, link } = pending.clone();
@@ -252,7 +252,7 @@ impl Walk<'_> {
     }
 }
 
-/// Rows joined with what their columns lead to; the smaller side comes first.
+/// Joins rows with the rows to which their columns lead; the smaller side comes first.
 fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, Refusal> {
     let Chain { plan, keys, unit } = chain;
     let keys = keys.iter().map(|name| Expr::Column(Column::from_name(name)));
@@ -261,7 +261,7 @@ fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, R
     equal(plan, rows, on, None, kind)
 }
 
-/// The columns of a table where it is scanned.
+/// The columns of a table in its scan.
 struct Columns<'a> {
     table: &'a Table,
     scan: &'a TableReference,
