@@ -15,7 +15,7 @@ use crate::dialect::Finding;
 use crate::exec::Rows;
 use crate::privacy::{Cost, Spend};
 use crate::release::mechanism::Predicted;
-use crate::release::{CONFIDENCE, HiddenGroups, Release};
+use crate::release::{CONFIDENCE, PartitionSelection, Release};
 use crate::visible::{self, rounded};
 
 /// What an accuracy says.
@@ -262,7 +262,7 @@ fn spelled_out(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
 /// What the reader of the rows should know beside them.
 fn notes(release: &Release, rows: &Rows) -> Vec<String> {
     let analysis = release.analysis();
-    let hidden = (0..analysis.parts().len()).filter_map(|i| release.hidden_groups(i));
+    let hidden = (0..analysis.parts().len()).filter_map(|i| release.partition_selection(i));
     let hidden = hidden.map(|hidden| {
         format!(
             "groups come out from a noisy number of {} units on; smaller ones are hidden",
@@ -305,7 +305,7 @@ fn notes(release: &Release, rows: &Rows) -> Vec<String> {
 
 /// Whether rows come out by the very values that an output shows.
 fn is_chosen(release: &Release, origin: &Origin) -> bool {
-    let counter = release.hidden_groups(origin.part).and_then(HiddenGroups::counter);
+    let counter = release.partition_selection(origin.part).and_then(PartitionSelection::counter);
     origin.is_chosen_by || counter == Some(origin.measure)
 }
 

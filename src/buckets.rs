@@ -1,9 +1,9 @@
-//! Buckets that grow by powers of two: where the values of a column lie, to within a factor of two.
+//! Buckets that grow by powers of two: they locate the values of a column within a factor of two.
 //!
-//! In: a column's type. Out: the buckets that every value of this type falls into, each into one, and for some of
-//! them the range that they cover together. The buckets are public: they depend on the type and on nothing else.
-//! Integers and decimals are bucketed exactly, in units of their last digit; NULL and NaN are in no bucket, infinite
-//! floats in the outermost ones.
+//! In: a column's type. Out: buckets such that every value of the type falls into exactly one, and the range that
+//! selected buckets cover together. The buckets are public: they depend only on the type. Integers and decimals are
+//! bucketed exactly, in units of their last digit. NULL and NaN are in no bucket, and infinite floats are in the
+//! outermost ones.
 //!
 //! ```text
 //! SMALLINT:  … [-3, -2] [-1, -1] [0, 0] [1, 1] [2, 3] [4, 7] … [16384, 32767]
@@ -22,7 +22,7 @@ use crate::functions::Place;
 use crate::mechanism::Laplace;
 use crate::privacy::{Rational, decimal_text};
 
-/// Floats are told apart by magnitude from 2⁻³² to 2⁶⁴; what is smaller, and what is larger, is one bucket each.
+/// Floats have buckets for magnitudes from 2⁻³² to 2⁶⁴; all smaller ones share a bucket, and so do all larger ones.
 const FLOATS: std::ops::RangeInclusive<i32> = -32..=64;
 
 /// The buckets of a column, in ascending order.
@@ -35,7 +35,7 @@ pub(crate) struct Buckets {
 enum Ends {
     /// First and last value of each bucket, in units of 10^−scale.
     Units { scale: u8, ends: Vec<(i128, i128)> },
-    /// The ends of each bucket, and the least float in it.
+    /// The ends of each bucket, and the smallest float in it.
     Floats(Vec<Floats>),
 }
 
@@ -51,7 +51,7 @@ impl Buckets {
     ///
     /// # Guarantee
     /// Depends on the type alone. Every value of the type but NaN lies in exactly one bucket; there are at most 257.
-    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
+    pub(crate) fn for_type(data_type: &DataType) -> Option<Self> {
         let ends = match data_type {
             DataType::Float64 => Ends::Floats(floats(f64::MAX)),
             DataType::Float32 => Ends::Floats(floats(f64::from(f32::MAX))),
@@ -68,7 +68,7 @@ impl Buckets {
         Some(Self { ends })
     }
 
-    /// How many there are.
+    /// The number of buckets.
     pub(crate) fn len(&self) -> usize {
         match &self.ends {
             Ends::Units { ends, .. } => ends.len(),
@@ -76,10 +76,10 @@ impl Buckets {
         }
     }
 
-    /// The bucket of a value, as a place among the buckets: 0 is the first.
+    /// The function from a value to its bucket, as a place among the buckets; 0 is the first.
     ///
     /// # Guarantee
-    /// For every value of the type the number of its bucket; NULL for NULL and NaN.
+    /// Every value of the type has the number of its bucket; NULL and NaN have NULL.
     pub(crate) fn place(&self) -> Place {
         match &self.ends {
             Ends::Units { ends, .. } => Place::Units {
@@ -93,7 +93,8 @@ impl Buckets {
         }
     }
 
-    /// The range that some buckets span, as literals of the column's type; of all buckets, where none is given.
+    /// The range that the given buckets span, as literals of the column's type; if none is given, that of all
+    /// buckets.
     ///
     /// # Guarantee
     /// Every finite value of a given bucket lies in the range. Integers and decimals are exact: the ends are the first
@@ -121,8 +122,8 @@ impl Buckets {
     }
 }
 
-/// For the number of a DOUBLE's bucket, the least power of two that no value in it exceeds: 2⁻³² for 0, 2¹⁰²³ for what
-/// has no end.
+/// For the number of a DOUBLE's bucket, the smallest power of two that no value in it exceeds: 2⁻³² for the bucket of
+/// 0, and 2¹⁰²³ for the outermost ones.
 pub(crate) fn reach(bucket: Expr) -> Result<Expr> {
     let zero = FLOATS.map(|_| 1.0).sum::<f64>() + 1.0;
     let number = Expr::Cast(Cast::new(Box::new(bucket), DataType::Float64));
@@ -153,7 +154,7 @@ fn integers(data_type: &DataType) -> Option<(i128, i128)> {
 fn units(lo: i128, hi: i128, scale: u8) -> Option<Vec<(i128, i128)>> {
     let one = 10_u128.checked_pow(u32::from(scale))?;
     let most = u128::try_from(hi).ok()?;
-    // The least value of each magnitude: 1 unit, then ⌈2^k·10^scale⌉.
+    // The smallest value of each magnitude: 1 unit, then ⌈2^k·10^scale⌉.
     let mut starts: Vec<u128> = vec![1];
     let mut add = |start: u128| {
         if start <= most && starts.last().is_some_and(|last| *last < start) {
@@ -193,7 +194,7 @@ fn floats(most: f64) -> Vec<Floats> {
         _ => None,
     }));
     above.push(Floats { start: largest, lo: largest, hi: most });
-    // A negative bucket is the mirror of a positive one, and holds its inner end.
+    // A negative bucket mirrors a positive one, including the end that is closer to 0.
     let mirrored = |i: usize, bucket: &Floats| Floats {
         start: above.get(i + 1).map_or(f64::NEG_INFINITY, |next| (-next.start).next_up()),
         lo: -bucket.hi,
@@ -211,19 +212,20 @@ pub(crate) fn float_text(x: f64) -> String {
     if size > 0.0 && !(1e-6..1e15).contains(&size) { format!("{x:e}") } else { x.to_string() }
 }
 
-/// In one of so many histograms at most, some empty bucket is kept. It would set the scale of what is released in units
-/// of the bound, or the end of a range: an outlier that nobody has.
+/// At most one in this many histograms selects an empty bucket. Such a bucket would act like an outlier that no row
+/// has: it would set a bound, and with it the scale of the noise, or the end of a range.
 const FALSE_ALARMS: u32 = 1_000_000;
 
-/// The same, for people.
+/// The same, for display.
 pub(crate) const FALSE_ALARM: &str = "1 of 1,000,000";
 
-/// The least noisy count with which a bucket is kept.
+/// The smallest noisy count at which a bucket is selected.
 ///
 /// # Guarantee
 /// For every Laplace noise and every number of buckets, the probability that any bucket without a row reaches the
-/// result is at most 10⁻⁶: each does with at most 10⁻⁶ over their number, and these add up. The result is the smallest
-/// such integer, up to what [`Laplace::error_at`] rounds; it depends on nothing that is private.
+/// result is at most 10⁻⁶: each bucket does so with probability at most 10⁻⁶ divided by their number, and these
+/// probabilities add up. The result is the smallest such integer, up to the rounding of [`Laplace::error_at`]. It
+/// does not depend on private data.
 pub(crate) fn least_kept(noise: &Laplace, buckets: usize) -> i128 {
     // The noise is symmetric: P(X > t) is half of P(|X| > t), which is at most 2/(10⁶·buckets).
     let buckets = BigInt::from(buckets.max(1));
@@ -231,20 +233,20 @@ pub(crate) fn least_kept(noise: &Laplace, buckets: usize) -> i128 {
     i128::try_from(noise.error_at(&share)).unwrap_or(i128::MAX).saturating_add(1)
 }
 
-/// The buckets that a noisy histogram keeps: those with the least count or more, or where there is none, the fullest.
+/// The buckets that a noisy histogram selects: those that reach the least count, or the fullest one if none does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// The numbers of the buckets; exactly one where none has the least count.
+    /// The numbers of the buckets; exactly one if none reaches the least count.
     pub(crate) buckets: Vec<usize>,
-    /// Whether they have the least count.
+    /// Whether they reach the least count.
     pub(crate) stand_out: bool,
 }
 
-/// Reads off noisy counts, each with its bucket's number, which buckets are kept.
+/// Selects buckets by their noisy counts, which are given with the buckets' numbers.
 ///
 /// # Guarantee
-/// A function of the noisy counts and of the threshold; some bucket is kept unless there is none. Of several fullest ones the
-/// first is kept: what lies between two of them may be all values.
+/// A function of the noisy counts and the threshold. At least one bucket is selected unless there is none. Of several
+/// fullest buckets only the first is selected, because the range between two of them could span all values.
 pub(crate) fn kept(counts: &[(usize, i128)], least: i128) -> Kept {
     let most = counts.iter().map(|(_, n)| *n).max().unwrap_or(i128::MIN);
     let from = least.min(most);
@@ -289,7 +291,7 @@ mod tests {
     #[test]
     fn exact_buckets_tile_their_type() {
         for data_type in exact_types() {
-            let buckets = Buckets::of(&data_type).unwrap();
+            let buckets = Buckets::for_type(&data_type).unwrap();
             let Ends::Units { ends, .. } = &buckets.ends else { panic!("exact") };
             let (lo, hi) = (ends[0].0, ends.last().unwrap().1);
             for pair in ends.windows(2) {
@@ -317,7 +319,7 @@ mod tests {
     #[test]
     fn places_are_the_buckets() {
         for data_type in exact_types() {
-            let buckets = Buckets::of(&data_type).unwrap();
+            let buckets = Buckets::for_type(&data_type).unwrap();
             let Place::Units { numbers, strict: false } = buckets.place() else { panic!("exact") };
             let Ends::Units { ends, .. } = &buckets.ends else { panic!("exact") };
             assert_eq!(numbers.len() + 1, buckets.len());
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn hulls_are_exact() {
-        let small = Buckets::of(&DataType::Int16).unwrap();
+        let small = Buckets::for_type(&DataType::Int16).unwrap();
         let hull = |values: &[i128]| {
             let kept: Vec<_> = values.iter().map(|v| number(&small, *v)).collect();
             small.hull(&kept)
@@ -342,7 +344,7 @@ mod tests {
         assert_eq!(hull(&[90, -8]), pair("-15", "127"));
         assert_eq!(hull(&[-32_768, 32_767]), pair("-32768", "32767"));
         assert_eq!(hull(&[]), pair("-32768", "32767"));
-        let money = Buckets::of(&DataType::Decimal128(10, 2)).unwrap();
+        let money = Buckets::for_type(&DataType::Decimal128(10, 2)).unwrap();
         let kept = [number(&money, 25), number(&money, 400)];
         assert_eq!(money.hull(&kept), pair("0.25", "7.99"));
         assert_eq!(money.hull(&[]), pair("-99999999.99", "99999999.99"));
@@ -356,7 +358,7 @@ mod tests {
     #[test]
     fn floats_lie_between_the_ends_of_their_bucket() {
         for data_type in [DataType::Float64, DataType::Float32] {
-            let buckets = Buckets::of(&data_type).unwrap();
+            let buckets = Buckets::for_type(&data_type).unwrap();
             let Ends::Floats(floats) = &buckets.ends else { panic!("floats") };
             assert!(floats.windows(2).all(|p| p[0].start < p[1].start && p[0].hi <= p[1].lo));
             assert_eq!(floats.len(), 197);
@@ -368,7 +370,7 @@ mod tests {
             for x in values.into_iter().flat_map(|x| [x, -x]) {
                 let bucket = floats[float_place(&buckets, x)];
                 assert!(bucket.lo <= x && x <= bucket.hi, "{x} in {bucket:?}");
-                // A value and its negative lie in buckets that mirror each other.
+                // A value and its negative lie in mirrored buckets.
                 let other = floats[float_place(&buckets, -x)];
                 assert!(bucket.lo + other.hi == 0.0 && bucket.hi + other.lo == 0.0, "{x}");
             }
@@ -381,7 +383,7 @@ mod tests {
 
     #[test]
     fn literals_read_back() {
-        let buckets = Buckets::of(&DataType::Float64).unwrap();
+        let buckets = Buckets::for_type(&DataType::Float64).unwrap();
         let Ends::Floats(floats) = &buckets.ends else { panic!("floats") };
         for (i, bucket) in floats.iter().enumerate() {
             let (lo, hi) = buckets.hull(&[i]);
@@ -401,7 +403,7 @@ mod tests {
             DataType::Decimal128(5, -2),
             DataType::Decimal256(40, 2),
         ] {
-            assert_eq!(Buckets::of(&other), None, "{other}");
+            assert_eq!(Buckets::for_type(&other), None, "{other}");
         }
     }
 

@@ -1,9 +1,8 @@
-//! The integer grid on which every private sum runs, and the one pass that carries a column onto it.
+//! The integer grid of private sums, and the single pass that converts a column to it.
 //!
-//! In goes an Arrow column of integers, decimals or floats; out comes, row by row, an integer inside
-//! a fixed interval. It assumes that the caller chose the grid for the column's type (a wrong pair is
-//! an error, never a guess). It guarantees that the integer is a function of the row's own value
-//! alone, that NULL and NaN rows are skipped, and that no order of rows changes a sum of the results.
+//! An Arrow column of integers, decimals or floats goes in; for each row, an integer in a fixed interval comes out.
+//! The caller chooses the grid for the column's type; a mismatch is an error. The integer is a function of the row's
+//! own value alone, NULL and NaN rows are skipped, and the order of rows does not change a sum of the results.
 //!
 //! ```text
 //! // 0.75 on a grid of quarters is 3; values above the upper end become the upper end.
@@ -20,19 +19,19 @@ use arrow::datatypes::{
 };
 use datafusion::common::{DataFusionError, Result, plan_err};
 
-/// The largest magnitude of a grid integer, 2⁸⁰: 2⁴⁶ of them still fit 127 bits.
+/// The largest magnitude of a grid integer, 2⁸⁰: a sum of 2⁴⁶ of them still fits 127 bits.
 pub const WIDEST: i128 = 1 << 80;
 
 /// The finest and the coarsest binary grid: every product with 2^±900 below is exact in `f64`.
 const LOG2_LIMIT: i32 = 900;
 
-/// Bounds up to this magnitude take the fast path from `f64`: both ends and all in between are exact.
+/// Bounds up to this magnitude take the fast path from `f64`: both ends and all integers between them are exact.
 const EXACT: i128 = 1 << 50;
 
 /// 1.5·2⁵²: adding it to |y| ≤ 2⁵⁰ leaves the integer nearest to y (ties to even) in the mantissa.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 
-/// What one step of a sum is worth.
+/// The value of one step of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Grid {
     /// Integer columns: the value itself.
@@ -49,7 +48,7 @@ pub enum Grid {
     },
 }
 
-/// A grid together with the interval into which every value is clamped.
+/// A grid and the interval to which every value is clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GridRange {
     grid: Grid,
@@ -58,7 +57,7 @@ pub struct GridRange {
 }
 
 impl GridRange {
-    /// Checks grid and interval.
+    /// Checks the grid and the interval.
     ///
     /// # Errors
     /// A planning error when `lo > hi`, an end lies beyond ±2⁸⁰, or the binary grid beyond 2^±900.
@@ -74,7 +73,7 @@ impl GridRange {
         Ok(Self { grid, lo, hi })
     }
 
-    /// The same grid with the widest interval: no value of practical size is cut.
+    /// The grid with the widest interval, which does not cut any value of practical size.
     ///
     /// # Errors
     /// As [`GridRange::new`].
@@ -97,11 +96,11 @@ impl GridRange {
         self.hi
     }
 
-    /// How far a value of the interval is above its lower end, in steps of 2^shift.
+    /// How far a value is above the lower end of the interval, in steps of 2^shift.
     ///
     /// # Guarantee
-    /// For all lo ≤ `value` ≤ hi: (value − lo)/2^shift rounded to the nearest integer, halves to the even one; it
-    /// lies between 0 and [`coarse_width`]. The value is all that it depends on.
+    /// For all lo ≤ `value` ≤ hi: (value − lo)/2^shift rounded to the nearest integer, halves to the even one. It
+    /// lies between 0 and [`coarse_width`], and depends on nothing but the value.
     pub fn above(&self, value: i128, shift: u32) -> i128 {
         // The ends are within ±2⁸⁰.
         let steps = value.clamp(self.lo, self.hi) - self.lo;
@@ -119,7 +118,7 @@ impl GridRange {
         i64::try_from(self.lo).is_ok() && i64::try_from(self.hi).is_ok()
     }
 
-    /// Whether columns of this type can be carried onto the grid.
+    /// Whether columns of this type can be converted to the grid.
     pub fn accepts(&self, data_type: &DataType) -> bool {
         match self.grid {
             Grid::Integer => data_type.is_integer(),
@@ -130,11 +129,11 @@ impl GridRange {
         }
     }
 
-    /// Calls `visit(row, value)` for every row that is neither NULL nor NaN nor masked out, in row order.
+    /// Calls `visit(row, value)` in row order for every row that is neither NULL nor NaN nor masked out.
     ///
     /// # Guarantee
-    /// For all columns, `value` = clamp(round(x·2^k), lo, hi), exactly: rounding is half to even and
-    /// only floats are rounded, ±∞ become the ends, −0.0 is 0. It depends on the row's own x alone.
+    /// For all columns, `value` = clamp(round(x·2^k), lo, hi), exactly: only floats are rounded, half to even; ±∞
+    /// become the ends, and −0.0 becomes 0. It depends on the row's own x alone.
     ///
     /// # Errors
     /// A planning error when the column's type does not belong to the grid.
@@ -188,7 +187,7 @@ impl GridRange {
         }
     }
 
-    /// Everything that needs more than 64 signed bits.
+    /// Types that need more than 64 signed bits.
     fn wide<T: ArrowPrimitiveType>(
         &self,
         column: &dyn Array,
@@ -204,7 +203,7 @@ impl GridRange {
         });
     }
 
-    /// Floats: NaN is skipped, the rest is clamped before it is scaled, so that nothing overflows.
+    /// Floats: NaN is skipped; all others are clamped before they are scaled, so that nothing overflows.
     fn floats<T: ArrowPrimitiveType>(
         &self,
         column: &dyn Array,
@@ -228,7 +227,7 @@ impl GridRange {
                 }
             });
         } else {
-            // The float clamp only prevents overflow; the exact one happens on integers.
+            // This clamp only prevents overflow; the exact clamp works on integers.
             let far = power_of_two(100) * down;
             scan(values, valid.as_ref(), |row, value| {
                 let value: f64 = value.into();
@@ -241,7 +240,7 @@ impl GridRange {
     }
 }
 
-/// ⌈(hi − lo)/2^shift⌉; `None` when hi < lo or 128 bits do not hold it.
+/// ⌈(hi − lo)/2^shift⌉; `None` when hi < lo or the result does not fit 128 bits.
 pub fn coarse_width(lo: i128, hi: i128, shift: u32) -> Option<i128> {
     let width = hi.checked_sub(lo).filter(|width| *width >= 0)?;
     let step = 1_i128.checked_shl(shift).filter(|step| *step > 0)?;
@@ -259,7 +258,7 @@ pub fn present(column: &dyn Array) -> Option<NullBuffer> {
     NullBuffer::union(nulls.as_ref(), Some(&numbers))
 }
 
-/// Rows that a FILTER lets pass, as a mask: NULL does not pass.
+/// The rows that pass a FILTER, as a mask; NULL does not pass.
 pub fn passing(filter: &BooleanArray) -> NullBuffer {
     if filter.null_count() == 0 {
         return NullBuffer::new(filter.values().clone());
@@ -267,7 +266,8 @@ pub fn passing(filter: &BooleanArray) -> NullBuffer {
     NullBuffer::new(prep_null_mask_filter(filter).values().clone())
 }
 
-/// The one text for everything that goes wrong while private data is read: it must not tell anything.
+/// The only message for failures while private data is read: a more specific one could reveal something about the
+/// data.
 pub fn failed() -> DataFusionError {
     DataFusionError::Execution("the query could not be executed".to_owned())
 }

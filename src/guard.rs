@@ -1,8 +1,8 @@
-//! The boundary of a session: what leaves it is a result or an error, never a panic.
+//! The boundary of a session: results and errors leave it, panics do not.
 //!
-//! In: the work of a statement, which may nest deeply and calls code of others. Out: what it returns. A panic becomes an
-//! error, because its message may quote a cell and because only some data may cause it. The work has a deep stack,
-//! because what runs out of stack ends the process.
+//! In: the work of a statement, which may nest deeply and calls code of dependencies. Out: its result. A panic
+//! becomes an error, because its message may quote a cell and because it may depend on the data. The work gets a deep
+//! stack, because a stack overflow would end the process.
 //!
 //! ```text
 //! guard::run(|| plan(query))              a panic is Error::Internal
@@ -17,20 +17,21 @@ use futures::FutureExt;
 
 use crate::error::Error;
 
-/// What must be left of the stack, or more is made: a debug build plans the largest statement with half of it.
+/// If less stack than this remains, a new one is allocated. A debug build plans the largest statement within half of
+/// it.
 const RED_ZONE: usize = 16 << 20;
 const STACK: usize = 64 << 20;
 
-/// Runs work that waits for nothing, on a deep stack.
+/// Runs synchronous work on a deep stack.
 ///
 /// # Errors
-/// The work's own, and [`Error::Internal`] where it panics.
+/// Those of the work, and [`Error::Internal`] if it panics.
 pub(crate) fn run<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let deep = AssertUnwindSafe(|| stacker::maybe_grow(RED_ZONE, STACK, work));
     std::panic::catch_unwind(deep).unwrap_or(Err(Error::Internal))
 }
 
-/// Runs work that waits, each step on a deep stack; `None` where it panics.
+/// Runs asynchronous work, polling it on a deep stack; `None` if it panics.
 pub(crate) async fn poll<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = std::pin::pin!(AssertUnwindSafe(work).catch_unwind());
     std::future::poll_fn(move |context| {
@@ -59,7 +60,7 @@ mod tests {
         assert_eq!(poll(async { 7 }).await, Some(7));
     }
 
-    /// How deep calls of this size go before a stack of 2 MiB, as threads have, ends the process: not 20,000.
+    /// Calls of this size overflow the usual 2 MiB stack of a thread before a depth of 20,000.
     fn deep(n: u32) -> u32 {
         let block = std::hint::black_box([n; 64]);
         if n == 0 { 0 } else { deep(n - 1) + block[0] / n }

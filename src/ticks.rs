@@ -1,8 +1,8 @@
-//! Evenly spaced numbers: the ticks of a stepped domain, of a price range, of a column's range.
+//! Evenly spaced numbers: the ticks of a stepped domain, a price range or a column's range.
 //!
-//! In: exact bounds and a step. Out: [`Ticks`], integers `first + i·step` on a grid, and for each the one value
-//! of a column's type that stands for it. A decimal tick is the float nearest to the decimal, so that 0.3 is
-//! the same number in a file, in a domain and in a list, whatever sums of floats would make of it.
+//! In: exact bounds and a step. Out: [`Ticks`], integers `first + i·step` on a grid, and for each the value of a
+//! column's type that represents it. A decimal tick is the float nearest to the decimal, so that 0.3 is the same
+//! number in a file, in a domain and in a list, although sums of floats may differ from it.
 //!
 //! ```
 //! use hushql::privacy::parse_decimal;
@@ -28,10 +28,10 @@ use num_traits::{Signed, ToPrimitive, Zero};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 
-/// The most ticks of one line.
+/// The maximum number of ticks.
 pub const MOST_TICKS: u64 = 1 << 62;
 
-/// Grid integers up to this magnitude are floats without rounding.
+/// Grid integers up to this magnitude are exact floats.
 const EXACT_IN_FLOAT: i128 = 1 << 53;
 
 /// `count` numbers on a grid: `first`, `first + step`, ….
@@ -44,7 +44,7 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// All integers of a grid from `first` to `last`; `None` when there is none, or too many.
+    /// All integers of a grid from `first` to `last`; `None` if there are none or too many.
     pub fn every(grid: Grid, first: i128, last: i128) -> Option<Self> {
         Self::new(grid, first, 1, last)
     }
@@ -59,8 +59,8 @@ impl Ticks {
     /// The decimals lo, lo + step, … up to hi.
     ///
     /// # Guarantee
-    /// The numbers are exact; `None` when the step is not positive, the bounds are reversed, or a tick has no
-    /// float of its own (more than 2⁵³ units, or more than 22 places).
+    /// The numbers are exact. `None` when the step is not positive, the bounds are reversed, or a tick has no float
+    /// of its own (more than 2⁵³ units, or more than 22 decimal places).
     pub fn decimal(lo: &Rational, hi: &Rational, step: &Rational) -> Option<Self> {
         if !step.is_positive() {
             return None;
@@ -76,8 +76,8 @@ impl Ticks {
     /// A grid of 2^−k for a continuous range.
     ///
     /// # Guarantee
-    /// Every tick lies in [lo, hi] and is a float; k is the largest for which their magnitudes in grid steps stay
-    /// within 2³². `None` when the bounds are reversed or too large.
+    /// Every tick lies in [lo, hi] and is an exact float; k is the largest number for which the magnitudes in grid
+    /// steps stay within 2³². `None` when the bounds are reversed or too large.
     pub fn binary(lo: &Rational, hi: &Rational) -> Option<Self> {
         const BITS: u32 = 32;
         let most = lo.abs().max(hi.abs());
@@ -97,7 +97,7 @@ impl Ticks {
         Self::every(Grid::Binary { log2 }, first, last)
     }
 
-    /// How many ticks there are, at least one.
+    /// The number of ticks, at least one.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -112,7 +112,7 @@ impl Ticks {
         self.first
     }
 
-    /// The distance of two ticks, in grid units.
+    /// The distance between neighbouring ticks, in grid units.
     pub fn step(&self) -> i128 {
         self.step
     }
@@ -122,9 +122,9 @@ impl Ticks {
         self.first + i128::from(i) * self.step
     }
 
-    /// The float that stands for tick `i`: the nearest one.
+    /// The float nearest to tick `i`, which represents it.
     pub fn float(&self, i: u64) -> f64 {
-        // Both operands are exact, so the one rounding is that of the division.
+        // Both operands are exact, so only the division rounds.
         let units = self.unit(i).to_f64().unwrap_or(0.0);
         match self.grid {
             Grid::Integer => units,
@@ -143,14 +143,14 @@ impl Ticks {
         self.counted(x, |tick| tick < x)
     }
 
-    /// How many of the first ticks satisfy a condition that holds up to about `x`.
+    /// How many of the first ticks satisfy a condition that holds up to approximately `x`.
     fn counted(&self, x: f64, holds: impl Fn(f64) -> bool) -> u64 {
         if x.is_nan() {
             return 0;
         }
         let (lo, hi) = (self.float(0), self.float(self.count - 1));
         let share = if hi > lo { ((x - lo) / (hi - lo)).clamp(0.0, 1.0) } else { 0.0 };
-        // Near enough to be put right by a few comparisons with the ticks themselves.
+        // An estimate, which a few comparisons with the ticks themselves correct.
         let last = (self.count - 1).to_f64().unwrap_or(0.0);
         let mut n = (share * last).to_u64().unwrap_or(0).min(self.count);
         while n > 0 && !holds(self.float(n - 1)) {
@@ -167,10 +167,10 @@ impl Ticks {
         let places = match self.grid {
             Grid::Integer => 0,
             Grid::Decimal { scale } => scale.unsigned_abs(),
-            // Asked of floats only.
+            // Binary ticks are compared with floats only.
             Grid::Binary { .. } => return 0,
         };
-        // Both sides in units of the finer scale; what saturates lies beyond every tick.
+        // Both sides in units of the finer scale; a value that saturates lies beyond every tick.
         let raised = |value: i128, by: u8| value.saturating_mul(10_i128.saturating_pow(by.into()));
         let x = raised(units, places.saturating_sub(scale));
         let finer = scale.saturating_sub(places);
@@ -184,10 +184,10 @@ impl Ticks {
         u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(1).min(self.count)
     }
 
-    /// The ticks with these numbers as values of a column's type.
+    /// The ticks with these indices, as values of a column's type.
     ///
     /// # Errors
-    /// An Arrow error for a type that holds no numbers, dates or timestamps.
+    /// An Arrow error for a type other than numbers, dates and timestamps.
     pub fn values(&self, ticks: &[u64], data_type: &DataType) -> Result<ArrayRef, ArrowError> {
         let units = || ticks.iter().map(|i| i64::try_from(self.unit(*i)).unwrap_or(i64::MAX));
         let array: ArrayRef = match data_type {
@@ -216,7 +216,7 @@ fn decimal_grid(places: u32) -> Grid {
     }
 }
 
-/// The digits after the point of a decimal; `None` beyond 22, where powers of ten are no floats.
+/// The number of decimal places; `None` beyond 22, where powers of ten are not exact floats.
 fn decimal_places(x: &Rational) -> Option<u32> {
     let ten = BigInt::from(10);
     (0..=22).find(|places| (x * Rational::from_integer(ten.pow(*places))).is_integer())

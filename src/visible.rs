@@ -1,4 +1,5 @@
-//! Text as it may be shown: characters that steer a terminal, end a line or turn the direction of writing are spelled out.
+//! Text that is safe to display: characters that control a terminal, end a line or change the direction of writing
+//! are escaped.
 //!
 //! In: cells, names, and sentences that hold them. Out: the same text, in which every control character (C0, DEL and C1),
 //! line or paragraph separator and bidirectional control is an escape of plain letters. Data and names come from people
@@ -17,13 +18,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character is one that does something instead of being seen.
+/// Whether a character controls the display instead of being displayed.
 pub fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text that stays on its line: a name, a cell of a table, one line of an explanation.
+/// Text that must stay on one line: a name, a cell of a table, a line of an explanation.
 pub fn line(text: &str) -> Cow<'_, str> {
     spelled(text, steers, by_rust)
 }
@@ -38,7 +39,7 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_rust)
 }
 
-/// A text of JSON, in which only strings can hold such characters. JSON itself asks for an escape below U+0020 alone.
+/// A JSON text, in which only strings can contain such characters. JSON itself requires escapes only below U+0020.
 pub fn json(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_json)
 }
@@ -73,12 +74,12 @@ fn spelled(text: &str, hidden: fn(char) -> bool, spell: fn(&mut String, char)) -
     shown.into()
 }
 
-/// `\u{1b}`, `\n`
+/// Escapes as Rust does: `\u{1b}`, `\n`.
 fn by_rust(shown: &mut String, c: char) {
     shown.extend(c.escape_default());
 }
 
-/// `\u001b`; all of these characters have at most four digits.
+/// Escapes as JSON does: `\u001b`. All of these characters have at most four hexadecimal digits.
 fn by_json(shown: &mut String, c: char) {
     // Writing to a String cannot fail.
     let _ = write!(shown, "\\u{:04x}", u32::from(c));
@@ -88,7 +89,7 @@ fn by_json(shown: &mut String, c: char) {
 mod tests {
     use super::*;
 
-    /// Every character that steers, and none that is only seen.
+    /// Every control character is escaped, and no other.
     #[test]
     fn all_that_steers_is_spelled_out() {
         let mut hidden = 0;

@@ -43,7 +43,7 @@ pub use below::walk::Tables;
 pub use expr::domain::{DomainError, typed};
 pub(crate) use expr::domain::{enforced, prunes};
 pub use keys::lookup::{Lookup, Lookups};
-pub use keys::of_part::Keys;
+pub use keys::public_keys::Keys;
 pub use keys::unknown::{Payer, UnknownPartitions};
 pub use keys::{KeySpace, MOST_KEYS};
 pub use measure::Moments;

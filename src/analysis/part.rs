@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 use super::below::relation::Clamped;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
-use super::keys::of_part::Keys;
+use super::keys::public_keys::Keys;
 use super::keys::unknown::UnknownPartitions;
 use super::measure::input_columns::{Columns, group_keys};
 use super::measure::{Input, InputShape, Measure, ReleaseKind};
@@ -175,7 +175,7 @@ pub(crate) fn cut(
     let roster = calls.iter().any(responds);
     let groups = group_keys(aggregate, roster, &flow, &mut columns, sources.tables)?;
     check_roster(&calls, &groups)?;
-    let keys = Keys::of(&calls, aggregate, &groups, sources.lookups)?;
+    let keys = Keys::for_calls(&calls, aggregate, &groups, sources.lookups)?;
     for (i, group) in groups.iter().enumerate() {
         columns.drop_strangers_late(group, keys.of_column(i));
     }
@@ -192,8 +192,8 @@ pub(crate) fn cut(
         measures.collect::<Result<Vec<_>, _>>()?
     };
     same_rows(&measures)?;
-    let unknown_partitions = match keys.are_of_the_data() {
-        true => Some(UnknownPartitions::of(&measures, &flow.subject)?),
+    let unknown_partitions = match keys.are_unknown() {
+        true => Some(UnknownPartitions::for_measures(&measures, &flow.subject)?),
         false => None,
     };
     // Beside keys of the data, those that are known are compared with rows before anything is added up.

@@ -1,7 +1,7 @@
-//! Why a query does not bind, in sentences for people.
+//! Explains why a query does not bind.
 //!
-//! The planner's error goes in, with the tables and functions that there are; out comes a [`BindError`] that names what is
-//! wrong in the user's own words, and what is near to it. The planner has seen no data.
+//! The planner's error goes in, with the available tables and functions. A [`BindError`] comes out, which names the
+//! mistake in the user's own words and suggests the nearest name. The planner has seen no data.
 
 use datafusion::common::{DataFusionError, SchemaError, Span};
 
@@ -14,7 +14,7 @@ use crate::visible;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// A table that nobody registered.
+    /// The table is not registered.
     #[error("there is no table `{}`{}", visible::line(.name), Suggestion(.suggestion))]
     UnknownTable {
         /// The name as written.
@@ -22,7 +22,7 @@ pub enum BindError {
         /// The nearest name there is.
         suggestion: Option<String>,
     },
-    /// A column that its tables do not have.
+    /// No table of the query has the column.
     #[error("there is no column `{}`{}", visible::line(.name), Suggestion(.suggestion))]
     UnknownColumn {
         /// The name as written.
@@ -30,13 +30,13 @@ pub enum BindError {
         /// The nearest name there is.
         suggestion: Option<String>,
     },
-    /// A name without a table that is no column, nor near to one: perhaps a text without its quotes.
+    /// A bare name is not a column, nor similar to one: it may be a text without quotes.
     #[error("there is no column `{0}`; a text is written in single quotes: '{0}'", visible::line(.name))]
     Unquoted {
         /// The name as written.
         name: String,
     },
-    /// A function that there is not.
+    /// The function does not exist.
     #[error("there is no function `{}`{}", visible::line(.name), advice(.name, .suggestion))]
     UnknownFunction {
         /// The name as written.
@@ -44,42 +44,40 @@ pub enum BindError {
         /// The nearest name there is.
         suggestion: Option<String>,
     },
-    /// A column beside an aggregate that is no group key.
-    #[error("`{0}` stands beside an aggregate: add GROUP BY {0}, or leave it out", visible::line(.name))]
+    /// A column appears beside an aggregate and is not a group key.
+    #[error("`{0}` appears beside an aggregate: add GROUP BY {0}, or remove it", visible::line(.name))]
     Ungrouped {
         /// The column.
         name: String,
     },
-    /// A selector that no mechanism follows, and so was read as a column or a function.
-    #[error(
-        "`{name}` chooses by a mechanism, as in {name} EXPONENTIAL(eps=1) column … GROUP BY column"
-    )]
+    /// A selector without a mechanism, which was read as a column or a function.
+    #[error("`{name}` needs a mechanism, as in {name} EXPONENTIAL(eps=1) column … GROUP BY column")]
     BareSelector {
         /// The selector.
         name: String,
     },
-    /// What is wrong, and where.
+    /// A mistake, with its position.
     #[error("at line {}, column {}: {source}", .position.0, .position.1)]
     At {
-        /// Line and column of the statement, from 1.
+        /// Line and column in the statement, from 1.
         position: (u64, u64),
-        /// What is wrong there.
+        /// The mistake.
         #[source]
         source: Box<BindError>,
     },
-    /// The query of a view does not bind any more: what it names was dropped, or is another table now.
+    /// The query of a view does not bind any more: a table that it names was dropped or replaced.
     #[error("in the view `{}`: {source}", visible::line(.view))]
     View {
         /// The view.
         view: String,
-        /// What is wrong in it.
+        /// The mistake in its query.
         #[source]
         source: Box<BindError>,
     },
-    /// Anything else that the planner says of the query; it has seen no data.
+    /// Any other error of the planner, which has seen no data.
     #[error("{}", visible::lines(.message))]
     Plan {
-        /// The planner's sentence, with the releases as they were written.
+        /// The planner's message, with the releases as they were written.
         message: String,
         /// The planner's error.
         #[source]
@@ -88,7 +86,7 @@ pub enum BindError {
 }
 
 impl BindError {
-    /// The same error at a place of the statement, where one is known.
+    /// The same error with its position in the statement, if that is known.
     pub(crate) fn placed(self, position: Option<(u64, u64)>) -> Self {
         match position {
             Some(position) => Self::At { position, source: Box::new(self) },
@@ -96,7 +94,7 @@ impl BindError {
         }
     }
 
-    /// Line and column of the statement, from 1, where they are known.
+    /// Line and column in the statement, from 1, if they are known.
     pub fn position(&self) -> Option<(u64, u64)> {
         match self {
             Self::At { position, .. } => Some(*position),
@@ -116,7 +114,7 @@ impl std::fmt::Display for Suggestion<'_> {
     }
 }
 
-/// What to write in the place of a function that there is not.
+/// What to write instead of a function that does not exist.
 fn advice(name: &str, suggestion: &Option<String>) -> String {
     const PARTS: [&str; 8] =
         ["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"];
@@ -128,28 +126,28 @@ fn advice(name: &str, suggestion: &Option<String>) -> String {
             .to_owned()
     } else if let Some(mechanism) = MechanismName::parse(name) {
         let example = mechanism.example();
-        format!("; {upper}(eps=1) stands in front of what it releases, as in {example}")
+        format!("; {upper}(eps=1) belongs in front of what it releases, as in {example}")
     } else {
         Suggestion(suggestion).to_string()
     }
 }
 
-/// How the planner's context says that a table is unknown; the planner passes the sentence through.
+/// How the planner's context reports an unknown table; the planner passes the message on.
 pub(super) const UNKNOWN_TABLE: &str = "unknown table ";
 
-/// What the planner says of a column that is neither grouped nor aggregated, before its name in quotes.
+/// The planner's message for a column that is neither grouped nor aggregated; the name follows in quotes.
 const UNGROUPED: &str = "must be in GROUP BY or an aggregate function";
 
-/// What the planner says before the name of a function that it does not know, in quotes.
+/// The planner's message for an unknown function; the name follows in quotes.
 const UNKNOWN_FUNCTION: &str = "Invalid function '";
 
-/// What the planner says of arguments that no signature of a function takes, before the call in quotes.
+/// The planner's message for arguments that no signature of a function takes; the call follows in quotes.
 const NO_SIGNATURE: &str = "No function matches the given name and argument types '";
 
-/// What the planner says of a name with a dot whose first part is a column of numbers or texts.
+/// The planner's message for a dotted name whose first part is a column of numbers or texts.
 const NO_FIELDS: &str = "Cannot access field";
 
-/// Where in the statement the planner found an error.
+/// The position of the planner's error in the statement.
 pub(super) fn place_of(error: &DataFusionError) -> Option<(u64, u64)> {
     error.diagnostic().and_then(|diagnostic| place(diagnostic.span))
 }
@@ -159,7 +157,7 @@ pub(super) fn place(span: Option<Span>) -> Option<(u64, u64)> {
     span.map(|span| (span.start.line, span.start.column)).filter(|(line, _)| *line > 0)
 }
 
-/// The planner's error in the words of who wrote the query.
+/// The planner's error in the words of the query.
 pub(super) fn explain_error<'a>(
     error: DataFusionError,
     sources: &Sources,
@@ -182,7 +180,7 @@ pub(super) fn explain_error<'a>(
                     suggestion => BindError::UnknownColumn { name: field.flat_name(), suggestion },
                 }
             }
-            // An alias in GROUP BY that means an aggregate ends here too.
+            // An alias of an aggregate in GROUP BY leads here too.
             SchemaError::DuplicateUnqualifiedField { name } => BindError::Plan {
                 message: format!(
                     "two columns are named {}: give each its own alias with AS, and name columns in GROUP BY",
@@ -224,16 +222,16 @@ fn is_selector(name: &str) -> bool {
     ["argmax", "argmin"].iter().any(|selector| name.eq_ignore_ascii_case(selector))
 }
 
-/// The planner's sentence without its class, and with every marker as the release that was written.
+/// The planner's message without its error class, and with every marker replaced by the release as written.
 fn said(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
     let sentence = error.find_root().strip_backtrace();
     let sentence = match error.find_root() {
         _ if sentence.contains(NO_SIGNATURE) => of_signature(&sentence),
         _ if sentence.contains(NO_FIELDS) => {
-            "what stands before a dot in this query is no table, and has no fields".to_owned()
+            "the name before a dot in this query is not a table and has no fields".to_owned()
         }
-        // Its own sentence asks for a bug report.
-        DataFusionError::Internal(_) => "the types in this query do not go together".to_owned(),
+        // DataFusion's own message asks for a bug report.
+        DataFusionError::Internal(_) => "the types in this query do not fit together".to_owned(),
         _ => {
             let sentence = sentence
                 .strip_prefix("Error during planning: ")
@@ -245,7 +243,7 @@ fn said(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
     BindError::Plan { message: in_releases_words(&sentence, releases), source: Box::new(error) }
 }
 
-/// What a function takes, where it was called with something else.
+/// The signatures of a function that was called with other arguments.
 fn of_signature(sentence: &str) -> String {
     let (why, call) = sentence.split_once(NO_SIGNATURE).unwrap_or((sentence, ""));
     let call = call.split('\'').next().unwrap_or_default();
@@ -257,17 +255,17 @@ fn of_signature(sentence: &str) -> String {
         .filter(|candidate| !candidate.is_empty() && !candidate.contains("UserDefined"))
         .collect();
     if takes.is_empty() {
-        // A function of ours says it itself, at the end of a chain of prefixes.
+        // The engine's own functions have a message of their own, after a chain of prefixes.
         let own = why.rsplit("Error during planning: ").next().unwrap_or(why);
         return own.trim_end_matches([' ', '.']).to_owned();
     }
-    format!("no function is called as {call}; there is {}", takes.join(", "))
+    format!("no function accepts {call}; there is {}", takes.join(", "))
 }
 
-/// A sentence without what the planner shows of its own structures behind it.
+/// A message without the debug output of the planner's structures at its end.
 fn without_dump(sentence: &str) -> &str {
     match sentence.split_once(" { ") {
-        // The structure's name is the last word before.
+        // The last word before the brace is the structure's name.
         Some((before, _)) => before.rsplit_once(' ').map_or(before, |(before, _)| before),
         None => sentence,
     }

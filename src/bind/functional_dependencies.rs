@@ -1,10 +1,10 @@
-//! Plans that say nothing of which columns determine which.
+//! Removes functional dependencies from plans.
 //!
-//! DataFusion notes that a GROUP BY has one row for each of its keys, and goes by that: its planner adds to `GROUP BY k` what
-//! k determines below, for who may want to show it, and its optimizer leaves keys out that others determine. As keys
-//! of a release the added ones would be combined with each other. And the notes are not right: of `SELECT DISTINCT
-//! q.k, t.e FROM t JOIN q ON q.k = t.k` it believes that k determines e where q is grouped by k, and so counts, joins
-//! and orders rows as if each k came once. Nothing may go by them.
+//! DataFusion records that a GROUP BY has one row for each of its keys, and relies on that: its planner adds to
+//! `GROUP BY k` the columns that k determines, in case the query displays them, and its optimizer drops keys that
+//! others determine. As keys of a release, added columns would be combined with each other. The records can also be
+//! wrong: for `SELECT DISTINCT q.k, t.e FROM t JOIN q ON q.k = t.k` with q grouped by k, DataFusion believes that k
+//! determines e, and counts, joins and orders rows as if each k occurred once. Nothing may rely on these records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::sql::sqlparser::ast::TableFactor;
 
-/// The plan, none of whose columns is known to determine another.
+/// The plan without any functional dependencies.
 pub(crate) fn without_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     let forgotten = plan.transform_up_with_subqueries(|node| {
         if node.schema().functional_dependencies().is_empty() {
@@ -31,7 +31,7 @@ pub(crate) fn without_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
             scan.projected_schema = forgetful(&scan.projected_schema)?;
             return Ok(Transformed::yes(LogicalPlan::TableScan(scan)));
         }
-        // The others hand on what their inputs say.
+        // Other nodes derive their dependencies from their inputs.
         Ok(Transformed::yes(node.recompute_schema()?))
     })?;
     Ok(forgotten.data)
@@ -42,10 +42,10 @@ fn forgetful(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
     Ok(Arc::new(schema.with_functional_dependencies(FunctionalDependencies::empty())?))
 }
 
-/// Plans what stands in FROM as ever, and forgets.
+/// Plans the relations of FROM as usual, and removes their functional dependencies.
 #[derive(Debug, Default)]
 pub(super) struct Forgetful {
-    /// Whether the next relation is the one that is being planned.
+    /// Whether the next relation is the one that is already being planned.
     asked: AtomicBool,
 }
 

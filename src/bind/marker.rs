@@ -1,7 +1,7 @@
-//! The aggregate function that stands for a release while its query is planned.
+//! The aggregate function that represents a release while its query is planned.
 //!
-//! In: a release's number and its operand. Out: a function of the reserved name, whose only meaning is the type of what
-//! will be released. It computes nothing.
+//! In: a release's number and its operand. Out: a function with a reserved name, whose only meaning is the type of
+//! the released column. It computes nothing.
 //!
 //! ```text
 //! LAPLACE(eps=1) SUM(price)  →  __hushql_release_0(price): DOUBLE
@@ -18,10 +18,10 @@ use datafusion::logical_expr::{
 
 use crate::dialect::{AggregateName, Operand, marker};
 
-/// What a release's column holds.
+/// The contents of a release's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
-    /// A value of the first argument: chosen among candidates, or on the line of a column.
+    /// A value of the first argument: chosen among candidates or among the ticks of a column.
     Chosen,
     Count,
     Sum,
@@ -30,8 +30,8 @@ enum Kind {
     Unsupported,
 }
 
-/// The aggregate function that stands for one release while the query is planned. It never runs: the
-/// analysis replaces it, and a plan that still holds one fails before anything is read.
+/// The aggregate function that represents one release while the query is planned. It never runs: the analysis
+/// replaces it, and a plan that still contains one fails before anything is read.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Marker {
     name: String,
@@ -60,12 +60,12 @@ impl Marker {
     }
 }
 
-/// The function that stands for a release of this operand.
+/// The function that represents a release of this operand.
 pub(crate) fn marker_function(n: usize, operand: &Operand) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Marker::new(n, operand)))
 }
 
-/// The type that a sum of this type is released in.
+/// The type in which a sum over this type is released.
 fn sum_type(of: &DataType) -> DataFusionResult<DataType> {
     match of {
         DataType::Null => Ok(DataType::Int64),

@@ -1,13 +1,13 @@
 //! Stage 2: [`QueryStatement`] → [`Bound`].
 //!
-//! In: a query whose releases are markers, and the tables it may name. Out: DataFusion's logical plan after
-//! type coercion, in which every release is one aggregate function of its own. Names and types are resolved;
-//! whether anything is private is not looked at yet.
+//! In: a query whose releases are markers, and the tables that it may name. Out: DataFusion's logical plan after type
+//! coercion, in which every release is an aggregate function of its own. Names and types are resolved; privacy does
+//! not matter yet.
 //!
-//! A release becomes an *aggregate* on purpose: the planner then carries it through HAVING, ORDER BY,
-//! aliases, CTEs and subqueries like any other aggregate, and copies of one release stay one column. The
-//! analyzer's type coercion runs here, before the analysis, because it inserts casts that can fail
-//! (`status = 5` is `CAST(status AS BIGINT) = 5` only afterwards). No optimizer rule runs.
+//! A release becomes an *aggregate* so that the planner carries it through HAVING, ORDER BY, aliases, CTEs and
+//! subqueries like any other aggregate, and copies of one release stay one column. The analyzer's type coercion runs
+//! here, before the analysis, because it inserts casts that can fail (it turns `status = 5` into `CAST(status AS
+//! BIGINT) = 5`). No optimizer rule runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -62,8 +62,8 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// A query that the engine itself has written over names that are resolved.
-    pub(crate) fn of(plan: LogicalPlan, releases: Vec<ReleaseClause>) -> Self {
+    /// A query that the engine itself has built, with resolved names.
+    pub(crate) fn from_plan(plan: LogicalPlan, releases: Vec<ReleaseClause>) -> Self {
         Self { plan, releases }
     }
 
@@ -81,7 +81,7 @@ impl Bound {
 /// Resolves a query against tables.
 ///
 /// # Errors
-/// [`BindError`]: an unknown name, or types that do not go together.
+/// [`BindError`]: an unknown name, or types that do not fit together.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError> {
     let QueryStatement { tree, releases, range_of: _ } = query;
     let context = Context::new(sources, &releases);
@@ -105,7 +105,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
     }
 }
 
-/// A column that no input has: the planner lets one pass in ORDER BY, under the name of a table that there is not.
+/// A column that no input has. The planner accepts one in ORDER BY if it is qualified by a table that does not exist.
 fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
     let mut unknown = None;
     let walked = plan.apply_with_subqueries(|node| {
@@ -124,7 +124,8 @@ fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
     unknown
 }
 
-/// The plan, each of whose expressions has a type: nobody asks for those of ORDER BY before they are computed.
+/// The plan, after checking that each expression has a type: nothing else asks for the types in ORDER BY before they
+/// are computed.
 fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -139,7 +140,7 @@ fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(plan)
 }
 
-/// A key that is written twice has one column, so that it would hide the last aggregate behind it.
+/// Removes repeated keys: a key that is written twice has only one column, so that it would hide the last aggregate.
 fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let once = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = node else { return Ok(Transformed::no(node)) };
@@ -159,7 +160,7 @@ fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(once.data)
 }
 
-/// The plan of a query that holds no release, as the planner makes it.
+/// The plan of a query without releases, as the planner builds it.
 ///
 /// # Errors
 /// [`BindError`], as for [`bind`].
@@ -179,7 +180,7 @@ fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<Logica
     )
 }
 
-/// What the planner may see: tables, allowed functions, and the markers of this query.
+/// What the planner can see: tables, allowed functions, and the markers of this query.
 struct Context<'a> {
     sources: &'a Sources,
     scalars: HashMap<String, Arc<ScalarUDF>>,
@@ -216,7 +217,7 @@ impl<'a> Context<'a> {
             aggregates.insert(function.name().to_owned(), function);
         }
         aggregates.insert(RR_COUNT.to_owned(), Arc::new(AggregateUDF::from(Estimate::default())));
-        // The dialect's name for it, with or without a mechanism in front.
+        // The dialect's names for these aggregates, with or without a mechanism.
         if let Some(quantile) = aggregates.get("percentile_cont").cloned() {
             aggregates.insert("quantile".to_owned(), quantile);
         }
@@ -245,7 +246,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// In order: the planner suggests the first of the nearest, and an error must say the same each time.
+/// Sorted: the planner suggests the first of the nearest names, and an error must be the same each time.
 fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
     let mut names: Vec<_> =
         map.keys().filter(|name| !name.starts_with(RESERVED)).cloned().collect();
@@ -255,7 +256,7 @@ fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
 
 impl ContextProvider for Context<'_> {
     fn get_table_source(&self, name: TableReference) -> DataFusionResult<Arc<dyn TableSource>> {
-        // A schema never leads into the catalog: a table named "a.b" is not the table b of a.
+        // A qualified name never refers to the catalog: a table named "a.b" is not the table b of the schema a.
         let found = match &name {
             TableReference::Bare { table } => self.sources.get(table.as_ref()),
             TableReference::Partial { .. } | TableReference::Full { .. } => {
@@ -317,8 +318,8 @@ impl ContextProvider for Context<'_> {
     }
 }
 
-/// The function that stands for a candidate while the query is planned. It never runs: the analysis puts
-/// each candidate in its place.
+/// The function that represents a candidate while the query is planned. It never runs: the analysis replaces it by
+/// each candidate.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Candidate {
     name: String,
@@ -334,11 +335,11 @@ impl Candidate {
     }
 }
 
-/// The type of candidates that no column has: whole numbers, other numbers, truth values, or text.
+/// The type of candidates that are not values of a column: integers, other numbers, Booleans or texts.
 fn type_of_candidates(candidates: &CandidatesClause) -> DataType {
     let literals: Vec<&Literal> = match candidates {
         CandidatesClause::List(list) => list.iter().collect(),
-        // Between two bounds without a step lies every number.
+        // A range without a step contains all numbers between its bounds.
         CandidatesClause::Range { step: None, .. } => return DataType::Float64,
         CandidatesClause::Range { lo, hi, step: Some(step) } => vec![lo, hi, step],
     };
@@ -355,7 +356,7 @@ fn type_of_candidates(candidates: &CandidatesClause) -> DataType {
             (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
                 DataType::Float64
             }
-            // Of several kinds: each is then found to be no value of this type, with a sentence.
+            // Mixed kinds: a later check reports the literals that are not values of this type.
             (_, own) => own,
         };
     }
@@ -376,14 +377,14 @@ impl ScalarUDFImpl for Candidate {
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        not_impl_err!("a candidate is put in place before anything runs")
+        not_impl_err!("a candidate is replaced by its value before anything runs")
     }
 }
 
 /// The name of the estimate of counts from randomized responses.
 pub(crate) const RR_COUNT: &str = "rr_count";
 
-/// `RR_COUNT(column, value, eps)` while the query is planned; the analysis puts a sum in its place.
+/// `RR_COUNT(column, value, eps)` while the query is planned; the analysis replaces it by a sum.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Estimate {
     signature: Signature,
@@ -424,18 +425,18 @@ impl AggregateUDFImpl for Estimate {
 mod tests {
     use crate::engine::Engine;
 
-    /// The planner's sentences once came out raw, markers and all.
+    /// The planner's messages were once displayed as they are, with markers.
     #[test]
     fn mistakes_are_told_in_the_dialect() {
         let session = Engine::demo().unwrap().analyst("lab").unwrap();
         let told = |sql: &str| session.explain(sql).unwrap_err().to_string();
         assert_eq!(
             told("SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult"),
-            "at line 1, column 8: `adult.status` stands beside an aggregate: add GROUP BY adult.status, or leave it out"
+            "at line 1, column 8: `adult.status` appears beside an aggregate: add GROUP BY adult.status, or remove it"
         );
         assert_eq!(
             told("SELECT ARGMAX status FROM adult GROUP BY status"),
-            "at line 1, column 8: `ARGMAX` chooses by a mechanism, as in ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
+            "at line 1, column 8: `ARGMAX` needs a mechanism, as in ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
         );
         assert_eq!(
             told("SELECT LAPLACE(eps=1) AVG(income) FROM adult"),

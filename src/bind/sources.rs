@@ -9,7 +9,7 @@ use datafusion::logical_expr::TableSource;
 /// The name under which the ledger is queried; the only name with a schema.
 pub const LEDGER: &str = "hushql.ledger";
 
-/// Whether a name in a query is the ledger's.
+/// Whether a name in a query refers to the ledger.
 pub(crate) fn is_ledger(name: &TableReference) -> bool {
     matches!(name, TableReference::Partial { .. }) && name.to_string() == LEDGER
 }

@@ -1,9 +1,9 @@
-//! The branches of a union, under the names of the union.
+//! Renames the columns of a union's branches to the names of the union.
 //!
-//! In: a plan. Out: the same, each of whose unions has branches with its own column names. Branches go together by
-//! position, but rules of DataFusion that put one in the place of its union, or a projection below it, look its columns
-//! up by name: `SELECT 1 AS a, 2 AS b WHERE false UNION ALL SELECT DISTINCT y AS b, x AS a FROM t` came out with the
-//! columns exchanged.
+//! In: a plan. Out: the same plan, in which the branches of every union have the column names of the union. Branches
+//! correspond by position. But some rules of DataFusion replace a union by one of its branches, or move a projection
+//! below it, and then look columns up by name: `SELECT 1 AS a, 2 AS b WHERE false UNION ALL SELECT DISTINCT y AS b, x
+//! AS a FROM t` returned the columns exchanged.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
 
-/// The plan, with every branch of a union named as the union is.
+/// The plan, in which every branch of a union has the names of the union.
 pub(super) fn with_named_branches(plan: LogicalPlan) -> Result<LogicalPlan> {
     let renamed = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::Union(Union { inputs, schema }) = node else {
@@ -25,7 +25,7 @@ pub(super) fn with_named_branches(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(renamed.data)
 }
 
-/// One branch under these names.
+/// One branch with these names.
 fn named(branch: Arc<LogicalPlan>, names: &[&String]) -> Result<Arc<LogicalPlan>> {
     let own = Arc::clone(branch.schema());
     if own.fields().iter().map(|field| field.name()).eq(names.iter().copied()) {

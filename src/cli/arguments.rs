@@ -1,7 +1,7 @@
-//! The arguments of the command line, and the task that they amount to.
+//! The arguments of the command line, and the task that they describe.
 //!
-//! In: what clap parsed. Out: a [`Task`] in which everything needed is there, or a usage error that says
-//! which argument to add. Nothing is opened here.
+//! In: what clap parsed. Out: a [`Task`] with everything that it needs, or a usage error that names the argument to
+//! add. Nothing is opened here.
 //!
 //! ```text
 //! hushql study.db --analyst lab -c 'SELECT …'  →  Task::Ask { Vault(study.db), Analyst(lab), Text(SELECT …) }
@@ -101,7 +101,7 @@ enum Command {
     },
 }
 
-/// Where suites run, and who asks there.
+/// Where suites run, and who asks.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct Stage {
     /// Run on this vault instead of the built-in tables, and charge it
@@ -138,7 +138,7 @@ struct Ask {
     file: Option<PathBuf>,
 }
 
-/// How answers look, when a script ends, and whether the shell remembers.
+/// How answers are displayed, when a script ends, and whether the shell keeps a history.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Style {
     /// How answers are written
@@ -158,7 +158,7 @@ pub(super) struct Style {
     pub(super) no_history: bool,
 }
 
-/// What one statement may use of the machine.
+/// The resources that one statement may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "What a statement may use")]
 pub(super) struct Allowed {
@@ -179,7 +179,7 @@ pub(super) struct Allowed {
     max_fan_out: Option<Limit<usize>>,
 }
 
-/// A limit, or that there is none.
+/// A limit, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit<T> {
     At(T),
@@ -213,7 +213,7 @@ fn limit<T>(
 }
 
 impl Allowed {
-    /// As the library takes it.
+    /// The limit as the library takes it.
     pub(super) fn resources(self) -> Resources {
         let usual = Resources::default();
         let fan_out = self.max_fan_out.map(|limit| limit.or_without(usize::MAX));
@@ -237,13 +237,14 @@ fn seconds(text: &str) -> Result<u64, String> {
     seconds.ok_or_else(|| "a time is a whole number of seconds, such as 60".to_owned())
 }
 
-/// Reads a number of rows. With none at all, every statement would be paid for and fail.
+/// Reads a number of rows. It must not be 0, because every statement would then be paid for and fail.
 fn rows(text: &str) -> Result<usize, String> {
     let rows = text.parse::<usize>().ok().filter(|n| *n > 0);
     rows.ok_or_else(|| "a number of rows is a whole number, at least 1".to_owned())
 }
 
-/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte nothing runs that is paid for.
+/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte, statements would be paid for
+/// and fail.
 fn size(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -262,14 +263,14 @@ fn size(text: &str) -> Result<usize, String> {
     })
 }
 
-/// What a run of the program does.
+/// The task of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
     /// Makes a vault.
     Init { path: PathBuf },
-    /// Makes an anchor, or takes it off.
+    /// Makes an anchor, or removes it.
     Anchor { vault: PathBuf, anchor: Option<PathBuf> },
-    /// Makes the place where a vault is its home.
+    /// Makes a vault's present location its home.
     Adopt { vault: PathBuf, anchor: Option<PathBuf> },
     /// Carries a vault over from an older format.
     Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
@@ -288,7 +289,7 @@ pub(super) enum Place {
     Demo,
     /// A vault.
     Vault(PathBuf),
-    /// A vault that is held to its anchor.
+    /// A vault that is checked against its anchor.
     Anchored { vault: PathBuf, anchor: PathBuf },
 }
 
@@ -308,12 +309,12 @@ pub(super) enum Source {
     Text(String),
     /// `-f`
     File(PathBuf),
-    /// Standard input: the shell on a terminal, else a script.
+    /// Standard input: the shell on a terminal, otherwise a script.
     Input,
 }
 
 impl Arguments {
-    /// What is to be done, or why that cannot be known.
+    /// The task, or the usage error that prevents it.
     pub(super) fn into_task(self) -> Result<(Task, Style, Allowed), clap::Error> {
         let usage = |kind, message: &str| Self::command().error(kind, message);
         if self.command.is_some()
@@ -492,7 +493,7 @@ mod tests {
         assert_eq!((resources.rows, resources.rows_of_a_unit), (usize::MAX, u64::MAX));
     }
 
-    /// `-c "-- a comment"` was taken for an option that there is not.
+    /// `-c "-- a comment"` was once read as an unknown option.
     #[test]
     fn any_text_is_a_statement() {
         for text in ["-- why\nSELECT 1", "-1", "--x", "-c", "--owner", "-", "--", "", " -- x"] {

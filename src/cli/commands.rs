@@ -1,7 +1,7 @@
 //! The shell's backslash commands: one table of name, argument, help and action.
 //!
-//! In: a line that begins with `\`. Out: an [`Action`] and its argument, or what the line was likely meant
-//! to be. The table is also what `\?` prints and what completion offers.
+//! In: a line that begins with `\`. Out: an [`Action`] and its argument, or the command that the line probably meant.
+//! `\?` prints the same table, and completion offers it.
 //!
 //! ```text
 //! "\explain SELECT …;" → (Explain, "SELECT …")        "\bugdet" → unknown; did you mean \budget?
@@ -35,7 +35,7 @@ pub(super) enum Action {
 pub(super) struct Command {
     /// Its name, with the backslash.
     pub(super) name: &'static str,
-    /// Its argument, as help shows it.
+    /// Its argument, as help displays it.
     pub(super) argument: &'static str,
     /// What it does, in a few words.
     pub(super) help: &'static str,
@@ -95,7 +95,7 @@ pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
     }
 }
 
-/// The command that a plain word means, as in other shells: `help`, `quit` and `exit` are no SQL.
+/// The command that a plain word means, as in other shells: `help`, `quit` and `exit` are not SQL.
 pub(super) fn plain_word(input: &str) -> Option<&'static str> {
     let word = input.trim().trim_end_matches(';').trim_end();
     [("help", "\\?"), ("?", "\\?"), ("quit", "\\q"), ("exit", "\\q")]
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(parse("\\explain SELECT\n 1;"), Ok((Action::Explain, "SELECT\n 1")));
     }
 
-    /// Without a semicolon these words once opened a statement that only Ctrl-C ended.
+    /// Without a semicolon, these words once began a statement that only Ctrl-C could end.
     #[test]
     fn plain_words_are_understood() {
         assert_eq!(plain_word("help"), Some("\\?"));

@@ -1,7 +1,7 @@
-//! The line editor of the shell: when an input ends, what completes it, how it is coloured.
+//! The line editor of the shell: when an input ends, what completes it, and how it is coloured.
 //!
-//! In: what is being typed and a [`Vocabulary`]. Out: what rustyline asks of a helper. It knows names of
-//! tables and columns, which every session may see, and no value of any table.
+//! In: the text being typed and a [`Vocabulary`]. Out: what rustyline needs from a helper. It knows the names of
+//! tables and columns, which every session may see, but no values.
 //!
 //! ```text
 //! SELECT ARGM⇥ → ARGMAX      FROM ad⇥ → adult      \pl⇥ → \plot      EXPONENTIAL⟨(eps=1)⟩ (a hint)
@@ -41,7 +41,7 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The names of these tables and of their columns, but for those that would steer the terminal.
+    /// The names of these tables and their columns, except those that would control the terminal.
     pub(super) fn new(tables: Vec<(String, Vec<String>)>) -> Self {
         let mut names = Self::default();
         for (table, columns) in tables {
@@ -71,7 +71,7 @@ impl Vocabulary {
         }
         let begins =
             |name: &str| name.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
-        // Names first: they are what nobody can know by heart.
+        // Names come first, because they are hard to remember.
         let names = self.tables.iter().chain(&self.columns).map(|name| written(name));
         let mut found: Vec<_> = names.filter(|name| begins(name)).collect();
         found.sort_unstable();
@@ -102,14 +102,14 @@ fn mechanisms() -> impl Iterator<Item = &'static str> {
 pub(super) struct Assistant {
     /// The names that complete a word.
     pub(super) vocabulary: Vocabulary,
-    /// A question is on the screen: any line answers it.
+    /// A question is displayed, and any line answers it.
     pub(super) asking: bool,
     colour: bool,
     history: HistoryHinter,
 }
 
 impl Assistant {
-    /// An assistant that colours what is typed, or not.
+    /// An assistant that colours the input, or does not.
     pub(super) fn new(colour: bool) -> Self {
         let vocabulary = Vocabulary::default();
         Self { vocabulary, asking: false, colour, history: HistoryHinter::new() }

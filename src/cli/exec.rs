@@ -1,8 +1,8 @@
 //! Runs scripts: the statements of `-c`, of a file or of a pipe, one after the other.
 //!
-//! In: a session and a text. Out: everything printed, and the exit status of the first failure, or 0.
-//! A script never asks before it spends; a statement whose output cannot be written ends the run, so
-//! that no budget is spent on answers that nobody reads.
+//! In: a session and a text. Out: everything printed, and the exit status of the first failure, or 0. A script never
+//! asks before it spends. A statement whose output cannot be written ends the run, so that no budget is spent on
+//! answers that cannot be read.
 //!
 //! ```text
 //! "SELECT …; SELECT …" ─▶ split ─▶ execute ─▶ print, until one fails (or all, with --keep-going)
@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::print::Printer;
 use super::progress;
 
-/// Runs a script and prints what comes of it.
+/// Runs a script and prints its results.
 ///
 /// Returns the exit status; an error only when printing failed and nothing else had.
 pub(super) async fn script(
@@ -61,7 +61,7 @@ pub(super) async fn script(
     Ok(status)
 }
 
-/// How a script ends whose last output went this way: a reader who has gone takes no failure away.
+/// How a script ends after its last output: a reader that is gone does not hide an earlier failure.
 fn ended(status: u8, said: Result<(), Failure>) -> Result<u8, Failure> {
     match said {
         Err(failure) if status == 0 || !failure.is_broken_pipe() => Err(failure),
@@ -81,12 +81,12 @@ impl Interrupt {
     /// It cancels the statement that runs, or the next one if it comes between two.
     pub(super) fn that_cancels() -> Self {
         let mut interrupt = Self(Box::pin(interrupted().fuse()));
-        // The first look is what subscribes to the signal.
+        // The first check subscribes to the signal.
         let _ = interrupt.has_come();
         interrupt
     }
 
-    /// Whether it has come since the last look.
+    /// Whether it has arrived since the last check.
     pub(super) fn has_come(&mut self) -> bool {
         (&mut self.0).now_or_never().is_some()
     }
@@ -98,10 +98,10 @@ async fn interrupted() {
     }
 }
 
-/// Runs one statement, on a thread of its own so that Ctrl-C and the spinner stay alive meanwhile.
+/// Runs one statement on its own thread, so that Ctrl-C and the spinner keep working.
 ///
-/// Returns `None` when it was cancelled. Cancelling gives nothing back: a charge is made before the first
-/// row is read.
+/// Returns `None` if it was cancelled. Cancelling does not refund anything: a query is charged before the first row
+/// is read.
 pub(super) async fn execute(
     session: &Session,
     statement: &str,
@@ -119,7 +119,7 @@ pub(super) async fn execute(
     }
 }
 
-/// What a statement would cost; `None` when that was cancelled while the statement was planned.
+/// The cost of a statement; `None` if the user cancelled while the statement was planned.
 pub(super) async fn cost(
     session: &Session,
     statement: &str,
@@ -128,7 +128,7 @@ pub(super) async fn cost(
     let (session, statement) = (session.clone(), statement.to_owned());
     let planned = tokio::task::spawn_blocking(move || session.cost(&statement));
     tokio::select! {
-        // A statement whose cost cannot be told fails when it is run, with its reason.
+        // A statement whose cost cannot be determined fails with its reason when it is run.
         cost = planned => Some(cost.ok().and_then(Result::ok).unwrap_or_default()),
         () = &mut interrupt.0 => None,
     }

@@ -1,7 +1,7 @@
-//! What can go wrong on the command line, in the terms of the library's errors.
+//! Failures on the command line, in the terms of the library's errors.
 //!
-//! In: an error of the library, a file or a stream. Out: kind, code, sentence, hint and exit status, the
-//! same five for all. The library's sentences are passed on unchanged.
+//! In: an error of the library, a file or a stream. Out: kind, code, message, hint and exit status. The library's
+//! messages are passed on unchanged.
 //!
 //! ```text
 //! Failure::Engine(HQ007 …) → kind "refused", code "HQ007", exit status 3
@@ -16,7 +16,7 @@ use thiserror::Error;
 /// Why a statement or a run failed.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
-    /// The library said no.
+    /// The library returned an error.
     #[error(transparent)]
     Engine(#[from] hushql::Error),
     /// A file could not be read or copied.
@@ -25,7 +25,7 @@ pub(super) enum Failure {
     /// Standard output or input broke.
     #[error("{0}")]
     Stream(#[from] io::Error),
-    /// An answer that was charged came to nobody.
+    /// A charged answer could not be delivered.
     #[error("the answer could not be written ({0}); what was charged stays charged")]
     Unwritten(Box<Self>),
     /// The shell's editor broke.
@@ -37,7 +37,7 @@ pub(super) enum Failure {
     /// An answer that cannot be written as text.
     #[error("the answer cannot be written: {0}")]
     Unprintable(#[from] arrow::error::ArrowError),
-    /// The library answered with something that this program does not know.
+    /// The library returned an output that this program does not know.
     #[error("the library's output is of a kind that this program cannot print")]
     UnknownOutput,
     /// A query ended without an answer or an error.
@@ -51,7 +51,7 @@ pub(super) enum Failure {
         "--public {0}: write NAME=FILE, of a file that ends with .csv, .parquet, .json or .arrow"
     )]
     NoPublicTable(String),
-    /// `\plot` of what has no bars.
+    /// `\plot` of a result without bars.
     #[error("there is nothing to plot: the answer needs a numeric column and at least one row")]
     NoBars,
 }
@@ -102,7 +102,7 @@ impl Failure {
         }
     }
 
-    /// Whether its sentence says where in the text it is.
+    /// Whether its message states its position in the text.
     pub(super) fn has_position(&self) -> bool {
         matches!(self, Self::Engine(error) if error.position().is_some())
     }
@@ -115,18 +115,18 @@ impl Failure {
         }
     }
 
-    /// What becomes of a failure to write an answer that was charged. Without this, a pipe that its reader has left would
-    /// end the program as if all had been answered.
+    /// Turns a failure to write a charged answer into an error. Otherwise a pipe without a reader would end the
+    /// program as if every statement had been answered.
     pub(super) fn of_a_charged_answer(self) -> Self {
         Self::Unwritten(Box::new(self))
     }
 
-    /// Whether the reader of standard output has gone, and missed nothing that was paid for.
+    /// Whether the reader of standard output is gone, and missed nothing that was paid for.
     pub(super) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// Whether nothing more can be printed, so that asking on would spend budget for nobody.
+    /// Whether nothing more can be printed, so that further queries would waste budget.
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::Unwritten(why) => why.is_final(),
@@ -134,7 +134,7 @@ impl Failure {
         }
     }
 
-    /// The failure as people read it: the library's whole text, and the hint where that lacks it.
+    /// The failure as text: the library's whole message, and the hint if the message lacks it.
     pub(super) fn text(&self) -> String {
         let text = self.to_string();
         match self.hint() {

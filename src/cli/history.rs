@@ -1,8 +1,9 @@
-//! Where the shell remembers what was typed: one file for each vault and each name.
+//! The history of the shell: one file for each vault and each name.
 //!
-//! In: the place and the asker of a shell. Out: the path of a file that only this user can read, or none where it cannot be
-//! had. Questions tell what their asker is after, so one analyst's are not another's to scroll through, also where all of them
-//! share the account of a service. The file `history` of older versions was everybody's: it is left as it is, and not read.
+//! In: the vault and the user of a shell. Out: the path of a file that only this user can read, or none if there
+//! cannot be one. Questions reveal the intentions of an analyst, so other analysts must not see them, even if all of
+//! them share a service account. Older versions had one file `history` for everyone: it is left as it is, and not
+//! read.
 //!
 //! ```text
 //! hushql study.db --analyst lab  →  ~/.local/share/hushql/history-lab-5f1c…  (0600, in a folder of 0700)
@@ -17,10 +18,10 @@ use sha2::{Digest, Sha256};
 
 use super::arguments::{Asker, Place};
 
-/// The file for this vault and this name in the user's data directory, made if need be.
+/// The file for this vault and this name in the user's data directory, created if necessary.
 pub(super) fn file(place: &Place, asker: &Asker) -> Option<PathBuf> {
     let folder = dirs::data_dir()?.join("hushql");
-    // A shell without a past is a shell.
+    // The shell also works without a history.
     private(&folder, &name(place, asker)).ok()
 }
 

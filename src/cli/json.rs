@@ -1,7 +1,7 @@
 //! Answers, explanations and failures as JSON: one object per statement and line.
 //!
-//! In: what a statement came to. Out: one line without its break. Whole numbers are exact, dates are
-//! strings, and an amount of ε or δ is the number that the ledger holds. What steers a terminal is an escape of JSON.
+//! In: the outcome of a statement. Out: one line without its line break. Integers are exact, dates are strings, and
+//! an amount of ε or δ is the number that the ledger holds. Characters that control a terminal are JSON escapes.
 //!
 //! ```text
 //! {"columns":["n"],"rows":[[4440]],"accuracy":[{"column":"n","kind":"within","value":2.99,"confidence":0.95}],

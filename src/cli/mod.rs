@@ -1,8 +1,8 @@
-//! The command line: a guest of the library, which uses only what anybody can import.
+//! The command line: a guest of the library, which uses only its public items.
 //!
-//! In: parsed [`Arguments`]. Out: results on standard output, everything else on standard error, and an
-//! exit status: 0 all answered, 1 error, 2 usage, 3 refused, 4 budget exhausted. It assumes that a
-//! [`hushql::Session`] tells nobody more than its ledger shows, and so prints whatever a session returns.
+//! In: parsed [`Arguments`]. Out: results on standard output, everything else on standard error, and an exit status:
+//! 0 all answered, 1 error, 2 usage, 3 refused, 4 budget exhausted. It assumes that a [`hushql::Session`] reveals no
+//! more than its ledger records, and prints whatever a session returns.
 //!
 //! ```text
 //! Arguments ─▶ Task ─┬▶ exec   -c, -f or a pipe: a script, statement by statement
@@ -45,7 +45,7 @@ use self::print::Printer;
 /// Deep statements are refused by the parser; until then they need room on a worker's stack.
 const STACK: usize = 16 << 20;
 
-/// Does what the arguments ask for.
+/// Runs the task that the arguments describe.
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     print::silence_panics();
     let (task, style, allowed) = match arguments.into_task() {
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let work = || {
         let runtime = runtime()?;
         let result = runtime.block_on(perform(task, style, allowed.resources(), printer));
-        // A cancelled query may still be leaving its last batch; nobody waits for it.
+        // A cancelled query may still be finishing its last batch; the program does not wait for it.
         runtime.shutdown_background();
         result
     };

@@ -1,8 +1,8 @@
-//! Everything that the program prints goes through here.
+//! All output of the program goes through this module.
 //!
-//! In: outputs and failures of statements, and remarks. Out: results on standard output, flushed at once;
-//! receipts, remarks and (but for JSON) failures on standard error. Failing to write a result is an
-//! error; failing to write a remark is not. No character that steers a terminal passes: see [`visible`].
+//! In: outputs and failures of statements, and remarks. Out: results on standard output, flushed at once; receipts,
+//! remarks and (except with JSON) failures on standard error. Failing to write a result is an error; failing to write
+//! a remark is not. Characters that control a terminal are escaped, see [`visible`].
 //!
 //! ```text
 //! stdout │ the answer as table, CSV or JSON        stderr │ cost ε = 1 · left adult ε = 9
@@ -59,7 +59,7 @@ impl Printer {
         Self { format, quiet, csv_safe: false, width: None }
     }
 
-    /// Prints what a statement came to.
+    /// Prints the outcome of a statement.
     pub(super) fn output(self, output: &Output) -> Result<(), Failure> {
         match output {
             Output::Answer(answer) => self.answer(answer),
@@ -69,7 +69,7 @@ impl Printer {
                 Format::Json => self.explanation(explanation),
             },
             Output::Done(sentence) => self.done(sentence),
-            // The library may learn new outputs; this program knows these.
+            // The library may add outputs that this program does not know.
             _ => Err(Failure::UnknownOutput),
         }
     }

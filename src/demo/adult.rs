@@ -1,10 +1,9 @@
-//! The table `adult`: as many people of every age, status, education … as in the published census
-//! extract of that name, but none of its people.
+//! The table `adult`: it has as many people of every age, status, education … as the published census extract of that
+//! name, but none of those people.
 //!
-//! The one-way counts below go in; rows come out that have exactly these counts, with the plausible
-//! dependencies one looks for in such data: the widowed are older, the educated earn more. Counts of
-//! two columns together are made up. Published: Becker and Kohavi, *Adult*, UCI Machine Learning
-//! Repository, 1996 (CC BY 4.0), the training part of 32,561 rows.
+//! The one-way counts below go in; rows with exactly these counts come out, and with plausible dependencies: widowed
+//! people are older, educated people earn more. Joint counts of two columns are made up. Published: Becker and
+//! Kohavi, *Adult*, UCI Machine Learning Repository, 1996 (CC BY 4.0), the training part of 32,561 rows.
 //!
 //! ```text
 //! id  age  workclass  education  status         occupation  race   sex   hours_per_week  income
@@ -19,8 +18,8 @@ use arrow::record_batch::RecordBatch;
 
 use super::{Dice, assign, batch};
 
-/// A status, and what goes with it: how many people, their typical age, men per thousand and earners
-/// of more than 50,000 per thousand.
+/// A status, with its number of people, their typical age, and per thousand the men and those who earn more than
+/// 50,000.
 struct Status {
     name: &'static str,
     count: usize,
@@ -39,7 +38,7 @@ const STATUS: [Status; 7] = [
     Status { name: "Married-AF-spouse", count: 23, age: 28, men: 391, high_income: 435 },
 ];
 
-/// In the order of schooling, with the gain in earners of more than 50,000 per thousand.
+/// In the order of schooling, with the change in the number per thousand who earn more than 50,000.
 const EDUCATION: [((&str, i64), usize); 16] = [
     (("Preschool", -220), 51),
     (("1st-4th", -200), 168),
@@ -59,7 +58,7 @@ const EDUCATION: [((&str, i64), usize); 16] = [
     (("Doctorate", 480), 413),
 ];
 
-/// From the least to the most schooling that is usual for it.
+/// From the least to the most schooling that is usual for the occupation.
 const OCCUPATION: [(Option<&str>, usize); 15] = [
     (Some("Priv-house-serv"), 149),
     (Some("Handlers-cleaners"), 1_370),
@@ -78,7 +77,7 @@ const OCCUPATION: [(Option<&str>, usize); 15] = [
     (Some("Prof-specialty"), 4_140),
 ];
 
-/// The first 1,843 have no occupation either.
+/// The first 1,843 people have no occupation either.
 const WORKCLASS: [(Option<&str>, usize); 9] = [
     (None, 1_836),
     (Some("Never-worked"), 7),
@@ -103,7 +102,7 @@ const SEX: [(&str, usize); 2] = [("Female", 10_771), ("Male", 21_790)];
 
 const INCOME: [(&str, usize); 2] = [("<=50K", 24_720), (">50K", 7_841)];
 
-/// People of each age, from 17 to 90.
+/// The number of people of each age, from 17 to 90.
 const AGES: [usize; 74] = [
     395, 550, 712, 753, 720, 765, 877, 798, 841, 785, 835, 867, 813, 861, 888, 828, 875, 886, 876,
     898, 858, 827, 816, 794, 808, 780, 770, 724, 734, 737, 708, 543, 577, 602, 595, 478, 464, 415,
@@ -111,7 +110,7 @@ const AGES: [usize; 74] = [
     45, 46, 29, 23, 22, 22, 20, 12, 6, 10, 3, 1, 1, 3, 0, 43,
 ];
 
-/// People of each working week, from 1 to 99 hours.
+/// The number of people for each length of the working week, from 1 to 99 hours.
 const HOURS: [usize; 99] = [
     20, 32, 39, 54, 60, 64, 26, 145, 18, 278, 11, 173, 23, 34, 404, 205, 29, 75, 14, 1_224, 24, 44,
     21, 252, 674, 30, 30, 86, 7, 1_149, 5, 266, 39, 28, 1_297, 220, 149, 476, 38, 15_217, 36, 219,
@@ -122,8 +121,8 @@ const HOURS: [usize; 99] = [
 
 /// Makes `adult`: 32,561 rows, one for each person.
 ///
-/// Columns: `id` (0, 1, …), `age`, `workclass`, `education`, `status`, `occupation`, `race`, `sex`,
-/// `hours_per_week`, `income`. `workclass` and `occupation` are NULL where they are not known.
+/// Columns: `id` (0, 1, …), `age`, `workclass`, `education`, `status`, `occupation`, `race`, `sex`, `hours_per_week`,
+/// `income`. `workclass` and `occupation` are NULL if they are unknown.
 ///
 /// # Errors
 /// Only if Arrow rejects a column, which it does not.
@@ -134,11 +133,11 @@ pub fn adult() -> Result<RecordBatch, ArrowError> {
     let age = assign(&numbered(17, &AGES), dice, |row, dice| {
         100 * status[row].age + dice.near_zero(2_600)
     });
-    // A uniform draw against a chance per thousand: the highest ranks are the likeliest ones.
+    // Compares a chance per thousand with a uniform draw, so that the highest ranks are the likeliest.
     let sex = assign(&SEX, dice, |row, dice| status[row].men - i64::from(dice.below(1_000)));
     let education =
         assign(&EDUCATION.each_ref().map(|(level, count)| (level, *count)), dice, |row, dice| {
-            // Whoever is under 22 has not had the time for a degree.
+            // People under 22 have not had time for a degree.
             i64::from(age[row] >= 22) * 250 + dice.near_zero(1_000)
         });
     let occupation = assign(&OCCUPATION, dice, |row, dice| education[row].1 + dice.near_zero(350));
@@ -172,7 +171,7 @@ pub fn adult() -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// Counts of consecutive numbers.
+/// Pairs the counts with consecutive numbers.
 fn numbered(first: i64, counts: &[usize]) -> Vec<(i64, usize)> {
     (first..).zip(counts.iter().copied()).collect()
 }

@@ -1,10 +1,10 @@
 //! The built-in tables: `adult`, `bids`, `orders` and the public `census`, and the SQL by which their owner
 //! declares them.
 //!
-//! Nothing goes in; Arrow batches and text come out. The tables are made up, by a seeded generator of
-//! this module (which is no source of privacy noise), and are the same on every machine: integers all
-//! the way, prices divided by 100 at the end. What [`DECLARATIONS`] says of them is true: every value is
-//! in its domain, every bidder has one row, every user at most 20.
+//! Nothing goes in; Arrow batches and text come out. A seeded generator in this module makes the tables up (it is
+//! never used for privacy noise). They are the same on every machine, because only integers are used until prices are
+//! divided by 100 at the end. The tables satisfy [`DECLARATIONS`]: every value is in its domain, every bidder has one
+//! row, every user has at most 20.
 //!
 //! ```text
 //! register adult() as `adult`, bids() as `bids`, …; run DECLARATIONS as owner; then
@@ -72,8 +72,8 @@ pub fn tables() -> Result<[(&'static str, RecordBatch); 4], ArrowError> {
     Ok([("adult", adult()?), ("bids", bids()?), ("orders", orders()?), ("census", census()?)])
 }
 
-/// What anyone may know of marital statuses: the share of each `status` in percent, rounded, as a census of some
-/// other year would have it. Not counted in `adult`.
+/// Public knowledge about marital statuses: the rounded share of each `status` in percent, as a census of another
+/// year might report it. It was not counted in `adult`.
 const CENSUS: [(&str, i64); 7] = [
     ("Married-civ-spouse", 50),
     ("Never-married", 30),
@@ -94,7 +94,7 @@ pub fn census() -> Result<RecordBatch, ArrowError> {
     batch(vec![("status", Arc::new(status)), ("share", Arc::new(share))])
 }
 
-/// One batch of named columns, all of which may be NULL, as a file would give them.
+/// One batch of named columns, all of which may hold NULL, as columns of a file may.
 fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch, ArrowError> {
     let field =
         |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
@@ -103,7 +103,7 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(schema), arrays)
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, the same everywhere, and no secret.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, the same everywhere, and not secret.
 #[derive(Debug)]
 struct Dice(u64);
 
@@ -115,7 +115,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// An integer in `0..sides`, 0 if there is no side. (The bias of 2⁻³² is of no matter here.)
+    /// An integer in `0..sides`; 0 if `sides` is 0. (The bias of 2⁻³² does not matter here.)
     fn below(&mut self, sides: u32) -> u32 {
         let high = self.roll() >> 32;
         u32::try_from((high * u64::from(sides)) >> 32).unwrap_or(0)
@@ -139,10 +139,10 @@ impl Dice {
     }
 }
 
-/// Gives every row one value, each value exactly as often as its count says.
+/// Gives every row one value, and uses each value exactly as often as its count says.
 ///
-/// The values go to the rows in ascending order of `score`, ties in random order: a constant score is
-/// a shuffle, and a score with chance in it makes the column depend on others and keeps its counts.
+/// Rows receive the values in ascending order of `score`, with ties in random order. A constant score is a shuffle; a
+/// random score that uses other columns makes this column depend on them and keeps its counts.
 fn assign<T: Copy>(
     counts: &[(T, usize)],
     dice: &mut Dice,

@@ -1,8 +1,8 @@
-//! The tables `bids` and `orders`: a price to be found, and customers with several rows each.
+//! The tables `bids` and `orders`: bids from which to find the best price, and customers with several rows each.
 //!
-//! Nothing goes in; two batches come out. `bids` has one row for each bidder, and its revenue curve has
-//! several peaks of nearly the same height, the best at 3.00. `orders` is skewed: most users order once
-//! to five times, a few 20 times and never more.
+//! Nothing goes in; two batches come out. `bids` has one row for each bidder, and its revenue curve has several peaks
+//! of nearly the same height, the best at 3.00. `orders` is skewed: most users order one to five times, a few order
+//! 20 times, and nobody orders more often.
 //!
 //! ```text
 //! bidder   bid          order_id  user_id  product  price  qty  city    ts
@@ -17,7 +17,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::{Dice, assign, batch};
 
-/// Bidders around a price: the price in cents, how far above it they go, how many they are.
+/// Groups of bidders: the price in cents, how far above it they bid, and their number.
 const BIDDERS: [(i64, u32, usize); 9] = [
     (0, 99, 500),
     (100, 0, 380),
@@ -66,7 +66,7 @@ const QUANTITIES: [(i64, u32); 10] =
 const NEW_YEAR: i64 = 1_735_689_600;
 const DAY: i64 = 86_400;
 
-/// Makes `bids`: 2,000 rows, one for each `bidder`, and what the bidder would pay (`bid`, 0 to 5).
+/// Makes `bids`: 2,000 rows, one for each `bidder`, with the price that the bidder would pay (`bid`, 0 to 5).
 ///
 /// # Errors
 /// Only if Arrow rejects a column, which it does not.
@@ -83,8 +83,8 @@ pub fn bids() -> Result<RecordBatch, ArrowError> {
 
 /// Makes `orders`: 12,000 rows of 2,500 users, 1 to 20 rows each, in the order of time.
 ///
-/// Columns: `order_id`, `user_id`, `product`, `price` (of one piece, up to 100), `qty` (1 to 10), `city`,
-/// `ts` (in 2025).
+/// Columns: `order_id`, `user_id`, `product`, `price` (of one item, up to 100), `qty` (1 to 10), `city`, `ts` (in
+/// 2025).
 ///
 /// # Errors
 /// Only if Arrow rejects a column, which it does not.
@@ -100,7 +100,7 @@ pub fn orders() -> Result<RecordBatch, ArrowError> {
     let (mut products, mut prices, mut quantities, mut cities) = (vec![], vec![], vec![], vec![]);
     for &user in &users {
         let product = dice.choose(&PRODUCTS);
-        // One order in five is at a discount of 10 to 30 percent.
+        // One order in five has a discount of 10 to 30 percent.
         let discount = if dice.below(5) == 0 { 10 + dice.below(21) } else { 0 };
         products.push(product.map(|(name, _)| name));
         prices.extend(product.map(|(_, list)| i64::from(list * (100 - discount) / 100)));
@@ -122,7 +122,7 @@ pub fn orders() -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// How many orders each user has: one, and more for a few.
+/// The number of orders of each user: at least one, and many for a few.
 fn orders_by_user(dice: &mut Dice) -> Vec<usize> {
     let mut counts: Vec<usize> = (0..USERS).map(|_| 1).collect();
     let mut left = ORDERS.saturating_sub(counts.len());
@@ -134,12 +134,12 @@ fn orders_by_user(dice: &mut Dice) -> Vec<usize> {
             left -= 1;
         }
     }
-    // Those in front got the most.
+    // The first users got the most orders, so they are shuffled.
     let once: Vec<(usize, usize)> = counts.into_iter().map(|count| (count, 1)).collect();
     assign(&once, dice, |_, _| 0)
 }
 
-/// A second of 2025: in the daytime more often than at night, and often in December.
+/// A random second of 2025: more often in the daytime than at night, and often in December.
 fn moment(dice: &mut Dice) -> i64 {
     let day = if dice.below(8) == 0 { 334 + dice.below(31) } else { dice.below(365) };
     let noon = 13 * 3_600 + dice.near_zero(10 * 3_600);

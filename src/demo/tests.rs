@@ -1,4 +1,4 @@
-//! The built-in tables have the counts they are known for, and keep what their declarations promise.
+//! The built-in tables have the published counts, and satisfy their declarations.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -219,7 +219,7 @@ fn the_census_is_public_and_has_every_status_once() {
 #[test]
 fn the_tables_are_always_the_same() {
     assert_eq!(tables().unwrap(), tables().unwrap());
-    // FNV-1a over every cell: also the same from one build and machine to the next.
+    // FNV-1a over every cell: the same in every build and on every machine.
     let digest = |table: &RecordBatch| {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for column in table.columns() {

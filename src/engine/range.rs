@@ -34,7 +34,7 @@ pub(crate) struct Proposal {
 impl Proposal {
     /// The proposal that a release of a column's buckets leads to; `None` for a release of anything else.
     pub(crate) fn of(release: &Release, column: ColumnName, data_type: DataType) -> Option<Self> {
-        let buckets = Buckets::of(&data_type)?;
+        let buckets = Buckets::for_type(&data_type)?;
         let [part] = release.analysis().parts() else { return None };
         let [mechanized] = release.mechanisms(0) else { return None };
         let Mechanism::Laplace(noise) = &mechanized.mechanism else { return None };

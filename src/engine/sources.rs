@@ -34,7 +34,7 @@ impl Inner {
         open: &Arc<OpenFiles>,
     ) -> Result<Sources, Error> {
         let named = tables_named(query);
-        let views = Views::of(query, catalog, &self.resources.statement)?;
+        let views = Views::for_query(query, catalog, &self.resources.statement)?;
         let mut sources: Sources = BTreeMap::new();
         for table in catalog.tables() {
             let Some(provider) = self.provider(table, open) else { continue };

@@ -205,7 +205,7 @@ fn specification(
     };
     let draw_plans = draw_plans(release, part, bounded_inputs)?;
     let hidden = match (
-        release.hidden_groups(part),
+        release.partition_selection(part),
         bounded_inputs.first().map(|bounded_input| bounded_input.input_shape),
     ) {
         (Some(hidden), Some(InputShape::Groups { counter })) => Some((hidden.clone(), counter)),

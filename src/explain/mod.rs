@@ -20,7 +20,7 @@ use crate::refusal::Refusal;
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
 use crate::release::record::{chosen_by, released_by, sensitivity_text};
 use crate::release::text::{exact, grid_text};
-use crate::release::{HiddenGroups, Release, parameters_text};
+use crate::release::{PartitionSelection, Release, parameters_text};
 use crate::visible::{self, rounded};
 use bounds::bounds_lines;
 use selection::{choice_json, choice_lines, instead_text, winner_text};
@@ -63,7 +63,7 @@ impl Explanation {
         for (i, part) in release.analysis().parts().iter().enumerate() {
             lines.push(("unit", unit_text(part.subject())));
             let mut names = Vec::new();
-            let hidden = release.hidden_groups(i);
+            let hidden = release.partition_selection(i);
             let measures = part.measures().iter().zip(release.mechanisms(i));
             for (position, (measure, mechanized)) in measures.enumerate() {
                 let share = share_text(part, position, hidden);
@@ -439,7 +439,7 @@ fn release_json(
     part: &PrivateAggregate,
     measure: &Measure,
     mechanized: &Mechanized,
-    hidden: Option<&HiddenGroups>,
+    hidden: Option<&PartitionSelection>,
 ) -> Value {
     let limits = &measure.limits;
     let mut object = json!({

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::analysis::{Payer, PrivateAggregate};
 use crate::explain::text::number;
 use crate::privacy::decimal_text;
-use crate::release::HiddenGroups;
+use crate::release::PartitionSelection;
 use crate::release::mechanism::Mechanism;
 use crate::release::text::exact;
 
@@ -22,7 +22,7 @@ pub(super) fn keys_text(part: &PrivateAggregate) -> String {
 
 pub(super) fn threshold_lines(
     part: &PrivateAggregate,
-    hidden: &HiddenGroups,
+    hidden: &PartitionSelection,
 ) -> Vec<(&'static str, String)> {
     let is_row = part.subject().is_row();
     let who = if is_row { "rows" } else { "units" };
@@ -50,7 +50,7 @@ pub(super) fn threshold_lines(
 }
 
 /// What the number that is compared is, or with which noise it is drawn.
-fn noise_text(part: &PrivateAggregate, hidden: &HiddenGroups) -> String {
+fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
     let released = hidden.counter().and_then(|i| part.measures().get(i));
     if let Some(measure) = released {
         return format!("{} as it is released, at no further ε", measure.clause.text);
@@ -79,7 +79,7 @@ fn noise_text(part: &PrivateAggregate, hidden: &HiddenGroups) -> String {
 pub(super) fn share_text(
     part: &PrivateAggregate,
     measure: usize,
-    hidden: Option<&HiddenGroups>,
+    hidden: Option<&PartitionSelection>,
 ) -> &'static str {
     let pays =
         part.unknown_partitions().is_some_and(|groups| groups.payer == Payer::Release(measure));
@@ -87,7 +87,7 @@ pub(super) fn share_text(
     if pays && alone { "(ε/2)" } else { "ε" }
 }
 
-pub(super) fn threshold_json(hidden: &HiddenGroups) -> Value {
+pub(super) fn threshold_json(hidden: &PartitionSelection) -> Value {
     json!({
         "at_least": hidden.at_least(),
         "tau": hidden.threshold(),

@@ -1,10 +1,10 @@
-//! Functions that make long texts of short ones: no text is longer than a cell may be.
+//! Functions that make long texts from short ones, capped at the largest size of a cell.
 //!
-//! In: a function of texts that can make more bytes than it is given. Out: the same function, NULL where its result would
-//! have more than 65,536 bytes. How long it would be is computed from the arguments, before anything is made.
+//! In: a function of texts whose result can be longer than its arguments. Out: the same function, with NULL for
+//! results of more than 65,536 bytes. The length is estimated from the arguments before the result is built.
 //!
-//! The attack prevented: `repeat('x', 2000000000)` takes gigabytes and seconds, also while a query is planned, and no limit
-//! of a statement ends it.
+//! The attack prevented: `repeat('x', 2000000000)` takes gigabytes and seconds, even while a query is planned, and no
+//! limit on statements stops it.
 //!
 //! ```text
 //! repeat('ab', 3) = 'ababab'        repeat('ab', 2000000000) IS NULL
@@ -24,22 +24,23 @@ use datafusion::logical_expr::{
 
 use super::sound::{MOST_OF_A_CELL, sound_array};
 
-/// The most bytes that a call may make at a time, by what is known of its arguments.
+/// The most bytes that one call of the inner function may produce, estimated from its arguments.
 const MOST_AT_A_TIME: usize = 64 << 20;
 
-/// The most that one row may seem to make: what it makes is known only afterwards, and is seldom as much.
+/// The most bytes that one row may produce by this estimate. The actual length is known only afterwards, and is
+/// seldom that large.
 const MOST_OF_A_ROW: usize = 16 << 20;
 
-/// How long the results of a function can be.
+/// How the length of a result depends on the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Growth {
-    /// As long as the first argument, as often as the second says.
+    /// The first argument, repeated as often as the second says.
     Repeat,
     /// As many characters as the second argument says.
     Pad,
-    /// The third argument in the place of pieces of the first.
+    /// The third argument replaces pieces of the first.
     Replace,
-    /// All arguments together, and the first between the others.
+    /// All arguments together, possibly with the first between the others.
     Concat,
 }
 
@@ -53,7 +54,7 @@ fn growth(name: &str) -> Option<Growth> {
     }
 }
 
-/// A function whose results are no longer than a cell may be; those that make no long texts as they are.
+/// The function with results that fit a cell. A function that cannot make long texts is returned unchanged.
 pub(crate) fn capped(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     match growth(function.name()) {
         Some(growth) => Arc::new(ScalarUDF::from(Capped { function, growth })),
@@ -68,7 +69,7 @@ struct Capped {
 }
 
 impl Capped {
-    /// At most so many bytes come out of a row.
+    /// An upper bound of the bytes that a row produces.
     fn most(&self, arguments: &[Argument], row: usize) -> usize {
         let bytes = |i: usize| arguments.get(i).map_or(0, |argument| argument.bytes(row));
         let number = |i: usize| arguments.get(i).map_or(0, |argument| argument.number(row));
@@ -76,7 +77,8 @@ impl Capped {
             Growth::Repeat => bytes(0).saturating_mul(number(1)),
             // A character has four bytes at most.
             Growth::Pad => number(1).saturating_mul(4),
-            // A piece may be empty, before and behind each character; what replaces it may name what was found twice.
+            // A pattern can match the empty text before and after each character, and a replacement can refer to its
+            // match twice.
             Growth::Replace => {
                 let pieces = bytes(0).saturating_add(1);
                 bytes(0).saturating_add(pieces.saturating_mul(bytes(2)).saturating_mul(2))
@@ -86,7 +88,7 @@ impl Capped {
         }
     }
 
-    /// The function over some rows, with NULL for those that would be too long.
+    /// The function over a range of rows, with NULL for results that are too long.
     fn of_rows(
         &self,
         args: &ScalarFunctionArgs,
@@ -106,7 +108,7 @@ impl Capped {
     }
 }
 
-/// An argument of a call: how long its texts are, or its numbers.
+/// An argument of a call: the lengths of its texts, or its numbers.
 enum Argument {
     Bytes(Vec<usize>),
     Numbers(Vec<usize>),
@@ -114,7 +116,7 @@ enum Argument {
 }
 
 impl Argument {
-    fn of(column: &ArrayRef) -> Result<Self> {
+    fn from_column(column: &ArrayRef) -> Result<Self> {
         if column.data_type().is_integer() {
             let numbers = cast(column, &DataType::Int64)?;
             let numbers = numbers.as_primitive::<Int64Type>().iter();
@@ -135,7 +137,7 @@ impl Argument {
     fn bytes(&self, row: usize) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.get(row).copied().unwrap_or(0),
-            // What is no text is written in fewer bytes than this.
+            // A value other than a text is written in fewer bytes than this.
             Self::Numbers(_) | Self::Other => 64,
         }
     }
@@ -175,7 +177,7 @@ impl ScalarUDFImpl for Capped {
     }
 
     fn simplify(&self, args: Vec<Expr>, _info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        // Others may stand in its place only without the cap.
+        // A simplified expression would lack the cap.
         Ok(ExprSimplifyResult::Original(args))
     }
 
@@ -187,13 +189,14 @@ impl ScalarUDFImpl for Capped {
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let arguments = columns.iter().map(Argument::of).collect::<Result<Vec<_>>>()?;
+        let arguments = columns.iter().map(Argument::from_column).collect::<Result<Vec<_>>>()?;
         let most: Vec<usize> = (0..rows).map(|row| self.most(&arguments, row)).collect();
         if most.iter().fold(0_usize, |all, n| all.saturating_add(*n)) <= MOST_OF_A_CELL {
-            // Nothing can be too long.
+            // No result can be too long.
             return self.function.invoke_with_args(args);
         }
-        // A row that would make too much has no first argument: then there is no result, but of CONCAT.
+        // For a row that would produce too much the arguments become NULL. The result is then NULL too, except for
+        // CONCAT.
         let too_long: BooleanArray = most.iter().map(|n| Some(*n > MOST_OF_A_ROW)).collect();
         let kept = columns.iter().map(|column| match column.data_type() {
             DataType::Null => Ok(Arc::clone(column)),
@@ -240,7 +243,7 @@ mod tests {
         batches.iter().flat_map(column).collect()
     }
 
-    /// `repeat('x', 2000000000)` took seconds and gigabytes where nothing was read at all.
+    /// `repeat('x', 2000000000)` took seconds and gigabytes although no table was read.
     #[tokio::test]
     async fn no_function_makes_long_texts() {
         for (made, length) in [

@@ -1,8 +1,8 @@
-//! A cast that no optimizer sees through.
+//! A cast that is opaque to optimizers.
 //!
-//! In: a value, a type. Out: what CAST or TRY_CAST makes of it. DataFusion takes a cast off a column that is compared with a
-//! literal and puts it on the literal, also where several values become one: `CAST(score AS BIGINT) = 5` became `score =
-//! 5`, which 5.5 is not. What is a function stays where it is.
+//! In: a value and a type. Out: the result of CAST or TRY_CAST. When DataFusion compares a cast column with a
+//! literal, it moves the cast to the literal, even if the cast maps several values to one: `CAST(score AS BIGINT) =
+//! 5` became `score = 5`, which is false for 5.5. A function call stays where it is.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use datafusion::logical_expr::{
 
 use super::any_one;
 
-/// The value as another type; NULL where it has none there, if `safe`, and an error else.
+/// The value cast to another type. A value that does not fit becomes NULL if `safe`, and is an error otherwise.
 pub(crate) fn opaque_cast(x: Expr, to: &DataType, safe: bool) -> Expr {
-    // Two casts are one where their names and operands are: the type is part of the name.
+    // DataFusion takes two casts with equal names and operands for the same value, so the name contains the type.
     let name = format!("{}_to_{to:?}", if safe { "try_cast" } else { "cast" });
     let to = to.clone();
     ScalarUDF::from(OpaqueCast { name, to, safe, signature: any_one() }).call(vec![x])

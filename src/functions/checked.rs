@@ -1,8 +1,8 @@
-//! Arithmetic of whole numbers and decimals that is NULL where its result does not fit.
+//! Arithmetic on integers and decimals that returns NULL if the result does not fit.
 //!
-//! In: an operation and its operands, of the types that the planner brought them to. Out: the result in the operation's own
-//! type. DataFusion's integers wrap, its decimals and its divisions by zero fail; released values are large, or zero, by
-//! their noise alone.
+//! In: an operation and its operands, coerced by the planner. Out: the result in the operation's own type. In
+//! DataFusion, integers wrap around, and decimals and divisions by zero fail; noise alone can make released values
+//! large or zero.
 //!
 //! ```text
 //! n * 9223372036854775807      NULL where n is 2, not -2
@@ -22,20 +22,20 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-/// What is computed.
+/// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Of two operands: a sum, difference, product, quotient or remainder.
+    /// The sum, difference, product, quotient or remainder of two operands.
     Arithmetic(Operator),
     /// The magnitude of one number.
     Magnitude,
-    /// One number, where it is not negative.
+    /// A number, if it is not negative.
     NotNegative,
-    /// One number, where it is not zero, of either sign.
+    /// A number, if it is not zero of either sign.
     NotZero,
 }
 
-/// `left op right`, of type `to`; NULL where it overflows or divides by zero. `None` for other operators than + - * / %.
+/// `left op right`, of type `to`; NULL if it overflows or divides by zero. `None` for operators other than + - * / %.
 pub(crate) fn checked(left: Expr, op: Operator, right: Expr, to: &DataType) -> Option<Expr> {
     let name = match op {
         Operator::Plus => "sum_or_null",
@@ -48,17 +48,18 @@ pub(crate) fn checked(left: Expr, op: Operator, right: Expr, to: &DataType) -> O
     Some(called(name, Kind::Arithmetic(op), to, vec![left, right]))
 }
 
-/// The magnitude of a whole number of type `to`; NULL where it does not fit.
+/// The magnitude of an integer of type `to`; NULL if it does not fit.
 pub(crate) fn checked_abs(x: Expr, to: &DataType) -> Expr {
     called("magnitude_or_null", Kind::Magnitude, to, vec![x])
 }
 
-/// A number of type `to`; NULL where it is negative.
+/// A number of type `to`; NULL if it is negative.
 pub(crate) fn not_negative(x: Expr, to: &DataType) -> Expr {
     called("not_negative_or_null", Kind::NotNegative, to, vec![x])
 }
 
-/// A number of type `to`; NULL where it is zero, also the negative one, which no comparison of floats takes for zero.
+/// A number of type `to`; NULL if it is zero. That includes −0.0, which Arrow's comparison of floats distinguishes
+/// from 0.0.
 pub(crate) fn not_zero(x: Expr, to: &DataType) -> Expr {
     called("not_zero_or_null", Kind::NotZero, to, vec![x])
 }
@@ -70,7 +71,7 @@ fn called(name: &'static str, kind: Kind, to: &DataType, args: Vec<Expr>) -> Exp
 
 #[derive(Debug)]
 struct Checked {
-    /// The operation; the type follows from the operands'.
+    /// The name of the operation. It omits the type, which follows from the types of the operands.
     name: &'static str,
     kind: Kind,
     to: DataType,
@@ -143,7 +144,7 @@ impl ScalarUDFImpl for Checked {
 }
 
 impl Checked {
-    /// The results of all rows; where the kernel fails, of each row for itself.
+    /// The results of all rows. If the kernel fails, each row is computed separately.
     fn each(&self, op: Operator, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
         if let Ok(all) = self.apply(op, left, right) {
             return Ok(all);

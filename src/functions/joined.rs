@@ -1,9 +1,9 @@
-//! `||` that makes no long texts of short ones.
+//! `||` whose results fit a cell.
 //!
-//! In: two texts. Out: one behind the other, of the operator's own type; NULL where either is NULL, or together they have more
-//! than 65,536 bytes. The length is known before anything is made.
+//! In: two texts. Out: their concatenation, in the operator's own type. It is NULL if either text is NULL, or if both
+//! together have more than 65,536 bytes. The length is known before the result is built.
 //!
-//! The attack prevented: twenty subqueries, each with `x || x`, make a gigabyte of one cell.
+//! The attack prevented: twenty nested subqueries, each with `x || x`, turn one cell into a gigabyte.
 //!
 //! ```text
 //! 'ab' || 'c' = 'abc'        (repeat('x', 60000) || repeat('x', 60000)) IS NULL
@@ -32,7 +32,7 @@ pub(crate) fn joined(left: Expr, right: Expr, to: &DataType) -> Expr {
 
 #[derive(Debug)]
 struct Joined {
-    /// Two calls are one where their names and operands are: the type is part of the name.
+    /// DataFusion takes two calls with equal names and operands for the same value, so the name contains the type.
     name: String,
     to: DataType,
     signature: Signature,

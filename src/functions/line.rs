@@ -1,8 +1,9 @@
-//! Functions onto a line of ticks: the nearest tick of a stepped domain, a row's place among candidates.
+//! Functions onto an axis of ticks: the nearest tick of a stepped domain, and a row's place among candidates.
 //!
-//! In: a column of numbers, dates or timestamps. Out: the nearest tick, or how many candidates are at or below
-//! the value, or which tick of the column's range it is. The parameters are part of the function's name, so that no
-//! optimizer takes one line for another. All are total: NULL and NaN give NULL, everything else a place.
+//! In: a column of numbers, dates or timestamps. Out: the nearest tick, the number of candidates at or below the
+//! value, or the index of the value among the ticks of the column's range. The parameters are part of the function's
+//! name, so that no optimizer confuses two axes. All functions are total: NULL and NaN give NULL, every other value
+//! gives a place.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -27,12 +28,12 @@ pub(crate) fn snap(x: Expr, ticks: Ticks) -> Expr {
     ScalarUDF::from(Line::new("snap", OnLine::Nearest(ticks))).call(vec![x])
 }
 
-/// A row's place on a line of candidates, as an `Int64`.
+/// A row's place on an axis of candidates, as an `Int64`.
 pub(crate) fn place(x: Expr, place: Place) -> Expr {
     ScalarUDF::from(Line::new("place", OnLine::Place(place))).call(vec![x])
 }
 
-/// How many candidates come before a value, or which tick it is.
+/// How many candidates precede a value, or which tick it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Place {
     /// How many ticks are at or below the value (or below it, if `strict`).
@@ -41,7 +42,8 @@ pub(crate) enum Place {
     Floats { numbers: Arc<[f64]>, strict: bool },
     /// The same for exact columns: ascending units of 10^−scale, rounded up to a value of the column's scale.
     Units { numbers: Arc<[i128]>, strict: bool },
-    /// Which tick of a range of integers on a grid: the value clamped and rounded, counted from the range's end.
+    /// Which tick of a range of integers on a grid: the clamped and rounded value, counted from the lower end of the
+    /// range.
     Index(GridRange),
     /// Which tick of a stepped domain.
     Tick(Ticks),
@@ -49,7 +51,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// # Guarantee
-    /// For every value one place, the same for equal values, never smaller for a larger value.
+    /// Every value has one place. Equal values have the same place, and a larger value never has a smaller one.
     fn of_float(&self, x: f64) -> u64 {
         let among = |numbers: &[f64], strict: bool| {
             numbers.partition_point(|n| if strict { *n < x } else { *n <= x })
@@ -61,7 +63,7 @@ impl Place {
                 u64::try_from(among(numbers, *strict)).unwrap_or(u64::MAX)
             }
             Self::Tick(ticks) => nearest(ticks, x),
-            // Asked of exact columns only.
+            // These are for exact columns only.
             Self::Units { .. } | Self::Index(_) => 0,
         }
     }
@@ -82,7 +84,7 @@ impl Place {
     }
 }
 
-/// The number of the tick nearest to x; halves go to the even one.
+/// The index of the tick nearest to x; halves go to the even index.
 fn nearest(ticks: &Ticks, x: f64) -> u64 {
     let (below, last) = (ticks.at_or_below(x), ticks.count() - 1);
     let Some(lower) = below.checked_sub(1) else { return 0 };
@@ -100,7 +102,7 @@ enum OnLine {
     Place(Place),
 }
 
-/// A function of one column and a line.
+/// A function of one column, with an axis as its parameter.
 #[derive(Debug)]
 struct Line {
     name: String,
@@ -120,7 +122,7 @@ impl PartialEq for Line {
     }
 }
 
-// The floats of a line are finite: they were literals.
+// The floats of an axis are finite, because they were literals.
 impl Eq for Line {}
 
 impl Hash for Line {
@@ -142,12 +144,12 @@ impl ScalarUDFImpl for Line {
         match (&self.on, arg_types) {
             (OnLine::Nearest(_), [DataType::Float64]) => Ok(DataType::Float64),
             (OnLine::Place(_), [_]) => Ok(DataType::Int64),
-            _ => plan_err!("a line takes one column of numbers"),
+            _ => plan_err!("the function takes one column of numbers"),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [x] = args.args.as_slice() else { return exec_err!("a line takes one column") };
+        let [x] = args.args.as_slice() else { return exec_err!("the function takes one column") };
         let array = x.to_array(args.number_rows)?;
         Ok(ColumnarValue::Array(match &self.on {
             OnLine::Nearest(ticks) => {
@@ -187,7 +189,7 @@ fn places(place: &Place, array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn as_place(place: u64) -> i64 {
-    // A line has at most 2⁶² ticks.
+    // An axis has at most 2⁶² ticks.
     i64::try_from(place).unwrap_or(i64::MAX)
 }
 
@@ -210,7 +212,7 @@ where
     })
 }
 
-/// Which integer of a range each value is; dates and timestamps are integers.
+/// The index of each value in a range of integers; dates and timestamps are integers.
 fn indices(range: &GridRange, array: &ArrayRef) -> Result<ArrayRef> {
     let integers: ArrayRef = match array.data_type() {
         DataType::Date32 => {
@@ -237,7 +239,7 @@ fn ticks_of<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> ArrayRef {
     Arc::new(array.as_primitive::<T>().reinterpret_cast::<Int64Type>())
 }
 
-/// Whether a range can be counted from its end in 64 bits.
+/// Whether 64 bits can count a range from its lower end.
 pub(crate) fn is_countable(grid: Grid, lo: i128, hi: i128) -> bool {
     Ticks::every(grid, lo, hi).is_some()
 }
@@ -257,8 +259,8 @@ mod tests {
         Ticks::decimal(&number(lo), &number(hi), &number(step)).unwrap()
     }
 
-    /// Two medians of one column, one of them with a FILTER, were given the places of the first: the optimizer compares
-    /// functions by their names.
+    /// Two medians of one column, one of them with a FILTER, once both used the places of the first: the optimizer
+    /// compares functions by their names.
     #[test]
     fn other_lines_have_other_names() {
         let line = |ticks| place(col("x"), Place::Tick(ticks));

@@ -1,7 +1,7 @@
-//! The bucket of a number, by magnitude: a name for the planner, which the analysis replaces.
+//! The bucket of a number by magnitude: a placeholder for the planner, which the analysis replaces.
 //!
-//! In: one column of numbers. Out, while a query is planned: an `Int64`. What is run is a
-//! [`Place`](super::Place) among the buckets of the column's type; this function never is. No query can name it.
+//! In: one column of numbers. Out, while a query is planned: an `Int64`. The function itself never runs: a
+//! [`Place`](super::Place) among the buckets of the column's type replaces it. No query can name it.
 //!
 //! ```text
 //! magnitude(price)  →  place(price) among … [4, 7] [8, 15] …
@@ -24,7 +24,7 @@ pub(crate) fn magnitude_function() -> Arc<ScalarUDF> {
     Arc::clone(&MAGNITUDE)
 }
 
-/// Whether a function is this one, not only one of its name.
+/// Whether a function is this one and not another of the same name.
 pub(crate) fn is_magnitude(function: &ScalarUDF) -> bool {
     function.inner().is::<Magnitude>()
 }
@@ -46,7 +46,7 @@ impl ScalarUDFImpl for Magnitude {
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
         match arg_types {
             [_] => Ok(DataType::Int64),
-            _ => plan_err!("a magnitude is of one column"),
+            _ => plan_err!("a magnitude takes one column"),
         }
     }
 

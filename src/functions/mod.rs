@@ -1,11 +1,11 @@
-//! The scalar functions of the engine: `CLAMP`, the tick of a stepped domain, the members of a listed one, and what
-//! leaves out values that kernels fail on.
+//! The scalar functions of the engine: `CLAMP`, the tick of a stepped domain, the members of a listed one, and
+//! functions that replace values on which kernels fail.
 //!
-//! In: a column and literal bounds, or a list. Out: a column of the same type in which every value lies
-//! between the bounds, or is listed. All of them are total: there is no input on which they fail, and they are row-local, so what
-//! one row becomes never depends on another.
+//! In: a column and literal bounds, or a list. Out: a column of the same type in which every value lies between the
+//! bounds or is in the list. All of them are total: they fail on no input. All are row-local: the result for one row
+//! never depends on another.
 //!
-//! NaN becomes NULL and −0.0 becomes 0.0 in every float that passes, because one NaN would make a sum NaN.
+//! In every float column NaN becomes NULL and −0.0 becomes 0.0, because one NaN would make a sum NaN.
 
 mod capped;
 mod cast;
@@ -57,7 +57,7 @@ pub(crate) fn clamp_function() -> Arc<ScalarUDF> {
     Arc::clone(&CLAMP)
 }
 
-/// Whether a function is `CLAMP` itself, not only one of its name.
+/// Whether a function is `CLAMP` itself and not another of the same name.
 pub(crate) fn is_clamp(function: &ScalarUDF) -> bool {
     function == CLAMP.as_ref()
 }
@@ -67,7 +67,7 @@ pub(crate) fn clamp(x: Expr, lo: ScalarValue, hi: ScalarValue) -> Expr {
     CLAMP.call(vec![x, Expr::Literal(lo, None), Expr::Literal(hi, None)])
 }
 
-/// A float without NaN and −0.0; other types pass unchanged.
+/// A float column without NaN and −0.0; other types are unchanged.
 pub(crate) fn without_nan(x: Expr, data_type: &DataType) -> Expr {
     match data_type {
         DataType::Float64 => clamp(
@@ -126,7 +126,7 @@ impl ScalarUDFImpl for Clamp {
         } else if all.iter().all(|t| t.is_numeric()) {
             match x {
                 DataType::Decimal128(..) | DataType::Float32 => x.clone(),
-                // Numbers that are written are no halves, which are too coarse for most of them.
+                // Literals do not become 16-bit floats, which are too coarse for most numbers.
                 DataType::Float16 if [lo, hi].iter().all(|bound| *bound == x) => x.clone(),
                 _ => DataType::Float64,
             }
@@ -218,10 +218,10 @@ where
     Ok(Arc::new(clamped.with_data_type(array.data_type().clone())))
 }
 
-/// The column where its value is one of `members`, NULL elsewhere; `None` for types without such a list.
+/// The column, with NULL for every value that is not one of `members`; `None` for types that have no such lists.
 ///
-/// An expression `CASE WHEN x IN (…) THEN x END` says the same, but copies every value, and its literals
-/// are walked by every step of planning.
+/// The expression `CASE WHEN x IN (…) THEN x END` means the same, but it copies every value, and every step of
+/// planning walks its literals.
 pub(crate) fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
     let mut known = match members.first()?.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Members::texts(),
@@ -236,13 +236,13 @@ pub(crate) fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
     Some(ScalarUDF::from(function).call(vec![x]))
 }
 
-/// The name of a function whose parameters are not its arguments: a digest of them is part of it.
+/// The name of a function that has parameters besides its arguments; it contains a digest of the parameters.
 ///
-/// DataFusion takes two calls for one value where the functions' names and the arguments are the same, whatever else
-/// the functions are.
+/// DataFusion treats two calls as the same value if the functions' names and the arguments are equal, whatever the
+/// functions are.
 ///
 /// # Guarantee
-/// Parameters that are told apart when they are written out have different names, but for a collision of SHA-256.
+/// Parameters with different debug texts have different names, except for a collision of SHA-256.
 fn named(kind: &str, parameters: &impl Debug) -> String {
     struct Digested(Sha256);
     impl Write for Digested {
@@ -252,7 +252,7 @@ fn named(kind: &str, parameters: &impl Debug) -> String {
         }
     }
     let mut digested = Digested(Sha256::new());
-    // Writing to a digest does not fail.
+    // Writing to a digest cannot fail.
     let _ = write!(digested, "{parameters:?}");
     let digest = digested.0.finalize();
     digest.iter().fold(format!("{kind}_"), |name, byte| format!("{name}{byte:02x}"))
@@ -278,7 +278,7 @@ impl Members {
         Self::Integers(HashSet::default())
     }
 
-    /// Adds the values of a column; `None` when it is not of the set's kind.
+    /// Adds the values of a column; `None` if their type does not fit the set.
     fn add(&mut self, column: &ArrayRef) -> Option<()> {
         match self {
             Self::Texts(texts) => each_text(column, |text| {
@@ -290,7 +290,7 @@ impl Members {
         }
     }
 
-    /// Which rows hold none of the values; what it says of NULLs does not matter.
+    /// The rows that hold none of the values; the result for NULLs does not matter.
     fn strangers(&self, column: &ArrayRef) -> Option<BooleanBuffer> {
         let mut strange = Vec::with_capacity(column.len());
         match self {
@@ -305,7 +305,7 @@ impl Members {
     }
 }
 
-/// Visits every slot of a column of texts, the NULL ones too.
+/// Visits every slot of a column of texts, including NULLs.
 fn each_text(column: &ArrayRef, visit: impl FnMut(&str)) -> Option<()> {
     fn walk<'a>(texts: &impl ArrayAccessor<Item = &'a str>, mut visit: impl FnMut(&str)) {
         for row in 0..texts.len() {
@@ -321,7 +321,7 @@ fn each_text(column: &ArrayRef, visit: impl FnMut(&str)) -> Option<()> {
     Some(())
 }
 
-/// Visits every slot of a column whose values are integers within, the NULL ones too.
+/// Visits every slot of a column whose values are stored as integers, including NULLs.
 fn each_integer(column: &ArrayRef, mut visit: impl FnMut(i128)) -> Option<()> {
     macro_rules! walk {
         ($type:ty) => {
@@ -348,7 +348,7 @@ fn each_integer(column: &ArrayRef, mut visit: impl FnMut(i128)) -> Option<()> {
     Some(())
 }
 
-/// The members of one list; two lists are two functions, and no optimizer may take one for the other.
+/// The function for one list. Two lists are two functions: an optimizer must not confuse them.
 #[derive(Debug)]
 struct Listed {
     name: String,
@@ -367,7 +367,7 @@ impl Eq for Listed {}
 
 impl Hash for Listed {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Plans are hashed often, and a list may be long.
+        // Plans are hashed often, and a list can be long.
         self.name.hash(state);
     }
 }
@@ -410,7 +410,7 @@ mod tests {
 
     use super::*;
 
-    /// One list was taken for another by the optimizer: it compares names and arguments.
+    /// The optimizer once replaced one list by another, because it compares names and arguments.
     #[test]
     fn other_lists_have_other_names() {
         let list = |words: [&str; 3]| only_listed(col("x"), &words.map(ScalarValue::from)).unwrap();
@@ -440,8 +440,8 @@ mod tests {
         assert!(clamped.value(3).is_sign_positive());
     }
 
-    /// A constant operand over a batch without rows once read past the end of an empty array, and the panic
-    /// would have told that no row passed the filter.
+    /// A constant operand over a batch without rows once read past the end of an empty array. The panic would have
+    /// revealed that no row passed the filter.
     #[test]
     fn a_constant_over_no_rows_is_still_a_constant() {
         let constant = |v| ColumnarValue::Scalar(ScalarValue::Int64(Some(v)));
@@ -492,7 +492,7 @@ mod tests {
         );
     }
 
-    /// A slot that is NULL may hold any bytes underneath: they make no member of it.
+    /// A NULL slot can hold any bytes: they do not make it a member.
     #[test]
     fn a_null_is_no_member_whatever_lies_under_it() {
         let nulls = arrow::buffer::NullBuffer::from(vec![false, true]);

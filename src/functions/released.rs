@@ -1,8 +1,8 @@
 //! A value that is released before the rows that use it are read.
 //!
-//! In: the place that a query gives to a released number, such as `balance > (SELECT LAPLACE(eps=1) AVG(balance) …)`.
-//! Out: a function without arguments that stands there while the query is planned, and returns the number once it
-//! has been drawn. It is volatile to every optimizer, so that nobody asks it too early.
+//! In: the position of a released number in a query, such as `balance > (SELECT LAPLACE(eps=1) AVG(balance) …)`. Out:
+//! a function without arguments that takes this position while the query is planned, and returns the number once it
+//! has been drawn. It is volatile, so that no optimizer evaluates it too early.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use super::sound::{MOST_OF_A_CONSTANT, sound_array};
 use crate::catalog::RESERVED;
 
-/// A value that comes later: a copy for each place it stands in.
+/// A value that is released later. Each place that uses it has a copy.
 #[derive(Debug, Clone)]
 pub(crate) struct LateValue {
     name: String,
@@ -35,20 +35,20 @@ impl LateValue {
         }
     }
 
-    /// The expression that stands for it.
+    /// The expression that represents it.
     pub(crate) fn expr(&self) -> Expr {
         ScalarUDF::from(self.clone()).call(Vec::new())
     }
 
-    /// The type that it will have.
+    /// The type that the value will have.
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// Gives it its value, once; NULL for one that kernels fail on.
+    /// Sets the value, once; a value on which kernels fail becomes NULL.
     ///
     /// # Errors
-    /// When it has one already.
+    /// When the value is already set.
     pub(crate) fn set(&self, value: &ScalarValue) -> Result<()> {
         let kept = sound_array(&value.to_array()?, MOST_OF_A_CONSTANT)?;
         match self.value.set(ScalarValue::try_from_array(&kept, 0)?) {
@@ -58,20 +58,20 @@ impl LateValue {
     }
 }
 
-/// A text in which such a value is told as what it is.
+/// Replaces the internal names of such values in a text by words.
 pub(crate) fn in_values_words(text: &str) -> String {
     let marker = format!("{RESERVED}_value_");
     let mut parts = text.split(&marker);
     let mut told = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         told.push_str("released value ");
-        // Its number, without the call's parentheses.
+        // The number, without the parentheses of the call.
         told.push_str(&part.replacen("()", "", 1));
     }
     told
 }
 
-/// Whether a function is a value that comes later.
+/// Whether a function is a value that is released later.
 pub(crate) fn is_late_value(function: &ScalarUDF) -> bool {
     function.inner().is::<LateValue>()
 }

@@ -1,12 +1,13 @@
-//! Values on which kernels fail, although a column can hold them.
+//! Replaces values that a column can hold but on which kernels fail.
 //!
-//! In: a column. Out: the same, with NULL in the place of decimals that have more digits than their type, of dates beyond the
-//! years that date functions take, and of texts so long that a batch of them does not fit into one array. A declared
-//! type rules none of these out: sums of decimals wrap, files hold what they like, and texts are as long as people write.
-//! Every value that enters below a release comes through here: from a scan, from public rows, as a constant, as a
-//! released value, and out of a window.
+//! In: a column. Out: the same column, with NULL for decimals that have more digits than their type, for dates
+//! outside the years that date functions accept, and for texts so long that a batch of them would not fit one array.
+//! A declared type rules out none of these: sums of decimals wrap around, files can hold any bytes, and texts can
+//! have any length. Every value that enters below a release passes through this module: from a scan, from public
+//! rows, as a constant, as a released value, and from a window function.
 //!
-//! The attack prevented: `CASE WHEN id = 5 THEN v ELSE 0 END * -1`, which fails where person 5 is and answers where not.
+//! The attack prevented: `CASE WHEN id = 5 THEN v ELSE 0 END * -1`, which fails if person 5 exists and answers if
+//! not.
 
 use std::sync::{Arc, LazyLock};
 
@@ -24,19 +25,19 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// The most bytes of a text, or of other bytes, in a row: a batch of 8,192 rows has 2²⁹ then, and three times as many
-/// after the longest change of case. An array of them counts to 2³¹.
+/// The most bytes of a text or binary value in a row. A batch of 8,192 rows then has 2²⁹ bytes, and at most three
+/// times as many after a change of case; the offsets of an array count to 2³¹.
 pub(crate) const MOST_OF_A_CELL: usize = 1 << 16;
 
-/// The most bytes of a text that is the same for every row. Rows that windows hand on come in larger batches.
+/// The most bytes of a text that is the same for every row. Window functions return larger batches.
 pub(crate) const MOST_OF_A_CONSTANT: usize = 1_000;
 
 static SOUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Sound::new())));
 
-/// A column without values on which kernels fail; see the module.
+/// A column without values on which kernels fail; see the module's documentation.
 ///
 /// # Guarantee
-/// Every value that is left lies in its type's range, and none is longer than 65,536 bytes.
+/// Every remaining value lies in the range of its type, and none is longer than 65,536 bytes.
 pub(crate) fn sound(x: Expr, data_type: &DataType) -> Expr {
     if is_sound(data_type) { x } else { SOUND.call(vec![x]) }
 }
@@ -56,8 +57,8 @@ pub(crate) fn is_sound(data_type: &DataType) -> bool {
     }
 }
 
-/// The first and last value that date functions take without failing: the years 1678 to 2261, which
-/// nanoseconds can hold. `date_trunc` goes through nanoseconds whatever the type, and fails beyond them.
+/// The first and last value on which date functions do not fail: the years 1678 to 2261, which nanoseconds can
+/// represent. `date_trunc` converts every type to nanoseconds, and fails beyond them.
 pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     /// Days from 1970 to the first day of 1678, and to the last of 2261, rounded inward.
     const DAYS: i64 = 106_600;
@@ -65,7 +66,7 @@ pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     Some((-DAYS * ticks, DAYS * ticks))
 }
 
-/// How many units of a temporal type's range a day has.
+/// The number of units of a temporal type in a day.
 pub(crate) fn ticks_a_day(data_type: &DataType) -> Option<i64> {
     match data_type {
         DataType::Date32 => Some(1),
@@ -100,7 +101,7 @@ impl ScalarUDFImpl for Sound {
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
         match arg_types {
             [x] => Ok(x.clone()),
-            _ => plan_err!("one column is sound"),
+            _ => plan_err!("sound takes one column"),
         }
     }
 
@@ -113,15 +114,15 @@ impl ScalarUDFImpl for Sound {
                 let kept = sound_array(&value.to_array()?, MOST_OF_A_CELL)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&kept, 0)?))
             }
-            _ => exec_err!("one column is sound"),
+            _ => exec_err!("sound takes one column"),
         }
     }
 }
 
-/// The values of a column that are sound and have at most so many bytes; NULL for the others.
+/// The sound values of a column with at most `most` bytes; NULL for all others.
 ///
 /// # Errors
-/// None for types that [`sound`] is asked for.
+/// None for the types to which [`sound`] applies.
 pub(crate) fn sound_array(array: &ArrayRef, most: usize) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Decimal128(precision, _) => {
@@ -148,7 +149,8 @@ pub(crate) fn sound_array(array: &ArrayRef, most: usize) -> Result<ArrayRef> {
     })
 }
 
-/// Which rows hold more than so many bytes; what it says of NULLs does not matter. `None` for what has no bytes.
+/// The rows that hold more than `most` bytes; the result for NULLs does not matter. `None` for types other than texts
+/// and bytes.
 fn longer(array: &ArrayRef, most: usize) -> Option<BooleanBuffer> {
     fn by_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, most: usize) -> BooleanBuffer {
         offsets.lengths().map(|length| length > most).collect()
@@ -186,7 +188,7 @@ where
     within::<T>(array, first.into(), last.into())
 }
 
-/// The values of a column from one to another; NULL for the others.
+/// The values of a column from `first` to `last`; NULL for all others.
 fn within<T>(array: &ArrayRef, first: i128, last: i128) -> ArrayRef
 where
     T: ArrowPrimitiveType,

@@ -1,7 +1,7 @@
 //! From concentrated to (ε, δ)-differential privacy and back, rounded toward more privacy.
 //!
-//! An (ε, δ) goes in and the largest ρ that implies it comes out, or a ρ and a δ and the smallest ε. Assumes nothing
-//! but ρ-zCDP; both directions then hold for every mechanism and every sum of mechanisms.
+//! An (ε, δ) goes in and the largest ρ that implies it comes out; or a ρ and a δ go in and the smallest ε comes out.
+//! The only assumption is ρ-zCDP, so both directions hold for every mechanism and every composition of mechanisms.
 //!
 //! ```
 //! use hushql::mechanism::{epsilon_of_rho, largest_rho};
@@ -25,13 +25,13 @@ const BITS: u32 = 160;
 /// The largest ρ for which ρ-zCDP implies (ε, δ)-DP by the optimised conversion.
 ///
 /// # Guarantee
-/// ρ-zCDP implies (ε, δ)-DP: for one rational α > 1, e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. That is linear in ρ once the
-/// logarithms are taken, and each is enclosed and rounded against ρ, in rationals. Every α is a valid witness, so the float
-/// search for the best one decides nothing: being off by a part in 10¹² costs a part in 10²⁴ of ρ, which is flat there.
-/// Source: Canonne, Kamath, Steinke 2020, the optimised conversion.
+/// ρ-zCDP implies (ε, δ)-DP: for one rational α > 1, e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. The logarithm of this is
+/// linear in ρ; each logarithm in it is enclosed by rationals and rounded against ρ. Every α is a valid witness, so
+/// nothing depends on the float search for the best one: an error of 10⁻¹² in α costs 10⁻²⁴ of ρ, because the optimum
+/// is flat. Source: Canonne, Kamath, Steinke 2020, the optimised conversion.
 ///
 /// # Errors
-/// [`MechanismError::ScaleTooLarge`] when no ρ > 0 is found to imply (ε, δ).
+/// [`MechanismError::ScaleTooLarge`] when the search finds no ρ > 0 that implies (ε, δ).
 pub fn largest_rho(epsilon: &Epsilon, delta: &Delta) -> Result<Rational, MechanismError> {
     let certified = || {
         let log_delta = ln(delta.value(), BITS)?.lower;
@@ -48,12 +48,12 @@ pub fn largest_rho(epsilon: &Epsilon, delta: &Delta) -> Result<Rational, Mechani
 /// The smallest ε for which ρ-zCDP implies (ε, δ)-DP by the optimised conversion.
 ///
 /// # Guarantee
-/// ρ-zCDP implies (ε, δ)-DP: ε is at least αρ + (α·ln(1−1/α) − ln(α−1) − ln δ)/(α−1) for one rational α > 1, with logarithms
-/// enclosed and rounded up; any α would do, the float search only looks for the best. 0 for ρ = 0.
+/// ρ-zCDP implies (ε, δ)-DP: ε is at least αρ + (α·ln(1−1/α) − ln(α−1) − ln δ)/(α−1) for one rational α > 1, with
+/// logarithms enclosed and rounded up. Any α is valid; the float search only looks for the best one. 0 for ρ = 0.
 /// Source: Canonne, Kamath, Steinke 2020, the optimised conversion.
 ///
 /// # Errors
-/// [`MechanismError::ScaleTooLarge`] for a ρ that is negative, or beyond floats.
+/// [`MechanismError::ScaleTooLarge`] for a ρ that is negative or beyond the range of floats.
 pub fn epsilon_of_rho(rho: &Rational, delta: &Delta) -> Result<Rational, MechanismError> {
     if rho.is_zero() {
         return Ok(Rational::zero());
@@ -73,7 +73,7 @@ pub fn epsilon_of_rho(rho: &Rational, delta: &Delta) -> Result<Rational, Mechani
     certified().ok_or(MechanismError::ScaleTooLarge)
 }
 
-/// α − 1 of about the best α: the root of ρ(2α − 1) − ε + ln(1 − 1/α), which grows with α.
+/// Approximately the best α − 1: the root of ρ(2α − 1) − ε + ln(1 − 1/α), which grows with α.
 fn best_order(rho: f64, epsilon: f64) -> f64 {
     let slope = |less: f64| rho * (2.0 * less + 1.0) - epsilon - (1.0 / less).ln_1p();
     let (mut low, mut high) = (-80.0_f64, 150.0_f64);
@@ -88,7 +88,7 @@ fn best_order(rho: f64, epsilon: f64) -> f64 {
     low.exp()
 }
 
-/// About the best α − 1 for the largest ρ that meets (ε, δ): bisection of ln ρ.
+/// Approximately the best α − 1 for the largest ρ that meets (ε, δ), by bisection of ln ρ.
 fn witness(epsilon: f64, log_delta: f64) -> f64 {
     let (mut low, mut high) = (-140.0_f64, 25.0_f64);
     for _ in 0..60 {
@@ -102,14 +102,14 @@ fn witness(epsilon: f64, log_delta: f64) -> f64 {
     best_order(low.exp(), epsilon)
 }
 
-/// About ln δ of the conversion at its best α.
+/// Approximately ln δ of the conversion at its best α.
 fn log_delta_of(rho: f64, epsilon: f64) -> f64 {
     let less = best_order(rho, epsilon);
     let order = less + 1.0;
     less * (order * rho - epsilon) - less.ln() - order * (1.0 / less).ln_1p()
 }
 
-/// About the best α − 1 for the smallest ε that ρ meets δ with: bisection of ε.
+/// Approximately the best α − 1 for the smallest ε at which ρ meets δ, by bisection of ε.
 fn order_for(rho: f64, log_delta: f64) -> f64 {
     // The simple conversion, ρ + 2√(ρ·ln(1/δ)), is never below.
     let (mut low, mut high) = (0.0, rho + 2.0 * (-rho * log_delta).max(0.0).sqrt());
@@ -155,8 +155,8 @@ mod tests {
         }
     }
 
-    /// What is one ledger unit, or a billionth part, above the largest ρ implies (ε, δ) at no α: by the *other* ends of
-    /// the enclosures, over orders a thousandth apart.
+    /// One ledger unit (or a billionth part) above the largest ρ, no α implies (ε, δ). Checked with the *other* ends
+    /// of the enclosures, over orders a thousandth apart.
     #[test]
     fn nothing_above_the_largest_rho_meets_delta() {
         for (epsilon, delta) in CASES {

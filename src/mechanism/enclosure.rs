@@ -1,7 +1,7 @@
 //! Exponentials and logarithms of rationals, enclosed between two rationals.
 //!
-//! A rational and a precision go in, a lower and an upper bound come out, about 2^−bits apart. Calibration
-//! compares the end that errs toward more noise, so no rounding can make a scale too small.
+//! A rational and a precision go in; a lower and an upper bound come out, about 2^−bits apart. Calibration uses the
+//! end that errs toward more noise, so no rounding can make a scale too small.
 //!
 //! `exp_neg(1, 64)` is the pair of multiples of 2⁻⁹⁶ around 0.36787944117144232….
 
@@ -21,7 +21,7 @@ pub(super) struct Enclosure {
 /// exp(−x), for x ≥ 0.
 ///
 /// # Guarantee
-/// lower ≤ exp(−x) ≤ upper for every x ≥ 0, and upper − lower ≤ 2^−bits; for x < 0, read as 0, the answer is 1.
+/// lower ≤ exp(−x) ≤ upper for every x ≥ 0, and upper − lower ≤ 2^−bits; x < 0 is read as 0, and the result is 1.
 pub(super) fn exp_neg(x: &Rational, bits: u32) -> Enclosure {
     if !x.is_positive() {
         return Enclosure { lower: Rational::one(), upper: Rational::one() };
@@ -30,7 +30,7 @@ pub(super) fn exp_neg(x: &Rational, bits: u32) -> Enclosure {
         // exp(−bits) < 2^(−bits).
         return Enclosure { lower: Rational::zero(), upper: dyadic(BigInt::one(), bits) };
     }
-    // x < bits here: r = x/2^halvings < 1/8, and halvings squarings double the error that often.
+    // Here x < bits, so r = x/2^halvings < 1/8. Each of the `halvings` squarings doubles the error.
     let halvings = x.to_integer().bits().to_u32().unwrap_or(32) + 3;
     let point = bits + 2 * halvings + 16;
     let (mut low, mut high) = {
@@ -59,7 +59,7 @@ fn exp_series(r_low: &BigInt, r_high: &BigInt, point: u32) -> (BigInt, BigInt) {
         high += &term_high;
         n += 1;
     }
-    // The terms left out fall at least eightfold each: together less than the last one.
+    // Each omitted term is at most an eighth of the one before, so together they are less than the last one.
     (low, high + term_high)
 }
 
@@ -121,7 +121,7 @@ fn twice_atanh(z: &Rational, point: u32) -> Enclosure {
         power_high = shift_ceil(&(power_high * &square_high), point);
         n += 2;
     }
-    // The powers left out fall at least ninefold each: together less than the last one.
+    // Each omitted power is at most a ninth of the one before, so together they are less than the last one.
     high += power_high;
     let (low, high) = (dyadic(low * 2, point), dyadic(high * 2, point));
     if z.is_negative() {
@@ -159,7 +159,7 @@ mod tests {
             assert!((float(&bound.lower) - truth).abs() <= 1e-14 * truth + 1e-38, "{num}/{den}");
             assert!(bound.lower <= bound.upper);
             assert!(&bound.upper - &bound.lower <= dyadic(BigInt::one(), 128));
-            // exp(−x)·exp(−y) = exp(−x−y), in enclosures that must overlap.
+            // exp(−x)·exp(−y) = exp(−x−y), so the enclosures must overlap.
             let (half, whole) = (exp_neg(&(&x / rational(2, 1)), 128), exp_neg(&x, 128));
             assert!(
                 &half.lower * &half.lower <= whole.upper

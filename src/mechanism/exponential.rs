@@ -1,7 +1,8 @@
 //! The exponential mechanism: a candidate wins with weight exp(ε·score/R).
 //!
-//! The scores' range R in grid units and ε go in; the index of a winner comes out. Assumes that between neighbours the
-//! largest change of a score and the smallest differ by at most R; the choice is then ε-differentially private.
+//! The scores' range R in grid units and ε go in; the index of a winner comes out. It assumes that between
+//! neighbouring databases the largest and the smallest change of a score differ by at most R. The choice is then
+//! ε-differentially private.
 //!
 //! Counts move by R = 1: `ARGMAX EXPONENTIAL(eps=1)` weighs candidates by exp(count).
 
@@ -23,7 +24,7 @@ impl Exponential {
     ///
     /// # Guarantee
     /// The exponent per grid unit is at most ε/R, so the choice is ε-DP and ε-bounded-range, hence ε²/8-zCDP. A range
-    /// of 0 is taken as 1. Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020; Cesar, Rogers 2021.
+    /// of 0 is read as 1. Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020; Cesar, Rogers 2021.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when ε/R is too small to be drawn.
@@ -47,7 +48,7 @@ impl Exponential {
         Ok(exponential(scores, self.rate.numerator, self.rate.denominator, rng)?)
     }
 
-    /// How far below the best score the winner may be at confidence 1 − β, in grid units.
+    /// How far below the best score the winner can be at confidence 1 − β, in grid units.
     ///
     /// # Guarantee
     /// P(best − score > t) ≤ β for t = (R/ε)(ln n + ln(1/β)), whatever the n scores are; rounded up. 0 for one candidate.
@@ -56,7 +57,7 @@ impl Exponential {
         error_at(&self.rate, candidates, beta)
     }
 
-    /// How far below the best score the winner is on average, at most, in grid units.
+    /// An upper bound of how far the winner is below the best score on average, in grid units.
     ///
     /// # Guarantee
     /// E(best − score) ≤ (R/ε)·ln n, whatever the n scores are; rounded up.
@@ -68,8 +69,8 @@ impl Exponential {
     ///
     /// # Guarantee
     /// P(best − score > t) ≤ β for t = (R/ε)(ln(total/least) + ln(1/β)), whatever the scores are; rounded up. The
-    /// bound for a best candidate of weight w has w in place of `least`, but which one is best is private. Infinite
-    /// unless 0 < `least`; 0 where one candidate has all the weight.
+    /// bound for a best candidate of weight w has w in place of `least`, but it is private which candidate is best.
+    /// Infinite unless 0 < `least`; 0 if one candidate has all the weight.
     pub fn error_at_weights(&self, total: f64, least: f64, beta: &Rational) -> f64 {
         if least >= total && least > 0.0 {
             return 0.0;
@@ -80,7 +81,7 @@ impl Exponential {
     /// As [`Exponential::expected_error`] with prior weights that sum to `total`, the smallest positive one being `least`.
     ///
     /// # Guarantee
-    /// E(best − score) ≤ (R/ε)·ln(total/least), whatever the scores are; rounded up. 0 where one candidate has all the
+    /// E(best − score) ≤ (R/ε)·ln(total/least), whatever the scores are; rounded up. 0 if one candidate has all the
     /// weight.
     pub fn expected_error_weights(&self, total: f64, least: f64) -> f64 {
         if least >= total && least > 0.0 {
@@ -89,8 +90,8 @@ impl Exponential {
         report_up(self.rate.unit() * log_ratio(total, least))
     }
 
-    /// The probability with which an entry whose own candidate scores one grid unit and all others nothing answers
-    /// truthfully, for people.
+    /// The probability of a truthful answer, for display: that of an entry whose own candidate scores one grid unit
+    /// while all others score 0.
     pub fn truth(&self, candidates: usize) -> f64 {
         let others = candidates.saturating_sub(1).to_f64().unwrap_or(f64::INFINITY);
         let odds = others * (-1.0 / self.rate.unit()).exp();
@@ -105,7 +106,7 @@ impl Exponential {
     }
 }
 
-/// (R/ε)(ln n + ln(1/β)), rounded up; for one candidate 0.
+/// (R/ε)(ln n + ln(1/β)), rounded up; 0 for one candidate.
 pub(super) fn error_at(rate: &Rate, candidates: usize, beta: &Rational) -> f64 {
     if candidates <= 1 {
         return 0.0;
@@ -120,7 +121,7 @@ pub(super) fn expected_error(rate: &Rate, candidates: usize) -> f64 {
 
 /// ln(total/least) ≥ 0; infinite unless `least` is positive.
 fn log_ratio(total: f64, least: f64) -> f64 {
-    // A hair up before the logarithm, which magnifies relative errors near 1.
+    // Rounded up slightly before the logarithm, which magnifies relative errors near 1.
     if least > 0.0 { report_up(total / least).ln().max(0.0) } else { f64::INFINITY }
 }
 

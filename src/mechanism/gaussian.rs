@@ -1,8 +1,8 @@
-//! The Gaussian mechanism: discrete Gaussian noise whose deviation is the smallest that meets (ε, δ), or ρ.
+//! The Gaussian mechanism: discrete Gaussian noise with the smallest deviation that meets (ε, δ) or ρ.
 //!
-//! Δ₂² in squared grid units, ε and δ or ρ go in; noise in grid units comes out. Assumes that neighbours differ by at most
-//! Δ₂ in the Euclidean norm over all values of the release together; the release is then (ε, δ)-private, and
-//! Δ₂²/2σ² concentrated.
+//! Δ₂² in squared grid units and either (ε, δ) or ρ go in; noise in grid units comes out. It assumes that
+//! neighbouring databases differ by at most Δ₂ in the Euclidean norm over all values of the release together. The
+//! release is then (ε, δ)-private and Δ₂²/2σ²-zCDP.
 //!
 //! Δ₂ = 1, ε = 1, δ = 10⁻⁶ need σ = 4.531, or 4.231 where only one value moves.
 
@@ -18,13 +18,13 @@ use super::tight::{MOST_EPSILON, MOST_UNITS, Weights};
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 use crate::sampler::{QueryRng, Sigma, discrete_gaussian};
 
-/// Up to this σ (2⁻¹² units) the reported error is summed over the integers, above it is the normal law's.
+/// Up to this σ (in units of 2⁻¹²) the reported error is summed over the integers; above it, the normal law gives it.
 const SUMMED_UNITS: u64 = 1 << 22;
 
 /// A calibrated Gaussian mechanism.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gaussian {
-    /// `None` where nothing moves the values, so that no noise is needed.
+    /// `None` if no unit can change the values, so that they need no noise.
     sigma: Option<Sigma>,
     rho: Rational,
 }
@@ -32,14 +32,14 @@ pub struct Gaussian {
 impl Gaussian {
     /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) (ε, δ)-private.
     ///
-    /// `single_group` says that between neighbours one value moves at most, by the root of `l2_squared`.
+    /// `single_group` states that between neighbouring databases at most one value changes, by at most √`l2_squared`.
     ///
     /// # Guarantee
     /// σ is on the sampler's grid (2⁻¹² below 2¹⁶, whole above), and the release of all values with independent noise
-    /// is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the first point of the grid with Δ₂²/2σ² ≤ ρ, for a ρ certified by the
-    /// conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. With one moving value and that σ < 2¹² it is smaller still: the first
-    /// point, to a part in 2¹⁶, whose exact δ, taken from above, meets δ. With Δ₂ = 0 there is no noise.
-    /// Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
+    /// is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the smallest grid point with Δ₂²/2σ² ≤ ρ, for a ρ certified by
+    /// the conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. If one value changes and this σ is below 2¹², a
+    /// smaller σ suffices: the smallest point, up to a relative 2⁻¹⁶, at which an upper bound of the exact δ meets δ.
+    /// With Δ₂ = 0 there is no noise. Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.
@@ -55,28 +55,28 @@ impl Gaussian {
             Some(sigma) if single_group => Some(tighten(sigma, l2_squared, epsilon, delta)?),
             general => general,
         };
-        Ok(Self::of(sigma, &square))
+        Ok(Self::with_sigma(sigma, &square))
     }
 
     /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) ρ-zCDP.
     ///
     /// # Guarantee
-    /// σ is the first point of the sampler's grid with Δ₂²/2σ² ≤ ρ, rounded up exactly; with Δ₂ = 0 there is no noise.
-    /// Source: Canonne, Kamath, Steinke 2020.
+    /// σ is the smallest point of the sampler's grid with Δ₂²/2σ² ≤ ρ, rounded up exactly. With Δ₂ = 0 there is no
+    /// noise. Source: Canonne, Kamath, Steinke 2020.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.
     pub fn calibrate_rho(l2_squared: u128, rho: &Rho) -> Result<Self, MechanismError> {
         let square = BigInt::from(l2_squared);
-        Ok(Self::of(smallest(rho.value(), &square)?, &square))
+        Ok(Self::with_sigma(smallest(rho.value(), &square)?, &square))
     }
 
     /// Mechanisms for several values released together: one (ε, δ) for all of them.
     ///
     /// # Guarantee
-    /// Of k values that move each has noise of ρ at most its k-th part of the largest Σρ whose conversion meets (ε, δ); the joint
-    /// release is Σρ-zCDP, so (ε, δ)-DP: δ is not split. A value with Δ₂ = 0 has no noise and no share.
-    /// Source: Bun, Steinke 2016, lemma 1.7; Canonne, Kamath, Steinke 2020.
+    /// Each of the k values that can change has noise of at most 1/k of the largest total ρ whose conversion meets
+    /// (ε, δ). The joint release is Σρ-zCDP, hence (ε, δ)-DP, without splitting δ. A value with Δ₂ = 0 has no noise
+    /// and no share. Source: Bun, Steinke 2016, lemma 1.7; Canonne, Kamath, Steinke 2020.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when a σ reaches 2⁶⁰.
@@ -90,21 +90,21 @@ impl Gaussian {
         l2_squared
             .iter()
             .map(|square| {
-                // k values of ρ_i with k·ρ_i ≤ ρ each: Σρ_i ≤ ρ.
+                // There are k values, and k·ρ_i ≤ ρ for each, so Σρ_i ≤ ρ.
                 let square = BigInt::from(*square);
                 let sigma = smallest(&rho, &(&square * BigInt::from(moving)))?;
-                Ok(Self::of(sigma, &square))
+                Ok(Self::with_sigma(sigma, &square))
             })
             .collect()
     }
 
-    /// Noise of σ = units/2¹², of no particular cost.
+    /// Noise of σ = units/2¹², without a cost.
     #[cfg(test)]
     pub(super) fn with_units_for_tests(units: u64) -> Self {
         Self { sigma: Sigma::fine(units).ok(), rho: Rational::zero() }
     }
 
-    fn of(sigma: Option<Sigma>, square: &BigInt) -> Self {
+    fn with_sigma(sigma: Option<Sigma>, square: &BigInt) -> Self {
         let rho = sigma.map_or_else(Rational::zero, |sigma| rho_of(&sigma, square));
         Self { sigma, rho }
     }
@@ -122,7 +122,7 @@ impl Gaussian {
         &self.rho
     }
 
-    /// Whether no noise is added, because no neighbour's values differ.
+    /// Whether no noise is added, because neighbouring databases have the same values.
     pub fn is_exact(&self) -> bool {
         self.sigma.is_none()
     }
@@ -130,7 +130,7 @@ impl Gaussian {
     /// Noise for one value, in grid units.
     ///
     /// # Guarantee
-    /// P(x) ∝ exp(−x²/2σ²), exactly; every value of a release takes its own draw.
+    /// P(x) ∝ exp(−x²/2σ²), exactly; every value of a release needs its own draw.
     pub fn draw(&self, rng: &mut QueryRng) -> i128 {
         self.sigma.map_or(0, |sigma| discrete_gaussian(&sigma, rng))
     }
@@ -138,9 +138,9 @@ impl Gaussian {
     /// The error at confidence 1 − β: t with P(|X| > t) ≤ β, in grid units.
     ///
     /// # Guarantee
-    /// The smallest such t, or one more, for σ ≤ 1024 and β ≥ 10⁻³⁰⁰; for larger σ ⌈σ·z⌉ with z the normal law's quantile, since
-    /// P(X ≥ t + 1) ≤ P(N(0, σ²) ≥ t) (Canonne, Kamath, Steinke 2020). 0 for β ≥ 1; the largest integer for β below
-    /// 10⁻³⁰⁰.
+    /// The smallest such t, or one more, for σ ≤ 1024 and β ≥ 10⁻³⁰⁰. For larger σ it is ⌈σ·z⌉, where z is the
+    /// quantile of the normal law, because P(X ≥ t + 1) ≤ P(N(0, σ²) ≥ t) (Canonne, Kamath, Steinke 2020). 0 for β ≥
+    /// 1; the largest integer for β below 10⁻³⁰⁰.
     pub fn error_at(&self, beta: &Rational) -> u128 {
         let Some(sigma) = self.sigma else { return 0 };
         if *beta >= Rational::one() {
@@ -203,7 +203,7 @@ fn tighten(
     delta: &Delta,
 ) -> Result<Sigma, MechanismError> {
     let (units, denominator) = general.ratio();
-    // Rounded up: a value that moves by less than `step` is covered as well.
+    // Rounded up: a value that changes by less than `step` is covered as well.
     let root = l2_squared.sqrt();
     let step = if root * root == l2_squared { root } else { root + 1 };
     let (float_epsilon, float_delta) = (float(epsilon.value()), float(delta.value()));
@@ -213,12 +213,12 @@ fn tighten(
     else {
         return Ok(general);
     };
-    // A float of δ may lie above δ by 2^−53.
+    // The float of δ may exceed δ by a relative 2^−53.
     let goal = float_delta * (1.0 - 1e-12);
     let excess = |units: u64| {
         (Weights::new(units).delta_round_up(step, float_epsilon, goal) / goal).max(1e-300).ln()
     };
-    // `high` meets δ throughout, `low` does not.
+    // `high` always meets δ, `low` does not.
     let (mut high, mut at_high) = (units, excess(units));
     if at_high > 0.0 {
         return Ok(general);
@@ -232,7 +232,7 @@ fn tighten(
     if at_low <= 0.0 {
         return Ok(Sigma::fine(low)?);
     }
-    // False position on ln δ; an end that stays twice counts half, so that both ends move.
+    // False position on ln δ. An end that stays twice counts half, so that both ends move.
     let mut moved_high = None;
     for _ in 0..60 {
         let width = high - low;

@@ -1,7 +1,7 @@
 //! The Laplace mechanism: discrete Laplace noise of scale Δ₁/ε on every value of a release.
 //!
-//! Δ₁ in grid units and ε go in; noise in grid units comes out. Assumes that neighbours differ by at most Δ₁
-//! over all values of the release together; the release is then ε-differentially private.
+//! Δ₁ in grid units and ε go in; noise in grid units comes out. It assumes that neighbouring databases differ by at
+//! most Δ₁ over all values of the release together. The release is then ε-differentially private.
 //!
 //! Δ₁ = 1 and ε = 0.001 give the scale 1000: P(x) ∝ exp(−|x|/1000).
 
@@ -18,7 +18,7 @@ use crate::sampler::{LaplaceScale, QueryRng, discrete_laplace};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Laplace {
     scale: Rational,
-    /// `None` where nothing moves the values, so that no noise is needed.
+    /// `None` if no unit can change the values, so that they need no noise.
     sampler: Option<LaplaceScale>,
 }
 
@@ -26,10 +26,10 @@ impl Laplace {
     /// The mechanism that makes values of sensitivity `l1` (grid units) ε-private.
     ///
     /// # Guarantee
-    /// The scale is at least Δ₁/ε, so a release of all values with independent noise is ε-DP (pure, add/remove).
-    /// It is exactly Δ₁/ε when numerator and denominator stay below 2⁶², else Δ₁/ε rounded up by less than one part in
-    /// 2³⁹. With Δ₁ = 0 the values are the same on all neighbours and get no noise. Source: Dwork, McSherry,
-    /// Nissim, Smith 2006; on integers: Ghosh, Roughgarden, Sundararajan 2009.
+    /// The scale is at least Δ₁/ε, so a release of all values with independent noise is ε-DP (pure, add/remove). It
+    /// is exactly Δ₁/ε when numerator and denominator are below 2⁶², otherwise Δ₁/ε rounded up by less than a
+    /// relative 2⁻³⁹. With Δ₁ = 0 the values are the same on all neighbouring databases and get no noise. Source:
+    /// Dwork, McSherry, Nissim, Smith 2006; on integers: Ghosh, Roughgarden, Sundararajan 2009.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when Δ₁/ε reaches 2⁶² − 1.
@@ -49,7 +49,7 @@ impl Laplace {
         &self.scale
     }
 
-    /// Whether no noise is added, because no neighbour's values differ.
+    /// Whether no noise is added, because neighbouring databases have the same values.
     pub fn is_exact(&self) -> bool {
         self.sampler.is_none()
     }
@@ -57,7 +57,7 @@ impl Laplace {
     /// Noise for one value, in grid units.
     ///
     /// # Guarantee
-    /// P(x) ∝ exp(−|x|/b), exactly, |x| < 2¹²⁶; every value of a release takes its own draw.
+    /// P(x) ∝ exp(−|x|/b), exactly, with |x| < 2¹²⁶. Every value of a release needs its own draw.
     pub fn draw(&self, rng: &mut QueryRng) -> i128 {
         self.sampler.map_or(0, |scale| discrete_laplace(&scale, rng))
     }
@@ -66,7 +66,7 @@ impl Laplace {
     ///
     /// # Guarantee
     /// P(|X| > t) = 2·α^(t+1)/(1+α) ≤ β with α = exp(−1/b), proved in enclosures; t is the smallest such integer for
-    /// β ≥ 2⁻⁶⁴, never too small for any β. 0 for β ≥ 1; the largest integer for β ≤ 0.
+    /// β ≥ 2⁻⁶⁴, and never too small for any β. 0 for β ≥ 1; the largest integer for β ≤ 0.
     pub fn error_at(&self, beta: &Rational) -> u128 {
         if self.is_exact() || *beta >= Rational::one() {
             return 0;
@@ -86,7 +86,7 @@ impl Laplace {
         smallest(self.estimate(beta), suffices)
     }
 
-    /// About b·ln(2/(β(1+α))) − 1.
+    /// Approximately b·ln(2/(β(1+α))) − 1.
     fn estimate(&self, beta: &Rational) -> u128 {
         let scale = self.scale.to_f64().unwrap_or(f64::MAX);
         let beta = beta.to_f64().unwrap_or(0.0).max(f64::MIN_POSITIVE);

@@ -1,9 +1,9 @@
-//! One mechanism per file: from a cost to a scale, one draw, and the error to expect.
+//! One mechanism per file: from a cost to a scale, a draw, and the expected error.
 //!
-//! A sensitivity in whole units of the aggregate's grid and an ε (and δ) go in; a calibrated mechanism comes
-//! out, which draws and says how far off it may be. It assumes that the sensitivity was derived, never given;
-//! the draw then has exactly the stated privacy. Scales are rationals rounded toward more noise; floats occur
-//! only in what is *reported* about accuracy, and where a proved margin covers their error.
+//! A sensitivity in whole units of the aggregate's grid and an ε (and δ) go in. A calibrated mechanism comes out,
+//! which draws and states its error. The sensitivity must have been derived by the engine; the draw then has exactly
+//! the stated privacy. Scales are rationals rounded toward more noise. Floats occur only in *reported* accuracies,
+//! and where a proved margin covers their error.
 //!
 //! ```
 //! use hushql::mechanism::Laplace;
@@ -63,18 +63,18 @@ use crate::sampler::SamplerError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MechanismError {
-    /// So much noise would be needed that no draw of it fits the sampler.
+    /// The noise would be so large that the sampler cannot draw it.
     #[error("the noise needed exceeds what can be drawn: narrow the range, or spend more epsilon")]
     ScaleTooLarge,
     /// The scores range so widely that the rate per unit is below what can be drawn.
     #[error("the scores' range is too wide: narrow the range of the score")]
     RangeTooWide,
-    /// Candidates known to the data alone need δ ≤ e^ε − 1 in each round.
+    /// Candidates that only the data contain need δ ≤ e^ε − 1 in each round.
     #[error(
         "delta is too large for this epsilon: among unknown candidates it must not exceed e^epsilon - 1"
     )]
     DeltaTooLarge,
-    /// A round's share of ε or δ is below what the ledger counts.
+    /// A round's share of ε or δ is below the ledger's unit.
     #[error("epsilon or delta is too small to be shared by so many rounds")]
     TooManyRounds,
     /// The sampler refused.

@@ -1,7 +1,7 @@
 //! The normal distribution's upper tail, for the reported error of wide Gaussian noise.
 //!
-//! A probability goes in, a number of deviations comes out, rounded up by a part in 10⁹. Assumes nothing, decides
-//! nothing about privacy: only what is shown as ± rests on it.
+//! A probability goes in; a number of standard deviations comes out, rounded up by a relative 10⁻⁹. Privacy does not
+//! depend on it: only the displayed ± does.
 //!
 //! 2.5 % lie above 1.959964.
 
@@ -10,7 +10,7 @@ use std::f64::consts::PI;
 /// The z with P(N > z) ≤ `p`, for 0 < p < 1/2.
 ///
 /// # Guarantee
-/// Above the true quantile by a relative 10⁻⁹ at most, never below it, for p ≥ 10⁻³⁰⁰.
+/// Never below the true quantile, and above it by at most a relative 10⁻⁹, for p ≥ 10⁻³⁰⁰.
 pub(super) fn quantile_above(p: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, 40.0_f64);
     for _ in 0..80 {
@@ -37,7 +37,7 @@ fn tail(z: f64) -> f64 {
         }
         return 0.5 - density * sum;
     }
-    // φ(z)/(z + 1/(z + 2/(z + 3/…))), from the inside.
+    // The continued fraction φ(z)/(z + 1/(z + 2/(z + 3/…))), evaluated from the inside.
     let inner = (1..=200_u8).rev().fold(z, |rest, n| z + f64::from(n) / rest);
     density / inner
 }
@@ -57,7 +57,7 @@ mod tests {
             let found = quantile_above(p);
             assert!(found >= z - 1e-9 && found < z + 1e-7, "{p}: {found}");
         }
-        // The series and the fraction meet.
+        // The series and the fraction agree where they meet.
         assert!((tail(2.5 - 1e-12) / tail(2.5) - 1.0).abs() < 1e-11);
     }
 }

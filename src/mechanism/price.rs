@@ -1,8 +1,9 @@
-//! The best price: revenue p·#{bids ≥ p} of every price of a grid, in runs between the bids.
+//! The best price: the revenue p·#{bids ≥ p} of every price of a grid, in runs between the bids.
 //!
-//! A histogram of bids, as the number of prices each one reaches, and the grid of prices go in; runs of prices come
-//! out, on each of which the buyers stay the same and the revenue rises evenly, and how far one unit moves it.
-//! Assumes that bids were clamped and a unit's quantity is bounded; the runs go to the exponential mechanism.
+//! The grid of prices and a histogram of bids go in; a bid is given as the number of prices that it reaches. Runs of
+//! prices come out, with the range by which one unit changes their revenues. Within a run the buyers are the same and
+//! the revenue rises evenly. It assumes that bids were clamped and that a unit's quantity is bounded. The exponential
+//! mechanism chooses among the runs.
 //!
 //! Bids 1, 1, 1 and 3.01 on cents: `[100 prices from 0.04 by +0.04, 201 from 1.01 by +0.01, the rest 0]`.
 
@@ -37,13 +38,13 @@ impl PriceGrid {
         }
     }
 
-    /// The price of a tick; that of the last one beyond it.
+    /// The price of a tick; beyond the last tick, the last price.
     pub fn price(&self, tick: u64) -> i128 {
         // No overflow: the last price was computed when the grid was made.
         self.first + self.step * i128::from(tick.min(self.ticks - 1))
     }
 
-    /// How far apart one unit that buys at most `quantity` can move the revenues of two prices.
+    /// How much more one unit that buys at most `quantity` can change the revenue of one price than that of another.
     ///
     /// # Guarantee
     /// As [`range`] for the prices of the grid.
@@ -58,12 +59,13 @@ impl PriceGrid {
 
     /// The revenue of every price, in runs.
     ///
-    /// `histogram` lists places and weights, in any order: a row of place p, the number of prices at or below its bid,
-    /// buys its weight at ticks below p. A place beyond the grid counts as `ticks`, a negative weight as 0.
+    /// `histogram` lists places and weights, in any order. The place p of a row is the number of prices at or below
+    /// its bid: the row buys its weight at ticks below p. A place beyond the grid counts as `ticks`, a negative
+    /// weight as 0.
     ///
     /// # Guarantee
     /// Every tick is in exactly one run, in order, and its score is price(t)·Σ weight over places > t, an exact
-    /// integer; all weights are 1. At most one run more than there are distinct places.
+    /// integer. All prior weights are 1. There is at most one run more than there are distinct places.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when a revenue does not fit 127 bits, which the caller must have excluded by
@@ -91,7 +93,8 @@ impl PriceGrid {
         Ok(ticks)
     }
 
-    /// The prior that favours every *ratio* of prices alike, weight ∝ 1/price, as far as integers express it.
+    /// The prior with weight ∝ 1/price, which favours every *ratio* of prices alike, as far as integers can express
+    /// it.
     ///
     /// # Guarantee
     /// Runs are cut where the price passes a power of two, and a price in [2^j, 2^(j+1)) has the weight 2^(J−j) for
@@ -117,7 +120,8 @@ impl PriceGrid {
         Ok(cut)
     }
 
-    /// The sum of the prior weights 1/price over the smallest one, from above: what the error grows by.
+    /// An upper bound of the sum of the prior weights 1/price divided by the smallest one: the factor by which the
+    /// error grows.
     ///
     /// # Guarantee
     /// At least Σ 1/price(t) · the last price, over the positive prices.
@@ -129,7 +133,7 @@ impl PriceGrid {
         if self.step == 0 || least >= last {
             return ticks;
         }
-        // Each price but the least is the upper end of an interval of its own, one step long.
+        // Each price except the least is the upper end of its own interval, one step long.
         let others = (float(last) / float(least)).ln() / float(self.step);
         report_up(float(last) * (1.0 / float(least) + others))
     }
@@ -143,7 +147,7 @@ impl PriceGrid {
     fn end_of(&self, octave: Option<u32>) -> u64 {
         let bound = match octave {
             None => Some(1_i128),
-            // 2^127 and beyond is no price.
+            // No price reaches 2^127.
             Some(octave) => 1_i128.checked_shl(octave + 1).filter(|bound| *bound > 0),
         };
         let reached = bound.filter(|_| self.step > 0).and_then(|bound| {
@@ -156,12 +160,14 @@ impl PriceGrid {
     }
 }
 
-/// How far apart one unit that buys at most `quantity` can move the revenues of two of these prices, sorted.
+/// How much more one unit that buys at most `quantity` can change the revenue of one of these sorted prices than that
+/// of another.
 ///
 /// # Guarantee
-/// quantity·max(p_{n−1}, p_n − p_1): a buyer who stops before the last price moves it by 0 and another by at most
-/// p_{n−1}; one who buys at all moves each by its price. For rows that buy quantities in sum at most `quantity` the
-/// changes add up, and so do their spreads. 0 for one price or none: nothing is compared.
+/// quantity·max(p_{n−1}, p_n − p_1): a buyer who stops before the last price changes its revenue by 0 and another's
+/// by at most p_{n−1}; one who buys at every price changes each revenue by that price. For rows whose quantities add
+/// up to at most `quantity`, the changes add up, and so do their spreads. 0 for one price or none: nothing is
+/// compared.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when a price is negative, they are not sorted, or the range does not fit 128 bits.
@@ -185,14 +191,15 @@ fn widest(first: i128, before: i128, last: i128, quantity: u128) -> Result<u128,
 }
 
 impl Exponential {
-    /// The tick of the winner among `ticks` of a grid, under the prior 1/price.
+    /// The tick of the winner among the `ticks` of a grid, under the prior 1/price.
     ///
     /// # Guarantee
-    /// P(t) ∝ exp(exponent·score(t))/price(t) over the positive prices, exactly: a winner of the runs' integer weights
-    /// 2^(J−j), kept with probability 2^j/price > 1/2. A prior is public, so ε-DP as [`Exponential::choose_runs`] is.
+    /// P(t) ∝ exp(exponent·score(t))/price(t) over the positive prices, exactly: a winner under the runs' integer
+    /// weights 2^(J−j) is accepted with probability 2^j/price > 1/2. The prior is public, so this is ε-DP as
+    /// [`Exponential::choose_runs`] is.
     ///
     /// # Errors
-    /// As [`Exponential::choose_runs`]; there is no candidate where no price is positive.
+    /// As [`Exponential::choose_runs`]; there is no candidate if no price is positive.
     pub fn choose_log_uniform(
         &self,
         grid: &PriceGrid,

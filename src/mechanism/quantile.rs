@@ -1,10 +1,10 @@
 //! Quantiles, minimum and maximum: scores of a grid's ticks, in runs between the data points.
 //!
-//! A histogram over ticks and the wanted rank go in; runs of equally scored ticks come out, and how far one unit
-//! moves the scores. Assumes that values were clamped to the grid and that a unit's rows are bounded; the runs go
-//! to the exponential mechanism.
+//! A histogram over ticks and the wanted rank go in. Runs of equally scored ticks come out, with the range by which
+//! one unit changes the scores. It assumes that values were clamped to the grid and that a unit's rows are bounded.
+//! The exponential mechanism chooses among the runs.
 //!
-//! A tick's score is minus the number of rows on the wrong side of it, rows on the tick itself counting for neither
+//! The score of a tick is minus the number of rows on the wrong side of it; rows on the tick itself count for neither
 //! side. With ticks 0..=5, rows at 1, 2, 2 and the median (scores doubled): −3, −1, 0, −3, −3, −3.
 
 use num_bigint::BigInt;
@@ -24,13 +24,14 @@ pub enum Rank {
         /// α's denominator.
         den: u64,
     },
-    /// About the r-th smallest, from 1; 0 is read as 1.
+    /// Approximately the r-th smallest value, counted from 1; 0 is read as 1.
     FromLow(u64),
-    /// About the r-th largest, from 1; 0 is read as 1.
+    /// Approximately the r-th largest value, counted from 1; 0 is read as 1.
     FromHigh(u64),
 }
 
-/// How far apart one unit of at most `rows` rows can move the scores of two ticks, in their units.
+/// How much more one unit of at most `rows` rows can change the score of one tick than that of another, in the units
+/// of scores.
 ///
 /// # Guarantee
 /// For any two databases that differ in such a unit, the largest change of a tick's score minus the smallest is at
@@ -48,7 +49,7 @@ pub fn range(rank: Rank, rows: u64) -> Result<u128, MechanismError> {
     (2 * u128::from(per_row)).checked_mul(rows.into()).ok_or(MechanismError::RangeTooWide)
 }
 
-/// The rank at which a minimum or maximum is looked for: r = ⌈(R/ε)·ln(20·ticks)⌉, R the range that the one draw is
+/// The rank at which a minimum or maximum is sought: r = ⌈(R/ε)·ln(20·ticks)⌉, where R is the range that the draw is
 /// calibrated to (2 for units of one row).
 ///
 /// # Guarantee
@@ -60,7 +61,7 @@ pub fn rank_for(range: u128, epsilon: &Epsilon, ticks: u64) -> u64 {
         let scale = Rational::from_integer(range.into()) / epsilon.value();
         (log.upper * scale).ceil().to_integer()
     });
-    // A rank beyond 64 bits is beyond every number of rows too.
+    // A rank beyond 64 bits exceeds every number of rows too.
     rank.and_then(|rank| rank.to_u64()).unwrap_or(1 << 62).min(1 << 62)
 }
 
@@ -70,10 +71,10 @@ pub fn rank_for(range: u128, epsilon: &Epsilon, ticks: u64) -> u64 {
 /// `last`, a negative weight as 0.
 ///
 /// # Guarantee
-/// Every tick is in exactly one run, in order, and its score is, with n the sum of the weights,
-/// −max(0, den·#{x<t} − num·n, num·n − den·#{x≤t}) for a fraction, −max(0, #{x<t} − (r−1), r − #{x≤t}) from the low
-/// end, −max(0, #{x>t} − (r−1), r − #{x≥t}) from the high end. Exact integers; all weights are 1. At most two runs for
-/// each data point and one more; without data one run, all ticks equal.
+/// Every tick is in exactly one run, in order, and its score is, with n the sum of the weights, −max(0, den·#{x<t} −
+/// num·n, num·n − den·#{x≤t}) for a fraction, −max(0, #{x<t} − (r−1), r − #{x≤t}) from the low end, −max(0, #{x>t} −
+/// (r−1), r − #{x≥t}) from the high end. Exact integers; all weights are 1. There are at most two runs for each data
+/// point and one more; without data there is one run, and all ticks are equal.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when `num > den`, `last` is 2⁶⁴ − 1, or a score does not fit 128 bits, which the
@@ -99,7 +100,7 @@ pub fn quantile_runs(
     }
     let (mut below, mut next) = (0_i128, 0_u64);
     for (tick, weight) in points {
-        // No data between the points: nothing is on these ticks.
+        // These ticks lie between data points and hold no rows.
         ticks.push(next, even(tick - next, score(rank, total, below, below)?));
         let up_to = below + weight;
         ticks.push(tick, even(1, score(rank, total, below, up_to)?));

@@ -1,7 +1,7 @@
 //! The rate ε/R of a selection: how steeply a candidate's weight falls with its score.
 //!
-//! A range R in grid units and an ε go in; a ratio of 128-bit integers comes out, rounded down where it does
-//! not fit: a lower rate is more private.
+//! A range R in grid units and an ε go in; a ratio of 128-bit integers comes out. It is rounded down if it does not
+//! fit, because a lower rate is more private.
 //!
 //! R = 2 and ε = 0.001 give exp(score/2000).
 
@@ -23,11 +23,11 @@ impl Rate {
     /// ε/R for scores of range R.
     ///
     /// # Guarantee
-    /// Never above ε/R; equal to it where both integers fit 128 bits, else lower by less than 2⁻¹²⁰. A range of 0 is
-    /// taken as 1: the weights then depend on the scores less than they may.
+    /// Never above ε/R; equal to it if both integers fit 128 bits, otherwise lower by less than 2⁻¹⁰⁷. A range of 0
+    /// is read as 1: the weights then depend on the scores less than they may.
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] when ε/R is below 2⁻⁹⁰ and not a ratio of 128-bit integers.
+    /// [`MechanismError::RangeTooWide`] when ε/R is below 2⁻⁹¹ and not a ratio of 128-bit integers.
     pub(super) fn round_down(range: u128, epsilon: &Epsilon) -> Result<Self, MechanismError> {
         let exact = epsilon.value() / Rational::from_integer(BigInt::from(range.max(1)));
         if let (Some(numerator), Some(denominator)) =
@@ -35,7 +35,7 @@ impl Rate {
         {
             return Ok(Self { exact, numerator, denominator });
         }
-        // ε ≤ 10⁶ < 2^20, so 107 fractional bits leave the numerator room.
+        // ε ≤ 10⁶ < 2^20, so the numerator fits with 107 fractional bits.
         let grid = BigInt::one() << 107_u32;
         let units = (&exact * Rational::from_integer(grid.clone())).to_integer();
         if units.is_zero() || units.bits() < 17 {
@@ -69,7 +69,7 @@ pub(super) fn surprise(beta: &Rational) -> f64 {
     if *beta <= Rational::zero() {
         return f64::INFINITY;
     }
-    // Through both integers: a β below the smallest float still has its logarithm.
+    // Computed from both integers, so that a β below the smallest float has a logarithm too.
     let log = |n: &BigInt| {
         let excess = n.bits().saturating_sub(1000);
         (n >> excess).to_f64().unwrap_or(f64::INFINITY).ln()

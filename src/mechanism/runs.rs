@@ -1,8 +1,8 @@
-//! Selection among candidates that come in runs: a grid of 10⁹ ticks is a few runs.
+//! Selection among candidates in runs: a grid of 10⁹ ticks has only a few runs.
 //!
-//! Runs of candidates with evenly changing scores and integer prior weights go in; the run and the place in it of the
-//! winner come out. Assumes what the exponential mechanism assumes of the scores of all candidates together, and that
-//! the weights are public; the choice is then ε-differentially private.
+//! Runs of candidates with evenly changing scores and integer prior weights go in; the winner's run and its place in
+//! the run come out. It makes the assumptions of the exponential mechanism about the scores of all candidates
+//! together, and assumes that the weights are public. The choice is then ε-differentially private.
 //!
 //! Ticks 0 to 99 around a median of 40, a point lost per tick: `[40 from −40 by +1, 60 from 0 by −1]`.
 
@@ -12,18 +12,19 @@ use crate::sampler::{QueryRng, Run, RunChoice};
 /// Neighbouring candidates: the j-th (from 0) has score `score + j·step` and prior weight `weight`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScoredRun {
-    /// How many candidates; none is fine.
+    /// The number of candidates, which may be 0.
     pub count: u64,
-    /// The score of the first.
+    /// The score of the first candidate.
     pub score: i128,
-    /// By how much each further one scores higher, or lower when negative.
+    /// How much higher each further candidate scores; lower if negative.
     pub step: i128,
-    /// The prior weight of each; 0 excludes the run. **Public**: a function of the candidates, never of the data.
+    /// The prior weight of each candidate; 0 excludes the run. **Public**: a function of the candidates, never of the
+    /// data.
     pub weight: u128,
 }
 
 impl ScoredRun {
-    /// The score of the last candidate; `None` beyond 128 bits. The first one's where there is none.
+    /// The score of the last candidate; `None` beyond 128 bits. An empty run returns the score of its first.
     pub fn last_score(&self) -> Option<i128> {
         self.score_at(self.count.saturating_sub(1))
     }
@@ -44,8 +45,9 @@ pub struct TickRuns {
 }
 
 impl TickRuns {
-    /// Appends `count` ticks from `first` on, if any; ticks that follow the run before and score as it does are added
-    /// to that. Ticks behind a gap are not: a candidate that was taken out would stand in the place of another.
+    /// Appends `count` ticks from `first` on, if any. Ticks that directly follow the previous run and have its score
+    /// join that run. Ticks behind a gap do not: otherwise a candidate that was removed would take the place of
+    /// another.
     pub(super) fn push(&mut self, first: u64, run: ScoredRun) {
         if run.count == 0 {
             return;
@@ -69,7 +71,7 @@ impl TickRuns {
     }
 }
 
-/// Scored runs as the sampler takes them: highest first, by gaps.
+/// Scored runs as the sampler takes them: as gaps from the best score, the highest candidate of each run first.
 #[derive(Debug, Clone)]
 pub(super) struct Gaps<'a> {
     scored: &'a [ScoredRun],
@@ -78,8 +80,8 @@ pub(super) struct Gaps<'a> {
 
 impl<'a> Gaps<'a> {
     /// # Guarantee
-    /// Candidate j of `runs[i]` has exactly the gap to the best candidate of positive weight, if it has a weight
-    /// itself; rising runs are turned round.
+    /// Every candidate with a weight has exactly its gap to the best candidate of positive weight. Rising runs are
+    /// reversed.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when a score does not fit 128 bits.
@@ -117,7 +119,7 @@ impl<'a> Gaps<'a> {
         Ok(RunChoice::new(&self.runs, rate_num, rate_den)?)
     }
 
-    /// The candidate that the sampler's answer means.
+    /// The candidate that the sampler's result refers to.
     pub(super) fn winner(&self, (run, place): (usize, u64)) -> (usize, u64) {
         match self.scored.get(run) {
             Some(scored) if scored.step > 0 => {
@@ -132,14 +134,14 @@ impl Exponential {
     /// The run of the winner, and its place in it.
     ///
     /// # Guarantee
-    /// P(i, j) ∝ weight_i·exp(exponent·(score_i + j·step_i)), exactly; with public weights ε-DP as
-    /// [`Exponential::choose`] is, since a prior scales both databases' weights alike. Time grows with the number of
-    /// runs only. Source: McSherry, Talwar 2007.
+    /// P(i, j) ∝ weight_i·exp(exponent·(score_i + j·step_i)), exactly. With public weights this is ε-DP as
+    /// [`Exponential::choose`] is, because a prior scales the weights of both databases alike. The time grows only
+    /// with the number of runs. Source: McSherry, Talwar 2007.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when a score of positive weight does not fit 128 bits: the caller must have
-    /// derived from public bounds that all do, or else a refusal tells of the data; [`MechanismError::Sampler`] when no
-    /// candidate has a weight.
+    /// derived from public bounds that all scores fit, because otherwise the error would reveal something about the
+    /// data. [`MechanismError::Sampler`] when no candidate has a weight.
     pub fn choose_runs(
         &self,
         runs: &[ScoredRun],
@@ -209,7 +211,7 @@ mod tests {
         for wide in [run(3, i128::MAX - 1, 1, 1), run(u64::MAX, 0, i128::MIN, 1)] {
             let refused = mechanism.choose_runs(&[run(1, 0, 0, 1), wide], &mut rng);
             assert!(matches!(refused, Err(MechanismError::RangeTooWide)), "{refused:?}");
-            // Not where nothing of it can win.
+            // It is accepted if none of its candidates can win.
             let excluded = ScoredRun { weight: 0, ..wide };
             assert_eq!(
                 mechanism.choose_runs(&[run(1, 0, 0, 1), excluded], &mut rng).unwrap(),
@@ -234,7 +236,7 @@ mod tests {
         );
         assert_eq!(mechanism.error_at_weights(5.0, 5.0, &beta).to_bits(), 0, "one candidate");
         assert!(mechanism.error_at_weights(5.0, 0.0, &beta).is_infinite());
-        // The worst case: the best has the least weight, all others the same score.
+        // The worst case: the best candidate has the least weight, and all others have the same score.
         for spread in 0..40_i32 {
             let (least, others) = (1.0, 999.0);
             let lost = others * (-f64::from(spread)).exp();

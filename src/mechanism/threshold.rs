@@ -1,10 +1,11 @@
-//! Thresholds: how large a noisy number of units must be for a group to come out that only the data know.
+//! Partition selection: the threshold that a partition's noisy number of units must reach for the partition to be
+//! released.
 //!
-//! The noise of the number, how many groups one unit is in, and δ go in; the least noisy number that comes out
-//! goes out. Assumes that a unit adds 1 to each of at most C groups, and that every group takes its own draw; the
-//! groups that one unit alone has then all stay hidden, except with probability δ.
+//! The noise of the count, the number of partitions that one unit is in, and δ go in; the least noisy count that is
+//! released comes out. It assumes that a unit adds 1 to each of at most C partitions, and that every partition has
+//! its own draw. The partitions that contain one unit alone then all stay hidden, except with probability δ.
 //!
-//! Laplace noise of scale 1, one group per unit, δ = 10⁻⁶: 15.
+//! Laplace noise of scale 1, one partition per unit and δ = 10⁻⁶ give τ = 15.
 
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
@@ -15,18 +16,19 @@ use super::tight::Weights;
 use super::{Gaussian, Laplace, MechanismError};
 use crate::privacy::{Delta, Rational};
 
-/// Precision of the enclosures: δ is at least 10⁻¹⁸, C at most 2⁶⁴, so that every probability here is above 2⁻¹²⁴.
+/// Precision of the enclosures: δ is at least 10⁻¹⁸ and C at most 2⁶⁴, so that every probability here is above 2⁻¹²⁴.
 const BITS: u32 = 384;
-/// Up to this σ (2⁻¹² units) the tail is summed over the integers, above it is bounded by a geometric series.
+/// Up to this σ (in units of 2⁻¹²) the tail is summed over the integers; above it, a geometric series bounds the
+/// tail.
 const SUMMED_UNITS: u64 = 1 << 22;
 
-/// The threshold on numbers of units with Laplace noise.
+/// The threshold on counts of units with Laplace noise.
 ///
 /// # Guarantee
-/// For every set of at most `groups` groups of one unit each, P(some 1 + X ≥ τ) ≤ δ, every group with an independent
-/// X of `noise`: P(X ≥ τ − 1) = α^(τ−1)/(1+α) ≤ 1 − (1−δ)^(1/C) with α = exp(−1/scale), both sides in enclosures.
-/// τ is the smallest such integer from 1 on, unless the two sides agree to 10⁻⁷⁵; 2 where there is no noise.
-/// Source: Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson 2020, for the discrete law.
+/// For every set of at most `groups` partitions of one unit each, P(some 1 + X ≥ τ) ≤ δ, where every partition has an
+/// independent X of `noise`: P(X ≥ τ − 1) = α^(τ−1)/(1+α) ≤ 1 − (1−δ)^(1/C) with α = exp(−1/scale), both sides in
+/// enclosures. τ is the smallest such integer from 1 on, unless the two sides agree to 10⁻⁷⁵; it is 2 if there is no
+/// noise. Source: Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson 2020, for the discrete law.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] when no 63-bit number reaches the threshold.
@@ -49,14 +51,14 @@ pub fn threshold_of_laplace(
     one_more(above)
 }
 
-/// The threshold on numbers of units with Gaussian noise.
+/// The threshold on counts of units with Gaussian noise.
 ///
 /// # Guarantee
-/// For every set of at most `groups` groups of one unit each, P(some 1 + X ≥ τ) ≤ δ, every group with an independent
-/// X of `noise`: P(X ≥ τ − 1) ≤ 1 − (1−δ)^(1/C). For σ ≤ 1024 the tail is summed, from above, and τ is the
-/// smallest such integer from 2 on, or one more. For larger σ, P(X ≥ t) ≤ e^(−t²/2σ²)/((1 − e^(−t/σ²))·√(2π)·σ), in
-/// enclosures, since (t+k)² ≥ t² + 2tk: never too small, and too large by less than σ/t·σ. 2 where there is no noise.
-/// Source: Canonne, Kamath, Steinke 2020, for the normalising sum of at least √(2π)·σ.
+/// For every set of at most `groups` partitions of one unit each, P(some 1 + X ≥ τ) ≤ δ, where every partition has an
+/// independent X of `noise`: P(X ≥ τ − 1) ≤ 1 − (1−δ)^(1/C). For σ ≤ 1024 the tail is summed, rounding up, and τ is
+/// the smallest such integer from 2 on, or one more. For larger σ, P(X ≥ t) ≤ e^(−t²/2σ²)/((1 − e^(−t/σ²))·√(2π)·σ),
+/// in enclosures, because (t+k)² ≥ t² + 2tk; τ is never too small, and too large by less than σ/t·σ. It is 2 if there
+/// is no noise. Source: Canonne, Kamath, Steinke 2020, for the normalising sum of at least √(2π)·σ.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] when no 63-bit number reaches the threshold.
@@ -73,14 +75,14 @@ pub fn threshold_of_gaussian(
     let units = &sigma * Rational::from_integer(BigInt::from(4096));
     let summed = units.is_integer().then(|| units.to_integer().to_u64()).flatten();
     if let Some(units) = summed.filter(|units| *units <= SUMMED_UNITS) {
-        // A float of the chance may lie above it by 2^−53.
+        // The float of the probability may exceed it by a relative 2^−53.
         let float = chance.to_f64().unwrap_or(0.0) * (1.0 - 1e-12);
-        // P(|X| > s) ≤ 2q says P(X ≥ s + 1) ≤ q.
+        // P(|X| > s) ≤ 2q means P(X ≥ s + 1) ≤ q.
         let reached = Weights::new(units).error_at(2.0 * float);
         return one_more(reached.saturating_add(1));
     }
     let variance = &sigma * &sigma;
-    // √(2π) from below.
+    // A lower bound of √(2π).
     let root = Rational::new(BigInt::from(2_506_628_274_u64), BigInt::from(1_000_000_000_u64));
     let target = &chance * root * &sigma;
     let float = sigma.to_f64().unwrap_or(f64::MAX);
@@ -106,7 +108,7 @@ fn one_more(above: u128) -> Result<u64, MechanismError> {
         .ok_or(MechanismError::ScaleTooLarge)
 }
 
-/// 1 − (1−δ)^(1/C): the chance that each of C groups may take.
+/// 1 − (1−δ)^(1/C): the failure probability that each of C partitions may have.
 ///
 /// # Guarantee
 /// Never above it; below it by less than 2⁻³⁸⁰.
@@ -118,7 +120,7 @@ fn chance_round_down(groups: u64, delta: &Delta) -> Result<Rational, MechanismEr
     Some(chance).filter(Signed::is_positive).ok_or(MechanismError::ScaleTooLarge)
 }
 
-/// About −ln of a probability; 0 for what is none.
+/// Approximately −ln of a probability; 0 for 0.
 fn surprise(probability: &Rational) -> f64 {
     if probability.is_zero() {
         return 0.0;
@@ -234,7 +236,7 @@ mod tests {
         }
     }
 
-    /// The two rules for one σ: what is summed is never above what is bounded.
+    /// Both rules at almost the same σ: the summed threshold is never above the bounded one.
     #[test]
     fn both_gaussian_rules_agree() {
         let (summed, bounded) = (
@@ -266,7 +268,7 @@ mod tests {
 
     #[test]
     fn extremes_are_thresholds_or_refused() {
-        // Half of all δ: even a group of one may come out more often than not.
+        // With δ = 0.9, even a partition of one unit may be released more often than not.
         assert_eq!(threshold_of_laplace(&laplace(1, "0.001"), 1, &delta("0.9")).unwrap(), 1);
         assert_eq!(threshold_of_laplace(&laplace(1, "1000000"), 1, &delta("1e-18")).unwrap(), 2);
         let wide = Laplace::calibrate((1 << 62) - 1, &"1".parse().unwrap()).unwrap();
@@ -274,8 +276,8 @@ mod tests {
         assert!(threshold_of_laplace(&laplace(1 << 32, "1"), 1 << 32, &delta("1e-18")).is_ok());
     }
 
-    /// C groups of one unit each: how often any comes out. A binomial of 200,000 turns whose chance is at most δ = 0.05
-    /// exceeds 0.05 + 6·√(0.05·0.95/200,000) = 0.0530 with probability below 10⁻⁸; the seeds are fixed.
+    /// How often any of C partitions of one unit each is released. A binomial of 200,000 turns whose chance is at
+    /// most δ = 0.05 exceeds 0.05 + 6·√(0.05·0.95/200,000) = 0.0530 with probability below 10⁻⁸; the seeds are fixed.
     #[test]
     fn a_group_of_one_comes_out_with_probability_delta() {
         for (seed, epsilon, groups) in [(1, "1", 1), (2, "1", 3), (3, "4", 3), (4, "10", 20)] {
@@ -285,7 +287,7 @@ mod tests {
             let mut rng = QueryRng::seeded_for_tests(seed);
             let mut some = 0_u32;
             for _ in 0..200_000 {
-                // Every group takes its draw.
+                // Every partition has its own draw.
                 let came = (0..groups).filter(|_| out(noise.draw(&mut rng))).count();
                 some += u32::from(came > 0);
             }
@@ -303,8 +305,8 @@ mod tests {
         assert!(some as f64 <= 0.0530 * 200_000.0, "{some}");
     }
 
-    /// (ε, δ) by enumeration: one unit is in C groups, n of them its own. For every set of outcomes S,
-    /// P(S) ≤ e^ε·P′(S) + δ both ways; the largest excess is summed outcome by outcome over what comes out.
+    /// (ε, δ) by enumeration: one unit is in C partitions, n of them its own. For every set of outcomes S, P(S) ≤
+    /// e^ε·P′(S) + δ in both directions; the largest excess is the sum over all outcomes.
     #[test]
     fn counts_over_a_threshold_are_private() {
         for (epsilon, d) in [("0.5", "0.01"), ("1", "0.2"), ("2", "1e-6"), ("3", "0.4")] {
@@ -315,7 +317,7 @@ mod tests {
                     let tau = i64::try_from(tau).unwrap();
                     let alpha = (-1.0 / noise.scale().to_f64().unwrap()).exp();
                     let law = |x: i64| (1.0 - alpha) / (1.0 + alpha) * alpha.powi(x.abs() as i32);
-                    // What one group shows: hidden (None), or its noisy number.
+                    // The outcomes of one partition: hidden first, then each noisy count.
                     let reach = 60;
                     let shown = |count: i64| -> Vec<f64> {
                         let out: Vec<f64> = (0..=reach).map(|i| law(tau + i - count)).collect();
@@ -327,7 +329,7 @@ mod tests {
                         none[0] = 1.0;
                         none
                     };
-                    // (with, without) for each group the unit is in; outcomes of groups are independent.
+                    // (with, without) for each partition of the unit; the outcomes of partitions are independent.
                     let pairs: Vec<(Vec<f64>, Vec<f64>)> = (0..groups)
                         .map(|i| match i < own {
                             true => (shown(1), none.clone()),

@@ -1,26 +1,26 @@
-//! The exact δ of one discrete Gaussian value, from above, in floats with a proved margin.
+//! An upper bound of the exact δ of one discrete Gaussian value, in floats with a proved margin.
 //!
-//! A deviation, a step between neighbours and an ε go in; a number at least as large as the true δ comes out.
-//! Only additions, multiplications and divisions of IEEE floats are used, so the result is the same on every
-//! machine, and its error is bounded below.
+//! A deviation, the step between neighbouring databases and an ε go in; a number at least as large as the true δ
+//! comes out. It uses only additions, multiplications and divisions of IEEE floats, so that the result is the same on
+//! every machine; the bound on its error is proved below.
 //!
 //! At σ = 4.231, step 1 and ε = 1 the δ is 10⁻⁶.
 
 use num_traits::ToPrimitive;
 
-/// Relative error allowed for each weight: fifty times what [`exp`] and its argument
-/// are off by, and above the rounding of a sum of 60,000 terms.
+/// The relative error allowed for each weight: fifty times the error of [`exp`] and its argument, and more than the
+/// rounding of a sum of 60,000 terms.
 const MARGIN: f64 = 1e-11;
 
 /// The largest σ in units of 2⁻¹² whose weights are summed.
 pub(super) const MOST_UNITS: u64 = 1 << 24;
-/// The largest ε for which rounding ε to a float stays within the margin.
+/// The largest ε whose rounding to a float stays within the margin.
 pub(super) const MOST_EPSILON: f64 = 64.0;
 
 /// exp(−y²/2σ²) for σ in units of 2⁻¹².
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weights {
-    /// σ in units of 2⁻¹², squared: exact below 2⁵³.
+    /// The square of σ in units of 2⁻¹²: exact below 2⁵³.
     square: f64,
     sigma: f64,
 }
@@ -32,7 +32,7 @@ impl Weights {
         Self { square: units * units, sigma: units / 4096.0 }
     }
 
-    /// y²/2σ²: y² and y²·2²³ are exact, so there is one rounding.
+    /// y²/2σ²: y² and y²·2²³ are exact, so only the division rounds.
     fn exponent(&self, y: f64) -> f64 {
         y * y * 8_388_608.0 / self.square
     }
@@ -41,30 +41,30 @@ impl Weights {
         exp(-self.exponent(y))
     }
 
-    /// The first whole y with y²/2σ² ≥ `depth`.
+    /// An integer y with y²/2σ² ≥ `depth`, at most one above the first.
     fn reach(&self, depth: f64) -> f64 {
         (self.sigma * (2.0 * depth).sqrt()).ceil() + 1.0
     }
 
-    /// No more than the sum of all weights, which is at least √(2π)σ (Canonne, Kamath, Steinke 2020).
+    /// A lower bound of the sum of all weights, which is at least √(2π)σ (Canonne, Kamath, Steinke 2020).
     fn total_from_below(&self) -> f64 {
         let few: f64 = (1..=8_u8).map(|y| self.at(f64::from(y))).sum();
         let integral = self.sigma * (2.0 * std::f64::consts::PI).sqrt();
         integral.max(1.0 + 2.0 * few) * (1.0 - MARGIN)
     }
 
-    /// No less than the sum of the weights beyond `y` ≥ 1: below (σ²/y)·exp(−y²/2σ²).
+    /// An upper bound of the sum of the weights beyond `y` ≥ 1: (σ²/y)·exp(−y²/2σ²).
     fn beyond(&self, y: f64) -> f64 {
         self.sigma * self.sigma / y * self.at(y) * (1.0 + MARGIN)
     }
 
-    /// The δ at which adding this noise to a value that moves by `step` is (ε, δ)-private.
+    /// The δ at which adding this noise to a value that changes by `step` is (ε, δ)-private.
     ///
     /// # Guarantee
-    /// Never below δ(ε) = Σ_y max(0, P(Y = y) − e^ε·P(Y = y + step)), for σ ≤ 2¹², ε ≤ 64 and step ≤ 2¹⁶; infinite for others. That
-    /// also covers every shorter step: discrete Gaussian weights are log-concave, so δ = sup_t P(Y > t − step) − e^ε·P(Y > t),
-    /// which grows with the step. Each term is bounded by itself, the terms beyond 2⁻⁵⁷·δ together.
-    /// Source: Canonne, Kamath, Steinke 2020, theorem 7.
+    /// Never below δ(ε) = Σ_y max(0, P(Y = y) − e^ε·P(Y = y + step)), for σ ≤ 2¹², ε ≤ 64 and step ≤ 2¹⁶; infinite
+    /// for ε and steps beyond these. It also covers every shorter step: discrete Gaussian weights are log-concave, so
+    /// δ = sup_t P(Y > t − step) − e^ε·P(Y > t), which grows with the step. Each term is bounded separately; the
+    /// terms beyond 2⁻⁵⁷·δ are bounded together. Source: Canonne, Kamath, Steinke 2020, theorem 7.
     pub(super) fn delta_round_up(&self, step: u64, epsilon: f64, about: f64) -> f64 {
         let step = step.to_f64().unwrap_or(f64::MAX);
         if epsilon > MOST_EPSILON || step > 65_536.0 || about <= 0.0 {
@@ -72,7 +72,7 @@ impl Weights {
         }
         let variance = self.sigma * self.sigma;
         let last = self.reach(40.0 - about.ln());
-        // Terms below εσ²/step − step/2 are not positive.
+        // Only terms from εσ²/step − step/2 on are positive.
         let mut y = (epsilon * variance / step - step / 2.0).floor() - 1.0;
         let mut sum = 0.0;
         while y <= last {
@@ -87,7 +87,7 @@ impl Weights {
     /// The smallest t with P(|Y| > t) ≤ β, or one more.
     ///
     /// # Guarantee
-    /// Never too small for σ ≤ 1024 and 10⁻³⁰⁰ ≤ β: the tail is added up from above, the total of all weights taken from below.
+    /// Never too small for σ ≤ 1024 and 10⁻³⁰⁰ ≤ β: the tail is rounded up, the total of all weights is rounded down.
     pub(super) fn error_at(&self, beta: f64) -> u128 {
         let goal = beta * self.total_from_below() / 2.0;
         let mut y = self.reach(40.0 - beta.ln());
@@ -104,10 +104,10 @@ impl Weights {
 /// exp(x) for x ≤ 700, as 2^k·exp(r); 0 below −700.
 ///
 /// # Guarantee
-/// Within a relative 2·10⁻¹³ of exp(x) for |x| ≤ 700, a rounding of x itself included: r is off by 2⁻⁵³·(|x| + 1) for each,
-/// the series of 14 terms by 10⁻¹⁷, its roundings by 30·2⁻⁵³.
+/// Within a relative 2·10⁻¹³ of exp(x) for |x| ≤ 700, including the rounding of x itself: the error of r is 2⁻⁵³·(|x|
+/// + 1) for each rounding, that of the series of 14 terms is 10⁻¹⁷, and that of its roundings is 30·2⁻⁵³.
 fn exp(x: f64) -> f64 {
-    // ln 2 in two parts; the first has trailing zeros, so that k times it is exact.
+    // ln 2 in two parts. The first has trailing zeros, so that its product with k is exact.
     const HIGH: f64 = 6.931_471_803_691_238e-1;
     const LOW: f64 = 1.908_214_929_270_587_7e-10;
     /// 1/14, 1/13, …, 1.

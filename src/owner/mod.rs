@@ -297,7 +297,7 @@ fn referenced(
     column_of(found, column)?;
     if !found.is_public() {
         return Err(Error::catalog(format!(
-            "{table} is not public, so what it lists would tell who is in it"
+            "{table} is not public, so its values would reveal who is in it"
         )));
     }
     let unread = || Error::catalog(format!("the rows of {table} cannot be read"));

@@ -1,7 +1,7 @@
-//! What a release may give away, in both notions that budgets count in: (ε, δ) and (ρ, δ).
+//! The privacy loss of a release, in both notions that budgets count in: (ε, δ) and (ρ, δ).
 //!
-//! Checked parameters go in, a [`Loss`] comes out; every function assumes that the release has the property it is
-//! named after, and then states what is lost in the other notion. Sums are exact; rounding is left to the ledger.
+//! Checked parameters go in, a [`Loss`] comes out. Every function assumes that the release has the property that the
+//! function is named after, and derives the loss in the other notion. Sums are exact; the ledger does the rounding.
 //!
 //! ```
 //! use hushql::privacy::{Loss, Selecting};
@@ -17,7 +17,7 @@ use num_traits::Zero;
 
 use super::{Delta, Epsilon, Rational, Rho};
 
-/// What is known of one draw of a selection beside its ε.
+/// What is known about one draw of a selection besides its ε.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selecting {
     /// It is ε-private: permute-and-flip, noisy max.
@@ -38,7 +38,7 @@ impl Selecting {
 
 /// The exact loss of one or several releases: (ε, δ), and δ-approximate ρ-zCDP; composition is addition.
 ///
-/// Every release has a ρ. One that was calibrated to a ρ alone has no (ε, δ), since none was named.
+/// Every release has a ρ. A release that was calibrated to a ρ alone has no (ε, δ), because none was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     approximate: Option<(Rational, Rational)>,
@@ -62,16 +62,17 @@ impl Loss {
         Self::choice(epsilon, None, 1, Selecting::Pure)
     }
 
-    /// An (ε, δ) of which nothing else is known.
+    /// An (ε, δ) about which nothing else is known.
     ///
     /// # Guarantee
-    /// An (ε, δ)-DP release is δ-approximately min(ε²/2, ε)-zCDP: with probability 1 − δ it is an ε-DP one (Kairouz, Oh, Viswanath
-    /// 2015; Murtagh, Vadhan 2016, lemma 3.2), whose ρ is that of [`Loss::pure`]. Exact.
+    /// An (ε, δ)-DP release is δ-approximately min(ε²/2, ε)-zCDP: with probability 1 − δ it behaves like an ε-DP
+    /// release (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016, lemma 3.2), whose ρ is that of [`Loss::pure`].
+    /// Exact.
     pub fn approximate(epsilon: &Epsilon, delta: &Delta) -> Self {
         Self::choice(epsilon, Some(delta), 1, Selecting::Pure)
     }
 
-    /// A δ alone: the loss of what fails with that probability, and else gives nothing away.
+    /// A δ alone: the loss of a release that fails with that probability and otherwise reveals nothing.
     pub fn of_delta(delta: &Delta) -> Self {
         let delta = delta.0.clone();
         Self {
@@ -84,7 +85,7 @@ impl Loss {
     /// An (ε, δ) by Gaussian noise, which is ρ-zCDP without a δ.
     ///
     /// # Guarantee
-    /// Takes both from the caller, who calibrated the noise; exact. Source: Canonne, Kamath, Steinke 2020.
+    /// Exact. The caller, who calibrated the noise, vouches for both. Source: Canonne, Kamath, Steinke 2020.
     pub fn gaussian(epsilon: &Epsilon, delta: &Delta, rho: &Rational) -> Self {
         let approximate = Some((epsilon.0.clone(), delta.0.clone()));
         Self { approximate, rho: rho.clone(), rho_delta: Rational::zero() }
@@ -98,14 +99,15 @@ impl Loss {
         Self { approximate: None, rho: rho.0.clone(), rho_delta: Rational::zero() }
     }
 
-    /// Selections that share an ε, and a δ where candidates are unknown: `draws` of them at most depend on one unit, each at
-    /// ε/draws. 0 draws are taken as 1.
+    /// Selections that share an ε, and a δ if candidates are unknown. At most `draws` of them depend on one unit,
+    /// each at ε/draws. 0 draws are read as 1.
     ///
     /// # Guarantee
-    /// Together they are (ε, δ)-DP and δ-approximately min(ε²/(d·draws), ε)-zCDP, d of [`Selecting::divisor`]: a draw of
-    /// ε_i = ε/draws is ε_i²/2-zCDP, or ε_i²/8 when its range is bounded (Dong, Durfee, Rogers 2020; Cesar, Rogers
-    /// 2021). Among unknown candidates that holds where no candidate of one unit alone wins, which fails with at most δ
-    /// in all. Selections that share ε in unequal parts ε_i, Σε_i ≤ ε, are one draw here: Σε_i² ≤ ε². Exact.
+    /// Together they are (ε, δ)-DP and δ-approximately min(ε²/(d·draws), ε)-zCDP, with d of [`Selecting::divisor`]: a
+    /// draw of ε_i = ε/draws is ε_i²/2-zCDP, or ε_i²/8 if its range is bounded (Dong, Durfee, Rogers 2020; Cesar,
+    /// Rogers 2021). Among unknown candidates this holds unless a candidate of one unit alone wins, which has
+    /// probability at most δ in total. Selections that share ε in unequal parts ε_i with Σε_i ≤ ε count as one draw,
+    /// because Σε_i² ≤ ε². Exact.
     pub fn choice(
         epsilon: &Epsilon,
         delta: Option<&Delta>,
@@ -122,22 +124,22 @@ impl Loss {
         }
     }
 
-    /// The same loss with the ρ that was asked for, where that is more.
+    /// The same loss with the requested ρ, if that is larger.
     ///
     /// # Guarantee
-    /// No part is less than before.
+    /// No part decreases.
     #[must_use]
     pub fn costing(mut self, rho: &Rho) -> Self {
         self.rho = self.rho.max(rho.0.clone());
         self
     }
 
-    /// Composition, in each notion by itself.
+    /// Composition, in each notion separately.
     ///
     /// # Guarantee
-    /// Releases of (ε₁, δ₁) and (ε₂, δ₂), the second chosen adaptively, are together (ε₁+ε₂, δ₁+δ₂)-DP; with ρ₁, ρ₂ instead of the
-    /// ε they are (δ₁+δ₂)-approximately (ρ₁+ρ₂)-zCDP. The sums are exact; without an (ε, δ) of both there is none
-    /// of the two. Sources: Dwork, Roth 2014, theorem B.1; Bun, Steinke 2016, lemmas 1.7 and 8.2.
+    /// Releases of (ε₁, δ₁) and (ε₂, δ₂), the second chosen adaptively, are together (ε₁+ε₂, δ₁+δ₂)-DP; with ρ₁ and
+    /// ρ₂ instead of ε₁ and ε₂ they are (δ₁+δ₂)-approximately (ρ₁+ρ₂)-zCDP. The sums are exact. The sum has an (ε, δ)
+    /// only if both releases have one. Sources: Dwork, Roth 2014, theorem B.1; Bun, Steinke 2016, lemmas 1.7 and 8.2.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let approximate = self.approximate.as_ref().zip(other.approximate.as_ref());
@@ -148,12 +150,12 @@ impl Loss {
         }
     }
 
-    /// The exact ε; `None` where only a ρ was named.
+    /// The exact ε; `None` if only a ρ was named.
     pub fn epsilon(&self) -> Option<&Rational> {
         self.approximate.as_ref().map(|(epsilon, _)| epsilon)
     }
 
-    /// The exact δ beside ε; `None` where only a ρ was named.
+    /// The exact δ that goes with ε; `None` if only a ρ was named.
     pub fn delta(&self) -> Option<&Rational> {
         self.approximate.as_ref().map(|(_, delta)| delta)
     }
@@ -163,7 +165,7 @@ impl Loss {
         &self.rho
     }
 
-    /// The exact δ beside ρ: the chance that the release is not ρ-zCDP.
+    /// The exact δ that goes with ρ: the probability that the release is not ρ-zCDP.
     pub fn rho_delta(&self) -> &Rational {
         &self.rho_delta
     }
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!(choice(5, Selecting::BoundedRange), ratio(1, 40));
         assert_eq!(choice(5, Selecting::Pure), ratio(1, 10));
         assert_eq!(choice(0, Selecting::Pure), ratio(1, 2));
-        // Above ε = 2 the square is dearer than ε itself.
+        // Above ε = 2, ε²/2 exceeds ε itself.
         assert_eq!(*Loss::pure(&"30".parse().unwrap()).rho(), ratio(30, 1));
         let rho: Rho = "0.2".parse().unwrap();
         assert_eq!(*Loss::pure(&"0.1".parse().unwrap()).costing(&rho).rho(), ratio(1, 5));
@@ -208,8 +210,8 @@ mod tests {
         assert_eq!(Loss::zero().plus(&pure), pure);
     }
 
-    /// ε-DP is ρ-zCDP: the largest D_α/α of the worst ε-private pair, randomized response, stays below ρ; and the
-    /// worst pair of bounded range, at any offset of its interval, below ε²/8.
+    /// ε-DP is ρ-zCDP: the largest D_α/α of the worst ε-private pair, randomized response, stays below ρ; that of the
+    /// worst pair of bounded range, at any offset of its interval, stays below ε²/8.
     #[test]
     fn rho_covers_the_divergence_of_the_worst_pairs() {
         // Two outcomes with log ratios `up` > 0 and `up − range` ≤ 0.
@@ -237,7 +239,7 @@ mod tests {
             assert!(worst[0] <= rho(Selecting::Pure) * (1.0 + 1e-9), "{epsilon} {worst:?}");
             assert!(worst[1] <= rho(Selecting::BoundedRange) * (1.0 + 1e-9), "{epsilon} {worst:?}");
             if epsilon <= 0.3 {
-                // And nothing much smaller would do.
+                // Nothing much smaller would suffice.
                 assert!(worst[0] >= 0.98 * rho(Selecting::Pure), "{epsilon} {worst:?}");
                 assert!(worst[1] >= 0.98 * rho(Selecting::BoundedRange), "{epsilon} {worst:?}");
             }

@@ -1,7 +1,7 @@
-//! The quantities of privacy: ε, δ, ρ, their exact arithmetic and the integers a ledger stores.
+//! The quantities of privacy: ε, δ and ρ, their exact arithmetic, and the integers that a ledger stores.
 //!
-//! Text and rationals go in, checked newtypes come out. Nothing here is a float: a parameter is the
-//! decimal the analyst wrote, exactly, and what a vault stores is an integer rounded *up*.
+//! Text and rationals go in, checked newtypes come out. There are no floats: a parameter is exactly the decimal that
+//! the analyst wrote, and a vault stores integers that are rounded *up*.
 //!
 //! ```
 //! use hushql::privacy::{Cost, Epsilon, Loss};
@@ -33,11 +33,11 @@ const NANO: u32 = 9;
 /// Units of δ in the ledger: 10⁻¹⁸.
 const ATTO: u32 = 18;
 
-/// Why a number is no privacy parameter.
+/// Why a number is not a privacy parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// The text is no finite decimal number.
+    /// The text is not a finite decimal number.
     #[error("`{0}` is not a finite decimal number")]
     NotANumber(String),
     /// ε outside its range.
@@ -52,8 +52,8 @@ pub enum ParameterError {
     /// The amount does not fit the ledger's integers.
     #[error("the cost does not fit the ledger")]
     Overflow,
-    /// An amount of ε and one of ρ were to be added.
-    #[error("amounts of epsilon and of rho do not add up")]
+    /// An amount of ε and an amount of ρ cannot be added.
+    #[error("amounts of epsilon and rho cannot be added")]
     Notion,
 }
 
@@ -90,7 +90,7 @@ pub fn parse_decimal(text: &str) -> Option<Rational> {
     Some(value)
 }
 
-/// Writes a rational as a decimal: exactly when it has at most `digits` places, else rounded half away from zero.
+/// Writes a rational as a decimal: exactly if it has at most `digits` places, otherwise rounded half away from zero.
 pub fn decimal_text(value: &Rational, digits: u32) -> String {
     let scaled =
         (value * Rational::from_integer(BigInt::from(10).pow(digits))).round().to_integer();
@@ -125,8 +125,8 @@ impl Epsilon {
     /// This loss shared equally by `parts` releases, in whole units of the ledger.
     ///
     /// # Guarantee
-    /// The shares add up to no more than this loss, also after each was rounded for the ledger: a share is
-    /// rounded down to 10⁻⁹.
+    /// The shares add up to no more than this loss, even after each is rounded for the ledger: a share is rounded
+    /// down to 10⁻⁹.
     ///
     /// # Errors
     /// [`ParameterError::Epsilon`] when a share is below 10⁻⁹, or `parts` is 0.
@@ -236,7 +236,7 @@ impl Rho {
         share.map(|Epsilon(value)| Self(value)).map_err(|_| ParameterError::Rho)
     }
 
-    /// The ε at which a release costs this ρ, where ε costs min(ε²/divisor, ε); see [`Loss`].
+    /// The ε at which a release costs this ρ, if ε costs min(ε²/divisor, ε); see [`Loss`].
     ///
     /// # Guarantee
     /// A multiple of 10⁻⁹, or ρ itself, with min(ε²/divisor, ε) ≤ ρ: the square root is an integer one, rounded down.
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!("1e-6".parse::<Delta>().map(|d| d.to_string()), Ok("1e-6".to_owned()));
     }
 
-    /// Three thirds of 1 were once charged as 1.000000002, above a limit of 1 per query.
+    /// Three thirds of 1 were once charged as 1.000000002, which exceeded a limit of 1 per query.
     #[test]
     fn shares_never_add_up_to_more_than_the_whole() {
         let one: Epsilon = "1".parse().unwrap();
@@ -339,7 +339,7 @@ mod tests {
         assert!("1e-9".parse::<Epsilon>().unwrap().share(2).is_err());
     }
 
-    /// A share of ρ, and the ε that a share of ρ buys, cost no more than was given.
+    /// A share of ρ, and the ε that a share of ρ allows, cost no more than the share.
     #[test]
     fn rho_buys_no_more_than_it_is() {
         for (text, divisor) in [("0.1", 8), ("0.5", 2), ("1e-9", 8), ("700", 8), ("3", 24)] {
@@ -348,7 +348,7 @@ mod tests {
             let square = epsilon.value() * epsilon.value();
             let cost = square / Rational::from_integer(divisor.into());
             assert!(cost.clone().min(epsilon.value().clone()) <= *rho.value(), "{text} {divisor}");
-            // The next one is too dear, by either rule.
+            // The next larger ε costs too much, by either rule.
             let more = epsilon.value() + Rational::new(1.into(), BigInt::from(10).pow(NANO));
             let cost = &more * &more / Rational::from_integer(divisor.into());
             assert!(cost > *rho.value() && more > *rho.value(), "{text} {divisor}");

@@ -1,7 +1,7 @@
-//! Amounts as the ledger stores them: whole units, rounded up, of ε or of ρ, each with its δ.
+//! Amounts as the ledger stores them: whole units of ε or ρ, rounded up, each with its δ.
 //!
-//! Exact losses go in; integers come out, one pair for each [`Notion`] that a budget may count in. An amount never
-//! loses its notion: ε is not added to ρ, nor compared with it.
+//! Exact losses go in; integers come out, one pair for each [`Notion`] that a budget can count in. An amount keeps
+//! its notion: ε is neither added to ρ nor compared with it.
 //!
 //! ```
 //! use hushql::privacy::Spend;
@@ -26,7 +26,7 @@ use super::{ATTO, Loss, NANO, ParameterError, Rational, decimal_text, scientific
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]
 pub enum Notion {
-    /// (ε, δ)-differential privacy, added up as it is.
+    /// (ε, δ)-differential privacy, with basic composition.
     #[default]
     Approximate,
     /// δ-approximate ρ-zCDP.
@@ -65,17 +65,17 @@ pub struct Spend {
     pub notion: Notion,
     /// ε or ρ in units of 10⁻⁹.
     pub nano: i64,
-    /// The δ beside it in units of 10⁻¹⁸.
+    /// The δ that goes with it, in units of 10⁻¹⁸.
     pub atto_delta: i64,
 }
 
 impl Spend {
-    /// An ε and a δ.
+    /// An amount of ε, with a δ.
     pub const fn of_epsilon(nano: i64, atto_delta: i64) -> Self {
         Self { notion: Notion::Approximate, nano, atto_delta }
     }
 
-    /// A ρ and a δ.
+    /// An amount of ρ, with a δ.
     pub const fn of_rho(nano: i64, atto_delta: i64) -> Self {
         Self { notion: Notion::Concentrated, nano, atto_delta }
     }
@@ -103,7 +103,7 @@ impl Spend {
     /// The sum of two amounts.
     ///
     /// # Guarantee
-    /// Exact; never less than either part.
+    /// Exact; never less than either amount.
     ///
     /// # Errors
     /// [`ParameterError::Overflow`], or [`ParameterError::Notion`] for an ε and a ρ.
@@ -117,10 +117,10 @@ impl Spend {
         Ok(Self { notion: self.notion, nano, atto_delta })
     }
 
-    /// What remains of this limit when `spent` is spent; nothing, where more was spent before the limit was lowered.
+    /// What remains of this limit after `spent`; nothing if more was spent before the limit was lowered.
     ///
     /// # Guarantee
-    /// Never more than the difference, nor less than 0; nothing remains for another notion.
+    /// Never more than the difference, and never less than 0. If the notions differ, nothing remains.
     #[must_use]
     pub fn minus(self, spent: Self) -> Self {
         let same = self.notion == spent.notion;
@@ -134,10 +134,10 @@ impl Spend {
         }
     }
 
-    /// Whether this much can pay for `asked`.
+    /// Whether this amount can pay for `asked`.
     ///
     /// # Guarantee
-    /// True only if both parts suffice, and both amounts count the same.
+    /// True only if both parts suffice and both amounts have the same notion.
     pub fn pays(self, asked: Self) -> bool {
         self.notion == asked.notion
             && asked.nano <= self.nano
@@ -155,7 +155,7 @@ impl fmt::Display for Spend {
     }
 }
 
-/// What releases cost, in each notion that they have, or in which they were charged.
+/// The cost of releases, in each notion that they have or in which they were charged.
 ///
 /// ```
 /// use hushql::Notion;
@@ -177,7 +177,7 @@ impl Cost {
         Self { approximate: Some(Spend::of_epsilon(0, 0)), concentrated: Some(Spend::of_rho(0, 0)) }
     }
 
-    /// The cost of these amounts; one of a notion that is missing or wrong is none of that notion.
+    /// The cost of these amounts: ε with δ, if there is an ε, and ρ with δ.
     pub(crate) fn of(epsilon: Option<(i64, i64)>, rho: (i64, i64)) -> Self {
         Self {
             approximate: epsilon.map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
@@ -188,10 +188,11 @@ impl Cost {
     /// Rounds a loss to the ledger's units.
     ///
     /// # Guarantee
-    /// Never less than the loss: every part is rounded toward +∞. A loss without an (ε, δ) has no cost in them.
+    /// Never less than the loss: every part is rounded toward +∞. A loss without an (ε, δ) has no cost in that
+    /// notion.
     ///
     /// # Errors
-    /// [`ParameterError::Overflow`] when a part does not fit 63 bits (ε or ρ of 9.2 thousand million, δ of 9.2).
+    /// [`ParameterError::Overflow`] when a part does not fit 63 bits (ε or ρ of 9.2 billion, δ of 9.2).
     pub fn round_up(loss: &Loss) -> Result<Self, ParameterError> {
         let part = |value: &Rational, places: u32| {
             (value * Rational::from_integer(BigInt::from(10).pow(places)))
@@ -211,7 +212,7 @@ impl Cost {
     /// The cost of both.
     ///
     /// # Guarantee
-    /// Exact in every notion that both have; none in the others.
+    /// Exact in every notion that both have; the sum has no other notions.
     ///
     /// # Errors
     /// [`ParameterError::Overflow`].
@@ -231,14 +232,14 @@ impl Cost {
         }
     }
 
-    /// The same without the notions that no budget counts in.
+    /// The same cost in these notions only.
     #[must_use]
     pub fn counted_in(self, notions: &[Notion]) -> Self {
         let kept = |spend: Option<Spend>| spend.filter(|spend| notions.contains(&spend.notion));
         Self { approximate: kept(self.approximate), concentrated: kept(self.concentrated) }
     }
 
-    /// ε, δ, ρ and its δ in the ledger's units; `None` for a notion that it does not have.
+    /// ε with its δ and ρ with its δ, in the ledger's units; `None` for a missing notion.
     pub(crate) fn amounts(&self) -> [Option<i64>; 4] {
         let (epsilon, rho) = (self.approximate, self.concentrated);
         [
@@ -254,14 +255,14 @@ impl Cost {
         [self.approximate, self.concentrated].into_iter().flatten()
     }
 
-    /// Whether every amount is 0, so that there is nothing to pay.
+    /// Whether every amount is 0, so that nothing has to be paid.
     pub fn is_nothing(&self) -> bool {
         self.parts().all(|spend| spend.nano == 0 && spend.atto_delta == 0)
     }
 }
 
 impl fmt::Display for Cost {
-    /// The amounts one behind the other; what is free costs `ε = 0`.
+    /// The amounts, separated by commas; a free query costs `ε = 0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = self.parts();
         write!(f, "{}", parts.next().unwrap_or_default())?;

@@ -1,4 +1,4 @@
-//! Calibration: the mechanism that a measure gets, at the noise that its cost allows.
+//! Calibration: the mechanism of a measure, with the noise that its cost requires.
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -13,12 +13,12 @@ use crate::mechanism::{
 };
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Selecting};
 use crate::refusal::{Reason, Refusal};
+use crate::release::cost::{Accounts, Fallback, StatedCost};
 use crate::release::mechanism::{
     Mechanism, Mechanized, Predicted, no_mechanism, too_noisy, unused,
 };
 use crate::release::noisy_scores::noisy_scores;
 use crate::release::number::size;
-use crate::release::price::{Accounts, Fallback, Price};
 
 pub(crate) fn mechanize(
     measure: &Measure,
@@ -28,17 +28,15 @@ pub(crate) fn mechanize(
     let text = measure.clause.text.as_str();
     let name = measure.clause.mechanism;
     let parameters = &measure.clause.parameters;
-    let written = Price::of(parameters);
-    let price = match (written, name) {
-        (Some(price), _) => price,
-        (None, MechanismName::Default) => {
-            default.price.clone().ok_or_else(|| no_mechanism(text))?
-        }
+    let written = StatedCost::from_parameters(parameters);
+    let cost = match (written, name) {
+        (Some(cost), _) => cost,
+        (None, MechanismName::Default) => default.cost.clone().ok_or_else(|| no_mechanism(text))?,
         (None, _) => {
             return Err(Refusal::new(
                 Reason::NoEpsilon,
                 name,
-                format!("{name} does not say what it may cost"),
+                format!("{name} does not state its cost"),
                 format!("{name}(eps=1) {text}"),
             ));
         }
@@ -57,7 +55,7 @@ pub(crate) fn mechanize(
                 measure,
                 *sensitivity,
                 name,
-                &price,
+                &cost,
                 delta.as_ref(),
                 accounts,
             )
@@ -67,20 +65,21 @@ pub(crate) fn mechanize(
                 MechanismName::Default => default.delta.as_ref(),
                 _ => None,
             });
-            let rule = accounts.rule(name, choice, &price);
-            let epsilon = price.epsilon(text, rule.divisor().saturating_mul(draws(choice)))?;
+            let rule = accounts.rule(name, choice, &cost);
+            let epsilon = cost.epsilon(text, rule.divisor().saturating_mul(draws(choice)))?;
             let chosen = selection(measure, choice, name, &epsilon, delta, rule)?;
-            let noisy = accounts.noisy_scores(&price).then(|| noisy_scores(choice, &epsilon));
-            Ok(price.charged(erring_less(measure, chosen, noisy.flatten())))
+            let noisy = accounts.noisy_scores(&cost).then(|| noisy_scores(choice, &epsilon));
+            Ok(cost.charged(erring_less(measure, chosen, noisy.flatten())))
         }
     }
 }
 
-/// Rounds of a selection or noise on all scores, whichever errs less at 95 %; a mechanism that was asked for stays.
+/// Rounds of a selection or noise on all scores, whichever errs less at 95 %; a mechanism that was requested by name
+/// stays.
 ///
 /// # Guarantee
-/// Both have the ε of the choice, and the result is one of them: what is compared are the bounds that EXPLAIN shows, which
-/// follow from the query and the catalog.
+/// Both have the ε of the choice, and the result is one of them. The comparison uses the bounds that EXPLAIN
+/// displays, which follow from the query and the catalog.
 pub(crate) fn erring_less(
     measure: &Measure,
     chosen: Mechanized,
@@ -90,7 +89,7 @@ pub(crate) fn erring_less(
         return chosen;
     };
     match measure.clause.mechanism {
-        // It is compared with what the literature calibrates to.
+        // The analyst compares mechanisms by the calibration of the literature.
         _ if measure.clause.parameters.monotonic.is_some() => chosen,
         MechanismName::Auto | MechanismName::Default => noisy,
         MechanismName::Exponential
@@ -102,10 +101,11 @@ pub(crate) fn erring_less(
     }
 }
 
-/// How many draws of a choice depend on one unit, each at an equal share of ε.
+/// How many draws of a choice depend on one unit; each has an equal share of ε.
 ///
 /// # Guarantee
-/// [`Choice::calibrated`] divides ε by this, or, where rows are shared, into parts that add up to ε in each round.
+/// [`Choice::calibrated`] divides ε by this number, or, if rows are shared, into parts that add up to ε in each
+/// round.
 pub(crate) fn draws(choice: &Choice) -> u64 {
     match choice.sharing {
         Sharing::Alone | Sharing::Rows(_) => choice.rounds,
@@ -116,8 +116,8 @@ pub(crate) fn draws(choice: &Choice) -> u64 {
 /// The mechanism of a choice.
 ///
 /// # Guarantee
-/// All rounds in all outer groups are together ε-private (and δ, among candidates that only the data know):
-/// the mechanism of one draw is calibrated to the choice's own range times rounds and groups.
+/// All rounds in all outer groups together are ε-private, or (ε, δ)-private among candidates that only the data
+/// contain: the mechanism of one draw is calibrated to the choice's own range times rounds and groups.
 pub(crate) fn selection(
     measure: &Measure,
     choice: &Choice,
@@ -134,7 +134,7 @@ pub(crate) fn selection(
     if let Source::Unknown { per_unit } = choice.source {
         return among_unknown(measure, choice, per_unit, name, epsilon, delta, rule);
     }
-    // The delta of OPTIONS is for what needs one.
+    // The delta of OPTIONS applies only to releases that need one.
     if parameters.delta.is_some() && name != MechanismName::Default {
         let why = "known candidates need no delta: the answer is purely ε-private";
         return Err(unused("delta", name, why));
@@ -145,7 +145,7 @@ pub(crate) fn selection(
     let candidates = choice.candidates().and_then(|n| usize::try_from(n).ok());
     let candidates = candidates.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
     let name = match (name, rule) {
-        // Randomized response is the exponential mechanism of one entry.
+        // Randomized response is the exponential mechanism on one entry.
         (MechanismName::RandomizedResponse, _) => MechanismName::Exponential,
         (MechanismName::Auto | MechanismName::Default, Selecting::BoundedRange) => {
             MechanismName::Exponential
@@ -169,7 +169,7 @@ pub(crate) fn selection(
             ));
         }
     }
-    // All rounds hold together when each fails with its share of 5 %.
+    // All rounds hold with 95 % confidence, because each fails with its share of 5 %.
     let rounds = i64::try_from(choice.rounds).unwrap_or(i64::MAX);
     let beta = Rational::new(1.into(), BigInt::from(20) * rounds);
     let unit = choice.unit.to_f64().unwrap_or(1.0);
@@ -279,7 +279,11 @@ pub(crate) fn among_unknown(
     let text = measure.clause.text.as_str();
     let Some(delta) = delta else { return Err(no_mechanism(text)) };
     if measure.clause.parameters.monotonic.is_some() {
-        return Err(unused("monotonic", name, "among unknown candidates the range is what it is"));
+        return Err(unused(
+            "monotonic",
+            name,
+            "among unknown candidates monotonic does not change the range",
+        ));
     }
     let rule = match (name, selecting) {
         (MechanismName::Exponential, _)

@@ -13,13 +13,14 @@ use crate::refusal::{Reason, Refusal};
 pub struct Mechanized {
     /// The calibrated mechanism.
     pub mechanism: Mechanism,
-    /// What its one draw costs.
+    /// The cost of its draw.
     pub loss: Loss,
     /// How accurate the answer will be.
     pub accuracy: Predicted,
-    /// MIN and MAX: which value from the end is looked for.
+    /// MIN and MAX: which value from the end is sought.
     pub rank: Option<u64>,
-    /// Of a selection that was asked for by its name: the error of what AUTO would take in its place, where that is less.
+    /// For a selection that was requested by name: the error of the mechanism that AUTO would choose instead, if that
+    /// error is smaller.
     pub instead: Option<f64>,
 }
 
@@ -36,7 +37,7 @@ pub enum Mechanism {
     PermuteAndFlip(PermuteAndFlip),
     /// Report noisy max.
     NoisyMax(NoisyMax),
-    /// A choice among candidates that only the data know, and one more: none of them.
+    /// A choice among candidates that only the data contain, with the additional outcome that none of them wins.
     Unknown(Unknown, UnknownRule),
 }
 
@@ -55,41 +56,42 @@ impl Mechanism {
     }
 }
 
-/// The accuracy of an answer, known before it is given; of the noise alone, not of what bounding cuts.
+/// The accuracy of an answer, known before it is given. It covers the noise, not the effect of bounding
+/// contributions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Predicted {
-    /// With 95 %, the released number is within this of the bounded aggregate.
+    /// With 95 % confidence, the released number is within this of the bounded aggregate.
     Within(f64),
-    /// With 95 %, a mean over n rows is within this divided by n of the bounded mean.
+    /// With 95 % confidence, a mean over n rows is within this divided by n of the bounded mean.
     WithinOverCount(f64),
-    /// Of a variance: with 95 %, no noise on its three sums is larger than that of this many rows. What that means for
-    /// the value depends on the value.
+    /// For a variance: with 95 % confidence, the noise on each of its three sums is at most the contribution of this
+    /// many rows. The resulting error of the value depends on the value.
     Spread {
         /// τ = t/w².
         noise: f64,
     },
-    /// With 95 %, the winner's score is within `worst` of the best, on average within `average`.
+    /// With 95 % confidence, the winner's score is within `worst` of the best, on average within `average`.
     Winner {
         /// The bound at 95 %, whatever the data.
         worst: f64,
         /// The bound on the average, whatever the data.
         average: f64,
     },
-    /// With 95 %, the rank of the value is within `worst` of the one asked for, on average within `average`, where
-    /// a value of that rank lies on a tick.
+    /// With 95 % confidence, the rank of the value is within `worst` of the requested one, on average within
+    /// `average`, if a value of that rank lies on a tick.
     Rank {
         /// The bound at 95 %, in rows, whatever the data.
         worst: f64,
         /// The bound on the average, in rows, whatever the data.
         average: f64,
     },
-    /// Each answer is the entry's own value with this probability.
+    /// Each response is the entry's own value with this probability.
     Truthful(f64),
-    /// Nothing that would not tell how many candidates the data have.
+    /// Unknown: any bound would reveal how many candidates the data contain.
     Nothing,
 }
 
-/// Whether a measure's cost is the budget's PER QUERY default.
+/// Whether a measure names no cost, so that the budget's PER QUERY default applies.
 pub(crate) fn is_bare(measure: &Measure) -> bool {
     measure.clause.mechanism == MechanismName::Default
         && measure.clause.parameters.epsilon.is_none()

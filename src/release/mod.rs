@@ -1,8 +1,8 @@
 //! Stage 4: [`Analysis`] → [`Release`].
 //!
-//! In: what is measured and how much one unit can change it. Out: for every measure a calibrated mechanism,
-//! its exact cost, and the accuracy it will have, all before anything is read. The cost depends on the query
-//! and the catalog alone, so it is the same on neighbouring databases.
+//! In: what is measured, and how much one unit can change it. Out: for every measure a calibrated mechanism, its
+//! exact cost and its expected accuracy, all before anything is read. The cost depends only on the query and the
+//! catalog, so it is the same on neighbouring databases.
 
 use crate::analysis::outcome::Analysis;
 use crate::analysis::{ContributionBounds, Measure};
@@ -11,19 +11,19 @@ use crate::dialect::Parameters;
 use crate::privacy::{Delta, Loss, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
-use price::{Accounts, default_of};
+use cost::{Accounts, default_cost};
 
 pub(crate) mod calibrate;
+mod cost;
 pub(crate) mod mechanism;
 mod noisy_scores;
 mod number;
-mod price;
 pub(crate) mod record;
 pub(crate) mod text;
 mod threshold;
 
 pub use mechanism::{Mechanism, Mechanized, Predicted};
-pub use threshold::HiddenGroups;
+pub use threshold::PartitionSelection;
 
 /// The confidence of every reported accuracy.
 pub const CONFIDENCE: f64 = 0.95;
@@ -32,49 +32,49 @@ pub const CONFIDENCE: f64 = 0.95;
 #[derive(Debug)]
 pub struct Release {
     analysis: Analysis,
-    parts: Vec<Vec<Mechanized>>,
-    hidden: Vec<Option<HiddenGroups>>,
+    mechanisms: Vec<Vec<Mechanized>>,
+    selections: Vec<Option<PartitionSelection>>,
 }
 
 impl Release {
-    /// The analysis that was calibrated.
+    /// The analysis that this release calibrates.
     pub fn analysis(&self) -> &Analysis {
         &self.analysis
     }
 
-    /// The mechanisms of a part, one per measure.
-    pub fn mechanisms(&self, part: usize) -> &[Mechanized] {
-        self.parts.get(part).map_or(&[], Vec::as_slice)
+    /// The mechanisms of a private aggregate, one per measure.
+    pub fn mechanisms(&self, aggregate: usize) -> &[Mechanized] {
+        self.mechanisms.get(aggregate).map_or(&[], Vec::as_slice)
     }
 
-    /// What hides the small groups of a part whose groups only the data know.
-    pub fn hidden_groups(&self, part: usize) -> Option<&HiddenGroups> {
-        self.hidden.get(part)?.as_ref()
+    /// The partition selection of a private aggregate with unknown partitions.
+    pub fn partition_selection(&self, aggregate: usize) -> Option<&PartitionSelection> {
+        self.selections.get(aggregate)?.as_ref()
     }
 
-    /// What is drawn, part by part, each with its loss: nothing else costs anything.
+    /// All draws with their losses, in the order of the private aggregates. Nothing else has a cost.
     pub fn draws(&self) -> impl Iterator<Item = Drawn<'_>> {
-        let parts = self.analysis.parts().iter().zip(&self.parts).zip(&self.hidden);
-        parts.flat_map(|((part, mechanisms), hidden)| {
-            let measures = part.measures().iter().zip(mechanisms);
-            let hiding = hidden.iter().filter_map(|h| Some(Drawn::Hiding(h, h.loss()?)));
-            measures.map(|(measure, one)| Drawn::Measure(measure, one)).chain(hiding)
+        let aggregates = self.analysis.parts().iter().zip(&self.mechanisms).zip(&self.selections);
+        aggregates.flat_map(|((aggregate, mechanisms), selection)| {
+            let measures = aggregate.measures().iter().zip(mechanisms);
+            let threshold = selection.iter().filter_map(|s| Some(Drawn::Threshold(s, s.loss()?)));
+            measures.map(|(measure, one)| Drawn::Measure(measure, one)).chain(threshold)
         })
     }
 
     /// The exact cost of the whole query.
     ///
     /// # Guarantee
-    /// The sum of the losses of all draws, in each notion by basic composition.
+    /// The sum of the losses of all draws, by basic composition in each notion.
     pub fn loss(&self) -> Loss {
         self.draws().fold(Loss::zero(), |all, drawn| all.plus(drawn.loss()))
     }
 
-    /// The unit spaces of all private tables that are read, each once.
+    /// The unit domains of all private tables that are read, each once.
     pub fn spaces(&self) -> Vec<String> {
         let mut spaces: Vec<String> = Vec::new();
-        for part in self.analysis.parts() {
-            let space = part.subject().space();
+        for aggregate in self.analysis.parts() {
+            let space = aggregate.subject().space();
             if !spaces.iter().any(|known| known == space) {
                 spaces.push(space.to_owned());
             }
@@ -82,28 +82,28 @@ impl Release {
         spaces
     }
 
-    /// What is done, as a text that is hashed into the ledger.
+    /// The plan of the query, as a text that is hashed into the ledger.
     pub fn plan_text(&self) -> String {
         let steps = self.analysis.steps().join("\n");
         format!("{}\n{steps}", self.analysis.public_plan().display_indent())
     }
 }
 
-/// Something that is drawn, and paid for.
+/// A draw, which has a cost.
 #[derive(Debug, Clone, Copy)]
 pub enum Drawn<'a> {
-    /// A measure, by its mechanism.
+    /// A measure, drawn by its mechanism.
     Measure(&'a Measure, &'a Mechanized),
-    /// The numbers of units that hide small groups, where no measure has paid for them.
-    Hiding(&'a HiddenGroups, &'a Loss),
+    /// The noisy counts of units for a partition selection that no measure pays for.
+    Threshold(&'a PartitionSelection, &'a Loss),
 }
 
 impl Drawn<'_> {
-    /// Its exact loss.
+    /// The exact loss of the draw.
     pub fn loss(&self) -> &Loss {
         match self {
             Self::Measure(_, mechanized) => &mechanized.loss,
-            Self::Hiding(_, loss) => loss,
+            Self::Threshold(_, loss) => loss,
         }
     }
 }
@@ -111,40 +111,42 @@ impl Drawn<'_> {
 /// Chooses and calibrates the mechanism of every measure.
 ///
 /// # Guarantee
-/// Each mechanism is calibrated to the measure's own sensitivity or range at the stated ε (and δ); the
-/// resulting noise is never smaller than that calls for.
+/// Each mechanism is calibrated to the measure's own sensitivity or range at the stated ε (and δ); the noise is never
+/// smaller than this requires.
 ///
 /// # Errors
-/// A refusal: no ε, a mechanism that cannot release the operand, a parameter that it does not take, noise
-/// too large to sample, a price in ρ where a budget counts in ε.
+/// A refusal: no ε, a mechanism that cannot release the operand, a parameter that it does not take, noise too large
+/// to sample, or a cost in ρ for a budget that counts in ε.
 pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal> {
     let steps = analysis.steps().to_vec();
-    let accounts = Accounts::of(&analysis, catalog);
-    let (mut parts, mut hidden) = (Vec::new(), Vec::new());
-    for part in analysis.parts() {
-        let default = default_of(&analysis, part.subject().space(), catalog);
-        let calibrated = match part.unknown_partitions() {
-            Some(groups) => threshold::of_the_data(part, groups, &default, &accounts)
-                .map(|(mechanized, hidden)| (mechanized, Some(hidden))),
+    let accounts = Accounts::for_analysis(&analysis, catalog);
+    let (mut mechanisms, mut selections) = (Vec::new(), Vec::new());
+    for aggregate in analysis.parts() {
+        let default = default_cost(&analysis, aggregate.subject().space(), catalog);
+        let calibrated = match aggregate.unknown_partitions() {
+            Some(groups) => {
+                threshold::for_unknown_partitions(aggregate, groups, &default, &accounts)
+                    .map(|(mechanized, selection)| (mechanized, Some(selection)))
+            }
             None => {
-                let measures = part.measures().iter();
+                let measures = aggregate.measures().iter();
                 measures
                     .map(|measure| mechanize(measure, &default, &accounts))
                     .collect::<Result<Vec<_>, _>>()
                     .map(|mechanized| (mechanized, None))
             }
         };
-        let (mechanized, hidden_groups) = calibrated.map_err(|refusal| refusal.after(&steps))?;
-        for (measure, one) in part.measures().iter().zip(&mechanized) {
+        let (mechanized, selection) = calibrated.map_err(|refusal| refusal.after(&steps))?;
+        for (measure, one) in aggregate.measures().iter().zip(&mechanized) {
             accounts.admit(measure, one).map_err(|refusal| refusal.after(&steps))?;
         }
-        parts.push(mechanized);
-        hidden.push(hidden_groups);
+        mechanisms.push(mechanized);
+        selections.push(selection);
     }
-    Ok(Release { analysis, parts, hidden })
+    Ok(Release { analysis, mechanisms, selections })
 }
 
-/// The parameters of a release as the ledger and the explanation show them.
+/// The parameters of a release as the ledger and the explanation display them.
 pub(crate) fn parameters_text(
     parameters: &Parameters,
     loss: &Loss,
@@ -161,7 +163,7 @@ pub(crate) fn parameters_text(
     text
 }
 
-/// A loss as parameters: ε and δ, or ρ where it was asked for or no ε was named.
+/// A loss as parameters: ε and δ, or ρ if it was requested or no ε was named.
 pub(crate) fn loss_text(loss: &Loss, in_rho: bool) -> String {
     let mut text = match loss.epsilon().filter(|_| !in_rho) {
         Some(epsilon) => format!("eps={}", decimal_text(epsilon, 12)),

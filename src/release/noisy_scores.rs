@@ -1,8 +1,8 @@
-//! Noise on all scores at once, and the best of them, in place of rounds of a selection.
+//! Noise on all scores at once, from which the best are chosen, instead of rounds of a selection.
 //!
-//! In: a choice among known keys, and its ε. Out: Laplace noise for the vector of all scores, with the error that the k best
-//! noisy scores have. All noisy scores together are ε-private, so that the k best are free. k rounds at ε/k are better for
-//! a unit that is in many groups, the vector for one that is in few.
+//! In: a choice among known keys, and its ε. Out: Laplace noise for the vector of all scores, with the error of the k
+//! best noisy scores. All noisy scores together are ε-private, so choosing the k best of them costs nothing more. k
+//! rounds at ε/k are better if a unit is in many groups, the noisy vector if it is in few.
 //!
 //! ```text
 //! TOP 5 of 7 at ε = 1, a person in one group:   5 rounds at ε/5 within 32.8     noise of scale 1 within 8
@@ -15,19 +15,20 @@ use crate::mechanism::{Laplace, NoisyMax};
 use crate::privacy::{Epsilon, Loss, Rational};
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
 
-/// Laplace noise on every score of a choice, of which the best are shown; `None` where it is not possible, or certain not to
-/// err less than rounds of the range at the same ε.
+/// Laplace noise on every score of a choice, from which the best are chosen. `None` if this is impossible, or certain
+/// not to err less than rounds of a selection at the same ε.
 ///
 /// # Guarantee
-/// The noise has at least the scale Δ₁/ε for the Δ₁ of all scores of all outer groups together, so that all noisy scores
-/// are ε-private together (see [`Laplace::calibrate`]), and what is shown is a function of them. With 95 % every one of
-/// the chosen is within `worst` of the best left at its turn, on average within `average`: that one is among the k truly
-/// best of its group, since fewer than k are gone, so only k·(n − 1) pairs of noises can put another before it, and each
-/// difference of two noises is beyond a bound with the probability that [`NoisyMax::error_at`] adds up.
+/// The noise has at least the scale Δ₁/ε for the Δ₁ of all scores of all outer groups together, so that all noisy
+/// scores together are ε-private (see [`Laplace::calibrate`]), and the result is a function of them. With 95 %
+/// confidence every chosen candidate is within `worst` of the best remaining one at its turn, on average within
+/// `average`: the best remaining one is among the k truly best of its group, because fewer than k are gone. So only
+/// k·(n − 1) pairs of noises can put another candidate before it, and each difference of two noises exceeds a bound
+/// with the probability that [`NoisyMax::error_at`] adds up.
 pub(super) fn noisy_scores(choice: &Choice, epsilon: &Epsilon) -> Option<Mechanized> {
     let Source::Keys(candidates) = &choice.source else { return None };
     let l1 = choice.l1?;
-    // At one scale permute-and-flip never errs more than noise does.
+    // At equal scales permute-and-flip never errs more than noise does.
     if choice.prior != Prior::Uniform || l1 >= choice.calibrated(true)? {
         return None;
     }
@@ -35,7 +36,7 @@ pub(super) fn noisy_scores(choice: &Choice, epsilon: &Epsilon) -> Option<Mechani
     let gaps = NoisyMax::calibrate(l1, epsilon).ok()?;
     let others = candidates.len().checked_sub(1)?;
     let pairs = usize::try_from(choice.rounds).ok()?.checked_mul(others)?;
-    // As many as one best candidate would have others.
+    // [`NoisyMax`] bounds the errors by the number of candidates besides the best; here, by the number of pairs.
     let among = pairs.checked_add(1)?;
     let unit = choice.unit.to_f64()?;
     let beta = Rational::new(1.into(), 20.into());

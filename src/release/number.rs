@@ -1,7 +1,7 @@
 //! Numbers: counts, sums and means with Laplace or Gaussian noise.
 //!
-//! In: a measure, its sensitivity, the mechanism asked for, what it may cost. Out: the calibrated mechanism, its
-//! loss and its error, or a refusal. Assumes that the sensitivity holds; the release then has exactly that loss.
+//! In: a measure, its sensitivity, the requested mechanism and its cost. Out: the calibrated mechanism, its loss and
+//! its error, or a refusal. It assumes that the sensitivity holds; the release then has exactly that loss.
 //!
 //! ```text
 //! LAPLACE(eps=1) COUNT(*), Δ₁ = 1  →  discrete Laplace of scale 1, ε = 1, within 3 with 95 %
@@ -9,7 +9,7 @@
 
 use num_bigint::BigInt;
 
-use super::price::{Accounts, Price};
+use super::cost::{Accounts, StatedCost};
 use crate::analysis::{Measure, Sensitivity, approximate};
 use crate::dialect::MechanismName;
 use crate::mechanism::{Gaussian, Laplace};
@@ -19,30 +19,31 @@ use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unu
 
 /// The mechanism of a number.
 ///
-/// A price in ρ buys Gaussian noise from AUTO. At the ρ = ε²/2 of Laplace noise it has half of that noise's variance, and less
-/// where a unit is in several groups; above ε = 2, where ρ = ε, Laplace noise soon errs less. Where every budget counts in ρ, AUTO and bare aggregates take an ε as the ρ that Laplace noise of this ε costs,
-/// and then whichever of that noise and Gaussian noise *of that ρ* errs less at 95 %. The analyst's ε is not lost by this:
-/// no budget counts it, and Gaussian noise of (ε, δ) would be far larger than what the ρ allows. An AUTO with both
-/// ε and δ is a promise in these, and is kept as under other budgets.
+/// For a cost in ρ, AUTO chooses Gaussian noise. At the ρ = ε²/2 of Laplace noise it has half the variance of that
+/// noise, and less if a unit is in several groups; above ε = 2, where ρ = ε, Laplace noise soon errs less. If every
+/// budget counts in ρ, AUTO and bare aggregates read an ε as the ρ that Laplace noise of this ε costs, and choose
+/// between that noise and Gaussian noise *of that ρ*, whichever errs less at 95 %. This costs the analyst nothing: no
+/// budget counts ε, and Gaussian noise of (ε, δ) would be far larger than the ρ allows. An AUTO with both ε and δ
+/// promises (ε, δ), and is released as under other budgets.
 ///
 /// # Guarantee
-/// The noise is calibrated to the measure's own sensitivity; its scale is never below what the price (and δ) call for, and
-/// the loss says what that was.
+/// The noise is calibrated to the measure's own sensitivity; its scale is never below what the cost (and δ) requires,
+/// and the loss states that cost.
 pub(super) fn number(
     measure: &Measure,
     sensitivity: Sensitivity,
     name: MechanismName,
-    price: &Price,
+    cost: &StatedCost,
     delta: Option<&Delta>,
     accounts: &Accounts,
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
     let too_noisy = |error| too_noisy(text, &error);
     let laplace = || -> Result<Mechanized, Refusal> {
-        let epsilon = price.epsilon(text, Selecting::Pure.divisor())?;
+        let epsilon = cost.epsilon(text, Selecting::Pure.divisor())?;
         let laplace = Laplace::calibrate(sensitivity.l1, &epsilon).map_err(too_noisy)?;
         let accuracy = within(measure, &|beta| laplace.error_at(beta));
-        Ok(price.charged(Mechanized {
+        Ok(cost.charged(Mechanized {
             mechanism: Mechanism::Laplace(laplace),
             loss: Loss::pure(&epsilon),
             accuracy,
@@ -68,18 +69,18 @@ pub(super) fn number(
         Ok(noisy(gaussian, Loss::concentrated(rho)))
     };
     let no_delta = |why: &str| Err(unused("delta", name, why));
-    match (name, price) {
+    match (name, cost) {
         (MechanismName::Laplace, _) => match delta {
             None => laplace(),
             Some(_) => no_delta("Laplace noise over known keys needs no delta"),
         },
-        (MechanismName::Gaussian | MechanismName::Auto, Price::Rho(rho)) => match delta {
+        (MechanismName::Gaussian | MechanismName::Auto, StatedCost::Rho(rho)) => match delta {
             None => concentrated(rho),
-            Some(_) => no_delta("a price in rho needs no delta"),
+            Some(_) => no_delta("a cost in rho needs no delta"),
         },
-        // The delta of OPTIONS is for what needs one.
-        (MechanismName::Default, Price::Rho(rho)) => concentrated(rho),
-        (MechanismName::Gaussian, Price::Epsilon(epsilon)) => match delta {
+        // The delta of OPTIONS applies only to releases that need one.
+        (MechanismName::Default, StatedCost::Rho(rho)) => concentrated(rho),
+        (MechanismName::Gaussian, StatedCost::Epsilon(epsilon)) => match delta {
             Some(delta) => gaussian(epsilon, delta),
             None => Err(Refusal::new(
                 Reason::NoDelta,
@@ -90,7 +91,7 @@ pub(super) fn number(
                 ),
             )),
         },
-        (MechanismName::Auto | MechanismName::Default, Price::Epsilon(epsilon)) => {
+        (MechanismName::Auto | MechanismName::Default, StatedCost::Epsilon(epsilon)) => {
             let pure = laplace()?;
             let other = match delta {
                 _ if accounts.concentrated()
@@ -116,7 +117,7 @@ pub(super) fn number(
             Reason::Operand,
             text,
             format!("{name} chooses among candidates; {text} is a number"),
-            format!("LAPLACE({}) {text}", price.text()),
+            format!("LAPLACE({}) {text}", cost.text()),
         )),
     }
 }
@@ -133,10 +134,10 @@ pub(super) fn size(accuracy: Predicted) -> f64 {
 /// The accuracy of a number from its noise's error at a failure probability, in grid units.
 ///
 /// # Guarantee
-/// A count or sum is off by more with probability at most 5 %. A mean L + w·A/(A+B) whose parts are each off
-/// by at most t is off by at most t/n̂, n̂ = (Â+B̂)/w: |Â·B − A·B̂| ≤ t(A+B), divided by (A+B)(Â+B̂)/w; both
-/// parts hold together with 95 % when each fails with at most 2.5 %. The three sums of a variance are each off by
-/// more than t with at most a third of 5 %.
+/// A count or sum is off by more with probability at most 5 %. A mean L + w·A/(A+B) whose parts are each off by at
+/// most t is off by at most t/n̂ with n̂ = (Â+B̂)/w, because |Â·B − A·B̂| ≤ t(A+B) is divided by (A+B)(Â+B̂)/w. Both
+/// parts hold with 95 % confidence, because each fails with probability at most 2.5 %. Each of the three sums of a
+/// variance is off by more than t with probability at most a third of 5 %.
 pub(super) fn within(measure: &Measure, error_at: &dyn Fn(&Rational) -> u128) -> Predicted {
     let unit = measure.grid_unit();
     let in_units =

@@ -1,17 +1,17 @@
-//! What the ledger keeps of a release: its mechanism, its parameters and its sensitivity, in words.
+//! What the ledger records about a release, in words: its mechanism, its parameters and its sensitivity.
 
 use crate::analysis::{Choice, Measure, ReleaseKind};
 use crate::dialect::{MechanismName, Operand, SelectionClause, Selector};
 use crate::privacy::{Loss, Rational};
 use crate::release::mechanism::{Mechanism, Mechanized};
 use crate::release::text::{exact, score_units};
-use crate::release::{HiddenGroups, loss_text, parameters_text};
+use crate::release::{PartitionSelection, loss_text, parameters_text};
 
 pub(crate) fn sensitivity_text(measure: &Measure, units: u128) -> String {
     exact(&(Rational::from_integer(units.into()) * measure.noise_unit()))
 }
 
-/// The mechanism by the name under which it was asked for, where the engine draws by another one.
+/// The mechanism's name: the requested one if the engine implements it by another mechanism.
 pub(crate) fn released_by(measure: &Measure, mechanized: &Mechanized) -> MechanismName {
     match measure.clause.mechanism {
         MechanismName::RandomizedResponse => MechanismName::RandomizedResponse,
@@ -19,7 +19,7 @@ pub(crate) fn released_by(measure: &Measure, mechanized: &Mechanized) -> Mechani
     }
 }
 
-/// How a release stands in the ledger: mechanism, parameters and sensitivity, all independent of the data.
+/// The ledger's entry for a release: mechanism, parameters and sensitivity, all independent of the data.
 pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (String, String, String) {
     let name = released_by(measure, mechanized);
     let (mechanism, sensitivity) = match &measure.release_kind {
@@ -47,26 +47,26 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
     (mechanism, parameters, sensitivity)
 }
 
-/// How a threshold that has a cost of its own stands in the ledger.
+/// The ledger's entry for a threshold that has a cost of its own.
 pub(crate) fn threshold_ledger_texts(
-    hidden: &HiddenGroups,
+    selection: &PartitionSelection,
     loss: &Loss,
 ) -> (String, String, String) {
-    let sensitivity = format!("l1 {}", hidden.groups());
+    let sensitivity = format!("l1 {}", selection.groups());
     ("LAPLACE_THRESHOLD".to_owned(), loss_text(loss, false), sensitivity)
 }
 
-/// The selector of a release that has one; quantiles have none.
+/// The selector of a release, if it has one; quantiles have none.
 pub(crate) fn chosen_by(measure: &Measure, choice: &Choice) -> Option<Selector> {
     clause(measure).map(|_| choice.selector)
 }
 
-/// The change Δ₁ of all scores together.
+/// The sensitivity Δ₁ of all scores together.
 pub(crate) fn l1_text(choice: &Choice) -> String {
     score_units(choice, choice.l1.unwrap_or(u128::MAX))
 }
 
-/// The range that one draw is calibrated to, rounds and groups included.
+/// The range that one draw is calibrated to, including rounds and groups.
 pub(crate) fn calibrated_text(measure: &Measure, choice: &Choice) -> String {
     score_units(choice, choice.calibrated(monotonic(measure)).unwrap_or(u128::MAX))
 }

@@ -1,4 +1,4 @@
-//! Exact numbers as explanations and the ledger write them.
+//! Exact numbers, as explanations and the ledger write them.
 
 use crate::analysis::{Choice, Measure};
 use crate::privacy::{Rational, decimal_text};

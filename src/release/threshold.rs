@@ -1,18 +1,18 @@
-//! The threshold of groups that only the data know: its noise, its cost, and how many units a group needs.
+//! Partition selection: the threshold for unknown partitions, its noise and its cost.
 //!
-//! In: a part whose groups are those of the data, and what names ε and δ for them. Out: a mechanism for every
-//! measure, and [`HiddenGroups`]. A number of units that the query itself releases is compared as it is
-//! released, at no further ε; else half of the ε of the release that names δ, or one more share of that of OPTIONS,
-//! counts units for the threshold alone. Laplace noise needs no δ, so the threshold has all of it; Gaussian
-//! noise takes half.
+//! In: a private aggregate with unknown partitions, and the clause that states ε and δ for them. Out: a mechanism for
+//! every measure, and the [`PartitionSelection`]. If the query itself releases a number of units, that number is
+//! compared as released, at no further ε. Otherwise units are counted for the threshold alone: with half of the ε of
+//! the release that states δ, or with one more share of the ε of OPTIONS. Laplace noise needs no δ, so the threshold
+//! has all of it; Gaussian noise takes half.
 //!
 //! ```text
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), in one group      x at ε/2, units at ε/2, τ = 29 for δ
 //! GAUSSIAN(eps=1, delta=1e-6) SUM(x)                   both with half of the ρ of (ε, δ/2), τ for δ/2
 //! ```
 
+use super::cost::{Accounts, Fallback};
 use super::number::{size, within};
-use super::price::{Accounts, Fallback};
 use crate::analysis::{Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
@@ -23,9 +23,9 @@ use crate::refusal::{Reason, Refusal};
 use crate::release::calibrate::mechanize;
 use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
 
-/// What hides the groups of few units.
+/// Which unknown partitions are released: those whose noisy number of units reaches the threshold.
 #[derive(Debug, Clone)]
-pub struct HiddenGroups {
+pub struct PartitionSelection {
     threshold: u64,
     least: u64,
     groups: u64,
@@ -36,29 +36,28 @@ pub struct HiddenGroups {
     loss: Option<Loss>,
 }
 
-impl HiddenGroups {
-    /// τ: the least noisy number of units that δ allows.
+impl PartitionSelection {
+    /// τ: the smallest noisy number of units that δ allows.
     pub fn threshold(&self) -> u64 {
         self.threshold
     }
 
-    /// The number of units that the query asks for.
+    /// The smallest number of units that the query asks for.
     pub fn least(&self) -> u64 {
         self.least
     }
 
-    /// The least noisy number of units with which a group comes out.
+    /// The smallest noisy number of units with which a partition is released.
     pub fn at_least(&self) -> u64 {
         self.threshold.max(self.least)
     }
 
-    /// C: in how many groups a unit is counted.
+    /// C: the number of partitions in which a unit is counted.
     pub fn groups(&self) -> u64 {
         self.groups
     }
 
-    /// The ε of the numbers that are drawn for the threshold alone, where ε is what they have; Gaussian ones
-    /// share ρ.
+    /// The ε of the counts that are drawn for the threshold alone. Gaussian counts have none, because they share a ρ.
     pub fn epsilon(&self) -> Option<&Epsilon> {
         self.epsilon.as_ref()
     }
@@ -68,48 +67,50 @@ impl HiddenGroups {
         &self.delta
     }
 
-    /// The measure whose released number is compared.
+    /// The measure whose released number is compared with the threshold.
     pub fn counter(&self) -> Option<usize> {
         self.counter
     }
 
-    /// The noise of the numbers that are drawn for the threshold alone.
+    /// The noise of the counts that are drawn for the threshold alone.
     pub fn noise(&self) -> Option<&Mechanism> {
         self.noise.as_ref()
     }
 
-    /// What the threshold costs where no release has paid for it.
+    /// The cost of the threshold, if no release pays for it.
     pub fn loss(&self) -> Option<&Loss> {
         self.loss.as_ref()
     }
 }
 
-/// The mechanisms of a part whose groups only the data know, and what hides its small groups.
+/// The mechanisms of a private aggregate with unknown partitions, and its partition selection.
 ///
 /// # Guarantee
-/// All released rows together are (ε, δ)-private for the sum of the losses returned: numbers of units and measures of
-/// the groups that neighbours share are released at their ε (Gaussian ones at (ε, δ/2)), and a group that one
-/// unit alone makes comes out with probability at most the threshold's δ over all its groups.
+/// All released rows together are (ε, δ)-private for the sum of the returned losses. In the partitions that
+/// neighbouring databases share, counts of units and measures are released at their ε (Gaussian ones at (ε, δ/2)).
+/// The probability that any partition of one unit alone is released is at most the threshold's δ.
 ///
 /// # Errors
-/// As [`super::choose`], and where a share is smaller than the ledger counts.
-pub(super) fn of_the_data(
-    part: &PrivateAggregate,
+/// As [`super::choose`], and if a share is smaller than the ledger's unit.
+pub(super) fn for_unknown_partitions(
+    aggregate: &PrivateAggregate,
     groups: &UnknownPartitions,
     default: &Fallback,
     accounts: &Accounts,
-) -> Result<(Vec<Mechanized>, HiddenGroups), Refusal> {
-    // The δ of a default is for what names neither ε nor δ, and here something does.
-    let default = Fallback { price: default.price.clone(), delta: None };
-    let costs = Costs { part, groups, default, accounts };
+) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
+    // A default δ applies only if nothing states ε and δ, and here something does.
+    let default = Fallback { cost: default.cost.clone(), delta: None };
+    let costs = Costs { aggregate, groups, default, accounts };
     let payer = match &groups.payer {
         Payer::Options(grouping) => return costs.of_options(grouping),
         Payer::Release(payer) => *payer,
     };
-    let Some(measure) = part.measures().get(payer) else { return Err(no_mechanism("GROUP BY")) };
+    let Some(measure) = aggregate.measures().get(payer) else {
+        return Err(no_mechanism("GROUP BY"));
+    };
     let parameters = &measure.clause.parameters;
     let (Some(epsilon), Some(delta)) = (&parameters.epsilon, &parameters.delta) else {
-        // Refuses it in its own words.
+        // The calibration refuses it with a specific message.
         let refused = mechanize(measure, &costs.default, accounts);
         return Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)));
     };
@@ -119,7 +120,7 @@ pub(super) fn of_the_data(
         MechanismName::Gaussian => by(MechanismName::Gaussian),
         MechanismName::Auto | MechanismName::Default => {
             let laplace = by(MechanismName::Laplace)?;
-            let error = |of: &(Vec<Mechanized>, HiddenGroups)| {
+            let error = |of: &(Vec<Mechanized>, PartitionSelection)| {
                 of.0.get(payer).map_or(f64::INFINITY, |one| size(one.accuracy))
             };
             match by(MechanismName::Gaussian) {
@@ -137,8 +138,8 @@ pub(super) fn of_the_data(
     }
 }
 
-/// A measure as it would be written at another price.
-fn priced(
+/// A measure as it would be written with another cost.
+fn at_cost(
     measure: &Measure,
     name: MechanismName,
     epsilon: &Epsilon,
@@ -153,14 +154,14 @@ fn priced(
 }
 
 struct Costs<'a> {
-    part: &'a PrivateAggregate,
+    aggregate: &'a PrivateAggregate,
     groups: &'a UnknownPartitions,
     default: Fallback,
     accounts: &'a Accounts,
 }
 
 impl Costs<'_> {
-    /// The cost is that of the release that names δ.
+    /// The cost is that of the release that states δ.
     fn of_release(
         &self,
         payer: usize,
@@ -168,7 +169,7 @@ impl Costs<'_> {
         name: MechanismName,
         epsilon: &Epsilon,
         delta: &Delta,
-    ) -> Result<(Vec<Mechanized>, HiddenGroups), Refusal> {
+    ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
         let text = measure.clause.text.as_str();
         let gaussian = name == MechanismName::Gaussian;
         let threshold_delta =
@@ -180,15 +181,16 @@ impl Costs<'_> {
             (own, Some(noise), None)
         } else if alone {
             let half = epsilon.share(2).map_err(|_| too_small(text))?;
-            // What is left of ε, so that nothing is lost to rounding.
+            // The rest of ε, so that nothing is lost to rounding.
             let rest = Epsilon::new(epsilon.value() - half.value());
             let rest = rest.map_err(|_| too_small(text))?;
-            let own = mechanize(&priced(measure, name, &rest, None), &self.default, self.accounts)?;
+            let own =
+                mechanize(&at_cost(measure, name, &rest, None), &self.default, self.accounts)?;
             (own, Some(self.laplace(&half, text)?), Some(half))
         } else {
             (
                 mechanize(
-                    &priced(measure, name, epsilon, noise_delta),
+                    &at_cost(measure, name, epsilon, noise_delta),
                     &self.default,
                     self.accounts,
                 )?,
@@ -198,18 +200,18 @@ impl Costs<'_> {
         };
         own.loss = Loss::approximate(epsilon, delta);
         let mut all = Vec::new();
-        for (i, other) in self.part.measures().iter().enumerate() {
+        for (i, other) in self.aggregate.measures().iter().enumerate() {
             all.push(if i == payer {
                 own.clone()
             } else {
                 mechanize(other, &self.default, self.accounts)?
             });
         }
-        let hidden = self.hidden(&all, noise, counting, &threshold_delta, None)?;
-        Ok((all, hidden))
+        let selection = self.selection(&all, noise, counting, &threshold_delta, None)?;
+        Ok((all, selection))
     }
 
-    /// A measure and the numbers of units, with Gaussian noise that shares the ρ of (ε, δ).
+    /// A measure and the counts of units, with Gaussian noise that shares the ρ of (ε, δ).
     fn jointly(
         &self,
         measure: &Measure,
@@ -217,9 +219,9 @@ impl Costs<'_> {
         delta: &Delta,
     ) -> Result<(Mechanized, Mechanism), Refusal> {
         let text = measure.clause.text.as_str();
-        // Refuses what Gaussian noise is not for.
+        // This refuses measures that Gaussian noise cannot release.
         let single = mechanize(
-            &priced(measure, MechanismName::Gaussian, epsilon, Some(delta)),
+            &at_cost(measure, MechanismName::Gaussian, epsilon, Some(delta)),
             &self.default,
             self.accounts,
         )?;
@@ -237,12 +239,12 @@ impl Costs<'_> {
         Ok((own, Mechanism::Gaussian(count.clone())))
     }
 
-    /// The cost is that of OPTIONS, shared by the bare aggregates and, where units are counted for it alone, the
-    /// threshold; δ is the threshold's.
+    /// The cost is that of OPTIONS. The bare aggregates share its ε, together with the threshold if units are counted
+    /// for it alone. The threshold has all of δ.
     fn of_options(
         &self,
         grouping: &GroupingClause,
-    ) -> Result<(Vec<Mechanized>, HiddenGroups), Refusal> {
+    ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
         const TEXT: &str = "OPTIONS(…)";
         let alone = self.groups.counter.is_none();
         let Some(delta) = &grouping.delta else { return Err(no_mechanism(TEXT)) };
@@ -250,33 +252,33 @@ impl Costs<'_> {
         let share = grouping.epsilon.as_ref().map(|epsilon| epsilon.share(shares));
         let share = share.transpose().map_err(|_| too_small(TEXT))?;
         let mut all = Vec::new();
-        for measure in self.part.measures() {
+        for measure in self.aggregate.measures() {
             let bare = measure.clause.mechanism == MechanismName::Default;
             let one = match &share {
-                Some(share) if bare => priced(measure, MechanismName::Default, share, None),
+                Some(share) if bare => at_cost(measure, MechanismName::Default, share, None),
                 Some(_) | None => measure.clone(),
             };
             all.push(mechanize(&one, &self.default, self.accounts)?);
         }
         if !alone {
-            let hidden = self.hidden(&all, None, None, delta, None)?;
+            let selection = self.selection(&all, None, None, delta, None)?;
             if let Some(counter) = self.groups.counter.and_then(|i| all.get_mut(i)) {
                 counter.loss = counter.loss.plus(&Loss::of_delta(delta));
             }
-            return Ok((all, hidden));
+            return Ok((all, selection));
         }
         let Some(share) = share else {
             return Err(Refusal::new(
                 Reason::NoEpsilon,
                 TEXT,
-                "the threshold for groups of the data has a cost of its own, which nothing names",
+                "the threshold for unknown groups has a cost of its own, and nothing states it",
                 format!("OPTIONS(epsilon=1, delta={delta})"),
             ));
         };
         let noise = self.laplace(&share, TEXT)?;
         let loss = Loss::approximate(&share, delta);
-        let hidden = self.hidden(&all, Some(noise), Some(share), delta, Some(loss))?;
-        Ok((all, hidden))
+        let selection = self.selection(&all, Some(noise), Some(share), delta, Some(loss))?;
+        Ok((all, selection))
     }
 
     fn laplace(&self, epsilon: &Epsilon, text: &str) -> Result<Mechanism, Refusal> {
@@ -284,14 +286,14 @@ impl Costs<'_> {
         noise.map(Mechanism::Laplace).map_err(|e| too_noisy(text, &e))
     }
 
-    fn hidden(
+    fn selection(
         &self,
         all: &[Mechanized],
         noise: Option<Mechanism>,
         epsilon: Option<Epsilon>,
         delta: &Delta,
         loss: Option<Loss>,
-    ) -> Result<HiddenGroups, Refusal> {
+    ) -> Result<PartitionSelection, Refusal> {
         let UnknownPartitions { groups, counter, least, .. } = *self.groups;
         let compared =
             noise.as_ref().or(counter.and_then(|i| all.get(i)).map(|one| &one.mechanism));
@@ -308,7 +310,7 @@ impl Costs<'_> {
         };
         let threshold = threshold.map_err(|e| too_noisy("GROUP BY", &e))?;
         let delta = delta.clone();
-        Ok(HiddenGroups { threshold, least, groups, epsilon, delta, counter, noise, loss })
+        Ok(PartitionSelection { threshold, least, groups, epsilon, delta, counter, noise, loss })
     }
 }
 
@@ -316,7 +318,7 @@ fn too_small(text: &str) -> Refusal {
     Refusal::new(
         Reason::BadValue,
         text,
-        "the threshold's share of epsilon or delta is smaller than the engine counts",
+        "the threshold's share of epsilon or delta is below the smallest unit that the engine counts",
         "a larger epsilon and delta",
     )
 }

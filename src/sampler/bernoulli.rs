@@ -1,7 +1,7 @@
 //! Exact coins: probability `num/den`, and probability `exp(−num/den)`.
 //!
-//! A ratio of integers goes in, a bit comes out. Every draw compares uniform integers, so its probability
-//! is exact however small it is; nothing is assumed about the ratio's size.
+//! A ratio of integers goes in, a bit comes out. Every draw compares uniform integers, so its probability is exact,
+//! however small it is. The ratio may have any size.
 //!
 //! ```
 //! use hushql::sampler::QueryRng;
@@ -22,7 +22,7 @@ use super::rng::Uniform;
 /// True with probability `min(1, num / den)`.
 ///
 /// # Guarantee
-/// Exact for all `num` and `den` ≥ 1. A denominator of 0 stands for an infinite ratio: always true.
+/// Exact for all `num` and `den` ≥ 1. A denominator of 0 means an infinite ratio: always true.
 pub fn bernoulli<U: Uniform + ?Sized>(num: u128, den: u128, uniform: &mut U) -> bool {
     num >= den || uniform.chance_wide(num, den)
 }
@@ -30,17 +30,17 @@ pub fn bernoulli<U: Uniform + ?Sized>(num: u128, den: u128, uniform: &mut U) -> 
 /// True with probability `exp(−num / den)`.
 ///
 /// # Guarantee
-/// Exact for all `num` and `den` ≥ 1; never fails, never overflows. A denominator of 0 stands for an infinite
+/// Exact for all `num` and `den` ≥ 1; it never fails and never overflows. A denominator of 0 means an infinite
 /// exponent: never true. Source: Canonne, Kamath, Steinke 2020, algorithm 1.
 pub fn bernoulli_exp<U: Uniform + ?Sized>(num: u128, den: u128, uniform: &mut U) -> bool {
-    // Divisions of 64 bits are several times as fast as those of 128.
+    // 64-bit divisions are several times faster than 128-bit ones.
     if let (Ok(num), Ok(den)) = (u64::try_from(num), u64::try_from(den)) {
         return bernoulli_exp_u64(num, den, uniform);
     }
     let (Some(whole), Some(rest)) = (num.checked_div(den), num.checked_rem(den)) else {
         return false;
     };
-    // exp(−7/2) = exp(−1)³·exp(−1/2). The first failure ends the draw, after 1.6 turns on average.
+    // exp(−7/2) = exp(−1)³·exp(−1/2). The first failure ends the draw, after 1.6 rounds on average.
     for _ in 0..whole {
         if !exp_minus_one(uniform) {
             return false;
@@ -120,7 +120,7 @@ fn exp_within_one<U: Uniform + ?Sized>(num: u64, den: u64, uniform: &mut U) -> b
     })
 }
 
-/// The alternating series of exp(−γ) as a game: flip coins of γ/1, γ/2, γ/3, … until one fails; the number of
+/// Draws by the alternating series of exp(−γ): it flips coins of γ/1, γ/2, γ/3, … until one fails. The number of
 /// flips is odd with probability exactly exp(−γ).
 fn series<U: Uniform + ?Sized>(uniform: &mut U, mut coin: impl FnMut(u64, &mut U) -> bool) -> bool {
     let mut k = 1_u64;

@@ -1,7 +1,7 @@
 //! Discrete Gaussian noise: P(x) ∝ exp(−x²/2σ²) on the integers.
 //!
-//! A deviation on one of two grids goes in, an integer comes out: σ in steps of 2⁻¹² below 2¹⁶, or a whole
-//! σ below 2⁶⁰. Whoever calibrates a deviation rounds it up to the grid; the draw is then exact.
+//! A standard deviation on one of two grids goes in, an integer comes out: σ is a multiple of 2⁻¹² below 2¹⁶, or a
+//! whole number below 2⁶⁰. Calibration rounds σ up to the grid; the draw is then exact.
 //!
 //! ```
 //! use hushql::sampler::{QueryRng, Sigma, discrete_gaussian};
@@ -19,7 +19,7 @@ use super::bernoulli::{bernoulli_exp, bernoulli_exp_big};
 use super::laplace::{self, LaplaceScale};
 use super::rng::Uniform;
 
-/// A deviation σ that the sampler can draw.
+/// A standard deviation σ that the sampler can draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sigma {
     units: u64,
@@ -27,11 +27,11 @@ pub struct Sigma {
 }
 
 impl Sigma {
-    /// Fine deviations are multiples of 2 to the minus this.
+    /// Fine deviations are multiples of 2⁻ᵏ; this is k.
     pub const FRACTION_BITS: u32 = 12;
     /// Fine deviations have fewer units than this.
     pub const FINE_LIMIT: u64 = 1 << 28;
-    /// Whole deviations lie below this.
+    /// Whole deviations are less than this.
     pub const WHOLE_LIMIT: u64 = 1 << 60;
 
     /// σ = units / 2¹².
@@ -67,8 +67,8 @@ impl Sigma {
 /// One draw of discrete Gaussian noise.
 ///
 /// # Guarantee
-/// P(x) ∝ exp(−x²/2σ²), exactly, for every integer x; 128-bit arithmetic where it fits, arbitrary width where it
-/// does not. Source: Canonne, Kamath, Steinke 2020, algorithm 3.
+/// P(x) ∝ exp(−x²/2σ²), exactly, for every integer x. The arithmetic has 128 bits where they suffice, and arbitrary
+/// width elsewhere. Source: Canonne, Kamath, Steinke 2020, algorithm 3.
 pub fn discrete_gaussian<U: Uniform + ?Sized>(sigma: &Sigma, uniform: &mut U) -> i128 {
     loop {
         if let Some(draw) = attempt(sigma, uniform) {
@@ -77,9 +77,9 @@ pub fn discrete_gaussian<U: Uniform + ?Sized>(sigma: &Sigma, uniform: &mut U) ->
     }
 }
 
-/// One turn of the rejection loop; `None` is thrown away.
+/// One round of the rejection loop; `None` means that the candidate was rejected.
 pub(super) fn attempt<U: Uniform + ?Sized>(sigma: &Sigma, uniform: &mut U) -> Option<i128> {
-    // A Laplace draw of whole scale t ≈ σ is kept with probability exp(−(|Y| − σ²/t)²/2σ²).
+    // A Laplace draw of whole scale t ≈ σ is accepted with probability exp(−(|Y| − σ²/t)²/2σ²).
     let t = (sigma.units >> sigma.fraction_bits).max(1);
     let candidate = laplace::attempt(&LaplaceScale::new(t, 1).ok()?, uniform)?;
     let magnitude = candidate.unsigned_abs();

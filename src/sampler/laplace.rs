@@ -1,7 +1,7 @@
 //! Discrete Laplace noise of rational scale t/s: P(x) = (1−α)/(1+α)·α^|x| with α = exp(−s/t).
 //!
-//! A scale goes in, an integer comes out. The scale's two integers stay below 2⁶², so that every step fits
-//! fixed-width integers; whoever calibrates a scale rounds it up to that grid.
+//! A scale goes in, an integer comes out. The two integers of the scale stay below 2⁶², so that every step fits
+//! fixed-width integers. Calibration rounds scales up to that grid.
 //!
 //! ```
 //! use hushql::sampler::{LaplaceScale, QueryRng, discrete_laplace};
@@ -25,7 +25,7 @@ pub struct LaplaceScale {
 }
 
 impl LaplaceScale {
-    /// Numerators and denominators lie below this.
+    /// Numerators and denominators are less than this.
     pub const LIMIT: u64 = 1 << 62;
 
     /// Checks the two integers.
@@ -41,12 +41,12 @@ impl LaplaceScale {
         }
     }
 
-    /// t of t/s.
+    /// The numerator t of t/s.
     pub fn numerator(&self) -> u64 {
         self.numerator
     }
 
-    /// s of t/s.
+    /// The denominator s of t/s.
     pub fn denominator(&self) -> u64 {
         self.denominator
     }
@@ -64,7 +64,7 @@ pub fn discrete_laplace<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut
     }
 }
 
-/// One turn of the rejection loop; `None` is thrown away.
+/// One round of the rejection loop; `None` means that the draw was rejected.
 pub(super) fn attempt<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut U) -> Option<i128> {
     let LaplaceScale { numerator, denominator } = *scale;
     // X = U + t·V is geometric with ratio exp(−1/t): its place within a run of t, and the number of runs.
@@ -86,7 +86,7 @@ pub(super) fn attempt<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut U
     };
     let magnitude = i128::try_from(magnitude).ok()?;
     match (uniform.coin(), magnitude) {
-        // 0 has two signs; one of them is thrown away, or 0 would be twice as likely.
+        // 0 has two signs. One of them is rejected: otherwise 0 would be twice as likely.
         (true, 0) => None,
         (true, magnitude) => Some(magnitude.saturating_neg()),
         (false, magnitude) => Some(magnitude),

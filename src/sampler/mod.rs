@@ -1,9 +1,9 @@
-//! Exact draws on integers: what every mechanism adds or chooses is drawn here.
+//! Exact draws on integers: every mechanism draws its noise and its choices here.
 //!
-//! Integers and ratios of integers go in, an integer or an index comes out. The samplers assume that
-//! the generator's words are uniform and independent; they then draw from *exactly* the stated law:
-//! there is no floating point, no inverse distribution function and no truncated tail, so no bit of a
-//! result can tell two neighbouring databases apart beyond what the law itself allows.
+//! Integers and ratios of integers go in, an integer or an index comes out. The samplers assume that the generator's
+//! words are uniform and independent. They then draw from *exactly* the stated law: there is no floating point, no
+//! inverse distribution function and no truncated tail. No bit of a result therefore distinguishes two neighbouring
+//! databases by more than the law itself allows.
 //!
 //! Randomness enters the crate through [`QueryRng`] and nowhere else.
 //!
@@ -57,13 +57,13 @@ pub use selection::{exponential, noisy_max, permute_and_flip};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SamplerError {
-    /// The operating system gave no entropy; without a fresh key nothing is drawn.
+    /// The operating system gave no entropy. Nothing is drawn without a fresh key.
     #[error("the operating system gave no randomness")]
     Entropy(#[source] getrandom::Error),
-    /// A scale outside the integers that the sampler works on.
+    /// The scale lies outside the integers that the sampler works on.
     #[error("the noise scale does not fit the sampler")]
     Scale,
-    /// A selection among no candidates.
+    /// There are no candidates to select from.
     #[error("there is no candidate to choose")]
     NoCandidate,
 }

@@ -1,8 +1,8 @@
-//! The one door to randomness: a ChaCha20 generator keyed by the operating system for each query.
+//! The only source of randomness: a ChaCha20 generator that the operating system keys anew for each query.
 //!
-//! Entropy goes in, uniform integers come out. It assumes that ChaCha20 under a fresh 256-bit key is
-//! indistinguishable from uniform words; every bounded draw is then exactly uniform, by rejection and
-//! never by a modulus.
+//! Entropy goes in, uniform integers come out. The module assumes that ChaCha20 under a fresh 256-bit key is
+//! indistinguishable from uniform words. Every bounded draw is then exactly uniform, because it uses rejection and
+//! never a modulus.
 //!
 //! ```
 //! use hushql::sampler::{QueryRng, Uniform};
@@ -22,8 +22,8 @@ use super::SamplerError;
 
 /// A source of independent uniform draws.
 ///
-/// The samplers take any source, so that tests can follow every branch of a draw and add up its exact
-/// probability. Outside tests the only source is [`QueryRng`].
+/// The samplers accept any source, so that tests can follow every branch of a draw and add up its exact probability.
+/// Outside tests, [`QueryRng`] is the only source.
 pub trait Uniform {
     /// A uniform integer in [0, n); 0 when `n` is 0.
     fn below_u64(&mut self, n: u64) -> u64;
@@ -55,9 +55,9 @@ pub trait Uniform {
     }
 }
 
-/// The generator of one query: fresh key, never reused, never printed, not `Clone`.
+/// The generator of one query. Its key is fresh, never reused and never printed, and it is not `Clone`.
 ///
-/// A copy would draw the same noise twice, and the difference of two answers would then be exact.
+/// A copy would draw the same noise twice, so that the difference of two answers would be exact.
 pub struct QueryRng {
     words: ChaCha20Rng,
     bits: u64,
@@ -65,34 +65,36 @@ pub struct QueryRng {
 }
 
 impl QueryRng {
-    /// A generator under a fresh 256-bit key of the operating system.
+    /// A generator under a fresh 256-bit key from the operating system.
     ///
     /// # Guarantee
-    /// For every query a new key, independent of all data and of all earlier keys; no fallback to a clock, a
-    /// counter or a weaker source exists.
+    /// Every query has a new key, independent of all data and of all earlier keys. There is no fallback to a clock, a
+    /// counter or a weaker source.
     ///
     /// # Errors
-    /// [`SamplerError::Entropy`] when the operating system gives none: the query is refused, never answered.
+    /// [`SamplerError::Entropy`] when the operating system gives no entropy: the query fails, and is never answered
+    /// with weaker noise.
     pub fn from_os() -> Result<Self, SamplerError> {
         let mut key = [0_u8; 32];
         getrandom::fill(&mut key).map_err(SamplerError::Entropy)?;
         Ok(Self::keyed(key))
     }
 
-    /// Bytes by which two things that are otherwise the same can be told apart, such as two charges.
+    /// Random bytes that distinguish two things which are otherwise equal, such as two charges.
     ///
     /// # Guarantee
-    /// 128 uniform bits of the operating system: they are the same for two calls with a chance of 2⁻¹²⁸, in whatever programs.
+    /// 128 uniform bits from the operating system: two calls return the same bits with probability 2⁻¹²⁸, even in
+    /// different programs.
     ///
     /// # Errors
-    /// [`SamplerError::Entropy`] when the operating system gives none.
+    /// [`SamplerError::Entropy`] when the operating system gives no entropy.
     pub fn nonce() -> Result<[u8; 16], SamplerError> {
         let mut nonce = [0_u8; 16];
         getrandom::fill(&mut nonce).map_err(SamplerError::Entropy)?;
         Ok(nonce)
     }
 
-    /// A reproducible generator, **for tests only**: whoever knows the seed can subtract the noise.
+    /// A reproducible generator, **for tests only**: anyone who knows the seed can subtract the noise.
     #[doc(hidden)]
     pub fn seeded_for_tests(seed: u64) -> Self {
         let mut key = [0_u8; 32];
@@ -111,11 +113,11 @@ impl QueryRng {
         self.words.next_u64()
     }
 
-    /// The key of the hash by which this query bounds contributions.
+    /// The key of the hash that bounds contributions in this query.
     ///
     /// # Guarantee
-    /// 256 uniform bits, independent of the noise drawn before and after: which rows of a person are kept says
-    /// nothing about the noise, and differs from query to query.
+    /// 256 uniform bits, independent of the noise drawn before and after. Which rows of a privacy unit are sampled
+    /// reveals nothing about the noise, and differs from query to query.
     pub fn hash_key(&mut self) -> [u64; 4] {
         [self.next_u64(), self.next_u64(), self.next_u64(), self.next_u64()]
     }
@@ -139,7 +141,7 @@ impl QueryRng {
 
 impl fmt::Debug for QueryRng {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The state predicts every later draw; a log line must not hold it.
+        // The state predicts every later draw, so it must not appear in a log.
         f.write_str("QueryRng")
     }
 }
@@ -153,7 +155,7 @@ impl Uniform for QueryRng {
         }
         let mut product = wide_product(self.next_u64(), n);
         if low_word(product) < n {
-            // 2^64 mod n of the low words belong to an interval that is one too long.
+            // 2^64 mod n of the low words lie in intervals that are one too long.
             let excess = n.wrapping_neg().checked_rem(n).unwrap_or(0);
             while low_word(product) < excess {
                 product = wide_product(self.next_u64(), n);
@@ -163,7 +165,8 @@ impl Uniform for QueryRng {
     }
 
     /// # Guarantee
-    /// Exactly uniform: words of the bound's bit length, those at or above it are thrown away (under half of them).
+    /// Exactly uniform: it draws words of the bound's bit length and rejects those at or above the bound (less than
+    /// half of them).
     fn below_u128(&mut self, n: u128) -> u128 {
         if let Ok(small) = u64::try_from(n) {
             return u128::from(self.below_u64(small));
@@ -185,7 +188,7 @@ impl Uniform for QueryRng {
         if bits == 0 {
             return BigUint::ZERO;
         }
-        // Whole 32-bit digits, little-endian; the surplus bits of the last one are shifted out.
+        // The digits have 32 bits, in little-endian order; the surplus bits of the last one are shifted out.
         let count = bits.div_ceil(32);
         let surplus = u32::try_from(count.saturating_mul(32).saturating_sub(bits)).unwrap_or(0);
         loop {

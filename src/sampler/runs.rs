@@ -1,18 +1,18 @@
-//! The exponential mechanism over runs of candidates: 10⁹ ticks cost no more than their few runs.
+//! The exponential mechanism over runs of candidates: its time depends on the number of runs, even with 10⁹ ticks.
 //!
-//! Runs (so many candidates, how far the first is below the best, how far each further one falls) with an integer
-//! prior weight and a rate go in; the run and the place in it of a winner come out. Nothing is assumed about their
-//! number, order or size; the winner then follows weight·exp(−rate·gap) exactly.
+//! Runs and a rate go in. A run has a number of candidates, the gap from the best score to its first candidate, the
+//! distance by which each further candidate falls, and an integer prior weight. The winner's run and its position in
+//! the run come out. The runs may have any number, order and size. The winner follows weight·exp(−rate·gap) exactly.
 //!
-//! A gap's *level* is ⌊rate·gap⌋. A level is drawn with probability ∝ (weight on it)·e^−level, which needs a count
-//! for each of a hundred levels instead of an exponential for each candidate; a candidate of the level by weight;
-//! and it is kept with the rest of its exponent, exp(−(rate·gap − level)) > 1/e.
+//! The *level* of a gap is ⌊rate·gap⌋. First a level is drawn with probability ∝ (its weight)·e^−level, which takes a
+//! count for each of about a hundred levels instead of an exponential for each candidate. Then a candidate of that
+//! level is drawn by weight. It is accepted with the remaining factor, exp(−(rate·gap − level)) > 1/e.
 //!
 //! ```
 //! use hushql::sampler::{QueryRng, Run, exponential_runs};
 //!
 //! let mut rng = QueryRng::from_os()?;
-//! // The best candidate, and a thousand million that fall by 1 each: weights 1, e^−2, e^−3, ….
+//! // The best candidate, and a billion more that fall by 1 each: weights 1, e^−2, e^−3, ….
 //! let runs = [
 //!     Run { count: 1, gap: 0, fall: 0, weight: 1 },
 //!     Run { count: 1_000_000_000, gap: 2, fall: 1, weight: 1 },
@@ -46,13 +46,13 @@ use super::rng::Uniform;
 /// Neighbouring candidates whose scores fall evenly: the j-th (from 0) lies `gap + j·fall` below the best score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// How many candidates; none is fine.
+    /// The number of candidates, which may be 0.
     pub count: u64,
     /// How far the first one is below the best score, or below any score at least as high.
     pub gap: u128,
-    /// How much further below each one is than the one before.
+    /// How much lower each candidate scores than the one before it.
     pub fall: u128,
-    /// The prior weight of each; 0 excludes the run.
+    /// The prior weight of each candidate; 0 excludes the run.
     pub weight: u128,
 }
 
@@ -60,8 +60,8 @@ pub struct Run {
 ///
 /// # Guarantee
 /// P(i, j) ∝ weight_i·exp(−rate·(gap_i + j·fall_i)) with rate = `rate_num / rate_den`, exactly, for all runs. A
-/// `rate_den` of 0 stands for an infinite rate: by weight among the best. Less than e tries on average, whatever the
-/// runs; time grows with the number of runs, never with the number of candidates.
+/// `rate_den` of 0 means an infinite rate: the draw is by weight among the best. There are fewer than e attempts on
+/// average, whatever the runs are. The time grows with the number of runs, never with the number of candidates.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when no run has both a candidate and a weight.
@@ -80,11 +80,11 @@ pub struct RunChoice<'a> {
     runs: &'a [Run],
     rate_num: u128,
     rate_den: u128,
-    /// The smallest gap of all: levels count from there, which leaves the law as it is.
+    /// The smallest gap of all. Levels count from it, which does not change the law.
     nearest: u128,
     total: BigUint,
     starts: Starts,
-    /// The weight on each level, and on all levels that are not counted.
+    /// The weight on each counted level; `rest` is the weight on all others.
     weights: Vec<BigUint>,
     rest: BigUint,
     point: u64,
@@ -96,7 +96,7 @@ pub struct RunChoice<'a> {
 #[derive(Debug, Clone)]
 struct Starts {
     starts: Vec<u128>,
-    /// Gaps from here on are on no level counted; `None` when all are.
+    /// Gaps from here on belong to no counted level; `None` when every gap belongs to one.
     end: Option<u128>,
 }
 
@@ -106,16 +106,16 @@ impl<'a> RunChoice<'a> {
     /// # Errors
     /// [`SamplerError::NoCandidate`] when no run has both a candidate and a weight.
     pub fn new(runs: &'a [Run], rate_num: u128, rate_den: u128) -> Result<Self, SamplerError> {
-        // With W the weight of all, the levels from ln W + 44 on weigh less than e^−44 of the nearest candidate, and
-        // the bounds of all others are as close: hardly ever is a second look needed.
+        // Let W be the total weight. The levels from ln W + 44 on weigh less than e^−44 of the nearest candidate, and
+        // the bounds of all other levels are as tight, so refinement is hardly ever needed.
         let length = total_weight(runs).bits();
         let levels = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(44);
         let point = length.saturating_add(96);
         Self::with_precision(runs, rate_num, rate_den, levels, point, 96)
     }
 
-    /// As [`RunChoice::new`], with the precision of the first look: so many levels, bounds in units of 2^−`point`, so
-    /// many `bits` of the uniform number. The law does not depend on any of them.
+    /// As [`RunChoice::new`], with the initial precision given: the number of levels, bounds in units of 2^−`point`,
+    /// and the number of `bits` of the uniform number. The law depends on none of them.
     fn with_precision(
         runs: &'a [Run],
         rate_num: u128,
@@ -145,8 +145,8 @@ impl<'a> RunChoice<'a> {
     /// An independent draw; the law is that of [`exponential_runs`].
     ///
     /// # Guarantee
-    /// As [`exponential_runs`]. Bounds that a draw had to refine stay refined: that saves time and changes no law,
-    /// since a level is a function of the drawn number alone.
+    /// As [`exponential_runs`]. Bounds that a draw had to refine stay refined. That saves time and does not change
+    /// the law, because the level is a function of the drawn number alone.
     pub fn draw<U: Uniform + ?Sized>(&mut self, uniform: &mut U) -> (usize, u64) {
         loop {
             if let Some(winner) = self.attempt(uniform) {
@@ -155,13 +155,13 @@ impl<'a> RunChoice<'a> {
         }
     }
 
-    /// One try; `None` is thrown away.
+    /// One attempt; `None` means that the candidate was rejected.
     fn attempt<U: Uniform + ?Sized>(&mut self, uniform: &mut U) -> Option<(usize, u64)> {
         let level = self.level(uniform);
         self.attempt_on(level, uniform)
     }
 
-    /// One try on a level that was drawn.
+    /// One attempt on a level that has been drawn.
     fn attempt_on<U: Uniform + ?Sized>(
         &self,
         level: usize,
@@ -174,9 +174,9 @@ impl<'a> RunChoice<'a> {
     /// A level with probability ∝ weight·e^−level.
     ///
     /// # Guarantee
-    /// Exact: the level is the one that contains u·Z for one uniform real u, Z being the sum over all levels, and is
-    /// returned only when rational bounds prove it. What is not proved is decided by more bits of the *same* u; a
-    /// new u would favour the levels that are easy to decide.
+    /// Exact: the level is the one that contains u·Z for one uniform real u, where Z is the sum over all levels. It
+    /// is returned only when rational bounds prove it. Otherwise more bits of the *same* u decide; a new u would
+    /// favour the levels that are easy to decide.
     fn level<U: Uniform + ?Sized>(&mut self, uniform: &mut U) -> usize {
         let mut leading = Leading::draw(self.bits, uniform);
         loop {
@@ -222,17 +222,17 @@ impl<'a> RunChoice<'a> {
         }
         self.weights = masses.into_iter().map(Mass::sum).collect();
         let counted: BigUint = self.weights.iter().sum();
-        // At an infinite rate whatever is not best has probability 0.
+        // At an infinite rate every candidate but the best has probability 0.
         self.rest = if self.rate_den == 0 { BigUint::ZERO } else { &self.total - counted };
         if self.rest.is_zero() {
-            // Nobody is on a level behind the last candidate.
+            // No candidate is on a level beyond the last one.
             let last = self.weights.iter().rposition(|weight| !weight.is_zero());
             self.weights.truncate(last.map_or(0, |last| last.saturating_add(1)));
         }
         self.levels = Levels::new(&self.weights, &self.rest, self.point);
     }
 
-    /// A candidate of the level, by weight: run and place.
+    /// Draws a candidate of the level by weight, and returns its run and place.
     fn member<U: Uniform + ?Sized>(&self, level: usize, uniform: &mut U) -> Option<(usize, u64)> {
         let weight = self.weights.get(level)?;
         match weight.to_u128() {
@@ -241,7 +241,7 @@ impl<'a> RunChoice<'a> {
         }
     }
 
-    /// The candidate that holds unit `unit` of the level's weight, which fits 128 bits.
+    /// The candidate that owns unit number `unit` of the level's weight, which fits 128 bits.
     fn member_at(&self, level: usize, mut unit: u128) -> Option<(usize, u64)> {
         for (index, run, from, to) in self.members(level) {
             let mass = run.weight.checked_mul(u128::from(to.saturating_sub(from)))?;
@@ -273,7 +273,7 @@ impl<'a> RunChoice<'a> {
         None
     }
 
-    /// The runs that have candidates on the level, and from which to which.
+    /// The runs that have candidates on the level, each with the range of those candidates.
     fn members(&self, level: usize) -> impl Iterator<Item = (usize, &'a Run, u64, u64)> {
         let start = self.starts.starts.get(level).copied();
         let after = self.starts.after(level);
@@ -327,7 +327,7 @@ impl Run {
         u128::from(self.count.saturating_sub(1)).checked_mul(self.fall)?.checked_add(self.gap)
     }
 
-    /// How many candidates, counted from the first at `offset`, are nearer than `bound`; all without one.
+    /// How many candidates, counted from the first at `offset`, are nearer than `bound`; all of them without a bound.
     fn reached(&self, offset: u128, bound: Option<u128>) -> u64 {
         let Some(bound) = bound else { return self.count };
         if offset >= bound {
@@ -342,7 +342,7 @@ impl Run {
 }
 
 impl Starts {
-    /// The first `levels` levels, or fewer where those end beyond 128 bits or behind the `farthest` gap there is.
+    /// The first `levels` levels, or fewer where they would end beyond 128 bits or behind the `farthest` gap.
     ///
     /// # Guarantee
     /// Level l starts at the smallest gap with rate·gap ≥ l, exactly.
@@ -400,7 +400,7 @@ fn total_weight(runs: &[Run]) -> BigUint {
     total.sum()
 }
 
-/// A sum of weights: in 128 bits as long as they suffice.
+/// A sum of weights, in 128 bits as long as they suffice.
 #[derive(Debug, Clone, Default)]
 struct Mass {
     small: u128,

@@ -1,7 +1,7 @@
 //! Exact choices among scored candidates: exponential, permute-and-flip, noisy max.
 //!
-//! Scores and a rate go in, the index of a winner comes out. The rate is the exponent per unit of score, a
-//! ratio of integers; scores may lie anywhere in 128 bits, since only differences to the best one count.
+//! Scores and a rate go in, the index of a winner comes out. The rate is the exponent per unit of score, a ratio of
+//! integers. Scores may use all 128 bits, because only their distances to the best score count.
 //!
 //! ```
 //! use hushql::sampler::{QueryRng, exponential};
@@ -23,10 +23,9 @@ use super::rng::Uniform;
 /// The exponential mechanism's draw.
 ///
 /// # Guarantee
-/// P(i) ∝ exp(rate·score_i) with rate = `rate_num / rate_den`, exactly, for all scores. A `rate_den` of 0 stands for
-/// an infinite rate: uniform among the best.
-/// Tries a uniform candidate and keeps it with probability exp(−rate·(best − score)): at most as many tries on
-/// average as there are candidates.
+/// P(i) ∝ exp(rate·score_i) with rate = `rate_num / rate_den`, exactly, for all scores. A `rate_den` of 0 means an
+/// infinite rate: uniform among the best. Each attempt draws a uniform candidate and accepts it with probability
+/// exp(−rate·(best − score)); the expected number of attempts is at most the number of candidates.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when there are no scores.
@@ -44,7 +43,7 @@ pub fn exponential<U: Uniform + ?Sized>(
     }
 }
 
-/// One try of the exponential mechanism; `None` is thrown away.
+/// One attempt of the exponential mechanism; `None` means that the candidate was rejected.
 pub(super) fn attempt<U: Uniform + ?Sized>(
     scores: &[i128],
     best: i128,
@@ -60,9 +59,9 @@ pub(super) fn attempt<U: Uniform + ?Sized>(
 /// Permute-and-flip: the first candidate of a random order that is accepted.
 ///
 /// # Guarantee
-/// The candidates are visited in uniformly random order, each accepted with probability
-/// exp(−rate·(best − score)), exactly. A best one is accepted when it is reached, so a winner always exists.
-/// Source: McKenna, Sheldon 2020, algorithm 1.
+/// The candidates are visited in uniformly random order, and each is accepted with probability exp(−rate·(best −
+/// score)), exactly. A best candidate is always accepted when it is reached, so there is always a winner. Source:
+/// McKenna, Sheldon 2020, algorithm 1.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when there are no scores.
@@ -81,15 +80,15 @@ pub fn permute_and_flip<U: Uniform + ?Sized>(
             return Ok(index);
         }
     }
-    // Not reached: the gap of a best candidate is 0, and exp(0) = 1 is always accepted.
+    // Unreachable: the gap of a best candidate is 0, and exp(0) = 1 is always accepted.
     Err(SamplerError::NoCandidate)
 }
 
-/// Noisy max: discrete Laplace noise on every score, then the largest, the first of equals.
+/// Noisy max: adds discrete Laplace noise to every score and returns the largest, the first among equals.
 ///
 /// # Guarantee
-/// Exactly the argmax of score_i + X_i with independent X_i of the given scale; no sum saturates or wraps, at
-/// any score.
+/// The result is exactly the argmax of score_i + X_i with independent X_i of the given scale. No sum saturates or
+/// wraps, whatever the scores are.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when there are no scores.
@@ -102,7 +101,8 @@ pub fn noisy_max<U: Uniform + ?Sized>(
     let mut winner: Option<(usize, i128)> = None;
     for (index, score) in scores.iter().enumerate() {
         let noise = discrete_laplace(scale, uniform);
-        // Below the best score by 2^127, or a sum below −2^127, loses for certain: noise stays within ±2^126.
+        // A candidate 2^127 below the best score, or with a sum below −2^127, is certain to lose: noise stays within
+        // ±2^126.
         let relative =
             i128::try_from(best.abs_diff(*score)).ok().and_then(|gap| noise.checked_sub(gap));
         if let Some(value) = relative

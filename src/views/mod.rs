@@ -1,13 +1,13 @@
-//! Views: the queries that stand behind names, planned before the query that reads them.
+//! Views: named queries, planned before the query that reads them.
 //!
-//! In: a query's tree and the catalog. Out: among the sources of the query, one for each view that it reads, which has
-//! nothing but a plan; the planner puts the plan in the place of the name, under the name as its alias, as it does
-//! with a subquery in FROM. The analysis therefore sees the query as if it had been written out, and knows no views.
+//! In: a query's tree and the catalog. Out: a source for each view that the query reads, which consists of a plan
+//! only. The planner replaces the name by the plan, with the name as its alias, as it does with a subquery in FROM.
+//! The analysis therefore sees the query as if it had been written out, and knows nothing about views.
 //!
-//! Names keep apart because each view is planned by itself, from its own text: a CTE of the query that reads it, a
-//! column of an outer query or a release of its cannot be seen from in there, nor the reverse. What its names mean is
-//! decided when it is used, so a view that leads to itself by then is found here, and so is a query that views make
-//! larger than one may be that is written out: a view that reads another one twice doubles it.
+//! Names do not collide, because each view is planned separately from its own text: the view cannot see CTEs, columns
+//! or releases of the query that reads it, and that query cannot see those of the view. Names in a view are resolved
+//! when the view is used. This module therefore detects views that lead to themselves, and queries that views expand
+//! beyond the largest size of a query that is written out: a view that reads another one twice doubles it.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*) FROM grown     →     … FROM (SELECT age FROM adult WHERE age >= 18) AS grown
@@ -33,7 +33,7 @@ use crate::refusal::{Reason, Refusal};
 
 pub(crate) use shown::{columns, describe, statement, summary};
 
-/// How many views may lead through one another.
+/// How deeply views may be nested.
 pub(crate) const MOST_NESTED: usize = 32;
 
 /// The views that a query reads, directly or through others.
@@ -41,21 +41,21 @@ pub(crate) const MOST_NESTED: usize = 32;
 pub(crate) struct Views<'a> {
     catalog: &'a Catalog,
     size: &'a Size,
-    /// Each with its query, behind all that it reads.
+    /// The views with their queries; each comes after all views that it reads.
     read: Vec<(&'a View, Box<sql::Query>)>,
     weights: BTreeMap<&'a str, Weight>,
-    /// What they read that is no view.
+    /// The tables that the views read.
     tables: BTreeSet<String>,
 }
 
-/// How much stands behind a name, or in a query.
+/// The size of a view or a query, with all of its views written out.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
-    /// How many views lead through one another.
+    /// The nesting depth of views.
     nested: usize,
-    /// How many tables are named when all is written out, a view of none counted as one.
+    /// How many tables are named when everything is written out; a view of no table counts as one.
     tables: u64,
-    /// How many operators the views have, each as often as it is named.
+    /// How many operators the views have; each view counts as often as it is named.
     operators: usize,
 }
 
@@ -63,9 +63,9 @@ impl<'a> Views<'a> {
     /// Finds the views that a query reads, and reads their queries.
     ///
     /// # Errors
-    /// [`Error::Catalog`] for a view that leads to itself; [`Error::Refused`] for one that leads through more than
-    /// [`MOST_NESTED`] others, and where the views make a query of it that is larger than `size`.
-    pub(crate) fn of(
+    /// [`Error::Catalog`] for a view that leads to itself; [`Error::Refused`] for a view that leads through more than
+    /// [`MOST_NESTED`] others, and if the views expand the query beyond `size`.
+    pub(crate) fn for_query(
         query: &sql::Query,
         catalog: &'a Catalog,
         size: &'a Size,
@@ -76,27 +76,28 @@ impl<'a> Views<'a> {
         Ok(views)
     }
 
-    /// Whether some view reads a table of this name.
+    /// Whether a view reads a table of this name.
     pub(crate) fn read_table(&self, name: &str) -> bool {
         self.tables.contains(name)
     }
 
-    /// Adds a source for each view, which holds its plan.
+    /// Adds a source for each view, which contains its plan.
     ///
     /// # Errors
-    /// [`BindError::View`] when a view's query does not bind, [`Error::Catalog`] when its columns cannot be told apart.
+    /// [`BindError::View`] when a view's query does not bind, [`Error::Catalog`] when two of its columns have the
+    /// same name.
     pub(crate) fn plan_into(self, sources: &mut Sources) -> Result<(), Error> {
         for (view, tree) in self.read {
             let plan = planned(tree, sources).map_err(|source| BindError::View {
                 view: view.name.clone(),
                 source: Box::new(source),
             })?;
-            sources.insert(view.name.clone(), Arc::new(Planned::of(view, plan)?));
+            sources.insert(view.name.clone(), Arc::new(Planned::for_view(view, plan)?));
         }
         Ok(())
     }
 
-    /// What a query reads; `path` are the views on the way to it.
+    /// Visits what a query reads and measures it; `path` holds the views on the way to it.
     fn weigh(&mut self, query: &sql::Query, path: &mut Vec<&'a str>) -> Result<Weight, Error> {
         let mut total = Weight::default();
         for name in tables_named(query) {
@@ -137,12 +138,12 @@ impl<'a> Views<'a> {
         if let Some(weight) = self.weights.get(name) {
             return Ok(*weight);
         }
-        // This bounds the recursion.
+        // This check bounds the recursion.
         if path.len() >= MOST_NESTED {
             return Err(too_deep(path.first().unwrap_or(&name)));
         }
         let (tree, operators) = view_query(&view.query).map_err(|error| {
-            Error::catalog_from(format!("the view `{name}` is no query any more"), error)
+            Error::catalog_from(format!("the view `{name}` is not a valid query any more"), error)
         })?;
         path.push(name);
         let behind = self.weigh(&tree, path)?;
@@ -182,7 +183,7 @@ pub(crate) fn refuse_range(catalog: &Catalog, name: &str) -> Result<(), Refusal>
     }
 }
 
-/// The views that a query names itself, by name.
+/// The names of the views that a query reads directly.
 pub(crate) fn named(query: &sql::Query, catalog: &Catalog) -> Vec<String> {
     let names: BTreeSet<String> = tables_named(query).into_iter().collect();
     names.into_iter().filter(|name| catalog.view(name).is_some()).collect()
@@ -195,7 +196,7 @@ struct Planned {
 }
 
 impl Planned {
-    fn of(view: &View, plan: LogicalPlan) -> Result<Self, Error> {
+    fn for_view(view: &View, plan: LogicalPlan) -> Result<Self, Error> {
         let plan = renamed(view, plan)?;
         let mut seen = BTreeSet::new();
         for field in plan.schema().fields() {
@@ -226,7 +227,7 @@ impl TableSource for Planned {
     }
 }
 
-/// The plan under the names that the view gives its columns.
+/// The plan, with the column names that the view declares.
 fn renamed(view: &View, plan: LogicalPlan) -> Result<LogicalPlan, Error> {
     if view.columns.is_empty() {
         return Ok(plan);
@@ -263,7 +264,7 @@ mod tests {
     fn read(views: &[(String, String)], query: &str) -> Result<Vec<String>, String> {
         let catalog = catalog(views);
         let size = Size::default();
-        let views = Views::of(&view_query(query).unwrap().0, &catalog, &size);
+        let views = Views::for_query(&view_query(query).unwrap().0, &catalog, &size);
         let names = |views: Views<'_>| views.read.iter().map(|(v, _)| v.name.clone()).collect();
         views.map(names).map_err(|error| error.to_string())
     }
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(read(&views, "WITH v2 AS (SELECT 1) SELECT * FROM v2, v0").unwrap(), ["v0"]);
     }
 
-    /// Also where a CTE of one view is named like another view: names are not taken for what they are not.
+    /// This includes a CTE of one view with the name of another view: such a name does not refer to the view.
     #[test]
     fn circles_are_found_and_only_circles() {
         let view = |name: &str, query: &str| (name.to_owned(), query.to_owned());
@@ -313,7 +314,7 @@ mod tests {
         assert_eq!(read(&views, &query(MOST_NESTED - 1)).unwrap().len(), MOST_NESTED);
         let deep = "leads through more than 32 views";
         assert!(read(&views, &query(MOST_NESTED)).unwrap_err().contains(deep));
-        // The part that was read already is as deep as when it is read again.
+        // A view that was read before counts with its full depth when it is read again.
         let twice = format!("SELECT * FROM v20, v{MOST_NESTED}");
         assert!(read(&views, &twice).unwrap_err().contains(deep));
 
@@ -330,10 +331,10 @@ mod tests {
         ] {
             assert!(read(&views, query).unwrap_err().starts_with(large), "{query}");
         }
-        // What reads no view is not measured here.
+        // Queries that read no view are not measured here.
         let many = vec!["t"; 200].join(" CROSS JOIN ");
         assert!(read(&views, &format!("SELECT * FROM {many}")).is_ok());
-        // Views that are many may each be small.
+        // Many small views can also exceed the limit on operators.
         let sum = vec!["x"; 61].join(" + ");
         let views = chain(30, |i| format!("SELECT {sum} AS x FROM v{i}"));
         assert!(read(&views, "SELECT * FROM v8").is_ok());

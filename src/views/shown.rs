@@ -1,7 +1,8 @@
-//! What is shown of views: their columns, and which tables they read; to owners also what they say.
+//! What SHOW and DESCRIBE return for views: their columns and the tables that they read; for owners, also their
+//! definitions.
 //!
-//! In: the catalog. Out: answers of SHOW and DESCRIBE. A view is planned as a query that names it is, and nothing is
-//! read. A view that cannot be planned any more is told as that.
+//! In: the catalog. Out: answers of SHOW and DESCRIBE. A view is planned like a query that names it, and no data is
+//! read. A view that cannot be planned any more is listed as such.
 //!
 //! ```text
 //! DESCRIBE grown  →  age  Int64  between (18, 120)           SHOW TABLES  →  grown  view of adult
@@ -19,14 +20,14 @@ use crate::dialect::{Statement, parse};
 use crate::engine::Inner;
 use crate::error::Error;
 
-/// One column of a view, and the table's column that it shows.
+/// One column of a view, and the table column that it shows.
 pub(crate) struct Shown<'a> {
     pub(crate) name: String,
     pub(crate) data_type: String,
     pub(crate) of: Option<(&'a Table, &'a Column)>,
 }
 
-/// The columns of a view as a query over it has them.
+/// The columns of a view, as a query over it sees them.
 ///
 /// # Errors
 /// Those of a query that reads the view.
@@ -41,7 +42,7 @@ pub(crate) fn describe<'a>(
             let table = catalog.table(table)?;
             Some((table, table.column(column)?))
         });
-        // A file's texts are read in another layout than the one that is declared, and it is the same type.
+        // Texts of a file are read in another Arrow layout than the declared one, although the type is the same.
         let data_type = match of {
             Some((_, column)) => column.data_type.clone(),
             None => field.data_type().to_string(),
@@ -51,7 +52,7 @@ pub(crate) fn describe<'a>(
     Ok(columns.collect())
 }
 
-/// The views and the names of their columns; those of a view that cannot be planned are unknown.
+/// The views and the names of their columns; a view that cannot be planned has none.
 pub(crate) fn columns(inner: &Inner, catalog: &Catalog) -> Vec<(String, Vec<String>)> {
     let names = |view: &View| {
         let plan = plan(inner, catalog, view).ok()?;
@@ -67,7 +68,7 @@ pub(crate) fn summary(inner: &Inner, catalog: &Catalog, view: &View) -> String {
             tables if tables.is_empty() => "view of no table".to_owned(),
             tables => format!("view of {tables}"),
         },
-        Err(error) => format!("view, not to be read now: {}", error.message()),
+        Err(error) => format!("view that cannot be read: {}", error.message()),
     }
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn statement(view: &View) -> String {
     format!("CREATE OR REPLACE VIEW {}{columns} AS {}", written(&view.name), view.query)
 }
 
-/// A name as SQL reads it.
+/// A name as it is written in SQL.
 fn written(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c == '_';
     if !name.is_empty() && name.chars().all(plain) { name.to_owned() } else { quoted(name) }
@@ -91,7 +92,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The plan of all that a view shows.
+/// The plan of everything that a view shows.
 fn plan(inner: &Inner, catalog: &Catalog, view: &View) -> Result<LogicalPlan, Error> {
     let all = format!("SELECT * FROM {}", quoted(&view.name));
     let Statement::Query(query) = parse(&all)? else { return Err(Error::Internal) };
@@ -101,7 +102,7 @@ fn plan(inner: &Inner, catalog: &Catalog, view: &View) -> Result<LogicalPlan, Er
 
 fn tables(plan: &LogicalPlan) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    // The walk itself cannot fail: the closure does not.
+    // The walk cannot fail, because the closure does not.
     let _ = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             names.insert(scan.table_name.to_string());
@@ -111,8 +112,8 @@ fn tables(plan: &LogicalPlan) -> BTreeSet<String> {
     names
 }
 
-/// The table and column that an output column shows as it is; `None` for what is computed, and for what a join may
-/// have filled with NULL.
+/// The table column that an output column shows unchanged; `None` for computed columns, and for columns that a join
+/// may have filled with NULL.
 fn origin(plan: &LogicalPlan, output: usize) -> Option<(&str, &str)> {
     match plan {
         LogicalPlan::Projection(projection) => {

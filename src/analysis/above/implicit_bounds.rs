@@ -1,4 +1,4 @@
-//! GoogleSQL's implicit bounds: a sum or a mean without a range, whose range is found first.
+//! GoogleSQL's implicit bounds: finds the range of a sum or a mean that has none.
 //!
 //! In: a query in which the analysis misses the range of an aggregate of `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`. Out:
 //! the same query in which half of this aggregate's cost releases the histogram of its argument, and the other half
@@ -94,11 +94,11 @@ fn rewritten(
     rewriting.releases.get_mut(counter)?.finding =
         Some(Finding::Histogram { bound: counter, least });
     let plan = rewriting.plan(bound.plan()).ok()?;
-    Some(Bound::of(plan, rewriting.releases))
+    Some(Bound::from_plan(plan, rewriting.releases))
 }
 
-/// Whether every aggregate whose bounds are found may be: where only the data know the groups, OPTIONS pay for
-/// a threshold out of the same ε, and nobody has thought that through.
+/// Whether the analysis supports every aggregate whose bounds are found. With unknown partitions, OPTIONS pay for a
+/// threshold out of the same ε; that combination is not supported.
 fn may_find(analysis: &Analysis) -> bool {
     analysis.parts().iter().all(|part| {
         let found = part.measures().iter().any(|m| m.clause.finding.is_some());
@@ -106,7 +106,7 @@ fn may_find(analysis: &Analysis) -> bool {
     })
 }
 
-/// Whether bounds may be found for a release: one that OPTIONS imply, at a price that they name.
+/// Whether bounds may be found for a release: OPTIONS must imply it and state its cost.
 fn is_eligible(clause: &ReleaseClause) -> bool {
     let Operand::Aggregate(call) = &clause.operand else { return false };
     let summed =
@@ -119,7 +119,7 @@ fn is_eligible(clause: &ReleaseClause) -> bool {
     is_new && implied && summed && !bounded && !call.distinct && priced
 }
 
-/// The histogram's release and the aggregate's, each at half of the price, by the number of their bound.
+/// The releases of the histogram and the aggregate, each at half of the cost, with the number of their bound.
 fn halves(clause: &ReleaseClause, bound: usize) -> Option<(ReleaseClause, ReleaseClause)> {
     let squared = matches!(
         &clause.operand,
@@ -151,7 +151,7 @@ fn halves(clause: &ReleaseClause, bound: usize) -> Option<(ReleaseClause, Releas
     Some((histogram, ReleaseClause { parameters: half, text, finding, ..clause.clone() }))
 }
 
-/// The first aggregate node that holds a release.
+/// The first aggregate node that contains the release.
 fn first_with(plan: &LogicalPlan, release: usize) -> Option<Aggregate> {
     let mut found = None;
     let outcome = plan.apply_with_subqueries(|node| {
@@ -170,7 +170,7 @@ fn place_of(aggregate: &Aggregate, release: usize) -> Option<usize> {
     aggregate.aggr_expr.iter().position(|e| CallOf::marker(e) == Some(release))
 }
 
-/// One release of a query becomes two.
+/// The replacement of one release of a query by two.
 struct Rewriting {
     release: usize,
     counter: usize,
@@ -179,7 +179,7 @@ struct Rewriting {
 }
 
 impl Rewriting {
-    /// The least noisy count with which a bucket is kept, by the sensitivity that the analysis finds.
+    /// The smallest noisy count at which a bucket is selected, from the sensitivity that the analysis finds.
     fn threshold(
         &self,
         aggregate: &Aggregate,
@@ -187,7 +187,7 @@ impl Rewriting {
     ) -> Option<i128> {
         let call = self.call(aggregate)?;
         let histogram = LogicalPlan::Aggregate(self.histogram(aggregate, call).ok()?);
-        let analysis = analyze(&Bound::of(histogram, self.releases.clone())).ok()?;
+        let analysis = analyze(&Bound::from_plan(histogram, self.releases.clone())).ok()?;
         let [part] = analysis.parts() else { return None };
         let ReleaseKind::Number(sensitivity) = &part.measures().first()?.release_kind else {
             return None;
@@ -218,7 +218,7 @@ impl Rewriting {
         Ok(replaced.data)
     }
 
-    /// The noisy counts of the argument's buckets, whatever the groups of the aggregate.
+    /// The noisy counts of the argument's buckets, over all groups of the aggregate.
     fn histogram(&self, aggregate: &Aggregate, call: &AggregateFunction) -> Result<Aggregate> {
         let bucket = magnitude_function().call(vec![as_float(argument(call)?)]);
         let Some(clause) = self.releases.get(self.counter) else {
@@ -236,8 +236,8 @@ impl Rewriting {
         Aggregate::try_new(Arc::clone(&aggregate.input), vec![bucket], vec![count])
     }
 
-    /// One row: the largest power of two that the kept buckets reach, or where none is kept, the one that the bucket with
-    /// the largest noisy count does. It is a function of released counts, like all that is computed from them.
+    /// One row with the largest power of two that the selected buckets reach; if none is selected, that of the bucket
+    /// with the largest noisy count. It is a function of released counts.
     fn bound(&self, histogram: Aggregate, widest: f64) -> Result<Expr> {
         let columns = histogram.schema.columns();
         let [bucket, n] = columns.as_slice() else {
@@ -246,7 +246,7 @@ impl Rewriting {
         let least_count = lit(i64::try_from(self.least).unwrap_or(i64::MAX));
         let n = Expr::Column(n.clone());
         let reached = reach(Expr::Column(bucket.clone()))?;
-        // Every bucket that is kept comes before all others, which are in the order of their counts.
+        // All selected buckets come first; the others follow in the order of their counts.
         let kept = when(n.clone().gt_eq(least_count), reached.clone()).otherwise(lit(0.0))?;
         let order = [kept, n, reached.clone()].map(|key| key.sort(false, false));
         let plan = LogicalPlanBuilder::from(LogicalPlan::Aggregate(histogram))
@@ -260,7 +260,7 @@ impl Rewriting {
         Ok(Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans: Spans::new() }))
     }
 
-    /// The aggregate in units of the bound, and a projection that gives it back its own unit, type and name.
+    /// The aggregate in units of the bound, and a projection that restores its own unit, type and name.
     fn found(&self, aggregate: &Aggregate, call: &AggregateFunction) -> Result<LogicalPlan> {
         let x = argument(call)?;
         let Some(widest) = widest(&x.get_type(aggregate.input.schema())?) else {
@@ -300,7 +300,7 @@ impl Rewriting {
         LogicalPlanBuilder::from(LogicalPlan::Aggregate(scaled)).project(expressions)?.build()
     }
 
-    /// A released aggregate of x/b as one of x: times b, of a variance times b², in its own type.
+    /// A released aggregate of x/b as one of x, in its own type: times b, or times b² for a variance.
     fn in_own_unit(&self, column: Expr, bound: &Expr, own: &DataType) -> Result<Expr> {
         let finding = self.releases.get(self.release).and_then(|clause| clause.finding);
         let squared = matches!(finding, Some(Finding::InUnits { squared: true, .. }));
@@ -339,9 +339,9 @@ fn as_float(x: Expr) -> Expr {
     Expr::Cast(Cast::new(Box::new(x), DataType::Float64))
 }
 
-/// A power of two that no value of the type exceeds (of DOUBLE, none that a sum of it could show).
+/// A power of two that no value of the type exceeds (for DOUBLE, no value that a sum could express).
 fn widest(data_type: &DataType) -> Option<f64> {
-    Buckets::of(data_type)?;
+    Buckets::for_type(data_type)?;
     let most = match data_type {
         DataType::Float64 => return Some(2_f64.powi(1_023)),
         DataType::Float32 => return Some(2_f64.powi(128)),

@@ -1,9 +1,9 @@
-//! What is computed of releases: NULL in place of a failure, and of a number that wraps.
+//! Computations on released values: NULL instead of a failure or of a number that wraps around.
 //!
-//! In: the public remainder of a query. Out: the same, in which arithmetic of whole numbers and decimals is NULL where its
-//! result does not fit or its divisor is zero, a cast is where it cannot be made, and a square root of what is negative;
-//! and whole numbers are added up in more digits than they have. A released count is large, or zero or less, now and then
-//! by its noise alone: the query would fail after it was paid for, or show a number that is nowhere near.
+//! In: the public plan of a query. Out: the same plan with NULL for arithmetic on integers and decimals whose result
+//! does not fit or whose divisor is zero, for casts that fail, and for square roots of negative numbers; integers are
+//! added up in more digits than they have. Noise alone can make a released count large, zero or negative: the query
+//! would then fail after it was paid for, or return a wrong number.
 //!
 //! ```text
 //! sum / n                sum / n, or NULL
@@ -65,7 +65,8 @@ fn rewritten(
 
 fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
-        // What cannot fail stays what it is: the planner sees through it where a subquery becomes a join.
+        // A cast that cannot fail stays a cast, which the planner can see through when it turns a subquery into a
+        // join.
         Expr::Cast(Cast { expr, field })
             if !expr.get_type(schema).is_ok_and(|from| widens(&from, field.data_type())) =>
         {
@@ -85,7 +86,7 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Whether every value of one type of numbers is, or is near to, one of another.
+/// Whether every value of one numeric type has an equal or close value in another.
 fn widens(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (from, DataType::Float64) => from.is_integer() || *from == DataType::Float32,
@@ -97,7 +98,7 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// The same square root, of nothing that is negative.
+/// The same square root, with NULL for negative arguments.
 fn rooted(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     for x in &mut call.args {
         let data_type = x.get_type(schema)?;
@@ -106,8 +107,8 @@ fn rooted(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(call))
 }
 
-/// Arithmetic that is NULL where its result does not fit. What has no type here names an outer query's column, and floats
-/// have infinities.
+/// Arithmetic that is NULL if its result does not fit. Expressions without a type refer to a column of an outer
+/// query, and floats have infinities, so both stay as they are.
 fn fitting(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
     let Some(result) = expr.get_type(schema).ok().filter(exact) else {
@@ -155,7 +156,7 @@ fn is_plain_divisor(divisor: &Expr) -> bool {
     }
 }
 
-/// Sums of whole numbers in 20 digits and more, brought back to their type where they fit.
+/// Sums of integers in 20 digits or more, cast back to their type if they fit.
 fn with_wide_sums(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Aggregate(aggregate) => {
@@ -184,7 +185,7 @@ fn with_wide_sums(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// Calls in which whole numbers that are added up have more digits, and the places of their results.
+/// Calls in which summed integers have more digits, and the positions of their results.
 fn widened(
     calls: &[Expr],
     input: &DFSchema,
@@ -228,7 +229,7 @@ fn wide_sum(mut call: Expr, input: &DFSchema) -> Transformed<Expr> {
     Transformed::no(call)
 }
 
-/// The columns of a plan under the names and types of a schema; those at `sums` are brought back to it.
+/// The columns of a plan under the names and types of a schema; those at `sums` are cast back to it.
 fn narrowed(plan: LogicalPlan, schema: &DFSchemaRef, sums: &[usize]) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().zip(schema.iter()).enumerate();
     let columns = columns.map(|(i, (column, (qualifier, field)))| {

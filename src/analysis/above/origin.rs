@@ -1,8 +1,9 @@
-//! Where an output column comes from, and whether its rows were chosen by what it shows.
+//! Where an output column comes from, and whether its values decide which rows are returned.
 //!
-//! In: the public plan above the releases. Out: for an output the release whose values it shows unchanged, or times a bound
-//! that was found; and whether a filter, or a LIMIT over an order, looks at these values. An accuracy speaks of a value as it
-//! was drawn. Of values that are shown because they came out large, more are off by chance.
+//! In: the public plan above the releases. Out: for an output column, the release whose values it displays unchanged
+//! or times a bound that was found; and whether a filter or a LIMIT over an order uses these values. A stated
+//! accuracy holds for a value as it was drawn. Among values that are displayed because they are large, more are off
+//! by chance.
 //!
 //! ```text
 //! SELECT city, n, s … HAVING n > 100      n: release 0, chosen by itself       s: release 1
@@ -17,14 +18,14 @@ use crate::analysis::PrivateAggregate;
 use crate::analysis::outcome::{Analysis, released_part};
 use crate::dialect::Finding;
 
-/// The release whose values an output shows.
+/// The release whose values an output column displays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     /// The part.
     pub part: usize,
     /// The measure of the part.
     pub measure: usize,
-    /// Whether rows come out, or not, by these very values.
+    /// Whether these values decide which rows are returned.
     pub is_chosen_by: bool,
 }
 
@@ -32,25 +33,25 @@ pub struct Origin {
 type Field = (usize, usize);
 
 impl Analysis {
-    /// The release whose values an output column shows: unchanged, or in the place of units of a bound that was found in
-    /// the argument's own.
+    /// The release whose values an output column displays: unchanged, or converted from units of a bound that was
+    /// found to the argument's own unit.
     ///
     /// # Guarantee
-    /// `is_chosen_by` is true wherever a filter or a LIMIT between the release and the output reads its values, also
+    /// `is_chosen_by` is true if a filter or a LIMIT between the release and the output reads its values, even
     /// through other columns or in a subquery.
     pub fn origin(&self, output: usize) -> Option<Origin> {
         let mut path = Path { parts: &self.parts, readers: Vec::new() };
         let (part, field) = path.origin(&self.public_plan, output)?;
         let own = self.parts.get(part)?;
         let measure = field.checked_sub(own.key_names().len())?;
-        // What a selection chose is a key of its part too.
+        // The result of a selection is also a key of its private aggregate.
         let target = own.keys().target_position();
         let reads = |read: &Field| read.0 == part && (read.1 == field || Some(read.1) == target);
         let is_chosen_by = path.readers.iter().any(reads);
         Some(Origin { part, measure, is_chosen_by })
     }
 
-    /// Whether an output shows the values of a release, and its rows come out by these.
+    /// Whether an output displays the values of a release, and these values decide which rows are returned.
     pub fn is_chosen_by(&self, part: usize, measure: usize) -> bool {
         let outputs = 0..self.public_plan.schema().fields().len();
         outputs.filter_map(|output| self.origin(output)).any(|origin| {
@@ -58,8 +59,8 @@ impl Analysis {
         })
     }
 
-    /// The histogram behind a bound that was found: its part, the released value that is the bound, and the least noisy count
-    /// of a bucket that stands out.
+    /// The histogram of a bound that was found: its private aggregate, the released value that is the bound, and the
+    /// smallest noisy count at which a bucket is selected.
     pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {
         let least_of = |part: &PrivateAggregate| match part.measures().first()?.clause.finding? {
             Finding::Histogram { bound: own, least } => (own == bound).then_some(least),
@@ -73,12 +74,13 @@ impl Analysis {
     }
 }
 
-/// Follows an output column down to the released table it comes from unchanged: its part, its position.
+/// Follows an output column down to the released table from which it comes unchanged: its private aggregate and
+/// position.
 pub(crate) fn origin(plan: &LogicalPlan, output: usize) -> Option<(usize, usize)> {
     Path { parts: &[], readers: Vec::new() }.origin(plan, output)
 }
 
-/// A walk from an output down to its release, and what was read on the way to decide which rows come out.
+/// A walk from an output down to its release, and the fields that decide on the way which rows are returned.
 struct Path<'a> {
     parts: &'a [PrivateAggregate],
     readers: Vec<Field>,
@@ -122,8 +124,8 @@ impl Path<'_> {
         }
     }
 
-    /// The release that an expression gives its own unit back: one of those whose bounds were found, over which the engine
-    /// put that expression, and nothing else.
+    /// The release that an expression converts back to its own unit: a release whose bounds were found, directly
+    /// below the expression that the engine added.
     fn scaled(&mut self, expr: &Expr, input: &LogicalPlan) -> Option<Field> {
         let columns: Vec<&Column> = expr.column_refs().into_iter().collect();
         let [column] = columns.as_slice() else { return None };
@@ -133,13 +135,13 @@ impl Path<'_> {
         matches!(measure.clause.finding, Some(Finding::InUnits { .. })).then_some((part, field))
     }
 
-    /// Notes what an expression over a plan depends on.
+    /// Records what an expression over a plan depends on.
     fn read(&mut self, expr: &Expr, input: &LogicalPlan) {
         let found = sources(expr, input);
         self.readers.extend(self.fields(found));
     }
 
-    /// Notes what the orders below a LIMIT depend on.
+    /// Records what the orders below a LIMIT depend on.
     fn read_orders(&mut self, plan: &LogicalPlan) {
         if let LogicalPlan::Sort(sort) = plan {
             sort.expr.iter().for_each(|key| self.read(&key.expr, &sort.input));
@@ -162,7 +164,7 @@ impl Path<'_> {
         each.flatten().collect()
     }
 
-    /// Whether a LIMIT is as long as all there is.
+    /// Whether a LIMIT admits all rows.
     fn cuts_nothing(&self, limit: &Limit) -> bool {
         let (None, Some(Expr::Literal(ScalarValue::Int64(Some(fetch)), _))) =
             (limit.skip.as_deref(), limit.fetch.as_deref())
@@ -196,7 +198,7 @@ enum Read {
     PrivateAggregate(usize),
 }
 
-/// The field that a column shows unchanged, with no row left out in between.
+/// The field that a column displays unchanged, if no row is dropped in between.
 fn directly(plan: &LogicalPlan, output: usize) -> Option<Field> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -212,7 +214,7 @@ fn directly(plan: &LogicalPlan, output: usize) -> Option<Field> {
     }
 }
 
-/// What an expression over a plan depends on, also through columns that are computed, and in subqueries.
+/// What an expression over a plan depends on, including computed columns and subqueries.
 fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<Read> {
     let mut columns: Vec<Column> = expr.column_refs().into_iter().cloned().collect();
     let mut found = Vec::new();
@@ -265,7 +267,7 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
     }
 }
 
-/// The parts whose released tables a plan reads, also in subqueries.
+/// The private aggregates whose released tables a plan reads, including subqueries.
 fn released_in(plan: &LogicalPlan) -> Vec<usize> {
     let mut found = Vec::new();
     let walked = plan.apply_with_subqueries(|node| {
@@ -274,6 +276,6 @@ fn released_in(plan: &LogicalPlan) -> Vec<usize> {
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    // A plan that cannot be walked reads nothing that is known.
+    // If the plan cannot be walked, nothing is known.
     walked.map(|_| found).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
-//! Selections in plain SQL: keys ordered by an aggregate that is not shown, under a LIMIT.
+//! Selections in plain SQL: keys ordered by an aggregate that is not displayed, under a LIMIT.
 //!
-//! In: a plan. Out: the aggregate and the selector that it stands for, or nothing, and then its numbers are released.
+//! In: a plan. Out: the aggregate and the selector that the plan means; otherwise nothing, and its numbers are
+//! released.
 //!
 //! ```text
 //! SELECT status FROM adult GROUP BY status ORDER BY COUNT(*) DESC LIMIT 1      ARGMAX status
@@ -17,7 +18,7 @@ pub(crate) struct PlainSelection<'a> {
     pub(crate) selector: Selector,
 }
 
-/// Whether a LIMIT stands over keys that are ordered by one aggregate and shown without it.
+/// The selection that a LIMIT means if it is over keys that are ordered by one aggregate and displayed without it.
 pub(crate) fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> {
     let LogicalPlan::Limit(limit) = plan else { return None };
     let count = match (limit.skip.as_deref(), limit.fetch.as_deref()) {
@@ -25,7 +26,7 @@ pub(crate) fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> 
         _ => return None,
     };
     let mut below = limit.input.as_ref();
-    // Columns that are traced: the outputs, then the one that is sorted by.
+    // The columns that are traced: the outputs, then the sort key.
     let mut shown: Vec<Column> = below.schema().columns();
     let mut sorted: Option<(Column, bool)> = None;
     loop {

@@ -1,7 +1,8 @@
-//! EXISTS and IN, where they are something else to the planner than to SQL.
+//! EXISTS and IN in places where the planner treats them differently from SQL.
 //!
-//! In: a plan. Out: nothing, or a refusal. DataFusion makes joins of subqueries. A join sees no row of an aggregate that
-//! has none to add up, and says only whether there is a match: where NULL is neither, it says that there is none.
+//! In: a plan. Out: nothing, or a refusal. DataFusion turns subqueries into joins. A join does not see the row of an
+//! aggregate over no rows, and its result is only whether there is a match: where SQL returns NULL, it reports no
+//! match.
 
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -19,7 +20,7 @@ pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     no_lost_null(plan)
 }
 
-/// Refuses IN and NOT IN where it matters that they are NULL.
+/// Refuses IN and NOT IN where a NULL result matters.
 ///
 /// A condition that is NULL is as good as one that is false, and NOT IN has a join of its own that knows NULLs, of one key. So
 /// `(x IN (…)) IS NULL` was never true, and `0 NOT IN (…)` was where one of them was NULL.
@@ -55,7 +56,7 @@ fn no_lost_null(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     }
 }
 
-/// Whether a condition keeps the rows that it should.
+/// Whether a condition selects the correct rows.
 fn is_answered(condition: &Expr) -> DataFusionResult<bool> {
     let (asked, flipped) =
         if let Expr::Not(inner) = condition { (inner.as_ref(), true) } else { (condition, false) };
@@ -67,7 +68,7 @@ fn is_answered(condition: &Expr) -> DataFusionResult<bool> {
     is_monotone(condition)
 }
 
-/// Whether a condition is as true with FALSE in the place of a NULL of IN.
+/// Whether a condition selects the same rows if a NULL of IN is replaced by FALSE.
 fn is_monotone(condition: &Expr) -> DataFusionResult<bool> {
     if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) =
         condition
@@ -80,7 +81,7 @@ fn is_monotone(condition: &Expr) -> DataFusionResult<bool> {
     is_without(condition)
 }
 
-/// Whether no IN with a subquery is in an expression.
+/// Whether an expression contains no IN with a subquery.
 fn is_without(expr: &Expr) -> DataFusionResult<bool> {
     Ok(!expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_))))?)
 }

@@ -1,8 +1,8 @@
 //! Below a release: aggregates and DISTINCT of each unit's own rows.
 //!
-//! In: `GROUP BY` with the unit among its keys, over private rows. Out: private rows again, one for each group of
-//! a unit, in which each aggregate is a function of the unit's *multiset* of rows: the order in which rows come
-//! depends on everybody's rows, and a float sum on the order. So floats are summed on a grid of integers, and
+//! In: `GROUP BY` with the unit among its keys, over private rows. Out: private rows again, one for each group of a
+//! unit, in which each aggregate is a function of the unit's *multiset* of rows. The order of rows depends on the
+//! rows of all units, and a float sum depends on the order. Floats are therefore summed on a grid of integers, and
 //! aggregates that pick a row by its position are refused.
 //!
 //! ```text
@@ -38,10 +38,10 @@ use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// Aggregates of an argument and a FILTER.
+/// Builds aggregates from an argument and a FILTER.
 type Computed = Box<dyn Fn(Option<Expr>, Option<Expr>) -> datafusion::common::Result<Vec<Expr>>>;
 
-/// An aggregate of one unit's rows: its argument, what is computed of it, and what the result is made of that.
+/// An aggregate of one unit's rows: its argument, what is computed from it, and how the result follows from that.
 struct Inner {
     argument: Option<Expr>,
     filter: Option<Expr>,
@@ -120,7 +120,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Whether a key is a column that leads to one unit.
+    /// Whether a key is a column that leads to the unit.
     fn leads_to_unit(&self, flow: &PrivateRelation, key: &Key) -> bool {
         let Some(origin) = &key.trace.origin else { return false };
         let own = self.catalog.table(&origin.table).and_then(|t| t.unit()?.link());
@@ -453,7 +453,7 @@ fn unknown(text: &str) -> Refusal {
     )
 }
 
-/// The call over what passes. DataFusion's own builder would forget DISTINCT.
+/// The call with a FILTER. DataFusion's own builder would lose DISTINCT.
 fn with_filter(call: Expr, filter: Option<Expr>) -> datafusion::common::Result<Expr> {
     let Expr::AggregateFunction(mut call) = call else {
         return internal_err!("{call} is no aggregate");
@@ -462,14 +462,14 @@ fn with_filter(call: Expr, filter: Option<Expr>) -> datafusion::common::Result<E
     Ok(Expr::AggregateFunction(call))
 }
 
-/// What is known of a sum of at most so many values of a range; NULL for no rows.
+/// What is known about a sum of at most `rows` values of a range; it is NULL without rows.
 fn summed(values: &Facts, rows: Option<u64>, data_type: &DataType) -> Facts {
     let whole = type_range(data_type).unwrap_or_else(Interval::everything);
     let sum = |range: &Interval| {
         let zero = Interval::point(Rational::from_integer(0.into()));
         let sum = range.union(&zero).mul(&Interval::integer_range(1, rows?.max(1)));
         let sum = if data_type.is_floating() { sum.round_outward_f64() } else { sum };
-        // Beyond its type a sum wraps: to anywhere.
+        // A sum that exceeds its type wraps around to any value.
         sum.is_within(&whole).then_some(sum)
     };
     let range = sum(&values.range).unwrap_or_else(Interval::everything);
@@ -477,7 +477,7 @@ fn summed(values: &Facts, rows: Option<u64>, data_type: &DataType) -> Facts {
     Facts { always, ..Facts::ranged(range, true) }
 }
 
-/// The ends of a range as values of a type, where both are.
+/// The ends of a range as values of a type, if both can be represented.
 fn ends(range: &Interval, data_type: &DataType) -> Option<(ScalarValue, ScalarValue)> {
     let (lo, hi) = range.bounds()?;
     let end = |value: &Rational| match data_type {
@@ -502,12 +502,12 @@ fn clamped(expr: Expr, bounds: &Option<(ScalarValue, ScalarValue)>) -> Expr {
     }
 }
 
-/// A grid on which floats are summed as integers, the same in every order.
+/// A grid on which floats are summed as integers, so that the order does not matter.
 #[derive(Debug, Clone)]
 struct FloatGrid {
     lo: f64,
     hi: f64,
-    /// Steps in one.
+    /// The number of steps in 1.
     steps: f64,
 }
 
@@ -520,7 +520,7 @@ impl FloatGrid {
         Expr::TryCast(TryCast::new(Box::new(steps), DataType::Int64))
     }
 
-    /// Steps as a number.
+    /// A number of steps as a value.
     fn value(&self, steps: Expr) -> Expr {
         let steps = Expr::TryCast(TryCast::new(Box::new(steps), DataType::Float64));
         steps / lit(self.steps)

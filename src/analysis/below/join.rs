@@ -1,9 +1,9 @@
 //! Joins below a release.
 //!
-//! In: inner joins with their conditions, wherever these stand (ON, USING, WHERE), and outer joins. Out: one flow.
-//! Public tables are joined on any condition; private ones only where a condition keeps each row with rows of
-//! the same unit: equal units, or a declared link. What a condition says about units is not believed: unless the
-//! join itself hands the unit on along a link, the hidden units are compared too.
+//! In: inner joins with their conditions (from ON, USING or WHERE), and outer joins. Out: one relation. Public tables
+//! may be joined on any condition. Private tables may be joined only if a condition matches each row with rows of the
+//! same unit: equal units, or a declared link. A condition about units is not trusted: unless the join itself passes
+//! the unit on along a link, the hidden units are compared too.
 //!
 //! ```text
 //! customer, orders, lineitem, nation WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND …
@@ -37,7 +37,7 @@ impl Walk<'_> {
         factored(&mut conditions);
         let (later, conditions): (Vec<_>, Vec<_>) = conditions.into_iter().partition(has_subquery);
         let mut pool = Pool { conditions };
-        // Conditions on one table alone come first: they keep fewer rows and keys.
+        // Conditions on one table alone come first, because they leave fewer rows and keys.
         let mut flows = Vec::new();
         for leaf in leaves {
             let own = pool.take(&[&leaf]);
@@ -76,7 +76,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Joins flows: public ones with each other, with the private table they belong to, and then along the chain.
+    /// Joins relations: public ones with each other, then with the private table that they belong to, and then along
+    /// the chain.
     fn ordered(
         &mut self,
         flows: Vec<PrivateRelation>,
@@ -88,7 +89,7 @@ impl Walk<'_> {
         private.sort_by_key(|flow| self.depth(flow));
         let mut own = Vec::new();
         for mut flow in private {
-            // What only this table is joined with.
+            // The public rows that are joined with this table only.
             while let Some(i) = public.iter().position(|p| pool.joins_only(p, &flow)) {
                 let side = public.remove(i);
                 flow = self.with_public(flow, side, pool, JoinType::Inner)?;
@@ -119,7 +120,7 @@ impl Walk<'_> {
         Ok(flow)
     }
 
-    /// Public flows that conditions connect, joined.
+    /// Joins the public relations that conditions connect.
     fn components(
         &mut self,
         flows: Vec<PrivateRelation>,
@@ -136,7 +137,7 @@ impl Walk<'_> {
         Ok(components)
     }
 
-    /// How far a flow's rows are from their unit.
+    /// The number of links between a relation's rows and their unit.
     fn depth(&self, flow: &PrivateRelation) -> usize {
         let tables = flow.subject.tables().iter();
         tables.filter_map(|t| self.catalog.root(t)).map(|(_, links)| links).max().unwrap_or(0)
@@ -156,7 +157,7 @@ impl Walk<'_> {
         Ok(PrivateRelation { owner, subject, ..flow })
     }
 
-    /// Private rows with the public rows that they match.
+    /// Joins private rows with the public rows that they match.
     pub(crate) fn with_public(
         &mut self,
         private: PrivateRelation,
@@ -166,7 +167,8 @@ impl Walk<'_> {
     ) -> Result<PrivateRelation, NotAnalyzed> {
         let conditions = pool.take(&[&private, &public]);
         if matches!(private.owner, Owner::Row) {
-            // Nothing else bounds how often a row comes: what is counted is what is joined.
+            // Nothing else bounds how often a row is repeated, so the rows that were counted are the rows that are
+            // joined.
             public = self.pinned_flow(public)?;
         }
         let most = self.multiplicity(&private, &public, &conditions)?;
@@ -195,7 +197,7 @@ impl Walk<'_> {
         let flow = if kind == JoinType::Left {
             combined(Pair { left: private, right: public, on: Vec::new() }, kind, &conditions)?
         } else {
-            // The public side is the smaller one as a rule, and the first side is the one that is kept in memory.
+            // The public side is usually the smaller one, and the first side is the one that is held in memory.
             combined(Pair { left: public, right: private, on: Vec::new() }, kind, &conditions)?
         };
         Ok(PrivateRelation { owner, subject, fans, ..flow })
@@ -211,7 +213,7 @@ impl Walk<'_> {
         self.of_one_unit(left, right, &conditions, JoinType::Inner)
     }
 
-    /// Private rows with private rows of the same unit.
+    /// Joins private rows with private rows of the same unit.
     pub(crate) fn of_one_unit(
         &mut self,
         left: PrivateRelation,
@@ -244,8 +246,8 @@ impl Walk<'_> {
         Ok(PrivateRelation { owner, subject, fans, ..flow })
     }
 
-    /// Refuses a join that makes more rows of one unit than a statement may: they are bounded above it, and one person could
-    /// decide until then how long everybody waits.
+    /// Refuses a join that can make more rows of one unit than a statement allows. Rows are bounded only above the
+    /// join, so one person could determine how long the query takes.
     fn refuse_reach(&self, subject: &UnitScope, before: u64) -> Result<(), Refusal> {
         let most = self.tables.most_rows_of_a_unit();
         if subject.reach() <= most.max(before) {
@@ -267,7 +269,7 @@ impl Walk<'_> {
         ))
     }
 
-    /// Brings two flows to where their rows can be joined by unit.
+    /// Prepares two relations so that their rows can be joined by unit.
     pub(crate) fn paired(
         &mut self,
         left: PrivateRelation,
@@ -337,7 +339,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Why equal columns among the conditions keep rows of one unit together, if they do.
+    /// Why equal columns among the conditions match only rows of one unit, if they do.
     pub(crate) fn basis(
         &self,
         left: &PrivateRelation,
@@ -356,7 +358,7 @@ impl Walk<'_> {
         let known: Vec<_> = pairs.iter().filter_map(known).collect();
         let leads = |from: &PrivateRelation, swap: bool| {
             let Owner::Link(pending) = &from.owner else { return false };
-            // Columns of two rows of a person may together be the key of another person's row.
+            // Columns of two rows of one person can together form the key of another person's row.
             let rows: BTreeSet<_> = known.iter().map(|(_, rows)| *rows).collect();
             rows.into_iter().any(|rows| {
                 pending.link.columns.iter().zip(&pending.link.references).all(|(own, to)| {
@@ -375,14 +377,14 @@ impl Walk<'_> {
         }
         let same_unit = pairs.iter().any(|(l, r)| {
             let is_unit = |flow: &PrivateRelation, column: &Column| {
-                flow.scope.of(column).is_some_and(|f| f.is_unit)
+                flow.scope.facts_of(column).is_some_and(|f| f.is_unit)
             };
             is_unit(left, l) && is_unit(right, r)
         });
         (same_unit || self.determined(&origins)).then_some(Basis::Compared)
     }
 
-    /// Whether equal columns lead to one row of a table from both sides.
+    /// Whether equal columns lead to the same row of a table from both sides.
     fn determined(&self, origins: &BTreeSet<(Origin, Origin)>) -> bool {
         let canonical = |origin: &Origin| {
             let link = self.catalog.table(&origin.table)?.unit()?.link();
@@ -451,7 +453,7 @@ impl Walk<'_> {
     }
 }
 
-/// How many rows of a unit a join of private rows has, and how many those of single rows are.
+/// The most rows of a unit in a join of private rows, and the most rows for single rows of the tables read.
 fn rows_of(
     left: &PrivateRelation,
     right: &PrivateRelation,
@@ -463,7 +465,7 @@ fn rows_of(
     let outer = kind == JoinType::Left;
     let r_or_one = if outer { r.map(|r| r.max(1)) } else { r };
     let of_pairs = product(l, r_or_one);
-    // Along a link each row of the child meets the rows that come from one row of the parent.
+    // Along a link, each row of the child matches the rows that come from one row of the parent.
     let along = |child: &PrivateRelation, parent: &PrivateRelation| {
         let Owner::Link(pending) = &child.owner else { return (None, BTreeMap::new()) };
         let fan = parent.fans.get(&pending.link.table).copied();
@@ -480,7 +482,7 @@ fn rows_of(
             if !outer {
                 return (smaller(rows, of_pairs), fans);
             }
-            // Rows without a match come too.
+            // Rows without a match are preserved too.
             let with_unmatched = rows.zip(l).and_then(|(rows, l)| rows.checked_add(l));
             (smaller(with_unmatched, of_pairs), BTreeMap::new())
         }
@@ -497,7 +499,7 @@ fn rows_of(
             let mut fans = times(left, r_or_one);
             if !outer {
                 for (table, fan) in times(right, l) {
-                    // A table that is read on both sides has no one row here.
+                    // A table that is read on both sides has no single row here.
                     if fans.remove(&table).is_none() {
                         fans.insert(table, fan);
                     }

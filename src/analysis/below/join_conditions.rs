@@ -1,7 +1,7 @@
-//! The conditions of joins: which tables each is about, and which columns they say to be equal.
+//! The conditions of joins: the tables that each one concerns, and the columns that they equate.
 //!
-//! In: the conditions of inner joins and of the WHERE above them, as one list. Out: those that are about given
-//! flows, each once. A condition that no shape here knows is left for where all its columns are in reach.
+//! In: the conditions of inner joins and of the WHERE above them, as one list. Out: the conditions that concern given
+//! relations, each once. A condition of an unknown shape is left for the place where all its columns are in scope.
 //!
 //! ```text
 //! a.x = b.y AND a.z > 3 AND (b.k = c.k AND … OR b.k = c.k AND …)
@@ -16,13 +16,13 @@ use super::relation::{PrivateRelation, told};
 use crate::analysis::below::refusals::operator;
 use crate::refusal::Refusal;
 
-/// Conditions that are not applied yet.
+/// Conditions that have not been applied yet.
 pub(crate) struct Pool {
     pub(crate) conditions: Vec<Expr>,
 }
 
 impl Pool {
-    /// Takes the conditions whose columns are all in these flows.
+    /// Takes the conditions whose columns are all in these relations.
     pub(crate) fn take(&mut self, flows: &[&PrivateRelation]) -> Vec<Expr> {
         let all = std::mem::take(&mut self.conditions);
         let (taken, left) = all.into_iter().partition(|condition| is_over(condition, flows));
@@ -30,17 +30,17 @@ impl Pool {
         taken
     }
 
-    /// The conditions over two flows together.
+    /// The conditions over two relations together.
     pub(crate) fn between(&self, left: &PrivateRelation, right: &PrivateRelation) -> Vec<Expr> {
         self.conditions.iter().filter(|c| is_over(c, &[left, right])).cloned().collect()
     }
 
-    /// Whether equal columns connect two flows.
+    /// Whether equal columns connect two relations.
     pub(crate) fn connects(&self, left: &PrivateRelation, right: &PrivateRelation) -> bool {
         !equal_columns(left, right, &self.conditions).is_empty()
     }
 
-    /// Whether a public flow has conditions with this flow, and with no other.
+    /// Whether a public relation has conditions with this relation and with no other.
     pub(crate) fn joins_only(&self, public: &PrivateRelation, flow: &PrivateRelation) -> bool {
         let about = self.conditions.iter().filter(|c| {
             c.column_refs().iter().any(|column| public.scope.schema.is_column_from_schema(column))
@@ -52,7 +52,7 @@ impl Pool {
     }
 }
 
-/// Whether all columns of a condition are in these flows.
+/// Whether all columns of a condition are in these relations.
 fn is_over(condition: &Expr, flows: &[&PrivateRelation]) -> bool {
     let known =
         |column: &&Column| flows.iter().any(|flow| flow.scope.schema.is_column_from_schema(column));
@@ -65,7 +65,7 @@ pub(crate) fn conditions_of(join: &Join) -> Vec<Expr> {
     on.chain(join.filter.clone().into_iter().flat_map(split_conjunction_owned)).collect()
 }
 
-/// Refuses joins that SQL does not write, and in which NULL meets NULL.
+/// Refuses joins that SQL cannot express, in which NULL matches NULL.
 pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
     if join.null_equality == NullEquality::NullEqualsNothing && !join.null_aware {
         return Ok(());
@@ -73,7 +73,7 @@ pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
     Err(operator("a join of NULL with NULL", "EXISTS or IN"))
 }
 
-/// The pairs of columns that conditions say to be equal, one of each flow.
+/// The pairs of columns that conditions equate, one from each relation.
 pub(crate) fn equal_columns(
     left: &PrivateRelation,
     right: &PrivateRelation,
@@ -97,7 +97,7 @@ pub(crate) fn equal_columns(
     conditions.iter().filter_map(pair).collect()
 }
 
-/// Adds what every branch of a disjunction says: it may be what joins two tables.
+/// Adds the conditions that every branch of a disjunction contains: they may be what joins two tables.
 pub(crate) fn factored(conditions: &mut Vec<Expr>) {
     let mut found = Vec::new();
     for condition in conditions.iter() {
@@ -130,7 +130,7 @@ fn branches(condition: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Conditions as a derivation tells them.
+/// Conditions as text for a derivation.
 pub(crate) fn on_text(conditions: &[Expr]) -> String {
     if conditions.is_empty() { String::new() } else { format!(" on {}", told(conditions)) }
 }

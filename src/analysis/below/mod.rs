@@ -1,9 +1,9 @@
-//! Below a release: the walk over private rows, one arm per operator.
+//! Below a release: the walk over private rows, with one arm per operator.
 //!
-//! In: the plan under an aggregate. Out: a [`PrivateRelation`] of the same rows in a plan in which every assumption is
-//! enforced. An operator that is not known to keep rows apart by unit is refused. Sub-plans that read public
-//! tables only go the same way; where that cannot be, they are read once while the query is planned, and what
-//! was read stands in their place.
+//! In: the plan under an aggregate. Out: a [`PrivateRelation`] of the same rows in a plan in which every assumption
+//! is enforced. An operator that is not known to keep the rows of units apart is refused. Sub-plans that read only
+//! public tables are walked too; where that is impossible, they are read once while the query is planned, and the
+//! result replaces them.
 
 use std::collections::BTreeSet;
 
@@ -55,8 +55,8 @@ impl Walk<'_> {
     /// Walks the rows under a release.
     ///
     /// # Guarantee
-    /// In the resulting plan every row of a private table's unit depends on the rows of this unit and on public
-    /// ones only; every expression is total, every column obeys its facts.
+    /// In the resulting plan, every row of a unit depends only on the rows of this unit and on public rows; every
+    /// expression is total, and every column obeys its facts.
     ///
     /// # Errors
     /// A refusal for every operator, expression and table that is not on the allow-list.
@@ -125,7 +125,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Rows that satisfy all conditions, those with subqueries last.
+    /// The rows that satisfy all conditions; conditions with subqueries are applied last.
     pub(super) fn filtered(
         &mut self,
         mut flow: PrivateRelation,
@@ -142,7 +142,7 @@ impl Walk<'_> {
         Ok(flow)
     }
 
-    /// Whether a plan reads public tables only, and nothing that is released.
+    /// Whether a plan reads only public tables and no released values.
     pub(super) fn is_public(&self, plan: &LogicalPlan) -> bool {
         only_public(plan, self.catalog)
     }
@@ -150,7 +150,7 @@ impl Walk<'_> {
     /// The public tables of a plan.
     pub(super) fn public_tables(&self, plan: &LogicalPlan) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        // The walk itself cannot fail: the closure does not.
+        // The walk cannot fail, because the closure does not.
         let _ = plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node
                 && let Some(table) = scanned(scan, self.catalog)
@@ -163,7 +163,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a plan reads public tables only, and nothing that is released.
+/// Whether a plan reads only public tables and no released values.
 pub(super) fn only_public(plan: &LogicalPlan, catalog: &Catalog) -> bool {
     let mut public = true;
     let walked = plan.apply_with_subqueries(|node| {
@@ -181,7 +181,7 @@ pub(super) fn only_public(plan: &LogicalPlan, catalog: &Catalog) -> bool {
     public && walked.is_ok()
 }
 
-/// Whether an expression holds a release.
+/// Whether an expression contains a release.
 fn is_release(expr: &Expr) -> bool {
     expr.exists(|e| {
         Ok(matches!(e, Expr::AggregateFunction(call) if marked(call.func.name()).is_some()))
@@ -189,7 +189,7 @@ fn is_release(expr: &Expr) -> bool {
     .unwrap_or(true)
 }
 
-/// Whether rows come straight from inner joins, whose conditions may stand in WHERE.
+/// Whether rows come directly from inner joins, whose conditions may be in WHERE.
 fn stands_on_join(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Join(join) => join.join_type == JoinType::Inner,

@@ -1,12 +1,12 @@
 //! Outer joins that preserve public rows, directly below GROUP BY.
 //!
-//! In: an aggregate over such a join, by a column of the public rows. Out: the inner join, whose keys come out anyway. A
-//! public row that nobody's row matches counts nothing, so nothing may be read of one: that there is no match would be a
-//! row which is there because somebody is not.
+//! In: an aggregate over such a join, grouped by a column of the public rows. Out: the inner join, because all keys
+//! are released anyway. A public row without a match adds nothing, so aggregates must not read such rows: a row that
+//! exists because a person is absent would reveal the absence.
 //!
 //! ```text
 //! nations n LEFT JOIN customers c ON c.nation = n.code GROUP BY n.name
-//!   COUNT(c.id)                              nothing, for a nation without customers
+//!   COUNT(c.id)                              0 for a nation without customers
 //!   COUNT(*) FILTER (WHERE c.id IS NULL)     refused
 //! ```
 
@@ -28,8 +28,8 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
-    /// The rows of a GROUP BY over an outer join that preserves public rows, whose keys come out anyway; `None` where the
-    /// input is anything else.
+    /// The rows of a GROUP BY over an outer join that preserves public rows, all of whose keys are released; `None`
+    /// for any other input.
     pub(super) fn preserving(
         &mut self,
         aggregate: &Aggregate,
@@ -83,8 +83,7 @@ impl Walk<'_> {
         Ok(Some(flow))
     }
 
-    /// Whether an aggregate takes anything from a row whose columns are all NULL. Rows of `COUNT(*)` are counted for
-    /// what they are, so it does not.
+    /// Whether an aggregate reads anything from a row whose columns are all NULL.
     fn reads_the_missing(
         &self,
         call: &AggregateFunction,
@@ -105,7 +104,7 @@ impl Walk<'_> {
             .project([of_nothing(reads, schema)?])
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        // What cannot be told is taken to be read.
+        // If this cannot be determined, the row counts as read.
         let told = self.tables.read(&plan);
         let told = told.as_ref().and_then(|rows| rows.columns().first()?.as_boolean_opt());
         Ok(told.is_none_or(|read| read.len() != 1 || read.is_null(0) || read.value(0)))

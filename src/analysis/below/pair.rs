@@ -1,4 +1,4 @@
-//! Two relations that are joined: what joins them, and the relation of their pairs.
+//! Two relations that are joined: the basis of the join, and the relation of their pairs.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::total;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 
-/// Why rows of two private flows meet rows of the same unit only.
+/// Why rows of two private relations match only rows of the same unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Basis {
-    /// The right rows lead to the left ones, whose unit is theirs.
+    /// The right rows lead to the left rows, and have their unit.
     RightLeads,
-    /// The left rows lead to the right ones.
+    /// The left rows lead to the right rows, and have their unit.
     LeftLeads,
     /// Equal columns determine the unit; the hidden units are compared.
     Compared,
 }
 
-/// What an operator makes of two flows.
+/// Two relations that an operator joins.
 pub(crate) struct Pair {
     pub(crate) left: PrivateRelation,
     pub(crate) right: PrivateRelation,
-    /// Hidden columns that are compared beside the conditions.
+    /// Hidden columns that are compared in addition to the conditions.
     pub(crate) on: Vec<(Expr, Expr)>,
 }
 
-/// Joins two flows on total conditions; owner, subject and fans are the left one's and are set by the caller.
+/// Joins two relations on total conditions. Owner, subject and fans are those of the left one; the caller sets them.
 pub(crate) fn combined(
     pair: Pair,
     kind: JoinType,
@@ -83,7 +83,7 @@ pub(crate) fn combined(
     Ok(PrivateRelation { plan, scope, traces, public, ..left })
 }
 
-/// The traces of a flow; a public one tells where its columns come from.
+/// The traces of a relation; for a public one, they record where its columns come from.
 pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
     if !flow.is_public() {
         return flow.traces.clone();
@@ -97,7 +97,7 @@ pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
     traced.collect()
 }
 
-/// A flow whose columns are in the order of a schema that names the same ones.
+/// The relation with its columns in the order of a schema that has the same columns.
 pub(crate) fn in_order(
     flow: PrivateRelation,
     schema: &DFSchemaRef,

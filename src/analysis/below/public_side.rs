@@ -1,7 +1,7 @@
-//! The public side of a join: how often a private row can meet it, and which keys it has.
+//! The public side of a join: how many of its rows a private row can match, and which keys it has.
 //!
-//! In: rows of public tables. Out: numbers and values that are computed from them while the query is planned.
-//! They depend on no person, so whoever sees them learns nothing about one.
+//! In: rows of public tables. Out: numbers and values that are computed from them while the query is planned. They
+//! depend on no person, so they reveal nothing about one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +21,10 @@ use crate::analysis::expr::facts::Scope;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::refusal::{Reason, Refusal};
 
-/// The most rows of public tables that are kept while a query is planned.
+/// The most rows of public tables that are held in memory while a query is planned.
 const MOST_PINNED: usize = 1_000_000;
 
-/// How many public rows one private row meets at most, where that is known.
+/// How many public rows one private row matches at most, if that is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Multiplicity(pub(crate) Option<u64>);
 
@@ -39,11 +39,11 @@ impl Multiplicity {
 }
 
 impl Walk<'_> {
-    /// How many rows of a public flow a private row meets at most.
+    /// How many rows of a public relation a private row matches at most.
     ///
     /// # Guarantee
-    /// For every private row, at most so many rows of the public flow have its values in the columns that the
-    /// conditions say to be equal.
+    /// For every private row, at most this many rows of the public relation have its values in the columns that the
+    /// conditions equate.
     pub(crate) fn multiplicity(
         &self,
         private: &PrivateRelation,
@@ -62,7 +62,7 @@ impl Walk<'_> {
             .map_err(|e| internal(&e))?;
         let batch = self.tables.read(&plan).ok_or_else(|| unread(public))?;
         let most = batch.columns().first().and_then(|c| c.as_primitive_opt::<Int64Type>());
-        // No row at all has no maximum.
+        // The maximum over no rows is NULL.
         let most = most.and_then(|most| most.iter().next().flatten()).unwrap_or(0);
         Ok(Multiplicity(u64::try_from(most).ok()))
     }
@@ -81,7 +81,7 @@ impl Walk<'_> {
                 "a simpler query of public tables",
             )
         };
-        // Columns of different tables may have one name; numbers tell them apart.
+        // Columns of different tables can have the same name; numbers distinguish them.
         let columns = plan.schema().columns().into_iter().enumerate();
         let columns = columns.map(|(i, c)| Expr::Column(c).alias(format!("c{i}")));
         let limited = LogicalPlanBuilder::from(plan.clone())
@@ -132,7 +132,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A public flow read now.
+    /// Reads a public relation now.
     pub(crate) fn pinned_flow(
         &mut self,
         flow: PrivateRelation,
@@ -140,7 +140,7 @@ impl Walk<'_> {
         let before = self.steps.len();
         let read = self.pinned(&flow.plan)?;
         self.steps.truncate(before);
-        // The facts that were derived hold of the same rows; hidden columns go.
+        // The derived facts hold for the same rows; hidden columns are dropped.
         crate::analysis::below::pair::in_order(read, &flow.scope.schema.clone()).map(|read| {
             PrivateRelation { scope: flow.scope, traces: flow.traces, public: flow.public, ..read }
         })
@@ -161,7 +161,7 @@ pub(crate) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), Not
         return Err(Refusal::new(
             Reason::Volatile,
             names,
-            "rows that change from call to call cannot stand below a release",
+            "rows that change from call to call is not allowed below a release",
             "a literal in place of the function",
         )
         .into());
@@ -179,7 +179,7 @@ fn unread(flow: &PrivateRelation) -> Refusal {
     )
 }
 
-/// The distinct values of a public column, in order, NULL left out; `None` where they are more than `most`.
+/// The distinct values of a public column, in order, without NULL; `None` if there are more than `most`.
 pub(crate) fn public_keys(
     tables: &dyn Tables,
     plan: &LogicalPlan,

@@ -11,7 +11,7 @@ pub(crate) fn operator(name: &str, hint: &str) -> Refusal {
     )
 }
 
-/// The refusal of a table that holds no person's rows, or of one that nobody declared.
+/// The refusal of a table that is public or not declared.
 pub(crate) fn not_private(name: &str, declared: bool) -> Refusal {
     if !declared {
         return undeclared(name);
@@ -24,7 +24,7 @@ pub(crate) fn not_private(name: &str, declared: bool) -> Refusal {
     )
 }
 
-/// The refusal of a table that nobody declared.
+/// The refusal of a table that is not declared.
 pub(crate) fn undeclared(name: &str) -> Refusal {
     Refusal::new(
         Reason::Undeclared,

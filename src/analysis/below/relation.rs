@@ -1,11 +1,11 @@
-//! Rows below a release: an enforced plan, and what is known of it.
+//! Rows below a release: an enforced plan, and what is known about it.
 //!
-//! In: what the operators below have made. Out: a [`PrivateRelation`]: the plan whose expressions are total, facts about
-//! every column, whose rows they are, and the hidden columns that tell the unit of each row. What holds of every
-//! flow of private rows, whatever operators made it:
+//! In: the relations of the operators below. Out: a [`PrivateRelation`]: the plan whose expressions are total, facts
+//! about every column, the owner of the rows, and the hidden columns that identify the unit of each row. This holds
+//! for every relation of private rows, whatever operators produced it:
 //!
-//! *Take a unit away from the database, and of the flow exactly the rows of this unit go; all others stay as
-//! they are.* What one unit contributes is then bounded on top, by the bounding operator.
+//! *If a unit is removed from the database, exactly its rows disappear from the relation; all others stay as they
+//! are.* The bounding operator on top then limits what one unit contributes.
 //!
 //! ```text
 //! Scan lineitem ─▶ … + l_orderkey, which leads to a unit ─▶ Join orders ─▶ … + unit ─▶ Filter ─▶ …
@@ -34,21 +34,21 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Catalog, Link, RESERVED, Table};
 use crate::refusal::{Reason, Refusal};
 
-/// The name under which a part's input carries the unit.
+/// The name of the unit's column in the input of a private aggregate.
 pub(crate) fn unit_name() -> String {
     format!("{RESERVED}_unit")
 }
 
-/// How a flow's rows are told whose they are.
+/// How the unit of a relation's rows is identified.
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
-    /// Nobody's: all of them are public.
+    /// All rows are public.
     Public,
     /// Every row of the private table is a unit.
     Row,
-    /// By a hidden column that is never NULL.
+    /// A hidden column, which is never NULL, identifies the unit.
     Unit(String),
-    /// By hidden columns, never NULL, that lead to a row of another table.
+    /// Hidden columns, which are never NULL, lead to a row of another table.
     Link(Pending),
 }
 
@@ -60,20 +60,21 @@ pub(crate) struct Pending {
     pub(crate) link: Link,
 }
 
-/// Where a column comes from, as long as nothing has changed its values.
+/// The origin of a column, as long as its values are unchanged.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trace {
-    /// How many nodes its expression has when written over the scan: planners write it so.
+    /// How many nodes its expression has when it is written over the scan, as planners write it.
     pub(crate) size: usize,
-    /// The hidden column that it was enforced from, where it is still that.
+    /// The hidden column from which it was enforced, if its values are unchanged since.
     pub(crate) raw: Option<Raw>,
-    /// The column of a private table that it is.
+    /// The private table's column with these values.
     pub(crate) origin: Option<Origin>,
-    /// Which reading of that table it comes from: columns of one reading, in one row here, are of one row there.
+    /// Which reading of that table it comes from: in one row here, all columns of one reading belong to one row of
+    /// the table.
     pub(crate) reading: usize,
-    /// The public rows that it comes from, by its name there.
+    /// The public rows that it comes from, with its name there.
     pub(crate) public: Option<(Arc<LogicalPlan>, Column)>,
-    /// Whether it is not NULL on any row here: it leads to the unit, or a condition says so.
+    /// Whether it is NULL on no row here, because it leads to the unit or a condition excludes NULL.
     pub(crate) present: bool,
 }
 
@@ -84,36 +85,36 @@ pub(crate) struct Origin {
     pub(crate) column: String,
 }
 
-/// Rows: an enforced plan, and what is known of its columns.
+/// Rows: an enforced plan, and what is known about its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct PrivateRelation {
     pub(crate) plan: LogicalPlan,
     pub(crate) scope: Scope,
-    /// For each column of the scope, where it comes from.
+    /// The origin of each column of the scope.
     pub(crate) traces: Vec<Trace>,
     pub(crate) owner: Owner,
     pub(crate) subject: UnitScope,
-    /// For some of the tables read, how many rows here one of theirs can have.
+    /// For some of the tables read, how many rows of this relation one of their rows can have.
     pub(crate) fans: BTreeMap<String, u64>,
     /// The public tables that are read.
     pub(crate) public: BTreeSet<String>,
 }
 
-/// A column as the file holds it: under a hidden name, out of reach of every expression.
+/// A column as the file holds it, under a hidden name that no expression can use.
 ///
-/// Nothing relies on it. It only lets a file be pruned, and lets groups outside of a list be dropped by the
-/// key space instead of row by row.
+/// No guarantee relies on it. It only allows a file to be pruned, and the key space to drop groups that are not
+/// listed, instead of checking every row.
 #[derive(Debug, Clone)]
 pub(crate) struct Raw {
     pub(crate) name: String,
     pub(crate) change: Change,
 }
 
-/// The ends that values beyond them become.
+/// The ends to which values beyond them are clamped.
 pub(crate) type Clamped = (ScalarValue, ScalarValue);
 
 impl PrivateRelation {
-    /// The hidden unit column; `None` when the unit is the row, or not reached yet.
+    /// The hidden unit column; `None` if the unit is the row, or has not been resolved yet.
     pub(crate) fn unit_column(&self) -> Option<Column> {
         match &self.owner {
             Owner::Unit(name) => self.hidden(name),
@@ -121,19 +122,19 @@ impl PrivateRelation {
         }
     }
 
-    /// Whether nobody owns its rows.
+    /// Whether its rows are public.
     pub(crate) fn is_public(&self) -> bool {
         matches!(self.owner, Owner::Public)
     }
 
-    /// A hidden column, under the qualifier that it has here.
+    /// A hidden column, with the qualifier that it has here.
     pub(crate) fn hidden(&self, name: &str) -> Option<Column> {
         let (qualifier, field) =
             self.plan.schema().iter().find(|(_, field)| field.name() == name)?;
         Some(Column::new(qualifier.cloned(), field.name()))
     }
 
-    /// The hidden columns that every operator carries along.
+    /// The hidden columns that every operator passes on.
     pub(crate) fn carried(&self) -> Vec<String> {
         let owner = match &self.owner {
             Owner::Public | Owner::Row => &[][..],
@@ -145,7 +146,7 @@ impl PrivateRelation {
         all.into_iter().cloned().collect()
     }
 
-    /// Where an expression comes from, if it is a column as it was.
+    /// The origin of an expression, if it is an unchanged column.
     pub(crate) fn trace(&self, expr: &Expr) -> Option<&Trace> {
         match expr {
             Expr::Alias(alias) => self.trace(&alias.expr),
@@ -160,7 +161,7 @@ impl PrivateRelation {
         self.trace(expr)?.raw.as_ref()
     }
 
-    /// The file's own column behind a listed one, with the list: they differ where the list has NULL only.
+    /// The file's own column of a listed column, with the list. The two differ only where the listed column is NULL.
     pub(crate) fn raw_of_listed(&self, expr: &Expr) -> Option<(Column, Arc<Vec<ScalarValue>>)> {
         let raw = self.raw(expr)?;
         match &raw.change {
@@ -169,7 +170,7 @@ impl PrivateRelation {
         }
     }
 
-    /// The file's own column behind one that is clamped, with the ends.
+    /// The file's own column of a clamped column, with the ends.
     pub(crate) fn raw_of_clamped(&self, expr: &Expr) -> Option<(Column, Clamped)> {
         let raw = self.raw(expr)?;
         match &raw.change {
@@ -178,11 +179,12 @@ impl PrivateRelation {
         }
     }
 
-    /// What a predicate says about columns of the file itself, as far as comparisons with literals go.
+    /// The conditions on the file's own columns that a predicate implies, as far as it compares columns with
+    /// literals.
     ///
     /// # Guarantee
-    /// Every row that satisfies the predicate satisfies this, so it changes no answer. And were it wrong, it
-    /// would be one more condition on single rows, which no bound depends on.
+    /// Every row that satisfies the predicate satisfies the result, so no answer changes. Even a wrong result would
+    /// only be one more condition on single rows, on which no bound depends.
     fn said_of_raw(&self, predicate: &Expr) -> Option<Expr> {
         let column = |expr: &Expr| {
             let raw = self.raw(expr)?;
@@ -265,7 +267,7 @@ impl PrivateRelation {
         Ok(Self { plan, scope, ..before })
     }
 
-    /// The same rows under another name.
+    /// The same rows under another table name.
     pub(crate) fn named(
         self,
         alias: &TableReference,
@@ -279,7 +281,7 @@ impl PrivateRelation {
         Ok(Self { plan, scope, ..self })
     }
 
-    /// The nodes of an expression, written over the scan.
+    /// The number of nodes of an expression when it is written over the scan.
     ///
     /// # Errors
     /// A refusal beyond a limit: nested subqueries can double it at every level.
@@ -307,7 +309,7 @@ impl PrivateRelation {
     }
 }
 
-/// Notes the columns that are not NULL on any row where a predicate holds.
+/// Records the columns that are NULL on no row on which a predicate holds.
 pub(crate) fn without_null(traces: &mut [Trace], scope: &Scope, predicate: &Expr) {
     for column in never_null(predicate) {
         let index = scope.schema.maybe_index_of_column(column);
@@ -325,7 +327,7 @@ pub(crate) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> Option<&'a 
     }
 }
 
-/// An expression under the name that the original column has.
+/// An expression with the name of the original column.
 pub(crate) fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) -> Expr {
     Expr::Alias(Alias {
         expr: Box::new(expr),
@@ -335,7 +337,7 @@ pub(crate) fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) 
     })
 }
 
-/// A conjunction as it is told in a derivation.
+/// A conjunction as text for a derivation.
 pub(crate) fn told(conditions: &[Expr]) -> String {
     conditions.iter().map(readable).collect::<Vec<_>>().join(" AND ")
 }

@@ -1,9 +1,9 @@
 //! Scalar subqueries below a release.
 //!
-//! In: rows whose conditions use a subquery as a value. Out: the same rows with something simpler in its place. A
-//! subquery that is itself a release is drawn first, once, and charged; what it gave is public then, and stands
-//! for a value of which nothing is known but its type. One of public tables is read while the query is planned.
-//! Any other would be an exact value of private rows, and is refused.
+//! In: rows whose conditions use a subquery as a value. Out: the same rows with a simpler value instead. A subquery
+//! that is itself a release is drawn first, once, and charged; its result is then public, and only its type is known
+//! in advance. A subquery over public tables is read while the query is planned. Any other subquery would be an exact
+//! value of private rows, and is refused.
 //!
 //! ```text
 //! WHERE balance > (SELECT LAPLACE(eps=1) AVG(balance) FROM customer)      balance > released value 0
@@ -36,7 +36,7 @@ impl Splitter<'_> {
             .map_err(|e| internal(&e))
     }
 
-    /// Whether a plan over released tables has at most one row, whatever was drawn.
+    /// Whether a plan over released tables has at most one row, whatever is drawn.
     fn has_one_row(&self, plan: &LogicalPlan) -> bool {
         match plan {
             LogicalPlan::Projection(projection) => self.has_one_row(&projection.input),

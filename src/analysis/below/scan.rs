@@ -1,9 +1,9 @@
 //! Scans, and the joins along the chain that leads from a table to its unit.
 //!
-//! In: a scan as the planner made it, and the table's declaration. Out: its rows with every declared domain
-//! enforced, and hidden columns that name the unit or lead to it. Where the unit is needed and the query does not
-//! join what leads there, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no one and
-//! are dropped.
+//! In: a scan as the planner made it, and the table's declaration. Out: its rows with every declared domain enforced,
+//! and hidden columns that identify the unit or lead to it. If the unit is needed and the query does not join the
+//! tables that lead to it, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no privacy
+//! unit and are dropped.
 //!
 //! ```text
 //! lineitem (l_orderkey) ⋈ orders (o_orderkey, o_custkey) ⋉ customer (c_custkey)      unit = o_custkey
@@ -27,11 +27,11 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Link, Privacy, Table, Unit};
 use crate::refusal::{Reason, Refusal};
 
-/// What leads from the columns that a link refers to, to the unit.
+/// The rows that lead from the columns that a link refers to, to the unit.
 struct Chain {
     plan: LogicalPlan,
     keys: Vec<String>,
-    /// The unit; `None` where the one key is the unit itself.
+    /// The unit's column; `None` if the only key is the unit itself.
     unit: Option<String>,
 }
 
@@ -68,7 +68,8 @@ impl Walk<'_> {
             })?;
             known.is_unit = self.names_unit(table, field.name());
             expressions.push(expr.alias_qualified(qualifier.cloned(), field.name()));
-            let change = Change::of(field.data_type(), domain, &known).filter(|_| unit.is_some());
+            let change =
+                Change::for_domain(field.data_type(), domain, &known).filter(|_| unit.is_some());
             let raw = change.map(|change| Raw { name: self.fresh("raw"), change });
             if let Some(Raw { name, .. }) = &raw {
                 hidden.push(column.alias_qualified(Some(scan.table_name.clone()), name));
@@ -114,7 +115,7 @@ impl Walk<'_> {
         Ok(PrivateRelation { plan, scope, traces, owner, subject, fans, public })
     }
 
-    /// Whose the rows of a table are, by the hidden columns that were carried along.
+    /// The owner of a table's rows, from the hidden columns that were passed on.
     fn owned(
         &self,
         table: &Table,
@@ -138,7 +139,7 @@ impl Walk<'_> {
         })
     }
 
-    /// The table at the end of a chain, and its column that names the unit.
+    /// The table at the end of a chain, and its column that identifies the unit.
     fn root_of(&self, table: &Table) -> Result<(&Table, &str), Refusal> {
         let root = self.catalog.root(&table.name).map(|(root, _)| root);
         let named = root.and_then(|root| Some((root, root.unit()?.column()?)));
@@ -152,7 +153,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Whether a column of a table holds the unit itself, on every row that has one.
+    /// Whether a column of a table holds the unit itself, on every row that has a unit.
     fn names_unit(&self, table: &Table, column: &str) -> bool {
         match table.unit() {
             Some(Unit::Column { column: unit, .. }) => unit == column,
@@ -165,7 +166,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The same rows with their unit, joined along the chain where the query has not done so.
+    /// The same rows with their unit, joined along the chain if the query has not done so.
     ///
     /// # Guarantee
     /// Every row that is left has a unit, and it is one that the declared chain leads to. That a key leads to one row
@@ -262,7 +263,7 @@ fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, N
     equal(plan, rows, on, None, kind)
 }
 
-/// The columns of a table where it is scanned.
+/// The columns of a table in its scan.
 struct Columns<'a> {
     table: &'a Table,
     scan: &'a TableReference,

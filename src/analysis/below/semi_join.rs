@@ -1,8 +1,8 @@
 //! IN and EXISTS below a release, as semi and anti joins.
 //!
-//! In: a condition with a subquery, over private rows. Out: the rows that have, or have not, a match. A subquery of
-//! public tables is read while the query is planned. One of private tables must match rows of the same unit: by
-//! the unit itself or along a declared link, so that whether a row stays depends on its own unit only.
+//! In: a condition with a subquery, over private rows. Out: the rows that have a match, or those that have none. A
+//! subquery over public tables is read while the query is planned. A subquery over private tables must match rows of the
+//! same unit, by the unit itself or along a declared link, so that whether a row passes depends only on its own unit.
 //!
 //! ```text
 //! EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND …)     orders ⋉ lineitem, along the link
@@ -32,7 +32,7 @@ impl Walk<'_> {
     /// The rows for which a condition with one subquery holds.
     ///
     /// # Guarantee
-    /// Whether a row stays depends on the row, on public rows, and on rows of the same unit.
+    /// Whether a row passes depends on the row, on public rows, and on rows of the same unit.
     pub(crate) fn matched(
         &mut self,
         flow: PrivateRelation,
@@ -82,7 +82,7 @@ impl Walk<'_> {
     ) -> Result<PrivateRelation, NotAnalyzed> {
         let other =
             if self.is_public(subquery) { self.pinned(subquery)? } else { self.rows(subquery)? };
-        // The same table may stand inside and outside; inside it gets a name of its own.
+        // The same table may occur inside and outside of the subquery, so it gets a name of its own inside.
         let name = self.fresh("inner");
         let is_in = matches!(matches, Matches::Value(_));
         let (other, conditions) = renamed(other, &name, matches)?;
@@ -108,7 +108,7 @@ impl Walk<'_> {
         if negated && is_in {
             neither_null(&flow, &other, &conditions, subquery, whole)?;
         }
-        // Whether a row stays must not change its unit, so rows that lead elsewhere are brought there first.
+        // The join must not change the unit of a row, so rows that lead to another table are resolved first.
         let keep = if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
         let (pair, basis) = self.paired(flow, other, basis, keep)?;
         let subject = pair.left.subject.clone().with_tables(pair.right.subject.tables());
@@ -122,8 +122,8 @@ impl Walk<'_> {
 
 /// Refuses NOT IN where either side may be NULL.
 ///
-/// To SQL, `x NOT IN (…)` does not hold where x is NULL, unless there is no row at all, and holds nowhere when one of the values is
-/// NULL: both depend on rows of other units. Without NULL it holds where no row matches.
+/// In SQL, `x NOT IN (…)` does not hold if x is NULL, unless there are no rows, and never holds if one of the values
+/// is NULL: both depend on rows of other units. Without NULL it holds if no row matches.
 fn neither_null(
     flow: &PrivateRelation,
     other: &PrivateRelation,
@@ -157,15 +157,15 @@ fn neither_null(
     Ok(())
 }
 
-/// What a row of the subquery must match.
+/// The condition that a row of the subquery must match.
 enum Matches {
-    /// Its one column, this value.
+    /// Its only column must equal this value.
     Value(Expr),
-    /// Conditions in which the outer columns are told apart.
+    /// Conditions in which outer columns are marked.
     Conditions(Vec<Expr>),
 }
 
-/// A flow under a name that no other has, and the conditions that mean it.
+/// A relation under a unique name, and the conditions rewritten to that name.
 fn renamed(
     inner: PrivateRelation,
     name: &str,
@@ -173,7 +173,7 @@ fn renamed(
 ) -> Result<(PrivateRelation, Vec<Expr>), NotAnalyzed> {
     let before = inner.scope.schema.columns();
     let columns: Vec<Expr> = before.iter().cloned().map(Expr::Column).collect();
-    // Columns of different tables may have one name; a number tells them apart.
+    // Columns of different tables can have the same name; numbers distinguish them.
     let fields = inner.scope.schema.fields().iter().enumerate();
     let fields = fields.map(|(i, f)| f.as_ref().clone().with_name(format!("{name}_{i}")));
     let arrow = Schema::new(fields.collect::<Vec<_>>());
@@ -212,7 +212,7 @@ fn renamed(
 /// A subquery without the conditions that name outer columns, and these conditions.
 fn uncorrelated(plan: &LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>), NotAnalyzed> {
     match plan {
-        // Of EXISTS, what is selected does not matter.
+        // For EXISTS, the selected columns do not matter.
         LogicalPlan::Projection(Projection { input, .. })
         | LogicalPlan::Distinct(Distinct::All(input)) => uncorrelated(input),
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {

@@ -1,24 +1,24 @@
-//! Whose rows a plan holds: the unit space, the column that names a unit, and how many rows one has.
+//! The privacy units of a plan's rows: the unit domain, the column that identifies a unit, and how many rows one has.
 //!
 //! In: the declarations of the tables that are read. Out: a [`UnitScope`], which joins, unions and per-unit
-//! aggregates combine. Of a unit that a column names, the number of rows is what the bounding operator
-//! enforces; of rows that are units themselves, it is a fact that every operator has to keep true.
+//! aggregates combine. If a column identifies the unit, the bounding operator enforces the number of rows. If rows
+//! are units themselves, it is a fact that every operator must preserve.
 //!
 //! ```text
 //! visits, MAX ROWS 20                 patient_id, at most 20 rows/unit
 //! visits ⋈ wards (each ward twice)    patient_id, at most 40 rows/unit
 //! ```
 
-/// Whose rows a plan holds.
+/// The privacy units of a plan's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitScope {
     space: String,
     tables: Vec<String>,
     column: Option<String>,
     rows: Option<u64>,
-    /// How many rows joins make of those of one unit, as far as that is known, before they are bounded.
+    /// How many rows of one unit joins can produce before they are bounded, as far as that is known.
     reach: u64,
-    /// What each join multiplies them by.
+    /// The factor of each join, in words.
     factors: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl UnitScope {
         }
     }
 
-    /// Rows of one table of a unit space, whose unit a column names.
+    /// Rows of one table of a unit domain, whose unit a column identifies.
     pub(crate) fn of_column(space: &str, table: &str, column: &str, rows: Option<u64>) -> Self {
         Self {
             space: space.to_owned(),
@@ -48,7 +48,7 @@ impl UnitScope {
         }
     }
 
-    /// Nobody: public rows.
+    /// Public rows, which have no units.
     pub(crate) fn nobody() -> Self {
         Self {
             space: String::new(),
@@ -60,7 +60,7 @@ impl UnitScope {
         }
     }
 
-    /// The same people, whose rows are read in other tables too.
+    /// The same units, whose rows are read from other tables too.
     #[must_use]
     pub(crate) fn with_tables(mut self, tables: &[String]) -> Self {
         for table in tables {
@@ -71,13 +71,13 @@ impl UnitScope {
         self
     }
 
-    /// The same people, with another bound of their rows.
+    /// The same units, with another bound on their rows.
     #[must_use]
     pub(crate) fn with_rows(self, rows: Option<u64>) -> Self {
         Self { rows, reach: rows.unwrap_or(self.reach), ..self }
     }
 
-    /// The same people, each of whose rows a join with public ones repeats so often at most.
+    /// The same units; a join with public rows repeats each of their rows at most this many times.
     #[must_use]
     pub(crate) fn repeated(mut self, table: &str, times: u64) -> Self {
         self.reach = self.reach.saturating_mul(times);
@@ -87,7 +87,7 @@ impl UnitScope {
         self
     }
 
-    /// The same people, whose rows are joined with other rows of theirs; `rows` in all, where that is known.
+    /// The same units, whose rows are joined with other rows of theirs; `rows` in total, if that is known.
     #[must_use]
     pub(crate) fn joined(self, other: &Self, rows: Option<u64>) -> Self {
         let reach = self.reach.saturating_mul(other.reach);
@@ -97,18 +97,18 @@ impl UnitScope {
         joined
     }
 
-    /// How many rows of a unit there can be, as far as that is known, before they are bounded: at least what joins with
-    /// public rows make of one.
+    /// How many rows of a unit there can be before they are bounded, as far as that is known: at least what joins
+    /// with public rows make of one row.
     pub(crate) fn reach(&self) -> u64 {
         self.reach
     }
 
-    /// What that number is made of, in words.
+    /// The factors of that number, in words.
     pub(crate) fn factors(&self) -> &[String] {
         &self.factors
     }
 
-    /// The unit space: the name under which the losses of these people add up.
+    /// The unit domain: the name under which the losses of these people add up.
     pub fn space(&self) -> &str {
         &self.space
     }
@@ -118,7 +118,7 @@ impl UnitScope {
         &self.tables
     }
 
-    /// The column that names the unit; `None` where every row is one.
+    /// The column that identifies the unit; `None` if every row is a unit.
     pub fn column(&self) -> Option<&str> {
         self.column.as_deref()
     }
@@ -128,11 +128,11 @@ impl UnitScope {
         self.column.is_none()
     }
 
-    /// M: the most rows of one unit, where something says so.
+    /// M: the most rows of one unit, if something bounds them.
     ///
     /// # Guarantee
-    /// Where rows are units, a row of the table has at most so many rows here. Where a column names the unit,
-    /// it is a bound that has to be enforced.
+    /// If rows are units, a row of the table has at most this many rows here. If a column identifies the unit, the
+    /// bound must be enforced.
     pub fn max_rows(&self) -> Option<u64> {
         self.rows
     }

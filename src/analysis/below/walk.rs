@@ -1,4 +1,4 @@
-//! The walk over the rows below a release: what it knows of the tables, and the steps that it has taken.
+//! The walk over the rows below a release: what it knows about the tables, and the steps that it has taken.
 //!
 //! In: the catalog, and the tables as sources of the planner. Out: names that no other column has, and for EXPLAIN a line for
 //! each step. The operators extend [`Walk`], one file each.
@@ -10,7 +10,7 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 
 use crate::catalog::{Catalog, RESERVED};
 
-/// A walk over the rows of one private part.
+/// A walk over the rows of one private aggregate.
 pub(crate) struct Walk<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) tables: &'a dyn Tables,
@@ -47,20 +47,20 @@ impl<'a> Walk<'a> {
 
 /// The tables that a query may read, and the public ones among them read while it is planned.
 pub trait Tables {
-    /// The source of a table, private ones marked; `None` for one that is not there.
+    /// The source of a table, with private tables marked; `None` if the table does not exist.
     fn source(&self, table: &str) -> Option<Arc<dyn TableSource>>;
 
     /// All rows of a plan over public tables, in one batch; `None` when they cannot be read.
     fn read(&self, plan: &LogicalPlan) -> Option<RecordBatch>;
 
-    /// A source that has the rows of a batch and no others.
+    /// A source with exactly the rows of a batch.
     fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>>;
 
-    /// How many rows joins may make of those of one unit.
+    /// How many rows of one unit joins may produce.
     fn most_rows_of_a_unit(&self) -> u64 {
         MOST_ROWS_OF_A_UNIT
     }
 }
 
-/// How many rows joins may make of those of one unit, before they are bounded, unless the engine is told otherwise.
+/// How many rows of one unit joins may produce before they are bounded, unless the engine is configured otherwise.
 pub const MOST_ROWS_OF_A_UNIT: u64 = 100_000;

@@ -1,10 +1,10 @@
 //! Window functions below a release, over each unit's own rows.
 //!
 //! In: window functions that are partitioned by the unit. Out: the same rows with one more column for each. As in
-//! per-unit aggregates, a result must be a function of the unit's multiset of rows. So an order that decides which
-//! of two rows comes first is completed by all columns, whereupon only equal rows are left to chance, and functions
-//! that count peers keep the order as it was written. Functions that were written over one order may need two then:
-//! each order is an operator of its own, since DataFusion puts rows in the order of an operator's first function.
+//! per-unit aggregates, a result must be a function of the unit's multiset of rows. An order that decides which of
+//! two rows comes first is therefore extended by all columns, so that only the order of equal rows is undetermined.
+//! Functions that count peers use the order as written. Functions over one written order may thus need two; each
+//! order has its own operator, because DataFusion sorts rows by the order of an operator's first function.
 //!
 //! ```text
 //! ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY price DESC)     … ORDER BY price DESC, and every other column
@@ -43,7 +43,7 @@ impl Walk<'_> {
             return Err(operator("a window function", "the public rows read before").into());
         }
         let mut flow = self.resolved(flow)?;
-        // Rows that are equal in every column may be told apart by what the file holds: then chance would choose.
+        // Rows that are equal in every column may differ in the file's own columns, which must not matter.
         for trace in &mut flow.traces {
             trace.raw = None;
         }
@@ -76,7 +76,7 @@ impl Walk<'_> {
             });
         let new = window.schema.iter().skip(flow.scope.facts.len()).zip(&names);
         let new = new.map(|((qualifier, field), name)| {
-            // Sums of decimals wrap.
+            // Sums of decimals wrap around.
             let value = sound(Expr::Column(Column::from_name(name)), field.data_type());
             named(value, qualifier, field.name())
         });
@@ -100,7 +100,7 @@ impl Walk<'_> {
     }
 }
 
-/// Window functions over the same parts in the same order.
+/// Window functions over the same partitions in the same order.
 struct Ordered {
     partition_by: Vec<Expr>,
     order_by: Vec<Sort>,
@@ -123,14 +123,14 @@ impl Ordered {
     }
 }
 
-/// Columns that are computed below a window: the planner loses track of an order by a comparison.
+/// Columns that are computed below a window, because the planner loses track of an order by a comparison.
 struct Computed {
     prefix: String,
     columns: Vec<Expr>,
 }
 
 impl Computed {
-    /// A column in the place of an expression.
+    /// A column that replaces an expression.
     fn column(&mut self, expr: Expr) -> Expr {
         if matches!(expr, Expr::Column(_)) {
             return expr;
@@ -153,25 +153,25 @@ impl Computed {
     }
 }
 
-/// What a window function needs of the order of its rows.
+/// How a window function depends on the order of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// Which row comes first.
+    /// It depends on which row comes first.
     Total,
-    /// Which rows are equal in it.
+    /// It depends on which rows are peers.
     Peers,
 }
 
-/// The most rows that a frame reaches to either side: what is far larger overflows, where there is a row.
+/// The most rows that a frame may reach to either side: a much larger number overflows, but only if there are rows.
 const MOST_AWAY: i64 = 1 << 31;
 
-/// What is wrong with the frame of a window.
+/// The reason why the frame of a window is not allowed, if there is one.
 fn frame_error(frame: &WindowFrame) -> Option<&'static str> {
     let end = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => Some(0),
         WindowFrameBound::Preceding(value) if value.is_null() => Some(i64::MIN),
         WindowFrameBound::Following(value) if value.is_null() => Some(i64::MAX),
-        // A range of values around the row's own, by arithmetic on the key: it can overflow.
+        // A range of values around the row's own needs arithmetic on the key, which can overflow.
         WindowFrameBound::Preceding(_) | WindowFrameBound::Following(_)
             if frame.units != WindowFrameUnits::Rows =>
         {
@@ -251,7 +251,7 @@ fn over_unit(
     let result_type = inner.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
     let most = rows.and_then(|rows| i64::try_from(rows).ok());
     let end = |n: i64| Rational::from_integer(n.into());
-    // How many rows there are is declared, and bounded further up: nothing may fail where a person has more.
+    // The number of rows is declared and bounded above the window, so nothing may fail here if a person has more.
     let count = |lo: i64| Facts {
         always: Interval::integer_range(lo, i64::MAX),
         keys: most.map(|most| KeySource::Integers(lo, most)),

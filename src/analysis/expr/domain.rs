@@ -1,10 +1,10 @@
-//! The scan of a private table: what the catalog declares about its columns is made true, row by row.
+//! The scan of a private table: enforces what the catalog declares about its columns, row by row.
 //!
-//! In: a table's declaration. Out: for each column an expression whose values lie in the declared domain
-//! whatever the file holds, and the facts that follow. Numbers out of their range are clamped, categories
-//! that are not listed become NULL, NaN becomes NULL, −0.0 becomes 0.0, and what kernels fail on becomes NULL:
-//! dates beyond the years that date functions can handle, decimals with too many digits, texts of more than 64 KiB.
-//! WHERE and every other expression see these values only.
+//! In: a table's declaration. Out: for each column, an expression whose values lie in the declared domain whatever
+//! the file holds, and the facts that follow. Numbers out of range are clamped, categories that are not listed become
+//! NULL, NaN becomes NULL, and −0.0 becomes 0.0. Values on which kernels fail become NULL: dates beyond the years
+//! that date functions can handle, decimals with too many digits, and texts of more than 64 KiB. WHERE and all other
+//! expressions only see these values.
 
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ use crate::ticks::Ticks;
 #[error("{0}")]
 pub struct DomainError(String);
 
-/// A column as it leaves the scan of its private table.
+/// A column as the scan of its private table returns it.
 ///
 /// # Guarantee
-/// For every value that the column's type can hold, the expression's value is NULL or lies in the domain;
-/// the facts say no more than that.
+/// For every value that the column's type can hold, the expression's value is NULL or lies in the domain, and the
+/// facts claim no more than that.
 ///
 /// # Errors
 /// [`DomainError`] when the domain's literals are not values of the column's type.
@@ -40,7 +40,7 @@ pub(crate) fn enforced(
     domain: Option<&Domain>,
 ) -> Result<(Expr, Facts), DomainError> {
     let column = without_nan(column, data_type);
-    // What is clamped or listed is sound, but for dates: those that are none become NULL, not an end.
+    // Clamped or listed values are sound, except dates: invalid ones become NULL instead of an end of the range.
     let column = match domain {
         Some(_) if temporal_limits(data_type).is_none() => column,
         Some(_) | None => sound(column, data_type),
@@ -62,7 +62,7 @@ fn only_when(condition: Expr, value: Expr) -> Expr {
 /// A declared literal as a value of the column's type.
 ///
 /// # Errors
-/// [`DomainError`] when the text is no value of that type, or the type would change it.
+/// [`DomainError`] when the text is not a value of that type, or the type would change it.
 pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainError> {
     let wrong = || DomainError(format!("'{text}' is not a value of type {data_type}"));
     let value = ScalarValue::try_from_string(text.to_owned(), data_type).map_err(|_| wrong())?;
@@ -190,7 +190,7 @@ fn stepped(
     };
     let (low, high, width) = (exact(lo)?, exact(hi)?, exact(step)?);
     if width <= crate::privacy::Rational::from_integer(0.into()) || low > high {
-        return Err(DomainError("STEP is positive, and the bounds are in order".to_owned()));
+        return Err(DomainError("STEP must be positive, and the bounds in order".to_owned()));
     }
     if is_number && !(low.is_integer() && width.is_integer()) {
         return Err(DomainError("an integer column steps by whole numbers".to_owned()));
@@ -212,18 +212,23 @@ fn stepped(
     Ok((expr, facts))
 }
 
-/// How an enforced column differs from what the file holds.
+/// How an enforced column differs from the file's column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
-    /// Some values become NULL, no other value does anything; of a list of texts or integers, all but these.
+    /// Some values become NULL, and all others stay as they are. For a list of texts or integers, all values but
+    /// these become NULL.
     Nulls(Option<Arc<Vec<ScalarValue>>>),
     /// Values beyond the ends become the ends.
     Clamp(ScalarValue, ScalarValue),
 }
 
 impl Change {
-    /// What [`enforced`] does to a column; `None` where that is not one of these.
-    pub(crate) fn of(data_type: &DataType, domain: Option<&Domain>, keys: &Facts) -> Option<Self> {
+    /// What [`enforced`] does to a column; `None` if it is neither of these.
+    pub(crate) fn for_domain(
+        data_type: &DataType,
+        domain: Option<&Domain>,
+        keys: &Facts,
+    ) -> Option<Self> {
         match domain {
             None => (!is_sound(data_type)).then_some(Self::Nulls(None)),
             Some(Domain::In(_)) => match &keys.keys {
@@ -243,12 +248,12 @@ impl Change {
         }
     }
 
-    /// Whether `column op literal` cannot hold without the same being so of the file's value.
+    /// Whether `column op literal` implies the same comparison for the file's value.
     ///
     /// # Guarantee
     /// When true: on every row where the comparison holds for the enforced column, it holds for the raw one.
     pub(crate) fn keeps(&self, op: Operator, literal: &ScalarValue) -> bool {
-        // A comparison of other types prunes nothing, and would only be computed twice.
+        // A comparison of other types prunes nothing, so it would only be computed twice.
         if !prunes(&literal.data_type()) {
             return false;
         }
@@ -273,26 +278,26 @@ impl Change {
     }
 }
 
-/// Whether parts of a file may be left out by the least and the greatest value that it notes of a column of this
-/// type.
+/// Whether the minimum and maximum that a file records for a column of this type may be used to skip parts of the
+/// file.
 ///
 /// # Guarantee
 /// When true, the values of the type are integers of 32 or 64 bits that Parquet stores, orders and compares as they
-/// are. All writers have one order for them, the oldest fields for statistics have the same, every value takes
-/// part in it, and its bounds are never cut short; so a part of a file in which no bound admits a comparison has no
-/// row for which it holds. Nothing of the kind can be said of the other types:
+/// are. All writers order them alike, the oldest statistics fields use the same order, every value takes part in it,
+/// and bounds are never truncated. So if the bounds of a part of a file rule out a comparison, it holds for no row of
+/// that part. None of this is certain for other types:
 ///
-/// - floats: some writers note NaN where one person has it, or what came after it, and −0.0 on its own side of 0.0;
-/// - texts and bytes: bounds are cut to a prefix, and old ones are in the order of signed bytes;
-/// - decimals and unsigned numbers: old bounds are in the order of signed bytes and numbers;
-/// - 8 and 16 bits: the file holds 32, and what does not fit is not what is compared;
-/// - times: a file may have them in a zone, whose clocks are put back;
-/// - NULL: how many there are is noted by some writers only.
+/// - floats: some writers record NaN if one person has it, or the values after it, and −0.0 separately from 0.0;
+/// - texts and bytes: bounds are truncated to a prefix, and old ones use the order of signed bytes;
+/// - decimals and unsigned numbers: old bounds use the order of signed bytes and numbers;
+/// - 8 and 16 bits: the file holds 32 bits, and values that do not fit differ from the compared ones;
+/// - times: a file may store them in a time zone whose clocks are put back;
+/// - NULL: only some writers record the number of NULLs.
 pub(crate) fn prunes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int32 | DataType::Int64 | DataType::Date32)
 }
 
-/// `column IS NOT NULL`: rows that belong to nobody are dropped at the scan.
+/// `column IS NOT NULL`: the scan drops rows that belong to no privacy unit.
 pub(crate) fn is_someone(unit: Expr) -> Expr {
     Expr::IsNotNull(Box::new(unit))
 }

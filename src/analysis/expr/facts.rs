@@ -1,8 +1,8 @@
-//! What is known of a column at one point of a plan: its range, its keys, whether it names the unit.
+//! What is known about a column at one point of a plan: its range, its keys, and whether it is the privacy unit.
 //!
-//! In: declared domains, literals, predicates. Out: [`Facts`] about every column of a [`Scope`]. Numbers,
-//! dates (in days) and timestamps (in ticks of their type) have ranges; everything else has the whole line.
-//! A range speaks of values that are neither NULL nor NaN.
+//! In: declared domains, literals, predicates. Out: [`Facts`] about every column of a [`Scope`]. Numbers, dates (in
+//! days) and timestamps (in ticks of their type) have ranges; all other types have the unbounded range. A range
+//! describes values that are neither NULL nor NaN.
 
 use std::sync::Arc;
 
@@ -31,31 +31,31 @@ pub(crate) enum KeySource {
     Ticks(Ticks),
 }
 
-/// What is known of one column or expression.
+/// What is known about one column or expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Facts {
-    /// Where its values lie on the rows that pass the filters so far, by what is declared or written: the width of a
-    /// type of numbers says nothing about them. Releases are scaled to this range.
+    /// The range of its values on the rows that pass the filters so far, by declarations and by the query; the width
+    /// of a numeric type does not count. Releases are scaled to this range.
     pub(crate) range: Interval,
-    /// Where its values lie on all rows, by their type too. What must never fail is proved from this range, because
-    /// an optimizer may evaluate an expression before a filter.
+    /// The range of its values on all rows, including what follows from the type. Proofs that an expression never
+    /// fails use this range, because an optimizer may evaluate the expression before a filter.
     pub(crate) always: Interval,
     /// Whether it may be NULL.
     pub(crate) nullable: bool,
-    /// What it can be grouped by, when that is public.
+    /// The keys for grouping by it, if they are public.
     pub(crate) keys: Option<KeySource>,
     /// Whether it is the privacy unit itself, unchanged.
     pub(crate) is_unit: bool,
 }
 
 impl Facts {
-    /// Facts of which only the range is known.
+    /// Facts that consist of a range only.
     pub(crate) fn ranged(range: Interval, nullable: bool) -> Self {
         Self { always: range.clone(), range, nullable, keys: None, is_unit: false }
     }
 
-    /// The widest facts of a type: every value it can hold. Numbers have no range by it: one of the engine's own, that of
-    /// dates, is kept at every scan.
+    /// The widest facts of a type: every value that it can hold. A numeric type gives no range. Dates have the range
+    /// that every scan enforces.
     pub(crate) fn of_type(data_type: &DataType) -> Self {
         let always = type_range(data_type).unwrap_or_else(Interval::everything);
         let range = if data_type.is_numeric() { Interval::everything() } else { always.clone() };
@@ -67,11 +67,11 @@ impl Facts {
         facts
     }
 
-    /// Where its values lie on the rows that pass the filters so far, by their type too: for proofs that these rows do not
-    /// overflow, never for a release.
+    /// The range of its values on the rows that pass the filters so far, including what follows from the type. It is
+    /// for proofs that these rows do not overflow, never for a release.
     ///
     /// # Guarantee
-    /// Every such value lies in it.
+    /// Every such value lies in this range.
     pub(crate) fn known(&self) -> Interval {
         self.range.intersect(&self.always)
     }
@@ -91,7 +91,7 @@ impl Facts {
     }
 }
 
-/// The columns in reach of an expression, with their facts.
+/// The columns that an expression can use, with their facts.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     pub(crate) schema: DFSchemaRef,
@@ -99,16 +99,16 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// The facts of a column, if it is in reach.
-    pub(crate) fn of(&self, column: &Column) -> Option<&Facts> {
+    /// The facts of a column, if it is in scope.
+    pub(crate) fn facts_of(&self, column: &Column) -> Option<&Facts> {
         self.facts.get(self.schema.index_of_column(column).ok()?)
     }
 
     /// This scope on the rows where a predicate holds.
     ///
     /// # Guarantee
-    /// Every row that satisfies `predicate` has its values inside the narrowed ranges. Only comparisons of a
-    /// bare column, or of one in a wider type, with literals narrow; whatever else the predicate says is ignored.
+    /// Every row that satisfies `predicate` has its values inside the narrowed ranges. Only comparisons of a bare
+    /// column, or of a column cast to a wider type, with literals narrow it; all other conditions are ignored.
     pub(crate) fn narrowed(&self, predicate: &Expr) -> Self {
         let mut narrowed = self.clone();
         for conjunct in split_conjunction(predicate) {
@@ -138,7 +138,7 @@ fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
     }
     let fits = |range: Interval| from.is_integer() && values.is_within(&range);
     let exact = match wider {
-        // Up to here, floats have every whole number.
+        // Up to 2⁵³, floats represent every integer.
         DataType::Float64 => fits(Interval::integer_range(-(1_i64 << 53), 1_i64 << 53)),
         whole if whole.is_integer() => type_range(whole).is_some_and(fits),
         _ => false,
@@ -146,7 +146,7 @@ fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
     exact.then(|| (column, Rational::one()))
 }
 
-/// The interval that a comparison with literals puts its column into.
+/// The interval that a comparison with literals implies for its column.
 fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, Interval)> {
     match conjunct {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -199,10 +199,10 @@ fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
     }
 }
 
-/// The columns that are not NULL on any row where a predicate holds.
+/// The columns that are not NULL on any row on which a predicate holds.
 ///
 /// # Guarantee
-/// Only conditions that are NULL, and so do not hold, where the column is. Conditions of another shape say nothing.
+/// Uses only conditions that are NULL, and so do not hold, if the column is NULL. Other conditions are ignored.
 pub(crate) fn never_null(predicate: &Expr) -> Vec<&Column> {
     let mut columns = Vec::new();
     for conjunct in split_conjunction(predicate) {
@@ -231,8 +231,7 @@ pub(crate) fn never_null(predicate: &Expr) -> Vec<&Column> {
     columns
 }
 
-/// The value of a literal, also under the cast that brings it to its column's type (`DATE '2025-01-01'`), and of
-/// a date that is moved by an interval.
+/// The value of a literal, of a cast of a literal (`DATE '2025-01-01'`), and of a date plus or minus an interval.
 pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
     match expr {
         Expr::Literal(value, _) => Some(value.clone()),
@@ -244,9 +243,9 @@ pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
     }
 }
 
-/// A date or timestamp without a time zone, later or earlier by an interval; `None` for any other arithmetic.
+/// A date or timestamp without a time zone, plus or minus an interval; `None` for any other arithmetic.
 fn moved(left: &ScalarValue, op: Operator, right: &ScalarValue) -> Option<ScalarValue> {
-    // Some thousand years either way: nothing in between overflows.
+    // At most some thousand years in either direction, so that no intermediate result overflows.
     let is_short = |value: &ScalarValue| match value {
         ScalarValue::IntervalMonthDayNano(Some(by)) => {
             by.months.unsigned_abs() <= 100_000
@@ -330,7 +329,7 @@ pub(crate) fn rational(value: &ScalarValue) -> Option<Rational> {
     }
 }
 
-/// What one step of a grid is worth.
+/// The value of one step of a grid.
 pub(crate) fn grid_unit(grid: Grid) -> Rational {
     match grid {
         Grid::Integer => Rational::one(),

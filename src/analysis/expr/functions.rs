@@ -1,7 +1,7 @@
-//! Scalar functions below a release: those that never fail, by what is known of their results.
+//! Scalar functions below a release: those that never fail, and what is known about their results.
 //!
-//! In: a call whose arguments are total. Out: its [`Facts`], or a refusal. The attack prevented: a function
-//! that fails for one person's value and for no other.
+//! In: a call whose arguments are total. Out: its [`Facts`], or a refusal. The attack prevented: a function that
+//! fails for one person's value and for no other.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::functions::{checked_abs, is_clamp, is_late_value, is_magnitude, sound
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// The functions that are total, by what is known of their results; `total` makes their arguments so.
+/// Checks a call against the functions that are total; `total` makes its arguments total.
 pub(crate) fn function(
     call: &ScalarFunction,
     whole: &Expr,
@@ -33,7 +33,7 @@ pub(crate) fn function(
     total: MakeTotal,
 ) -> Result<Total, Refusal> {
     if is_late_value(&call.func) {
-        // Released before the rows are read: the same for every row, and nothing is known of it.
+        // It is released before the rows are read: it is the same for every row, and nothing else is known about it.
         return Ok(Total { expr: whole.clone(), facts: unknown(whole, scope)? });
     }
     if is_magnitude(&call.func) {
@@ -103,7 +103,7 @@ fn known_of(
             Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
         }
         ("abs", [x]) => absolute(x, whole, scope)?,
-        // Of a decimal, these can need one digit more than its type has.
+        // For a decimal, these can need one digit more than its type has.
         ("floor" | "ceil" | "round" | "trunc", [x])
             if matches!(type_of(&x.expr, &scope.schema)?, DataType::Decimal128(..)) =>
         {
@@ -137,7 +137,9 @@ fn known_of(
         (name, _) => {
             return Err(not_allowed(
                 whole,
-                &format!("{name} with these arguments can fail on some row, or was not looked at"),
+                &format!(
+                    "{name} with these arguments can fail on some row, or has not been reviewed"
+                ),
             ));
         }
     })
@@ -147,7 +149,7 @@ fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
 }
 
-/// The years of a range of dates: they follow the dates' order.
+/// The years of a range of dates; years are monotonic in the date.
 fn years(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     let facts = unknown(whole, scope)?;
     let ticks = ticks_a_day(&type_of(&x.expr, &scope.schema)?);
@@ -168,7 +170,7 @@ fn years(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     })
 }
 
-/// The year of a moment in ticks since 1970, by the very function that runs on rows.
+/// The year of a moment in ticks since 1970, computed by the function that also runs on rows.
 fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
     let day = (moment / Rational::from_integer(ticks_a_day.into())).floor().to_integer();
     let day = Date32Array::from(vec![day.to_i32()?]);
@@ -223,7 +225,7 @@ fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {
     }
 }
 
-/// `LEAST` and `GREATEST` skip NULLs, so an argument that can be NULL leaves the others as they are.
+/// `LEAST` and `GREATEST` skip NULLs, so if an argument can be NULL, the result can be any value of the others.
 fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
     let mut parts = args.iter().map(|a| a.facts.clone());
     let Some(mut all) = parts.next() else { return Facts::ranged(Interval::everything(), true) };
@@ -284,7 +286,7 @@ fn absolute(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     }
 }
 
-/// The granularities of `date_trunc` that never fail; it fails on every row for another one.
+/// Whether `date_trunc` never fails for a granularity; it fails on every row for an unknown one.
 fn is_granularity(part: &Expr) -> bool {
     const KNOWN: [&str; 10] = [
         "microsecond",
@@ -302,7 +304,7 @@ fn is_granularity(part: &Expr) -> bool {
         if value.try_as_str().flatten().is_some_and(|t| KNOWN.contains(&t.to_lowercase().as_str())))
 }
 
-/// The parts of a date that are small whole numbers are their own keys.
+/// Parts of a date are small integers, which are public keys.
 fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     let Expr::Literal(value, _) = part else { return unknown(whole, scope) };
     let part = value.try_as_str().flatten().unwrap_or_default().to_lowercase();
@@ -320,7 +322,7 @@ fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Fact
         _ => {
             return Err(not_allowed(
                 whole,
-                "of a date, year, quarter, month, week, day, doy, dow, hour, minute and second can be taken",
+                "only year, quarter, month, week, day, doy, dow, hour, minute and second can be extracted from a date",
             ));
         }
     };

@@ -1,7 +1,8 @@
-//! The range of an expression over listed values: each of them is tried while the query is planned.
+//! The range of an expression over listed values, found by evaluating it on each of them while the query is planned.
 //!
-//! In: a total expression over columns that have a listed domain. Out: the smallest and the largest of its results, by the
-//! very functions that run on rows. What is not listed is NULL after the scan, so that there are no other results.
+//! In: a total expression over columns that have a listed domain. Out: the smallest and the largest of its results,
+//! computed by the functions that also run on rows. Values that are not listed are NULL after the scan, so there are
+//! no other results.
 //!
 //! ```text
 //! length(status)                  status IN ('never', 'widowed'):  5 to 7
@@ -21,10 +22,10 @@ use super::facts::{Facts, KeySource, Scope, rational};
 use super::interval::Interval;
 use crate::analysis::expr::shape::{Total, type_of};
 
-/// Expressions with more values are not tried.
+/// Expressions with more values are not evaluated.
 const MOST: usize = 4_096;
 
-/// The same expression; where it is a number without a range, with that of its values if they can be listed.
+/// The same expression. If it is a number without a range and its values can be listed, it gets their range.
 ///
 /// # Guarantee
 /// On every row, the value of the expression is NULL, NaN or in the new range.
@@ -43,13 +44,13 @@ pub(crate) fn with_image(total: Total, scope: &Scope) -> Total {
     }
 }
 
-/// The interval around numbers; `None` when one of them is none.
+/// The interval around numbers; `None` if a value is not a number.
 fn hull(values: &[ScalarValue]) -> Option<Interval> {
     let mut points = values.iter().filter(|value| !value.is_null()).map(rational);
     points.try_fold(Interval::empty(), |hull, point| Some(hull.union(&Interval::point(point?))))
 }
 
-/// Every value that an expression can have, NULL among them; `None` when they cannot be listed.
+/// Every value that an expression can have, including NULL; `None` if they cannot be listed.
 fn values(expr: &Expr, scope: &Scope) -> Option<Vec<ScalarValue>> {
     if let Expr::Alias(alias) = expr {
         return values(&alias.expr, scope);
@@ -58,7 +59,7 @@ fn values(expr: &Expr, scope: &Scope) -> Option<Vec<ScalarValue>> {
         return Some(vec![value.clone()]);
     }
     if let Expr::Column(column) = expr {
-        let Some(KeySource::Values(listed)) = &scope.of(column)?.keys else { return None };
+        let Some(KeySource::Values(listed)) = &scope.facts_of(column)?.keys else { return None };
         let data_type = type_of(expr, &scope.schema).ok()?;
         let mut all = vec![ScalarValue::try_new_null(&data_type).ok()?];
         let listed = listed.iter().filter(|value| !value.is_null());
@@ -101,14 +102,14 @@ fn branches(case: &Case, scope: &Scope) -> Option<Vec<ScalarValue>> {
     few(all)
 }
 
-/// A function of every combination of its arguments' values.
+/// The results of a function for every combination of its arguments' values.
 fn results(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Option<Vec<ScalarValue>> {
     if call.func.signature().volatility != Volatility::Immutable {
         return None;
     }
     let listed: Option<Vec<_>> = call.args.iter().map(|arg| values(arg, scope)).collect();
     let listed = listed?;
-    // It is one of them, and has no function of its own: the planner writes CASE.
+    // The result is one of the arguments. It has no kernel, because the planner rewrites it as CASE.
     if call.func.name() == "coalesce" {
         return few(listed.concat());
     }

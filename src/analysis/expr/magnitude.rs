@@ -1,7 +1,7 @@
 //! Buckets of magnitudes as a group key.
 //!
-//! In: a number below a release. Out: which of its type's buckets it lies in, with the buckets as public keys. The
-//! attack prevented: buckets that come from the data would tell what the largest value is.
+//! In: a number below a release. Out: the bucket of its type that contains it, with the buckets as public keys. The
+//! attack prevented: buckets that come from the data would reveal the largest value.
 //!
 //! ```text
 //! magnitude(price)  →  place(price), 0 to 196, all of them public
@@ -20,7 +20,7 @@ use crate::refusal::{Reason, Refusal};
 /// The bucket of a number.
 ///
 /// # Guarantee
-/// A function of the row alone that never fails; its keys are those of the type, whatever the data.
+/// A function of the row alone that never fails. Its keys depend only on the type.
 ///
 /// # Errors
 /// A refusal for the unit's own column, and for types without magnitudes.
@@ -31,7 +31,7 @@ pub(crate) fn magnitude(
     total: MakeTotal,
 ) -> Result<Total, Refusal> {
     let [argument] = call.args.as_slice() else {
-        return Err(not_allowed(whole, "a magnitude is of one number"));
+        return Err(not_allowed(whole, "a magnitude takes one number"));
     };
     let x = total(argument, scope)?;
     let data_type = type_of(&x.expr, &scope.schema)?;
@@ -42,15 +42,15 @@ pub(crate) fn magnitude(
             Reason::UnitAsKey,
             &name,
             format!("{name} names the privacy unit, and has no domain"),
-            "a column that says something about people, not who they are",
+            "a column that describes people instead of identifying them",
         ));
     }
-    let buckets = Buckets::of(&data_type).ok_or_else(|| {
+    let buckets = Buckets::for_type(&data_type).ok_or_else(|| {
         Refusal::new(
             Reason::Operand,
             &name,
-            format!("a column of type {data_type} has no magnitudes: ranges are found of numbers"),
-            "SET PRIVACY DOMAIN BETWEEN (lo, hi) or IN (…) by what is known of it",
+            format!("a column of type {data_type} has no magnitudes: ranges can be found for numbers only"),
+            "SET PRIVACY DOMAIN BETWEEN (lo, hi) or IN (…) from what is known about it",
         )
     })?;
     let last = i64::try_from(buckets.len().saturating_sub(1)).unwrap_or(0);

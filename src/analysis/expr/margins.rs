@@ -1,8 +1,8 @@
-//! How far what is proved of numbers reaches: which floats are far from infinity, which divisors are harmless, and what
+//! Margins in proofs about numbers: which floats are far from infinity, which divisors are harmless, and what
 //! rounding adds to a range.
 //!
-//! In: ranges and literals of an expression below a release. Out: whether a kernel can be left as it is, or a range that holds what
-//! kernels make of it.
+//! In: ranges and literals of an expression below a release. Out: whether a kernel can be used unchanged, or a range
+//! that contains the results of the kernel.
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
@@ -19,7 +19,7 @@ pub(crate) fn is_moderate(range: &Interval) -> bool {
     range.is_empty() || range.bounds().is_some_and(|(lo, hi)| -&most <= *lo && *hi <= most)
 }
 
-/// A literal that no whole number is divided by in vain: neither 0 nor −1.
+/// Whether a literal divides every integer without failing: it is neither 0 nor −1.
 pub(crate) fn is_moderate_divisor(expr: &Expr) -> bool {
     let minus_one = Rational::from_integer((-1).into());
     matches!(expr, Expr::Literal(value, _)
@@ -30,7 +30,7 @@ pub(crate) fn is_nonzero_literal(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if rational(value).is_some_and(|v| !v.is_zero()))
 }
 
-/// What a cast between floats and decimals makes of a range at most: its values are rounded in floats, twice, and to a
+/// The widest range after a cast between floats and decimals, which rounds values twice in floats and once to a
 /// decimal's last digit.
 pub(crate) fn with_slack(range: &Interval, from: &DataType, to: &DataType) -> Interval {
     let Some((lo, hi)) = range.bounds() else { return range.clone() };

@@ -1,11 +1,11 @@
 //! Expressions below a release: made total, and bounded.
 //!
-//! In: an expression over a [`Scope`]. Out: an expression that never fails on any row, with [`Facts`] about
-//! its values; or a refusal. Casts become TRY_CAST, divisors of zero become NULL, integer arithmetic must
-//! provably fit, functions come from an allow-list. Everything is row-local and deterministic.
+//! In: an expression over a [`Scope`]. Out: an expression that never fails on any row, with [`Facts`] about its
+//! values; or a refusal. Casts become TRY_CAST, zero divisors become NULL, integer arithmetic must provably fit, and
+//! functions come from an allow-list. Everything is row-local and deterministic.
 //!
-//! The attack prevented: a query that fails for one person and not for another tells them apart, and what a
-//! run-time error says quotes the cell.
+//! The attack prevented: a query that fails for one person but not for another distinguishes them, and a run-time
+//! error quotes the cell.
 
 use std::sync::Arc;
 
@@ -45,21 +45,21 @@ pub(crate) mod types;
 /// NULL nor NaN its value lies in `facts.always`, and in `facts.range` on the rows of the narrowed scope.
 ///
 /// # Errors
-/// A refusal for every expression and function that is not on the allow-list, and where a failure or an
-/// overflow cannot be ruled out; also for types of values that were not looked at, see [`types`].
+/// A refusal for every expression and function that is not on the allow-list, and if a failure or an overflow cannot
+/// be ruled out; also for types that have not been reviewed, see [`types`].
 pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     let total = deeper(|| made_total(expr, scope))?;
     types::check(expr, &scope.schema)?;
     Ok(total)
 }
 
-/// The same for what is only handed on: a column of whatever type.
+/// As [`total`], for expressions that are only passed on: a column may have any type.
 ///
 /// # Guarantee
 /// As [`total`].
 ///
 /// # Errors
-/// As [`total`], but for the types of columns.
+/// As [`total`], except for the types of columns.
 pub(super) fn carried(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     match expr {
         Expr::Alias(alias) => carried(&alias.expr, scope),
@@ -71,7 +71,7 @@ pub(super) fn carried(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
 fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     match expr {
         Expr::Alias(alias) => total(&alias.expr, scope),
-        Expr::Column(column) => match scope.of(column) {
+        Expr::Column(column) => match scope.facts_of(column) {
             Some(facts) => Ok(Total { expr: expr.clone(), facts: facts.clone() }),
             None => Err(not_allowed(expr, "this column is out of reach")),
         },
@@ -101,7 +101,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         | Expr::ScalarSubquery(_) => Err(Refusal::new(
             Reason::Subquery,
             readable(expr),
-            "a subquery cannot stand below a release",
+            "a subquery is not allowed below a release",
             "the condition over the table's own columns, or a second statement with the first one's answer",
         )),
         Expr::SimilarTo(_)
@@ -114,9 +114,9 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         | Expr::Unnest(_)
         | Expr::HigherOrderFunction(_)
         | Expr::Lambda(_)
-        | Expr::LambdaVariable(_) => Err(not_allowed(expr, "this cannot stand below a release")),
+        | Expr::LambdaVariable(_) => Err(not_allowed(expr, "this is not allowed below a release")),
         #[expect(deprecated, reason = "the variant exists, and must be refused by name")]
-        Expr::Wildcard { .. } => Err(not_allowed(expr, "this cannot stand below a release")),
+        Expr::Wildcard { .. } => Err(not_allowed(expr, "this is not allowed below a release")),
     }
 }
 
@@ -127,7 +127,7 @@ fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total
 }
 
 fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
-    // Of dates, only constants can be moved: of a column, the result could leave the calendar.
+    // An interval can be added to constant dates only: with a column, the result could leave the calendar.
     if let Some(value) = constant(whole)
         && type_of(whole, &scope.schema)? == value.data_type()
     {
@@ -183,7 +183,7 @@ fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Ref
         | Operator::QuestionAnd
         | Operator::QuestionPipe
         | Operator::Colon => {
-            Err(not_allowed(whole, &format!("the operator {op} cannot stand below a release")))
+            Err(not_allowed(whole, &format!("the operator {op} is not allowed below a release")))
         }
     }
 }
@@ -233,8 +233,8 @@ fn arithmetic(
         let Some(fits) = type_range(&result_type) else {
             return Err(not_allowed(whole, "arithmetic of this type is not known"));
         };
-        // Sums and products wrap silently, which is wrong but never fails: the rows that count must fit.
-        // A quotient out of range fails, so it must fit on every row there is.
+        // Sums and products wrap silently, which is wrong but never fails: they must fit on the rows that count. A
+        // quotient out of range fails, so it must fit on every row.
         let proven = if divides { &always } else { &known };
         if !proven.is_within(&fits) {
             return Err(partial(
@@ -243,7 +243,7 @@ fn arithmetic(
                 "CLAMP(x, lo, hi) for a column without a domain",
             ));
         }
-        // Decimals are brought to the scale of the result first.
+        // Decimals are first rescaled to the scale of the result.
         let operands = [&left.facts.always, &right.facts.always];
         let scaled = matches!(op, Operator::Plus | Operator::Minus)
             && operands.iter().any(|operand| !operand.is_within(&fits));
@@ -259,12 +259,12 @@ fn arithmetic(
         true => not_zero(right.expr, &right_type),
         false => right.expr,
     };
-    // Infinities, whose products and differences are no numbers, come of floats beyond all of these only.
+    // NaN results from infinities, which only floats beyond these ranges can produce.
     let finite = [&left.facts.always, &right.facts.always, &always].into_iter().all(is_moderate);
     let nullable =
         divides || left.facts.nullable || right.facts.nullable || !(integer || decimal || finite);
     let facts = Facts { range, always, nullable, keys: None, is_unit: false };
-    // Whatever was claimed of the operands: what fails while it runs is NULL instead.
+    // Even if the ranges rule it out, an operation that could fail at run time returns NULL instead.
     let fails = decimal || (divides && integer && !is_moderate_divisor(&divisor));
     let expr = match fails {
         true => checked(left.expr, op, divisor, &result_type)
@@ -281,7 +281,7 @@ fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal>
     let known = inner.facts.known().neg();
     let mut always = inner.facts.always.neg();
     if !data_type.is_numeric() || !castable(&data_type) {
-        return Err(not_allowed(whole, "only numbers have a negative"));
+        return Err(not_allowed(whole, "only numbers can be negated"));
     }
     if let Some(fits) = type_range(&data_type) {
         if !known.is_within(&fits) || !always.is_within(&fits) {
@@ -320,10 +320,10 @@ fn in_list(list: &InList, scope: &Scope) -> Result<Total, Refusal> {
     Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
 }
 
-/// LIKE with a literal pattern; another pattern could be one that does not compile.
+/// LIKE with a literal pattern; a pattern from a column might not compile.
 fn like(like: &Like, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     const LONGEST_PATTERN: usize = 1_000;
-    // Over columns of string views, the planner casts the literal.
+    // For columns of string views, the planner casts the literal.
     let short = constant(&like.pattern).filter(|value| {
         value.try_as_str().flatten().is_some_and(|pattern| pattern.len() <= LONGEST_PATTERN)
     });
@@ -392,12 +392,13 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
                 range.floor().union(&range.ceil()).union(range)
             };
             let cut = type_range(to).map_or(carried.clone(), |fits| carried.intersect(&fits));
-            // Beyond its type a value is NULL. That bounds what has a range, and gives none to what has not.
+            // A value beyond its type becomes NULL. That narrows an existing range, but does not give a range to a
+            // value without one.
             (if carried.bounds().is_some() { cut.clone() } else { carried }, cut)
         };
         facts.range = carry(&inner.facts.range).0;
         facts.always = carry(&inner.facts.always).1;
-        // Between floats and decimals, kernels round on the way: a little beyond the ends.
+        // Casts between floats and decimals round, which can lead slightly beyond the ends.
         if from.is_floating() != to.is_floating() && (from.is_decimal() || to.is_decimal()) {
             facts.always = with_slack(&facts.always, &from, to);
         }
@@ -406,7 +407,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         facts = Facts::ranged(Interval::integer_range(0, 1), facts.nullable);
     }
     if let (Some(from), Some(ticks)) = (ticks_a_day(&from), ticks_a_day(to)) {
-        // The same moment in other units; a coarser unit rounds down or toward 1970.
+        // The same moment in another unit; a coarser unit rounds down or toward 1970.
         let carry = |range: &Interval| {
             let scaled = range.scale(&Rational::new(ticks.into(), from.into()));
             let rounded = scaled.floor().union(&scaled.ceil());
@@ -422,29 +423,29 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         facts.keys = recast(inner.facts.keys, to);
         facts.is_unit = false;
     }
-    // A cast can make a date that no column has: the limits hold for it too.
+    // A cast can produce a date that no column has, so the limits are enforced here too.
     let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
     let expr = if is_temporal(to) { sound(expr, to) } else { expr };
     Ok(with_image(Total { expr, facts }, scope))
 }
 
-/// A written constant that would be NULL on every row: nobody means that, and it would be paid for.
+/// Refuses a literal that would be NULL on every row: that is a mistake, and it would cost budget.
 fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
     let (message, hint) = if is_temporal(to) {
         (
-            format!("'{text}' is no date or moment in the years 1678 to 2261"),
-            "one that there is, such as '2025-12-31'; or the condition without it",
+            format!("'{text}' is not a date or timestamp in the years 1678 to 2261"),
+            "a valid one, such as '2025-12-31', or the condition without it",
         )
     } else {
         (
-            format!("'{text}' is no value of type {to}"),
-            "a value of the type of what it stands beside",
+            format!("'{text}' is not a value of type {to}"),
+            "a value of the type that it is compared with",
         )
     };
     Refusal::new(Reason::BadValue, readable(whole), message, hint)
 }
 
-/// A constant; NULL where it is a date that date functions do not take, or a decimal with too many digits.
+/// A constant; NULL if it is a date that date functions do not accept, or a decimal with too many digits.
 fn literal(value: ScalarValue) -> Result<Total, Refusal> {
     let bytes = match &value {
         ScalarValue::Binary(Some(bytes))
@@ -473,7 +474,7 @@ fn literal(value: ScalarValue) -> Result<Total, Refusal> {
     Ok(Total { expr: Expr::Literal(value, None), facts })
 }
 
-/// Whether a constant lies in the range of its type; those of types without one do.
+/// Whether a constant lies in the range of its type; true for types without a range.
 fn in_range(value: &ScalarValue) -> bool {
     match (type_range(&value.data_type()), rational(value)) {
         (Some(limits), Some(point)) => limits.contains(&point),
@@ -481,7 +482,7 @@ fn in_range(value: &ScalarValue) -> bool {
     }
 }
 
-/// Listed keys in another type of the same values.
+/// Listed keys, cast to another type that represents the same values.
 fn recast(keys: Option<KeySource>, to: &DataType) -> Option<KeySource> {
     match keys {
         Some(KeySource::Values(values)) => {
@@ -492,7 +493,7 @@ fn recast(keys: Option<KeySource>, to: &DataType) -> Option<KeySource> {
     }
 }
 
-/// Whether every value of `from` has one in `to`.
+/// Whether every value of `from` can be represented in `to`.
 fn widens(from: &DataType, to: &DataType) -> bool {
     from == to
         || (is_string(from) && is_string(to))

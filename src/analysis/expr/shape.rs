@@ -1,4 +1,4 @@
-//! The shape of expressions: total ones with what is known of them, their types, and how they are written for people.
+//! Total expressions with what is known about them, their types, and their text as SQL.
 
 use super::facts::Scope;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::functions::in_values_words;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// What makes an expression total: handed down to those who make only some expressions so.
+/// The function that makes an expression total, as a parameter for modules that handle only some expressions.
 pub(crate) type MakeTotal = fn(&Expr, &Scope) -> Result<Total, Refusal>;
 
-/// A total expression and what is known of it.
+/// A total expression, and what is known about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Total {
     pub(crate) expr: Expr,
     pub(crate) facts: Facts,
 }
 
-/// An expression as SQL, for people.
+/// An expression as SQL, for display.
 pub(crate) fn readable(expr: &Expr) -> String {
-    // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside of one.
+    // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside.
     let dialect = CustomDialectBuilder::new().build();
     let expr = &without_casts_of_text(expr);
     let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
@@ -38,7 +38,7 @@ pub(crate) fn readable(expr: &Expr) -> String {
     in_values_words(&text)
 }
 
-/// The same without casts of literal texts from one type of texts to another, which nobody wrote.
+/// The expression without casts of literal texts between text types, which the planner added.
 pub(crate) fn without_casts_of_text(expr: &Expr) -> Expr {
     let written = expr.clone().transform_up(|e| {
         if let Expr::Cast(cast) = &e
@@ -67,7 +67,7 @@ pub(crate) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusa
     expr.get_type(schema).map_err(|_| not_allowed(expr, "the type of this is not known"))
 }
 
-/// What is known of a value that is one of several.
+/// What is known about a value that is one of several.
 pub(crate) fn union(branches: &[Facts]) -> Facts {
     let mut all = Facts::ranged(Interval::empty(), false);
     let mut keys: Option<Vec<ScalarValue>> = Some(Vec::new());
@@ -97,7 +97,7 @@ pub(crate) fn is_string(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The types whose casts were looked at.
+/// Whether casts of this type have been reviewed.
 pub(crate) fn castable(data_type: &DataType) -> bool {
     is_string(data_type)
         || matches!(
@@ -105,14 +105,14 @@ pub(crate) fn castable(data_type: &DataType) -> bool {
             DataType::Null | DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, None)
         )
         || match data_type {
-            // Casts of decimals that count in hundreds fail on some rows.
+            // Casts of decimals with a negative scale fail on some rows.
             DataType::Decimal128(_, scale) => *scale >= 0,
             DataType::Decimal256(..) | DataType::Float16 => false,
             other => other.is_numeric(),
         }
 }
 
-/// The types whose date functions were looked at: time zones can leave gaps.
+/// Whether date functions of this type have been reviewed; time zones can leave gaps.
 pub(crate) fn is_temporal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
 }

@@ -1,8 +1,8 @@
-//! The types of values that may be computed with below a release.
+//! The types whose values may be computed with below a release.
 //!
-//! In: a type. Out: whether functions, aggregates, keys and joins were looked at with it. Of other types a table may
-//! have columns, and rows hand them on; but nothing is computed of them. Some kernels fail on the first value of a type
-//! that they do not know, and an answer that fails when a row comes, and only then, tells that somebody is there.
+//! In: a type. Out: whether functions, aggregates, keys and joins have been reviewed for it. A table may have columns
+//! of other types, and rows pass them on, but nothing is computed from them. Some kernels fail on the first value of
+//! a type that they do not support, and a query that fails only if a row exists would reveal that it exists.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*)          FROM (SELECT id, a_list FROM t)     answered
@@ -44,7 +44,7 @@ pub(crate) fn is_known(data_type: &DataType) -> bool {
         | DataType::Time32(_)
         | DataType::Time64(_)
         | DataType::Timestamp(..) => true,
-        // Those that count in tens and hundreds are divided by what they do not have.
+        // Kernels divide decimals with a negative scale by powers of ten that do not exist.
         DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale >= 0,
         DataType::Dictionary(_, value) => is_string(value),
         DataType::Decimal32(..)
@@ -80,7 +80,6 @@ pub(crate) fn check(expr: &Expr, schema: &DFSchema) -> Result<(), Refusal> {
             "columns of numbers, texts, dates and times; COUNT(*) in place of COUNT of this column"
         }
     };
-    let message =
-        format!("nothing is computed below a release with values of the type {data_type}");
+    let message = format!("values of type {data_type} cannot be computed with below a release");
     Err(Refusal::new(Reason::Function, readable(expr), message, hint))
 }

@@ -1,7 +1,7 @@
 //! The public tables that clauses name: `KEYS TABLE states(code)`, `PRIOR census(status, share)`.
 //!
-//! In: the releases of a query. Out: which columns of which tables are needed, and, once somebody has read
-//! them, their values. Only public tables are read, so nothing here depends on a person.
+//! In: the releases of a query. Out: the columns that are needed, and, once they have been read, their values. Only
+//! public tables are read, so nothing here depends on a person.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::refusal::{Reason, Refusal};
 pub struct Lookup {
     /// The table.
     pub table: String,
-    /// Its columns, in the order in which they are wanted.
+    /// Its columns, in the order in which they are needed.
     pub columns: Vec<String>,
 }
 
@@ -27,10 +27,10 @@ pub struct Lookup {
 pub struct Lookups(BTreeMap<Lookup, Vec<ArrayRef>>);
 
 impl Lookups {
-    /// What the clauses of a query name.
+    /// The columns that the clauses of a query name.
     ///
     /// # Errors
-    /// A refusal for a table that is not public: its keys would be somebody's.
+    /// A refusal for a table that is not public: its keys would belong to people.
     pub fn needed(
         releases: &[ReleaseClause],
         catalog: &Catalog,
@@ -55,7 +55,7 @@ impl Lookups {
         Ok(needed)
     }
 
-    /// Keeps the values of a lookup: one array per column.
+    /// Stores the values of a lookup: one array per column.
     pub fn insert(&mut self, lookup: Lookup, values: Vec<ArrayRef>) {
         self.0.insert(lookup, values);
     }
@@ -63,7 +63,7 @@ impl Lookups {
     /// The literals of one column of a lookup, in the order of its rows.
     ///
     /// # Errors
-    /// A refusal for a value that is no literal of the dialect, or a lookup that nobody read.
+    /// A refusal for a value that is not a literal of the dialect, or a lookup that has not been read.
     pub(crate) fn literals(&self, lookup: &Lookup, column: usize) -> Result<Vec<Literal>, Refusal> {
         let unread = || {
             Refusal::new(
@@ -110,9 +110,9 @@ fn check(lookup: &Lookup, catalog: &Catalog) -> Result<(), Refusal> {
         return Err(Refusal::new(
             Reason::UnknownKeys,
             table,
-            format!("{table} is not public, so what it lists would tell who is in it"),
+            format!("{table} is not public, so its values would reveal who is in it"),
             format!(
-                "a public table: ALTER TABLE {table} SET PUBLIC in an owner's session, if its rows are no secret"
+                "a public table: ALTER TABLE {table} SET PUBLIC in an owner's session, if its rows are not secret"
             ),
         ));
     }
@@ -137,7 +137,7 @@ fn check(lookup: &Lookup, catalog: &Catalog) -> Result<(), Refusal> {
     }
 }
 
-/// A value as it would be written.
+/// A value as a literal.
 fn literal(text: String, data_type: &DataType) -> Option<Literal> {
     if *data_type == DataType::Boolean {
         return Some(Literal::Boolean(text == "true"));

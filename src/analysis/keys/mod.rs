@@ -1,12 +1,12 @@
 //! Group keys and candidates that are public: from a domain, from KEYS, from IN.
 //!
-//! In: what is known of the key columns, and the lists in the query. Out: the [`KeySpace`], every
-//! combination once, in domain order. All of it comes out of a release, also the combinations that no row
-//! has, so that the set of keys tells nothing.
+//! In: what is known about the key columns, and the lists in the query. Out: the [`KeySpace`], with every combination
+//! once, in domain order. A release returns all combinations, even those that no row has, so that the set of keys
+//! reveals nothing.
 
 pub(crate) mod image;
 pub(crate) mod lookup;
-pub(crate) mod of_part;
+pub(crate) mod public_keys;
 pub(crate) mod target;
 pub(crate) mod unknown;
 
@@ -32,30 +32,30 @@ pub struct KeySpace {
 }
 
 impl KeySpace {
-    /// The key columns; none when there is no GROUP BY.
+    /// The key columns; none without GROUP BY.
     pub fn columns(&self) -> &[ArrayRef] {
         &self.columns
     }
 
-    /// How many groups come out: 1 when there is no GROUP BY.
+    /// The number of released groups; 1 without GROUP BY.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no group comes out; never the case.
+    /// Whether no group is listed: only for keys that only the data know.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// No group at all: for keys that only the data know.
+    /// No groups: for keys that only the data know.
     pub(super) fn none() -> Self {
         Self { columns: Vec::new(), len: 0 }
     }
 
-    /// Every combination of the columns' keys, the last column fastest.
+    /// Every combination of the columns' keys; the last column changes fastest.
     ///
     /// # Guarantee
-    /// Each combination stands once, whatever the data; the columns' keys are distinct.
+    /// Each combination occurs once, whatever the data are, because the keys of each column are distinct.
     ///
     /// # Errors
     /// A refusal when there are more than [`MOST_KEYS`] combinations.
@@ -85,7 +85,7 @@ fn too_many(clause: &str) -> Refusal {
     )
 }
 
-/// The keys of a column from what is known of it.
+/// The keys of a column, from what is known about it.
 ///
 /// # Errors
 /// A refusal when only the data know the keys.
@@ -122,7 +122,7 @@ pub(crate) fn known_keys(
                 .collect()
         }
         None => match facts.always.to_i128() {
-            // An integer expression with a small range has a key for each of its values.
+            // An integer expression with a small range has one key for each value.
             Some((lo, hi))
                 if data_type.is_integer() && hi - lo < MOST_KEYS as i128 && !facts.is_unit =>
             {
@@ -143,7 +143,7 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
         number if number.is_numeric() => "(1, 2)",
         _ => "('a', 'b')",
     };
-    // Floats are keys on the ticks of a declared domain only.
+    // Floats are keys only on the ticks of a declared domain.
     let (key, domain) = if data_type.is_floating() {
         (format!("CAST({clause} AS BIGINT)"), "BETWEEN (lo, hi) STEP s".to_owned())
     } else {
@@ -162,10 +162,10 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
             Reason::UnknownCandidates,
             clause,
             format!(
-                "the candidates for {clause} would come from the data, and a value that one person alone holds would tell on them"
+                "the candidates for {clause} would come from the data, and a value that one person alone holds would reveal that person"
             ),
             format!(
-                "{key} IN {list} behind the mechanism, or delta=1e-6 inside of it, which lets values of many people through{declare}"
+                "{key} IN {list} after the mechanism, or delta=1e-6 inside it, which releases values of many people{declare}"
             ),
         );
     }
@@ -173,10 +173,10 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
         Reason::UnknownKeys,
         clause,
         format!(
-            "the keys of {clause} would come from the data, and a key that one person alone has would tell on them"
+            "the keys of {clause} would come from the data, and a key that one person alone has would reveal that person"
         ),
         format!(
-            "GROUP BY {key} KEYS {list}, or delta=1e-6 inside of the mechanism, which lets groups of many people through{declare}"
+            "GROUP BY {key} KEYS {list}, or delta=1e-6 inside the mechanism, which releases groups of many people{declare}"
         ),
     )
 }
@@ -200,7 +200,7 @@ fn integer_key(value: i64, data_type: &DataType) -> Option<ScalarValue> {
 /// Keys listed in the query, as distinct values of the column's type.
 ///
 /// # Errors
-/// A refusal for a literal that is no value of the type, a value listed twice, and NULL alone.
+/// A refusal for a literal that is not a value of the type, and for a value that is listed twice.
 pub(crate) fn listed_keys(
     literals: &[Literal],
     facts: &Facts,
@@ -240,11 +240,11 @@ pub(crate) fn listed_keys(
             Some(text) => typed(text, data_type).map_err(|e| bad(e.to_string()))?,
             None => ScalarValue::try_new_null(data_type).map_err(|e| bad(e.to_string()))?,
         };
-        // A tick is the float of its decimal, and so is the literal.
+        // A tick is the float nearest to its decimal, and so is the literal.
         if let Some(ticks) = &ticks
             && !ticks.contains(&key)
         {
-            return Err(bad(format!("{literal} is no tick of the domain of {clause}")));
+            return Err(bad(format!("{literal} is not a tick of the domain of {clause}")));
         }
         if !seen.insert(key.clone()) {
             return Err(bad(format!("{literal} is listed twice")));
@@ -254,7 +254,7 @@ pub(crate) fn listed_keys(
     Ok(keys)
 }
 
-/// Some keys, each once, in the order in which they come first.
+/// The distinct keys, in the order of their first occurrence.
 pub(super) fn key_list(keys: Vec<ScalarValue>) -> Vec<ScalarValue> {
     let mut seen = HashSet::with_capacity(keys.len());
     keys.into_iter().filter(|key| seen.insert(key.clone())).collect()

@@ -5,9 +5,9 @@ use datafusion::common::ScalarValue;
 
 /// A group key whose values are the candidates.
 pub(crate) struct Target<'a> {
-    /// All candidates of the part; `None` where only the data know.
+    /// All candidates of the private aggregate; `None` if only the data contain them.
     pub(crate) values: Option<&'a [ScalarValue]>,
-    /// Those of this selection, by their position among all.
+    /// The candidates of this selection, by their position among all.
     pub(crate) own: Vec<usize>,
     pub(crate) data_type: &'a DataType,
 }

@@ -1,14 +1,15 @@
-//! Groups that only the data know: what pays for hiding those of few people, and what counts their people.
+//! Unknown partitions: groups that only the data know, which clause pays for their threshold, and what counts their
+//! people.
 //!
-//! In: the releases of a GROUP BY with a column that has no public keys. Out: [`UnknownPartitions`]: a group comes out
-//! only if a noisy number of its units reaches a threshold, and for that number a unit is in at most C groups,
-//! one row in each, chosen by a hash before anything is counted. A unit that is in no group for the threshold
-//! makes none: a group is there when a unit is counted in it, and only then are the other measures looked at.
+//! In: the releases of a GROUP BY with a column that has no public keys. Out: [`UnknownPartitions`]: a group is
+//! released only if a noisy number of its units reaches a threshold. For that number a unit is in at most C groups,
+//! with one row in each, chosen by a hash before anything is counted. A group exists only if a unit is counted in it;
+//! the other measures do not create groups.
 //!
 //! ```text
 //! zip, LAPLACE(eps=1, delta=1e-6) COUNT(DISTINCT id)      its own noisy number is compared, nothing is split
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x)                  half of ε counts units
-//! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the number beside it is compared
+//! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the second number is compared
 //! ```
 
 use crate::analysis::below::unit::UnitScope;
@@ -21,19 +22,19 @@ use crate::refusal::{Reason, Refusal};
 /// Groups that only the data know.
 #[derive(Debug, Clone)]
 pub struct UnknownPartitions {
-    /// The enforced bounds of a unit's part in the numbers of units: one row in a group, C groups.
+    /// The enforced bounds of a unit's contribution to the numbers of units: one row in each of C groups.
     pub limits: ContributionBounds,
-    /// C: in how many groups a unit is counted.
+    /// C: the number of groups in which a unit is counted.
     pub groups: u64,
-    /// The measure whose noisy number is compared; `None` where units are counted for the threshold alone.
+    /// The measure whose noisy number is compared; `None` if units are counted for the threshold alone.
     pub counter: Option<usize>,
-    /// What names δ.
+    /// The clause that states δ.
     pub payer: Payer,
-    /// The least noisy number of units that is asked for.
+    /// The smallest noisy number of units that the query asks for.
     pub least: u64,
 }
 
-/// What names the δ of a threshold.
+/// The clause that states the δ of a threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payer {
     /// The release at this position.
@@ -43,15 +44,16 @@ pub enum Payer {
 }
 
 impl UnknownPartitions {
-    /// What hides the groups of few people.
+    /// What the threshold compares, and who pays for it.
     ///
     /// # Guarantee
-    /// `limits` allow a unit one row in a group and at most `groups` groups, so that numbers of units change by
-    /// Δ₁ = Δ₂² = C, by 1 in each group. With a counter, these are the counter's own limits.
+    /// `limits` allow a unit one row in each group and at most `groups` groups, so that the numbers of units have Δ₁
+    /// = Δ₂² = C, and change by 1 in each group. With a counter, these are the counter's own limits.
     ///
     /// # Errors
-    /// A refusal: several releases name δ, a row is no unit, nothing bounds the groups of a unit.
-    pub(crate) fn of(measures: &[Measure], subject: &UnitScope) -> Result<Self, Refusal> {
+    /// A refusal: several releases state δ, a unit can have several rows in a group, or nothing bounds the groups of
+    /// a unit.
+    pub(crate) fn for_measures(measures: &[Measure], subject: &UnitScope) -> Result<Self, Refusal> {
         let payer = payer(measures)?;
         if subject.is_row() && subject.max_rows() != Some(1) {
             return Err(Refusal::new(
@@ -65,7 +67,7 @@ impl UnknownPartitions {
             return Err(Refusal::new(
                 Reason::NotYet,
                 &one.clause.text,
-                "different values are counted in public groups only, so far",
+                "distinct values can be counted in public groups only, so far",
                 "GROUP BY x KEYS (…), or COUNT(DISTINCT unit)",
             ));
         }
@@ -91,7 +93,7 @@ impl UnknownPartitions {
             return Err(Refusal::new(
                 Reason::NoContributionBound,
                 "GROUP BY",
-                "nothing bounds how many groups one unit brings along",
+                "nothing bounds how many groups one unit is in",
                 "groups=C among the mechanism's parameters, max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n",
             ));
         };
@@ -100,18 +102,18 @@ impl UnknownPartitions {
     }
 }
 
-/// Whether a measure's integers are the numbers of units of the groups, one row of a unit in each.
+/// Whether a measure's integers are the numbers of units of the groups, with one row per unit in each.
 fn counts_units(measure: &Measure) -> bool {
     let alone = measure.input == Input::Rows && measure.limits.per_partition == 1;
     measure.filter.is_none() && (measure.input == Input::Units || alone)
 }
 
-/// Whether OPTIONS say what a measure costs.
+/// Whether OPTIONS state the cost of a measure.
 fn is_of_options(measure: &Measure) -> bool {
     measure.clause.mechanism == MechanismName::Default && measure.clause.grouping.is_some()
 }
 
-/// The one release, or the OPTIONS, that name δ.
+/// The one release that states δ, or the OPTIONS that do.
 fn payer(measures: &[Measure]) -> Result<Payer, Refusal> {
     let names_delta = |m: &Measure| m.clause.parameters.delta.is_some();
     let of_options = measures.iter().find(|m| is_of_options(m) && names_delta(m));
@@ -124,7 +126,7 @@ fn payer(measures: &[Measure]) -> Result<Payer, Refusal> {
         (_, Some((_, one)), _) => Err(Refusal::new(
             Reason::Parameter,
             "delta",
-            "the groups of one GROUP BY come out by one threshold, and several releases name a delta for it",
+            "the groups of one GROUP BY share one threshold, and several releases state a delta for it",
             format!(
                 "delta in {} alone, LAPLACE without delta for the others, or two statements",
                 one.clause.text
@@ -139,16 +141,16 @@ fn payer(measures: &[Measure]) -> Result<Payer, Refusal> {
     }
 }
 
-/// Whether OPTIONS ask for groups of the data.
+/// Whether OPTIONS ask for a threshold.
 pub(crate) fn asks_for_threshold(grouping: &GroupingClause) -> bool {
     grouping.strategy == Some(GroupStrategy::Threshold) || grouping.min_units.is_some()
 }
 
-/// Lets a column be grouped by what the data have: where δ is named and only numbers come out.
+/// Accepts unknown partitions if a release states δ and only numbers are released.
 ///
 /// # Errors
-/// Why its keys are unknown, where nothing names δ; else why that does not help.
-pub(crate) fn of_the_data(calls: &[Call], unknown: Refusal) -> Result<(), Refusal> {
+/// Without δ, the refusal that explains why the keys are unknown; otherwise the reason why a threshold does not help.
+pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Refusal> {
     if !matches!(unknown.reason(), Reason::UnknownKeys | Reason::TooManyKeys) {
         return Err(unknown);
     }
@@ -173,7 +175,7 @@ pub(crate) fn of_the_data(calls: &[Call], unknown: Refusal) -> Result<(), Refusa
             true => Refusal::new(
                 Reason::NoDelta,
                 "OPTIONS(…)",
-                "groups of the data come out by a threshold, which needs a delta",
+                "unknown groups are released by a threshold, which needs a delta",
                 "OPTIONS(epsilon=1, delta=1e-6, …)",
             ),
             false => unknown,
@@ -184,7 +186,7 @@ pub(crate) fn of_the_data(calls: &[Call], unknown: Refusal) -> Result<(), Refusa
         Some(call) => Err(Refusal::new(
             Reason::UnknownKeys,
             &call.clause.text,
-            "groups that only the data know come out with counts, sums, means and variances so far, not with choices",
+            "groups that only the data know can have counts, sums, means and variances so far, not choices",
             format!("GROUP BY {} KEYS (…), or a declared domain", unknown.clause()),
         )),
     }
@@ -209,7 +211,7 @@ fn is_number(call: &Call) -> bool {
     }
 }
 
-/// Refuses options about groups that would do nothing: where all groups are public, and for a selection.
+/// Refuses options about groups that would have no effect: if all groups are public, and for a selection.
 pub(crate) fn refuse_idle_options(calls: &[Call], known: bool) -> Result<(), Refusal> {
     for call in calls {
         let Some(grouping) = &call.clause.grouping else { continue };
@@ -231,7 +233,7 @@ pub(crate) fn refuse_idle_options(calls: &[Call], known: bool) -> Result<(), Ref
         return Err(Refusal::new(
             Reason::Parameter,
             option,
-            "all groups here are public and come out, also the empty ones, so that none is to be hidden",
+            "all groups here are public and are released, even the empty ones, so there is nothing to hide",
             "OPTIONS without it; HAVING drops groups by a released number",
         ));
     }

@@ -1,4 +1,4 @@
-//! The calls of a query that release something, and what they are measured in.
+//! The calls of a query that release something, and the frame in which they are measured.
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
@@ -23,7 +23,7 @@ use crate::dialect::{
 use crate::functions::without_nan;
 use crate::refusal::Refusal;
 
-/// An aggregate expression taken apart.
+/// Access to the call inside an aggregate expression.
 pub(crate) struct CallOf;
 
 impl CallOf {
@@ -35,7 +35,7 @@ impl CallOf {
         }
     }
 
-    /// The release that an aggregate expression stands for.
+    /// The release that an aggregate expression represents.
     pub(crate) fn marker(expr: &Expr) -> Option<usize> {
         marked(Self::function(expr)?.func.name())
     }
@@ -53,7 +53,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Makes the call of a number the score by which a key is chosen.
+    /// Turns the call of a number into a selection of keys with that number as the score.
     pub(crate) fn choose(&mut self, selector: Selector, target: &Expr, data_type: &DataType) {
         let Operand::Aggregate(score) = &self.clause.operand else { return };
         let by = self.clause.text.clone();
@@ -88,8 +88,8 @@ impl Call {
     }
 }
 
-/// Lets a sum read the file's own column where it clamps to the very range of that; bounds in the query may be
-/// wider than the domain.
+/// Lets a sum read the file's own column if the sum itself clamps to the column's range. Bounds in the query may be
+/// wider than the domain, so the enforced column is needed then.
 pub(crate) fn sum_raw(
     input: &Input,
     aggregate: &AggregateCall,
@@ -107,7 +107,7 @@ pub(crate) fn sum_raw(
     }
 }
 
-/// The argument of an aggregate call, put into the columns. A selection's first argument is its target.
+/// Adds the argument of an aggregate call to the columns. The first argument of a selection is its target.
 pub(crate) fn argument(
     call: &Call,
     aggregate: &AggregateCall,
@@ -118,7 +118,7 @@ pub(crate) fn argument(
     argument_of(call.params.args.get(skip), aggregate, frame, scope)
 }
 
-/// An expression as the argument of an aggregate, put into the columns.
+/// Adds an expression to the columns as the argument of an aggregate.
 pub(crate) fn argument_of(
     expr: Option<&Expr>,
     aggregate: &AggregateCall,
@@ -155,17 +155,18 @@ pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
     }
 }
 
-/// What a release is measured in: the rows, the columns being built, the public tables, the outer groups.
+/// The frame in which a release is measured: the rows, the columns being built, the public tables and the outer
+/// groups.
 pub(crate) struct Frame<'a> {
     pub(crate) flow: &'a PrivateRelation,
     pub(crate) columns: &'a mut Columns,
     pub(crate) lookups: &'a Lookups,
-    /// How many outer groups there are, one selection in each.
+    /// The number of outer groups; each has one selection.
     pub(crate) outer: usize,
 }
 
 impl Frame<'_> {
-    /// The FILTER of a call as a column, and what is known of the rows that pass it.
+    /// The FILTER of a call as a column, and what is known about the rows that pass it.
     pub(crate) fn filter(
         &mut self,
         filter: Option<&Expr>,
@@ -181,7 +182,7 @@ impl Frame<'_> {
         u64::try_from(self.outer).unwrap_or(u64::MAX)
     }
 
-    /// The limits of a score with the number of keys that it is spread over.
+    /// The contribution bounds of a score that is spread over this number of keys.
     pub(crate) fn limits(
         &self,
         call: &Call,

@@ -1,8 +1,8 @@
-//! `COUNT(DISTINCT x)`: the number of different values in a group.
+//! `COUNT(DISTINCT x)`: the number of distinct values in a group.
 //!
-//! In: a call and its argument's facts. Out: what is read: the pairs of a group and a value. A unit brings its
-//! own different values of each group, as many of them as its bounds allow; a group's count is the number of
-//! different values that any unit brought, so that a unit moves it by at most what it brought itself.
+//! In: a call and its argument's facts. Out: what is read, namely pairs of a group and a value. A unit contributes
+//! its distinct values in each group, as many as its bounds allow. The count of a group is the number of distinct
+//! values that any unit contributed, so that a unit changes it by at most the number that it contributed itself.
 //!
 //! ```text
 //! groups=2, rows=3, COUNT(DISTINCT product) by city      at most 3 products of a person in each of 2 cities
@@ -15,15 +15,16 @@ use crate::analysis::measure::input::{Argument, Read};
 use crate::dialect::AggregateCall;
 use crate::refusal::{Reason, Refusal};
 
-/// What a count of different values reads.
+/// What a count of distinct values reads.
 ///
 /// # Guarantee
-/// With k_j pairs kept of a unit in group j, removing the unit lowers the count of group j by 0..k_j and changes no
-/// other: what other units keep does not depend on it, and a value stays as long as another unit brings it. So b = 1
-/// for each kept pair, and Δ₁, Δ₂ and the range of scores are those of a count of rows with the same bounds.
+/// If k_j pairs of a unit are sampled in group j, removing the unit lowers the count of group j by 0 to k_j and
+/// changes no other group: the samples of other units do not depend on it, and a value remains as long as another
+/// unit contributes it. So b = 1 for each sampled pair, and Δ₁, Δ₂ and the range of scores are those of a count of
+/// rows with the same bounds.
 ///
 /// # Errors
-/// A refusal: bounds per group or row, values that are not told apart exactly.
+/// A refusal: bounds per group or row, or values that cannot be compared exactly.
 pub(crate) fn distinct(
     call: &AggregateCall,
     argument: &Argument,
@@ -53,7 +54,7 @@ pub(crate) fn distinct(
             return Err(Refusal::new(
                 Reason::Operand,
                 text,
-                "floats that differ in their last bits only are different values, which nobody means",
+                "floats that differ only in their last bits would count as different values",
                 "COUNT(DISTINCT CAST(x AS BIGINT)), or a domain with STEP",
             ));
         }
@@ -61,7 +62,7 @@ pub(crate) fn distinct(
             return Err(Refusal::new(
                 Reason::Operand,
                 text,
-                format!("values of type {other} are not told apart"),
+                format!("values of type {other} cannot be compared for DISTINCT"),
                 "a number, a string, a date or a Boolean",
             ));
         }

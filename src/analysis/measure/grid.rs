@@ -1,4 +1,4 @@
-//! The grid of a measure: the public unit in which its values are whole numbers, and the bounds of a row in it.
+//! The grid of a measure: the public unit in which its values are integers, and the bounds of a row in that unit.
 
 use arrow::datatypes::DataType;
 use num_bigint::BigInt;
@@ -15,7 +15,7 @@ use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// The range of one row: the derived one, cut by `contribution_bounds_per_row`.
+/// The range of one row: the derived one, or that of `contribution_bounds_per_row`.
 pub(crate) fn per_row(
     call: &AggregateCall,
     argument: &Argument,
@@ -54,8 +54,8 @@ pub(crate) fn bad_bounds(text: &str, message: &str) -> Refusal {
 /// Puts a range on the grid of its type.
 ///
 /// # Guarantee
-/// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]; for floats the grid
-/// is 2^−k with k the largest such that the magnitudes stay within 2³⁹, chosen from the range alone.
+/// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]. For floats the grid is 2^−k,
+/// where k is the largest number for which the magnitudes stay within 2³⁹; it depends on the range alone.
 pub(crate) fn on_grid(
     argument: &Argument,
     range: &Interval,
@@ -96,13 +96,14 @@ pub(crate) fn on_grid(
     Ok((grid, lo, hi))
 }
 
-/// The largest magnitude that is taken for a range. Beyond it, sums of many integers would come near the accumulator's
-/// width, and a grid of floats would be too coarse for any number that was meant: 64-bit integers as floats have none.
+/// The largest magnitude that is accepted as a range. Beyond it, sums of many integers would come close to the width
+/// of the accumulator, and a grid of floats would be too coarse to be useful. So 64-bit integers as floats have no
+/// range.
 pub(crate) fn widest() -> Rational {
     Rational::from_integer(BigInt::one() << 62)
 }
 
-/// The k for which magnitudes up to `magnitude` times 2^k stay within 2³⁹.
+/// The largest k for which `magnitude` times 2^k stays within 2³⁹.
 pub(crate) fn binary_places(magnitude: &Rational) -> i32 {
     const BITS: i32 = 39;
     const FINEST: i32 = 200;

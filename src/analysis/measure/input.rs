@@ -1,4 +1,4 @@
-//! What an aggregate reads: the argument of its call, in the unit of its grid.
+//! What an aggregate reads: the argument of its call, in units of its grid.
 
 use arrow::datatypes::DataType;
 
@@ -13,14 +13,14 @@ pub(crate) struct Argument {
     pub(crate) data_type: DataType,
     pub(crate) range: Interval,
     pub(crate) is_unit: bool,
-    /// Whether its values are known one by one: those of a list, of a range with STEP.
+    /// Whether its values are listed: by a list or a range with STEP.
     pub(crate) is_listed: bool,
-    /// How the argument's range can be declared or clamped.
+    /// How to declare or clamp the argument's range.
     pub(crate) remedy: String,
 }
 
 impl Argument {
-    /// That of COUNT(*).
+    /// The argument of COUNT(*).
     pub(crate) fn none() -> Self {
         Self {
             column: 0,

@@ -1,7 +1,7 @@
-//! The columns of a part's input: the unit, the group keys, the arguments of its measures.
+//! The input columns of a private aggregate: the unit, the group keys and the arguments of its measures.
 //!
-//! In: GROUP BY expressions and arguments over private rows. Out: one projection in which every operator
-//! finds its column by position, and what is known of each group key.
+//! In: GROUP BY expressions and arguments over private rows. Out: one projection in which every operator finds its
+//! column by position, and what is known about each group key.
 
 use std::sync::Arc;
 
@@ -32,13 +32,13 @@ pub(crate) struct Group {
     pub(crate) facts: Facts,
     /// Its place among the columns.
     column: usize,
-    /// The file's own column behind it, and the list that it is held to.
+    /// The file's own column of the key, and the list that it is restricted to.
     raw: Option<(Column, Arc<Vec<ScalarValue>>)>,
-    /// The file's own column behind it, and the ends that it is held to, where it has integers.
+    /// The file's own column of the key, and the ends that it is clamped to, if it holds integers.
     clamped: Option<(Column, Clamped)>,
 }
 
-/// The columns of a part's input, in the order in which its operators read them.
+/// The input columns of a private aggregate, in the order in which its operators read them.
 pub(crate) struct Columns {
     expressions: Vec<Expr>,
     first_argument: usize,
@@ -59,11 +59,11 @@ impl Columns {
         self.first_argument += 1;
     }
 
-    /// Groups by the file's own column, where the key space drops what the list would have made NULL.
+    /// Groups by the file's own column, if the key space drops the values that the list would have made NULL.
     ///
     /// # Guarantee
-    /// The rows of every key stay the same: all keys are listed, none is NULL, and a row whose value is not a
-    /// key does not count, whatever the value is.
+    /// The rows of every key stay the same: all keys are listed, none is NULL, and rows whose value is not a key do
+    /// not count.
     pub(crate) fn drop_strangers_late(&mut self, group: &Group, keys: &[ScalarValue]) {
         let Some((raw, list)) = &group.raw else { return };
         let list: HashSet<&ScalarValue> = list.iter().collect();
@@ -75,11 +75,11 @@ impl Columns {
         }
     }
 
-    /// Groups by the file's own column, to be clamped when the groups have been added up.
+    /// Groups by the file's own column; the key is clamped after the groups have been added up.
     ///
     /// # Guarantee
-    /// Sums of the groups of raw values that one clamped value stands for are the sums of its rows, so nothing
-    /// changes where rows are only added up. The result says how a group's key is clamped then.
+    /// The groups of the raw values that clamp to one value contain exactly the rows of that value, so nothing
+    /// changes if rows are only added up. The result states how the key of a group is clamped afterwards.
     pub(crate) fn clamp_late(&mut self, group: &Group) -> Option<Clamped> {
         let (raw, ends) = group.clamped.as_ref()?;
         let column = self.expressions.get_mut(group.column)?;
@@ -87,11 +87,11 @@ impl Columns {
         Some(ends.clone())
     }
 
-    /// Reads the file's own column in the place of an argument that a fixed sum clamps anyway.
+    /// Reads the file's own column instead of an argument that a fixed sum clamps anyway.
     ///
     /// # Guarantee
-    /// The sum clamps every value to grid integers that hold the argument's range, skips NULL and NaN, and so
-    /// differs from the sum of the enforced column at most in how ends that are no grid integers are rounded.
+    /// The sum clamps every value to grid integers that enclose the argument's range, and skips NULL and NaN. It
+    /// therefore differs from the sum of the enforced column only in the rounding of ends that are not grid integers.
     pub(crate) fn sum_raw(&mut self, column: usize, expr: &Expr, flow: &PrivateRelation) {
         if let Some((raw, _)) = flow.raw_of_clamped(expr)
             && let Some(argument) = self.expressions.get_mut(column)
@@ -100,7 +100,7 @@ impl Columns {
         }
     }
 
-    /// Adds an argument; the result is its index in the input.
+    /// Adds an argument, and returns its index in the input.
     pub(crate) fn argument(&mut self, expr: Expr) -> usize {
         let index = self.expressions.len();
         self.expressions.push(expr.alias(argument_name(index)));
@@ -109,7 +109,7 @@ impl Columns {
 
     pub(crate) fn build(mut self, flow: &PrivateRelation) -> Result<LogicalPlan, NotAnalyzed> {
         if self.expressions.is_empty() {
-            // COUNT(*) of a whole table reads no column; a projection must have one.
+            // COUNT(*) of a whole table reads no column, but a projection must have one.
             let one = Expr::Literal(ScalarValue::Int64(Some(1)), None);
             self.argument(one);
         }
@@ -128,7 +128,7 @@ fn key_name(column: usize) -> String {
     format!("{RESERVED}_key_{column}")
 }
 
-/// The GROUP BY expressions as keys. The unit is one only where a roster lists who answers.
+/// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the entries that answer.
 pub(crate) fn group_keys(
     aggregate: &Aggregate,
     roster: bool,
@@ -177,7 +177,7 @@ pub(crate) fn group_keys(
     Ok(groups)
 }
 
-/// The public rows that a key comes from.
+/// The public rows from which a key comes.
 fn public_source(flow: &PrivateRelation, key: &Expr) -> Option<(Arc<LogicalPlan>, Column)> {
     flow.trace(key)?.public.clone()
 }
@@ -194,7 +194,7 @@ pub(crate) fn keys_of(
         Some(KeysClause::Table { table, column }) => {
             let lookup = Lookup { table: table.clone(), columns: vec![column.clone()] };
             let mut literals = lookups.literals(&lookup, 0)?;
-            // A column names a key as often as it likes, and nothing by NULL.
+            // A column may repeat keys, and its NULLs are not keys.
             let mut seen = HashSet::new();
             literals.retain(|l| *l != Literal::Null && seen.insert(l.clone()));
             if literals.is_empty() {

@@ -1,4 +1,5 @@
-//! How many groups and rows a privacy unit contributes to a measure: the contribution bounds, and what refuses where there are none.
+//! The contribution bounds of a measure: how many groups and rows a privacy unit contributes, and the refusals if
+//! nothing bounds that.
 
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::grid::too_large;
@@ -11,7 +12,7 @@ use crate::refusal::{Reason, Refusal};
 /// The enforced bounds of a unit's contribution, from the unit, the parameters and the number of groups.
 ///
 /// # Errors
-/// A refusal when the measure needs a bound that nobody gave.
+/// A refusal when the measure needs a bound that is not given.
 pub(crate) fn limits(
     subject: &UnitScope,
     parameters: &Parameters,

@@ -1,8 +1,7 @@
-//! What one release measures: which aggregate of which rows, on which grid, within which bounds.
+//! What one release measures: an aggregate of certain rows, on a grid, within bounds.
 //!
-//! In: an aggregate call, its argument's facts, the privacy unit and the parameters. Out: a [`Measure`]:
-//! the exact integers that a mechanism will be given, how they are bounded per unit, and how much one unit
-//! can change them.
+//! In: an aggregate call, its argument's facts, the privacy unit and the parameters. Out: a [`Measure`]: the exact
+//! integers that a mechanism receives, how they are bounded per unit, and how much one unit can change them.
 
 use arrow::datatypes::DataType;
 use num_bigint::BigInt;
@@ -25,7 +24,7 @@ pub(crate) mod read;
 pub(crate) mod sensitivity;
 pub(crate) mod variance;
 
-/// The aggregate that a release reads, by the columns of its part's input.
+/// The aggregate that a release reads, in terms of the input columns of its private aggregate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Input {
     /// COUNT(*).
@@ -34,7 +33,7 @@ pub enum Input {
     Values(usize),
     /// COUNT(DISTINCT unit).
     Units,
-    /// COUNT(DISTINCT x): different values of the column.
+    /// COUNT(DISTINCT x): distinct values of the column.
     Distinct(usize),
     /// SUM(x).
     Sum(usize),
@@ -48,12 +47,12 @@ pub enum Input {
     MeanPerUnit(usize),
     /// One aggregate for each named candidate, of its own columns.
     Terms {
-        /// What each of them is; its column is that of the term.
+        /// The aggregate of each; its column is that of the term.
         kind: Box<Input>,
-        /// The candidates' columns, in their order.
+        /// The columns of the candidates, in order.
         columns: Vec<TermColumns>,
     },
-    /// The rows' places on a line of candidates, counted, or with a column summed.
+    /// The rows' places on an axis of candidates, counted or with a column summed.
     Places {
         /// The column of places; NULL does not count.
         place: usize,
@@ -65,26 +64,26 @@ pub enum Input {
 /// The columns of one candidate's aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TermColumns {
-    /// What is counted or summed; rows where there is none.
+    /// The column that is counted or summed; without one, rows are counted.
     pub value: Option<usize>,
     /// The FILTER.
     pub filter: Option<usize>,
 }
 
-/// How the integers of a measure come out of its rows.
+/// How the integers of a measure are computed from its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputShape {
-    /// Sums of every key of the part.
+    /// Sums for every key of the private aggregate.
     Sums,
-    /// Different values of every key of the part: they are no sums over rows.
+    /// Distinct values for every key of the private aggregate, which are not sums over rows.
     Distinct,
-    /// Sums of every place on the measure's own line.
+    /// Sums for every place on the measure's own axis.
     Places,
-    /// Sums of every key that the data have.
+    /// Sums for every key in the data.
     Keys,
-    /// Sums of every combination of keys that a unit of the data has, which `counter` counts.
+    /// Sums for every combination of keys in the data; `counter` counts its units.
     Groups {
-        /// The column of integers that is the number of units.
+        /// The column of integers that holds the number of units.
         counter: usize,
     },
 }
@@ -104,9 +103,9 @@ pub struct Measure {
     pub filter: Option<usize>,
     /// The grid of the sum.
     pub grid: Grid,
-    /// The least value of one row (or of one unit in a group, where that is bounded), on the grid.
+    /// The smallest value of one row (or of one unit in a group, if that is bounded), on the grid.
     pub lo: i128,
-    /// The greatest value, on the grid.
+    /// The largest value, on the grid.
     pub hi: i128,
     /// The bounds of a unit's contribution, all enforced.
     pub limits: ContributionBounds,
@@ -119,7 +118,7 @@ pub struct Measure {
 pub enum ReleaseKind {
     /// Perturbed: the sensitivity of the vector over all groups.
     Number(Sensitivity),
-    /// Chosen by.
+    /// Chosen among candidates.
     Choice(Box<Choice>),
 }
 
@@ -141,12 +140,12 @@ impl Input {
 }
 
 impl Measure {
-    /// What one step of the grid is worth.
+    /// The value of one step of the grid.
     pub fn grid_unit(&self) -> Rational {
         grid_unit(self.grid)
     }
 
-    /// The choice that the measure serves, if it does.
+    /// The choice by which the measure is released, if it is one.
     pub fn choice(&self) -> Option<&Choice> {
         match &self.release_kind {
             ReleaseKind::Choice(choice) => Some(choice),
@@ -154,7 +153,7 @@ impl Measure {
         }
     }
 
-    /// How its integers come out of its rows.
+    /// How the measure's integers are computed from its rows.
     pub fn input_shape(&self) -> InputShape {
         match self.choice().map(|choice| &choice.source) {
             Some(Source::Line { .. }) => InputShape::Places,
@@ -191,7 +190,7 @@ impl Measure {
         }
     }
 
-    /// What one of the integers that are perturbed is worth: a step of the grid, squared for a variance.
+    /// The value of one unit of the perturbed integers: a step of the grid, squared for a variance.
     pub fn noise_unit(&self) -> Rational {
         match self.moments() {
             Some(moments) => moments.unit(&self.grid_unit()),
@@ -199,7 +198,7 @@ impl Measure {
         }
     }
 
-    /// The variance that the measure is, if it is one.
+    /// The moments of a variance or standard deviation.
     pub fn moments(&self) -> Option<&Moments> {
         if let Input::Moments(moments) = &self.input { Some(moments) } else { None }
     }
@@ -214,11 +213,11 @@ impl Measure {
         self.input.once_per_group()
     }
 
-    /// The most that one row (or one unit in a group) moves the measure, in L1, in grid units.
+    /// The most that one row (or one unit in a group) changes the measure, in the L1 norm, in grid units.
     ///
     /// # Guarantee
-    /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together move by exactly that;
-    /// for variances see [`Moments::weight`].
+    /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together change by exactly that; for
+    /// variances see [`Moments::weight`].
     pub fn weight(&self) -> Option<u128> {
         weight(&self.input, self.lo, self.hi)
     }
@@ -242,35 +241,35 @@ fn weight(input: &Input, lo: i128, hi: i128) -> Option<u128> {
     }
 }
 
-/// A noise scale or error as a number for people.
+/// A noise scale or error as a float, for display.
 pub(crate) fn approximate(value: &Rational) -> f64 {
     value.to_f64().unwrap_or(f64::INFINITY)
 }
 
-/// The column of a variance, and how coarsely its values are squared.
+/// The column of a variance, and the rounding of its values before they are squared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Moments {
     /// The column.
     pub column: usize,
     /// Values are rounded to 2^shift grid units, counted from the lower end.
     pub shift: u32,
-    /// What is released of the three sums.
+    /// The statistic that is released from the three sums.
     pub spread: Spread,
 }
 
 impl Moments {
-    /// What one row adds to the three sums together, in squared steps.
+    /// What one row adds to all three sums together, in squared steps.
     ///
     /// # Guarantee
-    /// For every row with a value in [lo, hi] the three entries are ≥ 0 and add up to exactly this w²:
-    /// (w − X)² + 2X(w − X) + X² = w². The change of k such rows is therefore at most k·w² in L1, and in L2 too,
-    /// because ‖v‖₂ ≤ ‖v‖₁; rows at an end reach both. `None` when hi < lo or 128 bits do not hold it.
+    /// For every row with a value in [lo, hi] the three entries are ≥ 0 and add up to exactly this w²: (w − X)² +
+    /// 2X(w − X) + X² = w². The change by k such rows is therefore at most k·w² in L1, and in L2 too, because ‖v‖₂ ≤
+    /// ‖v‖₁; rows at an end attain both. `None` when hi < lo or the result does not fit 128 bits.
     pub fn weight(&self, lo: i128, hi: i128) -> Option<u128> {
         let steps = u128::try_from(coarse_width(lo, hi, self.shift)?).ok()?;
         steps.checked_mul(steps)
     }
 
-    /// What one of the sums' integers is worth, from the worth of a grid unit.
+    /// The value of one unit of the sums, from the value of a grid unit.
     pub(crate) fn unit(&self, grid_unit: &Rational) -> Rational {
         let step = Rational::from_integer(BigInt::one() << self.shift) * grid_unit;
         &step * &step

@@ -1,4 +1,4 @@
-//! Reading an aggregate: which rows it adds up, in which unit, within which bounds.
+//! Decides what an aggregate reads: which rows it adds up, in which unit and within which bounds.
 
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::Input;
@@ -10,7 +10,7 @@ use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters};
 use crate::refusal::{Reason, Refusal};
 
-/// Decides what an aggregate call reads; may tighten the parameters by GoogleSQL's named bounds.
+/// Decides what an aggregate call reads. It may tighten the parameters by GoogleSQL's named bounds.
 pub(crate) fn read(
     call: &AggregateCall,
     argument: &Argument,
@@ -98,7 +98,7 @@ pub(crate) fn unsupported(name: &str, text: &str) -> Refusal {
     Refusal::new(
         Reason::NotYet,
         text,
-        format!("{name} is not built yet"),
+        format!("{name} is not supported yet"),
         "QUANTILE(x, 0.25), QUANTILE(x, 0.5), QUANTILE(x, 0.75)",
     )
 }

@@ -1,8 +1,8 @@
 //! Variances and standard deviations: the vector of sums from which they are released.
 //!
-//! In: a call, its argument's facts and the range of one row. Out: what is read: three sums whose entries are
-//! never negative and add up to the same number for every row, so that one ε pays for all three and their sum
-//! tells the number of rows. With X = x − lo and w = hi − lo, both in steps of 2^shift grid units:
+//! In: a call, its argument's facts and the range of one row. Out: what is read, namely three sums. The entries of a
+//! row are never negative and add up to the same number for every row, so that one ε pays for all three sums, and
+//! their total gives the number of rows. With X = x − lo and w = hi − lo, both in steps of 2^shift grid units:
 //!
 //! ```text
 //! A = Σ(w − X)²     B = Σ2X(w − X)     C = ΣX²          A + B + C = n·w²
@@ -18,18 +18,17 @@ use crate::dialect::{AggregateCall, Spread};
 use crate::grid::coarse_width;
 use crate::refusal::{Reason, Refusal};
 
-/// Values have at most so many steps, so that their squares stay within 40 bits and the noise on them within
-/// what the samplers draw.
+/// The most steps of a range, so that squares stay within 40 bits and the samplers can draw the noise on them.
 const MOST_STEPS: i128 = 1 << 20;
 
 /// What a variance reads.
 ///
 /// # Guarantee
-/// The shift is the least for which a range has at most 2²⁰ steps; it depends on the range alone. Only values
-/// are rounded: the squares of the rounded ones are exact.
+/// The shift is the smallest one for which the range has at most 2²⁰ steps; it depends on the range alone. Only the
+/// values are rounded: the squares of the rounded values are exact.
 ///
 /// # Errors
-/// A refusal: DISTINCT, bounds per group, no range.
+/// A refusal: DISTINCT, bounds per group, or no range.
 pub(crate) fn spread(
     call: &AggregateCall,
     spread: Spread,
@@ -49,7 +48,7 @@ pub(crate) fn spread(
         return Err(Refusal::new(
             Reason::BadValue,
             text,
-            format!("{spread} has no value of a person in a group to bound"),
+            format!("{spread} has no value per person and group to bound"),
             "contribution_bounds_per_row => (lo, hi), and rows=m for the rows of a person in a group",
         )
         .into());

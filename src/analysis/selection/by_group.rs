@@ -1,7 +1,7 @@
-//! Selections among named candidates, each with a sum of its own where no line is shared.
+//! Selections among named candidates; each has a sum of its own unless the candidates share an axis.
 //!
-//! In: a selection whose target is a new name. Out: its measure. The candidate is put into the score as a
-//! literal, once for each, so that ranges are derived from the very expressions that run.
+//! In: a selection whose target is a new name. Out: its measure. Each candidate replaces the name in the score as a
+//! literal, so that ranges are derived from exactly the expressions that run.
 //!
 //! ```text
 //! t IN (1, 2) BY SUM(abs(x - t))  →  SUM(abs(x - 1)), SUM(abs(x - 2))
@@ -76,7 +76,7 @@ pub(crate) fn named(
             Reason::Score,
             &text,
             format!(
-                "{} cannot score candidates: one person can move it too far",
+                "{} cannot score candidates: one person can change it too much",
                 clause.score.function
             ),
             "BY SUM(…), COUNT(*) FILTER (WHERE …) or REVENUE(bid, price)",

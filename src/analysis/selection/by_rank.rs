@@ -1,7 +1,7 @@
-//! Candidates on a line: scored by how many rows lie above or below them, or by revenue.
+//! Candidates on an axis: scored by how many rows lie above or below them, or by revenue.
 //!
-//! In: a comparison of a row's value with the candidate, or a bid. Out: a measure that needs one place per
-//! row, however many candidates there are, and the range of their scores.
+//! In: a comparison of a row's value with the candidate, or a bid. Out: a measure that needs one place per row,
+//! whatever the number of candidates, and the range of their scores.
 //!
 //! ```text
 //! prices 1, 1.5, 2      bid 1.7 has place 2: it buys at the first two
@@ -44,14 +44,14 @@ pub(crate) struct CandidateComparison {
     op: Operator,
 }
 
-/// A predicate that compares something of the row's own with the candidate, and nothing else.
+/// A predicate that only compares an expression of the row with the candidate.
 pub(crate) fn threshold(
     predicate: &Expr,
     frame: &Frame<'_>,
 ) -> Result<Option<CandidateComparison>, NotAnalyzed> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = predicate else { return Ok(None) };
     let bare = |expr: &Expr| match expr {
-        // The planner casts the candidate to the other side's type; whole numbers stay what they are.
+        // The planner casts the candidate to the type of the other side; integers keep their value.
         Expr::Cast(cast) => is_candidate(&cast.expr) && cast.field.data_type().is_numeric(),
         other => is_candidate(other),
     };
@@ -69,7 +69,7 @@ pub(crate) fn threshold(
     Ok((ordered && numeric).then(|| CandidateComparison { x: x.as_ref().clone(), op }))
 }
 
-/// Where a value of this type stands among the candidates: how many are at or below it (below it, if strict).
+/// The place of a value of this type among the candidates: how many are at or below it (below it, if strict).
 fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Option<Place> {
     match axis {
         CandidateAxis::Ticks(ticks) => Some(Place::Ticks { ticks: *ticks, strict }),
@@ -91,7 +91,8 @@ fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Pla
     let unit = crate::analysis::expr::shape::unit_of(data_type);
     let units = numbers.iter().map(|n| {
         let scaled = n / &unit;
-        // A value reaches 1.5 when it reaches 2, the next one of its type; it is above 1.5 likewise.
+        // A value of the type is at least 1.5 if it is at least 2, the next value of the type; and above 1.5 if it is
+        // above 1.
         let whole = if strict { scaled.floor() } else { scaled.ceil() };
         whole.to_integer().to_i128()
     });
@@ -99,7 +100,7 @@ fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Pla
     units.map(|numbers| Place::Units { numbers: numbers.into(), strict })
 }
 
-/// Puts a place into the columns, NULL where a FILTER does not hold.
+/// Adds a place to the columns; it is NULL if a FILTER does not hold.
 pub(crate) fn place_column(
     x: Total,
     data_type: &DataType,
@@ -119,7 +120,7 @@ pub(crate) fn place_column(
     Ok(frame.columns.argument(placed))
 }
 
-/// Candidates scored by what lies above or below them.
+/// Candidates scored by the rows above or below them.
 pub(crate) fn on_line(
     call: &Call,
     clause: &SelectionClause,
@@ -130,7 +131,7 @@ pub(crate) fn on_line(
     let text = call.clause.text.clone();
     let x = total(&threshold.x, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
-    // x >= t and x < t ask how many candidates are at or below x, x > t and x <= t how many are below.
+    // For x >= t and x < t the place counts the candidates at or below x; for x > t and x <= t, those below x.
     let strict = matches!(threshold.op, Operator::Gt | Operator::LtEq);
     let Some(of) = place_among(&axis, &data_type, strict) else {
         return each(call, clause, &axis, frame);
@@ -156,7 +157,7 @@ pub(crate) fn on_line(
             return Err(Refusal::new(
                 Reason::Score,
                 &text,
-                "candidates on a line are scored by COUNT(*) or SUM(x)",
+                "ordered candidates are scored by COUNT(*) or SUM(x)",
                 format!("BY COUNT(*) FILTER (WHERE x >= {text})"),
             )
             .into());
@@ -168,7 +169,7 @@ pub(crate) fn on_line(
     };
     let read = Read { input: Input::Places { place, weight }, ..summed };
     let limits = frame.limits(&call, &read, frame.outer)?;
-    // A row moves all candidates on one side of it by the same.
+    // A row changes all candidates on one side of it by the same amount.
     let row = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
     let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
     let unit = grid_unit(read.grid);
@@ -182,7 +183,7 @@ pub(crate) fn on_line(
     )?)
 }
 
-/// A line with what one row does to its scores.
+/// An axis with its scores, and how much one row changes them.
 pub(crate) struct Line {
     pub(crate) axis: CandidateAxis,
     pub(crate) score: LineScore,
@@ -236,7 +237,7 @@ pub(crate) fn line_choice(
     Ok(frame.measure(call, read, limits, choice))
 }
 
-/// `REVENUE(x, price [, quantity])`: the price times what is bought at it.
+/// `REVENUE(x, price [, quantity])`: the price times the quantity that is bought at it.
 pub(crate) fn revenue(
     call: &Call,
     clause: &SelectionClause,
@@ -259,7 +260,7 @@ pub(crate) fn revenue(
             Reason::Score,
             &text,
             format!(
-                "what is bought at a price depends on the bid alone: the quantity and the FILTER of REVENUE do not mention {text}"
+                "what is bought at a price depends on the bid alone: the quantity and the FILTER of REVENUE must not mention {text}"
             ),
             format!("BY SUM(…) of any expression with {text}, for at most 1000 candidates"),
         )
@@ -273,7 +274,7 @@ pub(crate) fn revenue(
     let (x, data_type) = if exact && !continuous || data_type.is_floating() {
         (x, data_type)
     } else if exact {
-        // The grid of a continuous range is one of floats.
+        // The grid of a continuous range consists of floats.
         let cast = try_cast(x.expr, DataType::Float64);
         (Total { expr: cast, facts: x.facts }, DataType::Float64)
     } else {
@@ -303,10 +304,11 @@ pub(crate) fn revenue(
     let (prices, price_unit) = prices;
     let (least, before_last, most) = ends(&prices);
     let quantity = hi.unsigned_abs();
-    // One bid changes the prices up to it: by 0..p₍ₙ₋₁₎ if one is above it, else by p₁..pₙ.
+    // One bid changes the revenues of the prices up to it: by 0 to p₍ₙ₋₁₎ if a price is above it, otherwise by p₁ to
+    // pₙ.
     let row = before_last.max(most - least).max(u128::from(least == most));
     let row = row.checked_mul(quantity).ok_or_else(|| too_large(&text))?;
-    // The revenue of 2⁴⁶ rows must fit the scores, whatever the data.
+    // The revenue of 2⁴⁶ rows must fit the scores, whatever the data are.
     let largest = most.checked_mul(quantity).filter(|revenue| *revenue <= 1 << 80);
     let largest = largest.ok_or_else(|| too_large(&text))?;
     let read = Read { input: Input::Places { place, weight }, grid, lo: 0, hi };
@@ -361,12 +363,12 @@ fn no_price(text: &str) -> Refusal {
     Refusal::new(
         Reason::Score,
         text,
-        "REVENUE takes a bid, the name of the price, and a quantity of the row if there is one",
+        "REVENUE takes a bid, the name of the price, and optionally a quantity",
         format!("{text} IN RANGE(0.01, 5.00, 0.01) BY REVENUE(bid, {text})"),
     )
 }
 
-/// The prices on a grid of their own, ascending, and what one unit of it is worth.
+/// The prices on a grid of their own, ascending, and the value of one unit of it.
 fn prices(
     clause: &SelectionClause,
     axis: &CandidateAxis,
@@ -400,7 +402,7 @@ fn prices(
     }
 }
 
-/// The least price, the one before the last (0 if there is one price), and the greatest.
+/// The lowest price, the last but one (0 if there is only one), and the highest.
 fn ends(prices: &Prices) -> (u128, u128, u128) {
     let of = |units: i128| units.unsigned_abs();
     match prices {

@@ -1,4 +1,4 @@
-//! `CANDIDATE` in expressions: the value that is scored.
+//! The candidate in expressions: the value that is scored.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;

@@ -1,8 +1,7 @@
 //! The candidates of selections, and their prior weights.
 //!
-//! In: a selection's clause, what is known of its target, the public tables that it names. Out: the
-//! candidates, each once, and whole weights. Candidates come from the query or the catalog; where they would
-//! come from the data, there are none here.
+//! In: a selection's clause, what is known about its target, and the public tables that it names. Out: the distinct
+//! candidates, and integer weights. Candidates come from the query or the catalog, never from the data.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,8 +24,8 @@ use crate::privacy::{Rational, parse_decimal};
 use crate::refusal::{Reason, Refusal};
 use crate::ticks::Ticks;
 
-/// The candidates of a selection whose target is a group key; `None` where only the data know them and the
-/// selection may answer so (it names a delta).
+/// The candidates of a selection whose target is a group key; `None` if only the data know them and the selection
+/// accepts that (it states a delta).
 pub(crate) fn of_key(
     clause: &SelectionClause,
     group: &Group,
@@ -44,7 +43,7 @@ pub(crate) fn of_key(
         }
         (None, prior) => match known_keys(facts, data_type, name, true) {
             Ok(keys) => Ok(Some(keys)),
-            // What a prior lists is public, so its keys can be candidates.
+            // The keys of a prior are public, so they can be candidates.
             Err(_) if prior.is_some() => {
                 let keys = prior.map(|lookup| lookups.literals(&lookup, 0)).transpose()?;
                 listed_keys(&keys.unwrap_or_default(), facts, data_type, name).map(Some)
@@ -57,7 +56,7 @@ pub(crate) fn of_key(
     }
 }
 
-/// The candidates of `IN RANGE(lo, hi, step)` one by one.
+/// The candidates of `IN RANGE(lo, hi, step)`, as literals.
 fn range_literals(
     lo: &Literal,
     hi: &Literal,
@@ -65,7 +64,10 @@ fn range_literals(
     name: &str,
 ) -> Result<Vec<Literal>, Refusal> {
     let Some(step) = step else {
-        return Err(bad_range(name, "a group key has single values, so a range of it has a step"));
+        return Err(bad_range(
+            name,
+            "a group key has discrete values, so a range of them needs a step",
+        ));
     };
     let ticks = decimal_ticks(lo, hi, step, name)?;
     if usize::try_from(ticks.count()).map_or(true, |n| n > MOST_KEYS) {
@@ -78,7 +80,7 @@ fn range_literals(
     Ok((0..ticks.count()).map(decimal).collect())
 }
 
-/// What one grid unit of decimal ticks is worth.
+/// The value of one grid unit of decimal ticks.
 pub(crate) fn unit_of(ticks: &Ticks) -> Rational {
     crate::analysis::expr::facts::grid_unit(ticks.grid())
 }
@@ -97,10 +99,10 @@ fn decimal_ticks(lo: &Literal, hi: &Literal, step: &Literal, name: &str) -> Resu
         return Err(bad_range(name, "the step of the range is not above 0"));
     }
     Ticks::decimal(&lo, &hi, &step)
-        .ok_or_else(|| bad_range(name, "the step is finer than floats can tell within this range"))
+        .ok_or_else(|| bad_range(name, "the step is finer than floats can represent in this range"))
 }
 
-const NO_NUMBERS: &str = "the bounds and the step of a range are numbers, none of them astronomic";
+const NO_NUMBERS: &str = "the bounds and the step of a range must be numbers of moderate size";
 
 fn bad_range(name: &str, message: &str) -> Refusal {
     Refusal::new(Reason::BadValue, name, message, format!("{name} IN RANGE(0.01, 5.00, 0.01)"))
@@ -115,7 +117,7 @@ fn too_many(name: &str, message: String) -> Refusal {
     )
 }
 
-/// The candidates of a selection whose target is a name of its own, in the type that the name has.
+/// The candidates of a selection whose target is a new name, in the type of that name.
 pub(crate) fn of_name(
     clause: &SelectionClause,
     name: &str,
@@ -128,7 +130,7 @@ pub(crate) fn of_name(
                 return Err(Refusal::new(
                     Reason::BadValue,
                     "NULL",
-                    "NULL is no candidate to compare with",
+                    "NULL cannot be compared, so it cannot be a candidate here",
                     hint,
                 ));
             }
@@ -154,14 +156,17 @@ pub(crate) fn of_name(
                 return Err(bad_range(name, "the bounds of the range are reversed"));
             }
             Ticks::binary(&lo, &hi).map(CandidateAxis::Ticks).ok_or_else(|| {
-                bad_range(name, "without a step the bounds lie within 2^32, and not both at 0")
+                bad_range(
+                    name,
+                    "without a step, the bounds must lie within 2^32, and not both be 0",
+                )
             })
         }
-        None => Err(bad_range(name, "the candidate has a name and no values")),
+        None => Err(bad_range(name, "the candidate has a name but no values")),
     }
 }
 
-/// Listed floats, each once.
+/// The listed floats, which must be distinct.
 fn listed_floats(literals: &[Literal], name: &str) -> Result<Vec<ScalarValue>, Refusal> {
     let mut floats = Vec::with_capacity(literals.len());
     let mut seen = HashSet::new();
@@ -178,7 +183,7 @@ fn listed_floats(literals: &[Literal], name: &str) -> Result<Vec<ScalarValue>, R
             Literal::Number(text) => typed(text, &DataType::Float64).ok(),
             Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
         };
-        let float = float.ok_or_else(|| bad(&format!("is no number for {name}")))?;
+        let float = float.ok_or_else(|| bad(&format!("is not a number for {name}")))?;
         if !seen.insert(float.clone()) {
             return Err(bad("is listed twice"));
         }
@@ -187,7 +192,7 @@ fn listed_floats(literals: &[Literal], name: &str) -> Result<Vec<ScalarValue>, R
     Ok(floats)
 }
 
-/// The exact numbers of an axis that lists some, ascending; `None` for text and truth values.
+/// The exact numbers of a listed axis, ascending; `None` for texts and Booleans.
 pub(crate) fn listed_numbers(clause: &SelectionClause) -> Option<Vec<Rational>> {
     let Some(CandidatesClause::List(literals)) = &clause.candidates else { return None };
     let mut numbers = literals
@@ -213,12 +218,12 @@ fn prior_table(clause: &SelectionClause) -> Option<Lookup> {
 /// The base measure over candidates of a type.
 ///
 /// # Guarantee
-/// Weights are the table's numbers exactly, brought to whole numbers by one factor; a candidate that the table
-/// does not have weighs 0.
+/// The weights are exactly the table's numbers, scaled to integers by one factor. A candidate that the table does not
+/// list has weight 0.
 ///
 /// # Errors
 /// A refusal for a key or weight that is NULL, a repeated key, a negative or infinite weight, NaN, weights that are
-/// all zero for the candidates, or that differ by more than the engine counts.
+/// all zero for the candidates, or weights that differ by more than the engine's integers can express.
 pub(crate) fn prior(
     clause: &SelectionClause,
     candidates: &[ScalarValue],
@@ -248,10 +253,10 @@ pub(crate) fn prior(
         if exact.is_negative() {
             return Err(bad(format!("the weight of {key} is negative")));
         }
-        // A key that the column cannot hold is no candidate.
+        // A key that the column cannot hold is not a candidate.
         let Ok(value) = typed(&text, data_type) else { continue };
         if known.insert(value, exact).is_some() {
-            return Err(bad(format!("{key} stands in the prior twice")));
+            return Err(bad(format!("the prior lists {key} twice")));
         }
     }
     let own: Vec<Rational> = candidates
@@ -274,8 +279,7 @@ pub(crate) fn prior(
     })
 }
 
-/// The values of an axis as scalars, where there are few enough to go through; `more` says what it means that
-/// there are not.
+/// The values of an axis as scalars, if there are at most `most`; otherwise `more` makes the message of the refusal.
 pub(crate) fn axis_values(
     axis: &CandidateAxis,
     data_type: &DataType,
@@ -293,7 +297,7 @@ pub(crate) fn axis_values(
     (0..values.len()).map(|i| ScalarValue::try_from_array(&values, i).map_err(|_| bad())).collect()
 }
 
-/// Listed values as an axis.
+/// An axis of listed values.
 pub(crate) fn listed(values: Vec<ScalarValue>, name: &str) -> Result<CandidateAxis, Refusal> {
     let bad = |_| bad_range(name, "the candidates have no common type");
     Ok(CandidateAxis::Listed(ScalarValue::iter_to_array(values).map_err(bad)?))

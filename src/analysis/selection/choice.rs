@@ -1,9 +1,8 @@
-//! What is chosen among: the candidates of a selection, how their scores come about, and how much one unit
-//! can change them.
+//! A choice: the candidates of a selection, how their scores are computed, and how much one unit can change them.
 //!
-//! In: nothing but what the analysis found. Out: a [`Choice`], all that a mechanism and its explanation need:
-//! the candidates, the range of their scores, and the range that the mechanism is calibrated to when several
-//! selections are made at once.
+//! In: results of the analysis. Out: a [`Choice`], with everything that a mechanism and its explanation need: the
+//! candidates, the range of their scores, and the range that the mechanism is calibrated to if several selections are
+//! made at once.
 //!
 //! ```text
 //! TOP 3 status, one list for each of two sexes, a person in both: calibrated to R · 2 groups · 3 rounds
@@ -18,7 +17,7 @@ use crate::dialect::Selector;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
 
-/// Candidates that are no group keys, in order.
+/// Candidates that are not group keys, in order.
 #[derive(Debug, Clone)]
 pub enum CandidateAxis {
     /// Listed values.
@@ -28,7 +27,7 @@ pub enum CandidateAxis {
 }
 
 impl CandidateAxis {
-    /// How many candidates there are.
+    /// The number of candidates.
     pub fn count(&self) -> u64 {
         match self {
             Self::Listed(values) => u64::try_from(values.len()).unwrap_or(u64::MAX),
@@ -39,7 +38,7 @@ impl CandidateAxis {
     /// Some of the candidates as a column.
     ///
     /// # Errors
-    /// An Arrow error for a candidate that there is not.
+    /// An Arrow error for a candidate that does not exist.
     pub fn values(&self, chosen: &[u64], data_type: &DataType) -> Result<ArrayRef, ArrowError> {
         match self {
             Self::Listed(values) => {
@@ -51,50 +50,50 @@ impl CandidateAxis {
     }
 }
 
-/// How the rows on a line score its candidates.
+/// How the places of rows on an axis score its candidates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LineScore {
-    /// The quantile num/den: how far a tick's rank is from it.
+    /// The quantile num/den: how far the rank of a tick is from it.
     Quantile {
         /// The fraction's numerator.
         num: u64,
         /// Its denominator.
         den: u64,
     },
-    /// About the r-th smallest value; r follows from ε.
+    /// Approximately the r-th smallest value; r follows from ε.
     Smallest,
-    /// About the r-th largest value.
+    /// Approximately the r-th largest value.
     Largest,
-    /// The price times what is bought at it: rows whose place lies above the candidate.
+    /// The price times the quantity bought at it, by rows whose place lies above the candidate.
     Revenue {
         /// The candidates' prices, ascending, in units of the score's price grid.
         prices: Prices,
     },
-    /// What stands at or above the candidate (its place lies above it).
+    /// The rows at or above the candidate, whose place lies above it.
     Above,
-    /// What stands below the candidate.
+    /// The rows below the candidate.
     Below,
-    /// What stands at the candidate itself.
+    /// The rows at the candidate itself.
     Exactly,
 }
 
 /// Prices in grid units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prices {
-    /// Listed, ascending.
+    /// Listed prices, ascending.
     Listed(Vec<i128>),
-    /// Evenly spaced.
+    /// Evenly spaced prices.
     Ticks(Ticks),
 }
 
-/// Where candidates and their scores come from.
+/// The origin of candidates and their scores.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// The values of a group key; each has the sum of its group. The candidates by their position there.
+    /// Values of a group key, each scored by the sum of its group; given by their positions among the key's values.
     Keys(Vec<usize>),
-    /// Named candidates, each with a sum of its own.
+    /// Named candidates, each with its own sum.
     Each(CandidateAxis),
-    /// Candidates on a line, scored by the places of the rows.
+    /// Candidates on an axis, scored by the places of the rows.
     Line {
         /// The candidates, ascending.
         axis: CandidateAxis,
@@ -103,41 +102,42 @@ pub enum Source {
     },
     /// Values of a group key that only the data know.
     Unknown {
-        /// The most that one unit has of them.
+        /// The largest number of candidates that one unit has.
         per_unit: u64,
     },
 }
 
-/// How selections that are made at once share the cost.
+/// How simultaneous selections share the cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// There is one.
+    /// There is only one selection.
     Alone,
-    /// One for each outer group; a unit is in at most this many of them, or their number.
+    /// One selection for each outer group; a unit is in at most this many of them.
     Groups(u64),
-    /// One for each outer group; the ranges that a unit's rows in all of them can change add up to this.
+    /// One selection for each outer group; the ranges of the changes that a unit's rows make in all of them add up to
+    /// at most this.
     Rows(u128),
 }
 
 /// The base measure of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prior {
-    /// Every candidate alike.
+    /// All candidates have the same weight.
     Uniform,
-    /// Whole weights, one for each candidate; 0 excludes.
+    /// Integer weights, one for each candidate; 0 excludes a candidate.
     Weights(Vec<u128>),
-    /// In proportion to 1/price.
+    /// Weights in proportion to 1/price.
     LogUniform,
 }
 
 /// A selection, with how much one unit can change its scores.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// Which end of the ranking is chosen; quantiles choose the highest score.
+    /// Which end of the ranking wins; quantiles choose the highest score.
     pub selector: Selector,
-    /// How many are chosen, one after the other.
+    /// How many candidates are chosen, one after the other.
     pub rounds: u64,
-    /// How many outer groups there are, one selection in each.
+    /// The number of outer groups; each has one selection.
     pub outer: u64,
     /// The candidates.
     pub source: Source,
@@ -147,11 +147,11 @@ pub struct Choice {
     pub range: u128,
     /// The largest change Δ∞ of one score.
     pub largest: u128,
-    /// The change Δ₁ of all scores in all outer groups together, where they are group keys' and something bounds it.
+    /// The sensitivity Δ₁ of all scores in all outer groups together, if candidates are group keys and it is bounded.
     pub l1: Option<u128>,
     /// How the selections of several groups share the cost.
     pub sharing: Sharing,
-    /// What one unit of the score is worth.
+    /// The value of one unit of the score.
     pub unit: Rational,
 }
 
@@ -164,7 +164,7 @@ impl Choice {
         }
     }
 
-    /// How many candidates there are; `None` where only the data know.
+    /// The number of candidates; `None` if only the data know it.
     pub fn candidates(&self) -> Option<u64> {
         match &self.source {
             Source::Keys(candidates) => u64::try_from(candidates.len()).ok(),
@@ -173,13 +173,13 @@ impl Choice {
         }
     }
 
-    /// The range that the mechanism of a single draw is calibrated to at the whole cost ε.
+    /// The range that the mechanism of a single draw is calibrated to, at the whole cost ε.
     ///
     /// # Guarantee
-    /// k draws for each outer group, each ε-private for scores of the range returned, are together ε-private for
-    /// the scores of this choice. With k rounds each at ε/k; with C outer groups of a unit each at ε/C; and where a
-    /// unit has M rows in all, its changes of the selections' scores have ranges that add up to at most M times
-    /// a row's, so each may have ε with that range. `monotonic=false` takes twice the largest change instead of
+    /// k draws for each outer group, each ε-private for scores of the returned range, are together ε-private for the
+    /// scores of this choice. With k rounds, each has ε/k. If a unit is in C outer groups, each has ε/C. If a unit
+    /// has M rows in total, the ranges of its changes to the selections' scores add up to at most M times that of a
+    /// row, so each selection may use ε with that range. `monotonic=false` uses twice the largest change instead of
     /// the range. Exact; `None` on overflow.
     pub fn calibrated(&self, monotonic: bool) -> Option<u128> {
         let one = if monotonic { Some(self.range) } else { self.largest.checked_mul(2) }?;
@@ -193,13 +193,13 @@ impl Choice {
     }
 }
 
-/// How the selections of `outer` groups share the cost of a unit with these limits.
+/// How the selections of `outer` groups share the cost, if a unit obeys these limits.
 ///
 /// # Guarantee
-/// Of the two rules the one that asks for less: every unit is in at most min(C, M, outer) outer groups, since a
-/// limit on groups counts pairs of outer group and candidate; and if a score adds over rows, a unit with M rows
-/// changes all selections together by scores of range at most M·b, in whatever groups they are.
-/// `None` when nothing bounds it.
+/// The cheaper of two rules. Every unit is in at most min(C, M, outer) outer groups, because a limit on groups counts
+/// pairs of outer group and candidate. If scores are sums over rows, a unit with M rows changes the scores of all
+/// selections together by ranges that add up to at most M·b, in whatever groups the rows are. `None` if nothing
+/// bounds it.
 pub(crate) fn sharing(
     limits: &ContributionBounds,
     outer: u64,

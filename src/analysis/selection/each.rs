@@ -1,4 +1,4 @@
-//! Candidates that are scored one by one, each with a sum of its own.
+//! Candidates that are scored separately, each with its own sum.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -19,7 +19,7 @@ use crate::dialect::SelectionClause;
 use crate::grid::Grid;
 use crate::refusal::{Reason, Refusal};
 
-/// Named candidates that each take a sum of their own.
+/// A selection among named candidates, each with its own sum.
 pub(crate) fn each(
     call: &Call,
     clause: &SelectionClause,
@@ -34,7 +34,7 @@ pub(crate) fn each(
             n => format!(" in {n} groups"),
         };
         format!(
-            "each candidate{groups} takes a sum of its own, and there are more than {MOST_TERMS}"
+            "each candidate{groups} needs a sum of its own, and there are more than {MOST_TERMS}"
         )
     })?;
     let mut call = call.clone();

@@ -1,4 +1,4 @@
-//! What limits a selection: how many rounds it takes, how they share its cost, and when it is worthwhile.
+//! The limits of a selection: its number of rounds, how selections share the cost, and which selections are refused.
 
 use crate::analysis::keys::MOST_KEYS;
 use crate::analysis::measure::call::Frame;
@@ -11,12 +11,12 @@ pub(crate) fn log_uniform(text: &str) -> Refusal {
     Refusal::new(
         Reason::BadValue,
         "PRIOR LOG_UNIFORM",
-        "a log-uniform prior is one of numbers above 0 in a range",
+        "a log-uniform prior needs numbers above 0 in a range",
         format!("{text} IN RANGE(0.01, 5, 0.01) … PRIOR LOG_UNIFORM, or a table of weights"),
     )
 }
 
-/// How many are chosen: never more than there are that the prior does not exclude.
+/// How many candidates are chosen: never more than the prior admits.
 pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prior) -> u64 {
     let candidates = match prior {
         Prior::Uniform | Prior::LogUniform => candidates,
@@ -29,7 +29,7 @@ pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prio
     }
 }
 
-/// How the selections of the outer groups share the cost, or the refusal where nothing bounds that.
+/// How the selections of the outer groups share the cost; a refusal if nothing bounds the groups of a unit.
 pub(crate) fn shared(
     limits: &ContributionBounds,
     frame: &Frame<'_>,
@@ -51,13 +51,13 @@ pub(crate) fn shared(
 /// The most rounds of one selection.
 pub(crate) const MOST_ROUNDS: u64 = 1_000;
 
-/// Refuses what would take for ever, and what no row could change.
+/// Refuses selections that would take too long, and those whose scores no row can change.
 pub(crate) fn worthwhile(choice: &Choice, text: &str) -> Result<(), Refusal> {
     if choice.rounds > MOST_ROUNDS {
         return Err(Refusal::new(
             Reason::TooManyKeys,
             format!("{} {text}", choice.selector),
-            format!("every one of the chosen takes a round of its own, at most {MOST_ROUNDS}"),
+            format!("each chosen candidate needs a round, and there can be at most {MOST_ROUNDS}"),
             format!("TOP {MOST_ROUNDS}, or LAPLACE(eps=1) COUNT(*) of every key, sorted outside"),
         ));
     }
@@ -81,5 +81,5 @@ pub(crate) fn worthwhile(choice: &Choice, text: &str) -> Result<(), Refusal> {
     ))
 }
 
-/// The most named candidates that each take a sum of their own, over all groups.
+/// The most sums for named candidates, over all groups.
 pub const MOST_TERMS: usize = 1_000;

@@ -1,9 +1,9 @@
 //! Selections: their candidates, their scores, and how much one unit can change the scores.
 //!
-//! In: a release's clause with the plan's version of its call, over private rows. Out: a [`Measure`] whose use
-//! is a [`Choice`]. There are four shapes: candidates that are group keys, each with the sum of its group;
-//! named candidates, each with a sum of its own; candidates on a line, scored by the places of the rows, so
-//! that their number does not matter; and keys that only the data know.
+//! In: a release's clause with the plan's version of its call, over private rows. Out: a [`Measure`] that is released
+//! as a [`Choice`]. There are four shapes: candidates that are group keys, each with the sum of its group; named
+//! candidates, each with its own sum; candidates on an axis, scored by the places of the rows, so that their number
+//! does not matter; and keys that only the data know.
 //!
 //! ```text
 //! status … GROUP BY status               keys: one sum per status
@@ -58,7 +58,7 @@ pub(crate) fn of_keys(
             Reason::Score,
             text,
             format!(
-                "{} cannot score candidates: in a small group one person moves it across its whole range",
+                "{} cannot score candidates: in a small group one person can move it across its whole range",
                 moments.spread
             ),
             "BY SUM(ABS(x - c)) with c a typical value",
@@ -69,7 +69,7 @@ pub(crate) fn of_keys(
         return Err(Refusal::new(
             Reason::Score,
             text,
-            "AVG cannot score candidates: in a small group one person moves it across its whole range",
+            "AVG cannot score candidates: in a small group one person can move it across its whole range",
             "BY SUM(x - c) with c a value between low and high averages",
         )
         .into());
@@ -80,7 +80,7 @@ pub(crate) fn of_keys(
     let weight = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
     let largest = weight.checked_mul(limits.per_partition.into());
     let (range, largest) = range.zip(largest).ok_or_else(|| too_large(&text))?;
-    // Kept pairs add up like kept rows: M bounds both in all groups together.
+    // Sampled pairs add up like sampled rows: M bounds both over all groups together.
     let adds_over_rows =
         matches!(read.input, Input::Rows | Input::Values(_) | Input::Distinct(_) | Input::Sum(_));
     let (source, prior) = match target.values {
@@ -113,7 +113,7 @@ pub(crate) fn of_keys(
     Ok(Measure { filter, ..measure })
 }
 
-/// Candidates that only the data know: what that rules out.
+/// Candidates that only the data know; refuses selections for which this does not work.
 fn unknown(
     call: &Call,
     clause: &SelectionClause,
@@ -129,7 +129,7 @@ fn unknown(
     };
     if matches!(clause.selector, Selector::ArgMin | Selector::Bottom(_)) {
         return refuse(
-            "among candidates that only the data know the lowest score is that of a value nobody has",
+            "among candidates that only the data know the lowest score belongs to a value that nobody has",
         );
     }
     if frame.outer > 1 {
@@ -146,7 +146,7 @@ fn unknown(
         Refusal::new(
             Reason::NoContributionBound,
             text,
-            "nothing bounds how many candidates one unit brings along",
+            "nothing bounds how many candidates one unit has",
             "groups=C among the mechanism's parameters, or declare the unit with MAX ROWS n",
         )
     })?;

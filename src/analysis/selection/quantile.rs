@@ -1,7 +1,7 @@
 //! MIN, MAX, MEDIAN and QUANTILE: selections among the ticks of a column's range.
 //!
-//! In: the aggregate's column and its range. Out: a measure in which every row has the number of its tick, and
-//! the range of the rank scores. Nothing is perturbed: one person can be the extreme, and no noise hides that.
+//! In: the aggregate's column and its range. Out: a measure in which every row has the index of its tick, and the
+//! range of the rank scores. Nothing is perturbed: one person can be the extreme value, and no noise hides that.
 //!
 //! ```text
 //! MEDIAN(age), age in 17..90      74 candidates, scored by how far their rank is from the middle
@@ -28,7 +28,7 @@ use crate::privacy::{Rational, parse_decimal};
 use crate::refusal::{Reason, Refusal};
 use crate::ticks::Ticks;
 
-/// MIN, MAX, MEDIAN, QUANTILE: a selection among the ticks of the column's range.
+/// MIN, MAX, MEDIAN and QUANTILE as a selection among the ticks of the column's range.
 pub(crate) fn quantile(
     call: &Call,
     aggregate: &AggregateCall,
@@ -82,8 +82,8 @@ pub(crate) fn quantile(
     Ok(line_choice(call, &clause, line, read, limits, frame)?)
 }
 
-/// What stands below a cast of whole numbers to floats, which the planner puts around arguments: the numbers
-/// themselves are the better candidates.
+/// Removes a cast of integers to floats, which the planner puts around arguments: the integers themselves are better
+/// candidates.
 fn whole<'a>(expr: &'a Expr, scope: &Scope) -> &'a Expr {
     match expr {
         Expr::Cast(cast)
@@ -115,7 +115,7 @@ fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {
     }
 }
 
-/// The ticks of a column's range, and how a value finds its own.
+/// The ticks of a column's range, and the function from a value to its tick.
 fn line_of(
     facts: &Facts,
     data_type: &DataType,
@@ -136,7 +136,7 @@ fn line_of(
         )
         .into());
     }
-    // Days and the ticks of a timestamp are whole numbers.
+    // Days and timestamps are integers.
     let grid_type = if temporal { DataType::Int64 } else { data_type.clone() };
     let range = facts.range.clone();
     let argument = Argument {

@@ -1,8 +1,8 @@
 //! Randomized response: every entry of a public roster answers once, truthfully or not.
 //!
-//! In: a column with a domain, grouped by the privacy unit whose entries are listed. Out: a measure in which
-//! each entry chooses among the domain's values, scored 1 for its own value and 0 for the others. An entry
-//! without a row scores 0 everywhere and answers uniformly, so that the answers do not tell who is there.
+//! In: a column with a domain, grouped by the privacy unit whose entries are listed. Out: a measure in which each
+//! entry chooses among the domain's values, scored 1 for its own value and 0 for the others. An entry without a row
+//! scores 0 everywhere and answers uniformly, so that the answers do not reveal who has a row.
 //!
 //! ```text
 //! SELECT id, RANDOMIZED_RESPONSE(eps=1) smoker FROM survey GROUP BY id KEYS TABLE roster(id)
@@ -26,7 +26,7 @@ use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// The most values that a response can have: each is compared with every row.
+/// The most values that a response can have: every row is compared with each of them.
 const MOST_VALUES: usize = 1_000;
 
 /// Whether a release is a randomized response.
@@ -34,9 +34,9 @@ pub(crate) fn responds(call: &Call) -> bool {
     matches!(call.clause.operand, Operand::Response)
 }
 
-/// Checks that the responses are those of a roster: grouped by the unit alone, whose entries are listed.
+/// Checks that the responses belong to a roster: they are grouped by the unit alone, and its entries are listed.
 ///
-/// The number of rows, and which of them there are, would else be the secret.
+/// Otherwise the set of rows would be revealed.
 pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refusal> {
     let Some(call) = calls.iter().find(|call| responds(call)) else { return Ok(()) };
     let by_unit = matches!(groups, [group] if group.facts.is_unit);
@@ -47,7 +47,7 @@ pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refus
     Err(Refusal::new(
         Reason::UnknownKeys,
         format!("RANDOMIZED_RESPONSE {}", call.clause.text),
-        "one answer per row would tell who has a row: the entries that answer come from a public roster",
+        "one answer per row would reveal who has a row: the entries that answer must come from a public roster",
         format!(
             "SELECT id, RANDOMIZED_RESPONSE(eps=1) {} … GROUP BY id KEYS TABLE roster(id), id the privacy unit",
             call.clause.text

@@ -61,7 +61,7 @@ impl Session {
         for drawn in release.draws() {
             let (mechanism, parameters, sensitivity) = match drawn {
                 Drawn::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
-                Drawn::Hiding(hidden, loss) => threshold_ledger_texts(hidden, loss),
+                Drawn::Threshold(hidden, loss) => threshold_ledger_texts(hidden, loss),
             };
             let loss = drawn.loss().clone();
             cost = cost.plus(Cost::round_up(&loss)?)?;

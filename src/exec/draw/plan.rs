@@ -4,7 +4,7 @@ use arrow::datatypes::SchemaRef;
 
 use crate::analysis::{InputShape, Keys, Measure};
 use crate::mechanism::MechanismError;
-use crate::release::HiddenGroups;
+use crate::release::PartitionSelection;
 use crate::release::mechanism::{Mechanism, Predicted};
 
 /// How one released column is made.
@@ -42,5 +42,5 @@ pub(crate) struct Specification {
     /// How each input is read, and how many columns of integers it has.
     pub(crate) bounded_inputs: Vec<(InputShape, usize)>,
     /// What hides groups that only the data know, and the feed's column that is the number of their units.
-    pub(crate) hidden: Option<(HiddenGroups, usize)>,
+    pub(crate) hidden: Option<(PartitionSelection, usize)>,
 }

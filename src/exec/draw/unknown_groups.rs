@@ -17,7 +17,7 @@ use crate::exec::draw::gathered::{Gathered, add, each_integer};
 use crate::exec::draw::plan::DrawError;
 use crate::exec::operator::bound_contributions::canonical;
 use crate::grid::failed;
-use crate::release::HiddenGroups;
+use crate::release::PartitionSelection;
 use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
 
@@ -93,7 +93,7 @@ pub(crate) fn sorted(keys: &[ArrayRef], sums: Vec<Vec<i128>>, counter: usize) ->
 /// # Errors
 /// An internal error for columns that were not planned so.
 pub(crate) fn hide(
-    hidden: &HiddenGroups,
+    hidden: &PartitionSelection,
     key_columns: usize,
     released: &RecordBatch,
     gathered: &Gathered,

@@ -1,10 +1,11 @@
-//! Which level: a lazily drawn uniform number against bounds of cumulative weights.
+//! Finds the level of a draw: compares a lazily drawn uniform number with bounds of cumulative weights.
 //!
-//! The weight on each level, and a precision, go in; for the first bits of a uniform number the level comes out, or
-//! that they do not decide it. Bounds are integers rounded outward, so a level that comes out is the level of every
-//! number with these first bits.
+//! The weight on each level and a precision go in. For the first bits of a uniform number, the level comes out, or
+//! `None` if these bits do not decide it. Bounds are integers rounded outward, so a level that comes out is the level
+//! of every number with these first bits.
 //!
-//! Weights 1 and 1 on levels 0 and 1: numbers below 1/(1 + 1/e) = 0.731… mean level 0; `0.10111…` needs a few more bits.
+//! Weights 1 and 1 on levels 0 and 1: numbers below 1/(1 + 1/e) = 0.731… give level 0; `0.10111…` needs a few more
+//! bits.
 
 use std::sync::LazyLock;
 
@@ -19,7 +20,7 @@ use crate::sampler::rng::Uniform;
 pub(super) struct Levels {
     lower: Vec<BigUint>,
     upper: Vec<BigUint>,
-    /// The sum over all levels, also those not counted, from above.
+    /// An upper bound of the sum over all levels, including those that are not counted.
     most: BigUint,
 }
 
@@ -50,15 +51,16 @@ impl Levels {
         Self { lower, upper, most }
     }
 
-    /// The level of all numbers that start with these bits, if they have one in common.
+    /// The level of all numbers that start with these bits, if they share one.
     ///
     /// # Guarantee
-    /// `Some(l)` only if Σ_{i<l} ≤ u·Z < Σ_{i≤l} for every u that starts so, with Z the true sum over all levels.
+    /// `Some(l)` only if Σ_{i<l} ≤ u·Z < Σ_{i≤l} for every u that starts with these bits, where Z is the true sum
+    /// over all levels.
     #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
     pub(super) fn decide(&self, leading: &Leading) -> Option<usize> {
         let (least, most) = (self.lower.last()?, &self.most);
         let (from, to) = (&leading.digits * least, (&leading.digits + 1_u8) * most);
-        // The first level whose end is certainly beyond; then its start must certainly be reached.
+        // The first level whose end certainly lies beyond the number. The number must then certainly reach its start.
         let ends = self.lower.partition_point(|sum| (sum << leading.bits) < to);
         let level = ends.checked_sub(1)?;
         let start = self.upper.get(level)?;
@@ -66,7 +68,7 @@ impl Levels {
     }
 }
 
-/// The first bits of a uniform number in [0, 1), to which more can be added.
+/// The first bits of a uniform number in [0, 1). More bits can be added.
 #[derive(Debug)]
 pub(super) struct Leading {
     digits: BigUint,
@@ -81,7 +83,7 @@ impl Leading {
         leading
     }
 
-    /// As many bits again: the same number, better known.
+    /// Draws as many bits again of the same number.
     pub(super) fn double<U: Uniform + ?Sized>(&mut self, uniform: &mut U) {
         self.extend(self.bits, uniform);
     }
@@ -112,7 +114,7 @@ fn shifted_up(x: BigUint, point: u64) -> BigUint {
     if whole { down } else { down + 1_u8 }
 }
 
-/// How long the bounds of 1/e are that are kept.
+/// How many bits the cached bounds of 1/e have.
 const KEPT: u64 = 512;
 
 /// 2^[`KEPT`]/e, rounded down and up.
@@ -121,7 +123,8 @@ static KEPT_BOUNDS: LazyLock<(BigUint, BigUint)> = LazyLock::new(|| one_over_e_a
 /// 2^point/e, rounded down and up.
 ///
 /// # Guarantee
-/// The first is not above 2^point/e, the second not below: kept bounds, rounded outward once more, or new ones.
+/// The first is at most 2^point/e, the second at least that. They are the cached bounds, rounded outward once more,
+/// or new ones.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "naturals of any length; the shorter is not negative"
@@ -139,8 +142,8 @@ fn one_over_e(point: u64) -> (BigUint, BigUint) {
 /// 2^point/e, rounded down and up, from the series of e.
 ///
 /// # Guarantee
-/// The first is not above 2^point/e, the second not below, for every `point` ≥ 1: every term of Σ 1/k! is rounded
-/// outward, and the terms left out are together at most the last one taken.
+/// The first is at most 2^point/e, the second at least that, for every `point` ≥ 1: every term of Σ 1/k! is rounded
+/// outward, and the omitted terms add up to at most the last term included.
 #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
 fn one_over_e_anew(point: u64) -> (BigUint, BigUint) {
     let one = power_of_two(point);

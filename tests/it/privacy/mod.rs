@@ -4,7 +4,6 @@ pub(crate) mod attacks;
 pub(crate) mod audit;
 pub(crate) mod choices;
 pub(crate) mod coverage;
-pub(crate) mod data_groups;
 pub(crate) mod draws;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
@@ -25,4 +24,5 @@ pub(crate) mod sources;
 pub(crate) mod sqlite;
 pub(crate) mod statistics;
 pub(crate) mod swap;
+pub(crate) mod unknown_partitions;
 pub(crate) mod watch;

@@ -1,8 +1,8 @@
 //! Rounding to binary floats, in exact arithmetic.
 //!
-//! A rational and a format go in, the nearest float of that format comes out, as a rational again.
-//! Nothing is assumed of the number; the rounding is IEEE 754's, so that an interval whose ends went
-//! through it holds what float arithmetic gives.
+//! A rational and a format go in; the nearest float of that format comes out, as a rational. The number may be any
+//! rational. The rounding is that of IEEE 754, so that an interval with rounded ends contains the results of float
+//! arithmetic.
 //!
 //! ```text
 //! nearest_float(1/10, SINGLE) = 13421773 / 2^27       0.100000001490116…
@@ -28,10 +28,10 @@ pub(super) const SINGLE: Format = Format { digits: 24, least: -149, overflow: 12
 /// `f64`.
 pub(super) const DOUBLE: Format = Format { digits: 53, least: -1074, overflow: 1024 };
 
-/// The float nearest to `value`, the even one of two.
+/// The float nearest to `value`; of two equally near floats, the even one.
 ///
 /// # Guarantee
-/// Exactly IEEE 754 roundTiesToEven, subnormals included; `None` when that is ±∞.
+/// Exactly IEEE 754 roundTiesToEven, including subnormals; `None` if the result is ±∞.
 pub(super) fn nearest_float(value: &Rational, format: &Format) -> Option<Rational> {
     if value.is_zero() {
         return Some(Rational::zero());

@@ -1,13 +1,13 @@
-//! Exact closed intervals: how large and how small an expression can get.
+//! Exact closed intervals: the range of an expression.
 //!
-//! Intervals of the operands go in, the interval of the result comes out. Ends are exact rationals or
-//! unbounded; nothing is a float, except where a float enters ([`Interval::from_f64_bounds`]) and where
-//! float arithmetic rounds ([`Interval::round_outward_f64`]).
+//! Intervals of the operands go in; the interval of the result comes out. Ends are exact rationals or unbounded.
+//! Floats occur only as inputs ([`Interval::from_f64_bounds`]) and where float arithmetic rounds
+//! ([`Interval::round_outward_f64`]).
 //!
-//! An operation is assumed to be computed exactly on non-NULL operands, and is then guaranteed to lie
-//! inside the interval returned. NULL and NaN are tracked elsewhere. Overflow is not an operation: the
-//! caller asks [`Interval::fits`] for integers, and rounds outward for floats, after every step, which
-//! also keeps the ends from growing without limit.
+//! The result of an operation that is computed exactly on non-NULL operands lies in the returned interval. NULL and
+//! NaN are tracked elsewhere. Overflow is not modelled: after every step the caller checks with
+//! [`Interval::is_within`] whether integers fit their type, and rounds outward for floats, which also keeps the ends
+//! from growing without limit.
 //!
 //! ```text
 //! CLAMP(price, 0, 100) * qty - 5      price: everything    qty: [0, 10]
@@ -27,16 +27,16 @@ use num_traits::{FromPrimitive, One, Signed, ToPrimitive, Zero};
 use crate::privacy::{Rational, decimal_text};
 use float::{DOUBLE, SINGLE, nearest_float};
 
-/// A set of numbers without gaps: everything between two ends that belong to it, or nothing at all.
+/// A set of numbers without gaps: all numbers between two ends that belong to it, or the empty set.
 ///
-/// An absent end is unbounded: it admits every number on that side, and a float's infinity too.
-/// The empty interval is what no value can reach, such as the quotient by a divisor that is always 0.
-/// Every operation on an empty operand is empty, as every SQL operator on a NULL is NULL.
+/// An absent end is unbounded: it admits every number on that side, including a float's infinity. The empty interval
+/// means that there is no value, such as the quotient by a divisor that is always 0. Every operation on an empty
+/// operand is empty, as every SQL operator on a NULL is NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interval {
     lo: Option<Rational>,
     hi: Option<Rational>,
-    /// Then both ends are `None`, so that equality is that of sets.
+    /// An empty interval has no ends, so that equal sets are equal values.
     empty: bool,
 }
 
@@ -77,18 +77,18 @@ impl Interval {
     /// The interval between two floats, which are taken exactly.
     ///
     /// # Guarantee
-    /// Holds every x with `lo ≤ x ≤ hi`. An infinite end is unbounded; so is a NaN, which bounds nothing.
+    /// Contains every x with `lo ≤ x ≤ hi`. An infinite end is unbounded, and so is a NaN.
     pub(crate) fn from_f64_bounds(lo: f64, hi: f64) -> Self {
         if lo > hi {
             return Self::empty();
         }
-        // The set {+∞} has no rational end below it but the largest finite float, and likewise {−∞}.
+        // The largest finite float is the best rational lower end for {+∞}, and likewise for {−∞}.
         let lo = if lo == f64::INFINITY { f64::MAX } else { lo };
         let hi = if hi == f64::NEG_INFINITY { f64::MIN } else { hi };
         Self::new(Rational::from_f64(lo), Rational::from_f64(hi))
     }
 
-    /// Whether it holds no number.
+    /// Whether it contains no number.
     pub(crate) fn is_empty(&self) -> bool {
         self.empty
     }
@@ -173,8 +173,8 @@ impl Interval {
     /// x · y.
     ///
     /// # Guarantee
-    /// The exact range of the product. A product is monotone in each factor, so that its extremes are at
-    /// the corners; 0 times an unbounded end is 0, because the other factor is some number all the same.
+    /// The exact range of the product. A product is monotone in each factor, so its extremes are at the corners. 0
+    /// times an unbounded end is 0, because the other factor is always a finite number.
     #[must_use]
     pub(crate) fn mul(&self, other: &Self) -> Self {
         let Some(((a, b), (c, d))) = self.ends().zip(other.ends()) else {
@@ -223,8 +223,8 @@ impl Interval {
     /// The integer quotient of x and y, truncated toward zero, for y ≠ 0 (a quotient by 0 is NULL).
     ///
     /// # Guarantee
-    /// The exact range of the quotients of the integers in both intervals. `i64::MIN / −1` is 2⁶³ here:
-    /// ask [`Interval::fits`].
+    /// The exact range of the quotients of the integers in both intervals. `i64::MIN / −1` is 2⁶³ here, which does
+    /// not fit the type.
     #[must_use]
     pub(crate) fn div_trunc(&self, other: &Self) -> Self {
         let dividends = self.integers();
@@ -295,7 +295,7 @@ impl Interval {
     /// The smallest interval around both: the value is in one of them.
     ///
     /// # Guarantee
-    /// Holds every number of either.
+    /// Contains every number of either.
     #[must_use]
     pub(crate) fn union(&self, other: &Self) -> Self {
         if self.empty {
@@ -309,7 +309,7 @@ impl Interval {
         Self::new(lo, hi)
     }
 
-    /// What both hold: the value is in each of them.
+    /// The intersection: the value is in both of them.
     ///
     /// # Guarantee
     /// Exactly the numbers of both.
@@ -320,7 +320,7 @@ impl Interval {
         self.joined(other, || Self::new(lo, hi))
     }
 
-    /// What is left when `x ≤ bound` is known.
+    /// The part that remains when `x ≤ bound` is known.
     ///
     /// # Guarantee
     /// Exactly the numbers up to `bound`. A strict `x < bound` leaves the same closed interval, and for
@@ -330,7 +330,7 @@ impl Interval {
         self.intersect(&Self::new(None, Some(bound.clone())))
     }
 
-    /// What is left when `x ≥ bound` is known.
+    /// The part that remains when `x ≥ bound` is known.
     ///
     /// # Guarantee
     /// Exactly the numbers from `bound` on. A strict `x > bound` leaves the same closed interval, and for
@@ -340,10 +340,10 @@ impl Interval {
         self.intersect(&Self::new(Some(bound.clone()), None))
     }
 
-    /// What is left when x is known to be an integer: the ends are rounded inward.
+    /// The part that remains when x is known to be an integer: the ends are rounded inward.
     ///
     /// # Guarantee
-    /// Holds exactly the same integers.
+    /// Contains exactly the same integers.
     #[must_use]
     pub(crate) fn integers(&self) -> Self {
         let ceil = self.lo.as_ref().map(Rational::ceil);
@@ -387,12 +387,12 @@ impl Interval {
         self.monotone(Rational::trunc)
     }
 
-    /// What float arithmetic makes of an exact result in this interval.
+    /// The range of a float result whose exact value is in this interval.
     ///
     /// # Guarantee
-    /// Holds the result of any IEEE 754 operation, in `f64` or `f32`, that rounds to nearest and whose
-    /// exact result is inside: such rounding is monotone, so the rounded ends bound the rounded values.
-    /// An end that may overflow to ±∞ becomes unbounded. Ends that both types represent are unchanged.
+    /// Contains the result of any IEEE 754 operation, in `f64` or `f32`, that rounds to nearest and whose exact
+    /// result is inside: such rounding is monotone, so the rounded ends bound the rounded values. An end that may
+    /// overflow to ±∞ becomes unbounded. Ends that both types represent are unchanged.
     #[must_use]
     pub(crate) fn round_outward_f64(&self) -> Self {
         let rounded = |end: &Rational| {
@@ -422,7 +422,7 @@ impl Interval {
         (self.below(&Rational::zero()), self.above(&Rational::zero()))
     }
 
-    /// Remainders by `divisors` (magnitudes), none of which leaves more than the most of `largest`.
+    /// Remainders by `divisors` (magnitudes), none of which exceeds the upper end of `largest`.
     fn remainder(&self, divisors: &Self, largest: &Self) -> Self {
         if self.empty || divisors.empty {
             return Self::empty();

@@ -81,7 +81,7 @@ fn delta(loss: &Loss) -> Rational {
 
 /// What a query costs in all, its thresholds, and the one that is compared.
 fn summary(release: &Release) -> (Rational, Rational, u64, Option<usize>) {
-    let hidden = release.hidden_groups(0).unwrap();
+    let hidden = release.partition_selection(0).unwrap();
     (epsilon(&release.loss()), delta(&release.loss()), hidden.at_least(), hidden.counter())
 }
 
@@ -96,13 +96,13 @@ fn costs_are_shared_as_they_should() {
         let own = of(&format!("LAPLACE(eps=1, delta=1e-6) {count}"));
         assert_eq!(summary(&own), (one.clone(), million.clone(), 15, Some(0)), "{count}");
         assert_eq!(scale(&own.mechanisms(0)[0].mechanism), one);
-        assert!(own.hidden_groups(0).unwrap().noise().is_none());
+        assert!(own.partition_selection(0).unwrap().noise().is_none());
     }
     // Half of ε counts units: τ of 0.5 is 28.
     let sum = of("LAPLACE(eps=1, delta=1e-6) SUM(n)");
     assert_eq!(summary(&sum), (one.clone(), million.clone(), 28, None));
     assert_eq!(scale(&sum.mechanisms(0)[0].mechanism), decimal("18"));
-    assert_eq!(scale(sum.hidden_groups(0).unwrap().noise().unwrap()), decimal("2"));
+    assert_eq!(scale(sum.partition_selection(0).unwrap().noise().unwrap()), decimal("2"));
     // An odd number of the ledger's units: what is left of ε goes to the sum, and the cost is what was written.
     let odd = of("LAPLACE(eps=0.000000003, delta=1e-6) SUM(n)");
     assert_eq!(epsilon(&odd.loss()), decimal("3e-9"));
@@ -126,7 +126,7 @@ fn costs_are_shared_as_they_should() {
     assert_eq!(sigma(&own.mechanisms(0)[0].mechanism), known("5e-7"));
     assert_ne!(known("5e-7"), known("1e-6"));
     let joint = of("GAUSSIAN(eps=1, delta=1e-6) SUM(n)");
-    let hidden = joint.hidden_groups(0).unwrap();
+    let hidden = joint.partition_selection(0).unwrap();
     let (sum, count) = (sigma(&joint.mechanisms(0)[0].mechanism), sigma(hidden.noise().unwrap()));
     assert_eq!((epsilon(&joint.loss()), delta(&joint.loss())), (one.clone(), million.clone()));
     let ratio = sum / &count;
@@ -136,14 +136,14 @@ fn costs_are_shared_as_they_should() {
     // Laplace counts units beside a Gaussian sum, which keeps all of its ε.
     let mixed = of("GAUSSIAN(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=1) COUNT(*)");
     assert_eq!(summary(&mixed).3, Some(1));
-    assert_eq!(*mixed.hidden_groups(0).unwrap().delta().value(), decimal("5e-7"));
+    assert_eq!(*mixed.partition_selection(0).unwrap().delta().value(), decimal("5e-7"));
     // AUTO takes what errs less: Laplace for one group, Gaussian for many.
     let auto = of("AUTO(eps=1, delta=1e-6) COUNT(DISTINCT id)");
     assert!(matches!(auto.mechanisms(0)[0].mechanism, Mechanism::Laplace(_)));
     let sql = "SELECT zip, AUTO(eps=1, delta=1e-6, groups=90) COUNT(DISTINCT id) FROM people GROUP BY zip";
     let many = release(sql, unit(Some(100)));
     assert!(matches!(many.mechanisms(0)[0].mechanism, Mechanism::Gaussian(_)));
-    assert_eq!(many.hidden_groups(0).unwrap().groups(), 90);
+    assert_eq!(many.partition_selection(0).unwrap().groups(), 90);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn options_share_epsilon_with_the_threshold() {
     let third = decimal("0.333333333");
     assert_eq!(epsilon(&three.loss()), third.clone() * decimal("3"));
     assert_eq!(delta(&three.loss()), million);
-    assert_eq!(epsilon(three.hidden_groups(0).unwrap().loss().unwrap()), third);
+    assert_eq!(epsilon(three.partition_selection(0).unwrap().loss().unwrap()), third);
     assert_eq!(scale(&three.mechanisms(0)[0].mechanism), decimal("9") / third);
     // The number of units is among them: δ is for the threshold, which costs no ε.
     let two = of("SUM(n), COUNT(*)", "epsilon=1, delta=1e-6");
@@ -173,7 +173,7 @@ fn options_share_epsilon_with_the_threshold() {
     assert_eq!(summary(&idle), (decimal("1"), million.clone(), 15, Some(0)));
     // What is marked costs what it says, on top, and is held to the same number.
     let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(min_privacy_units_per_group=50) zip, LAPLACE(eps=1, delta=1e-6) COUNT(*) FROM people GROUP BY zip";
-    assert_eq!(release(sql, unit(None)).hidden_groups(0).unwrap().at_least(), 50);
+    assert_eq!(release(sql, unit(None)).partition_selection(0).unwrap().at_least(), 50);
     let on_top = of("SUM(n), LAPLACE(eps=1) COUNT(*) AS c", "epsilon=1, delta=1e-6");
     assert_eq!(summary(&on_top), (decimal("2"), million, 15, Some(1)));
     assert_eq!(scale(&on_top.mechanisms(0)[0].mechanism), decimal("9"));

@@ -1,7 +1,8 @@
-//! What a release may cost, in ε or in ρ, and which budgets count it.
+//! The stated cost of a release, in ε or in ρ, and the notions in which the budgets count.
 //!
-//! In: the parameters as written, the budgets of the tables that a query touches. Out: a [`Price`] for every measure, and
-//! [`Accounts`], which say whether one in ρ can be charged. Everything follows from the query and the catalog.
+//! In: the parameters as written, and the budgets of the tables that a query touches. Out: a [`StatedCost`] for every
+//! measure, and [`Accounts`], which say whether a cost in ρ can be charged. Everything follows from the query and the
+//! catalog.
 //!
 //! ```text
 //! AUTO(eps=1) COUNT(*)     a budget in ε: Laplace of ε = 1        only budgets in ρ: Gaussian of ρ = 1/2
@@ -15,16 +16,16 @@ use crate::privacy::{Delta, Epsilon, Notion, Rho, Selecting, Spend};
 use crate::refusal::{Reason, Refusal};
 use crate::release::mechanism::{Mechanized, is_bare};
 
-/// What a release may cost.
+/// The cost that a release states.
 #[derive(Debug, Clone)]
-pub(super) enum Price {
+pub(super) enum StatedCost {
     Epsilon(Epsilon),
     Rho(Rho),
 }
 
-impl Price {
-    /// The price as written; the parser lets only one of both stand.
-    pub(super) fn of(parameters: &Parameters) -> Option<Self> {
+impl StatedCost {
+    /// The cost as written; the parser accepts only one of both.
+    pub(super) fn from_parameters(parameters: &Parameters) -> Option<Self> {
         let epsilon = parameters.epsilon.clone().map(Self::Epsilon);
         epsilon.or_else(|| parameters.rho.clone().map(Self::Rho))
     }
@@ -32,7 +33,7 @@ impl Price {
     /// The ε for a mechanism whose ρ is min(ε²/divisor, ε).
     ///
     /// # Guarantee
-    /// That ρ is at most a price in ρ.
+    /// That ρ is at most the stated cost, if it is in ρ.
     pub(super) fn epsilon(&self, text: &str, divisor: u64) -> Result<Epsilon, Refusal> {
         match self {
             Self::Epsilon(epsilon) => Ok(epsilon.clone()),
@@ -43,7 +44,7 @@ impl Price {
         }
     }
 
-    /// The price as a parameter.
+    /// The cost as a parameter.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Epsilon(epsilon) => format!("eps={epsilon}"),
@@ -51,7 +52,7 @@ impl Price {
         }
     }
 
-    /// The same release at the price in ρ that was asked for.
+    /// The same release, charged the stated cost if that is in ρ.
     pub(super) fn charged(&self, mut one: Mechanized) -> Mechanized {
         if let Self::Rho(rho) = self {
             one.loss = one.loss.costing(rho);
@@ -60,19 +61,19 @@ impl Price {
     }
 }
 
-/// What the budgets of a table let a query spend that names no cost, shared by its bare aggregates.
+/// The default cost of a query that states none, shared by its bare aggregates; it comes from the budgets of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Fallback {
-    pub(super) price: Option<Price>,
+    pub(super) cost: Option<StatedCost>,
     pub(super) delta: Option<Delta>,
 }
 
-pub(super) fn default_of(analysis: &Analysis, space: &str, catalog: &Catalog) -> Fallback {
+pub(super) fn default_cost(analysis: &Analysis, space: &str, catalog: &Catalog) -> Fallback {
     let bare = analysis
         .parts()
         .iter()
-        .filter(|part| catalog.same_people(part.subject().space(), space))
-        .flat_map(|part| part.measures())
+        .filter(|aggregate| catalog.same_people(aggregate.subject().space(), space))
+        .flat_map(|aggregate| aggregate.measures())
         .filter(|m| is_bare(m))
         .count();
     let per_query = |pick: fn(&crate::catalog::PerQuery) -> Option<i64>| {
@@ -84,24 +85,25 @@ pub(super) fn default_of(analysis: &Analysis, space: &str, catalog: &Catalog) ->
         .and_then(|nano| Rho::new(Spend::of_rho(nano, 0).loss()).ok()?.share(bare).ok());
     let delta = per_query(|p| p.default_delta)
         .and_then(|atto| Delta::new(Spend::of_epsilon(0, atto).delta()).ok()?.share(bare).ok());
-    let price = epsilon.map(Price::Epsilon).or(rho.map(Price::Rho));
-    Fallback { price, delta }
+    let cost = epsilon.map(StatedCost::Epsilon).or(rho.map(StatedCost::Rho));
+    Fallback { cost, delta }
 }
 
-/// How the budgets that a query is charged to count.
+/// The notions in which the budgets of a query count.
 ///
-/// A query is charged in full to the budgets of every table that it touches, so one in ε decides for all of its releases.
+/// A query is charged in full to the budgets of every table that it touches, so one budget in ε decides for all of
+/// its releases.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// A budget that counts in ε.
+    /// The name of a budget that counts in ε.
     in_epsilon: Option<String>,
-    /// Whether there is one that counts in ρ.
+    /// Whether there is a budget that counts in ρ.
     in_rho: bool,
 }
 
 impl Accounts {
-    pub(super) fn of(analysis: &Analysis, catalog: &Catalog) -> Self {
-        let spaces = analysis.parts().iter().map(|part| part.subject().space());
+    pub(super) fn for_analysis(analysis: &Analysis, catalog: &Catalog) -> Self {
+        let spaces = analysis.parts().iter().map(|aggregate| aggregate.subject().space());
         let budgets: Vec<&Budget> = spaces.flat_map(|space| catalog.budgets_of(space)).collect();
         let counting = |notion| budgets.iter().find(|b| b.limit.notion == notion);
         Self {
@@ -115,12 +117,17 @@ impl Accounts {
         self.in_rho && self.in_epsilon.is_none()
     }
 
-    /// What is known of the draws of a choice, and for AUTO how they are made.
+    /// The property of the draws of a choice from which their ρ follows; for AUTO, this also selects the mechanism.
     ///
-    /// Permute-and-flip is never less accurate than the exponential mechanism at one ε, where it can be had: it looks at every
-    /// candidate, and knows no prior. But its ρ is fourfold; where ρ is what counts, the exponential mechanism has twice
-    /// the ε for the same price.
-    pub(super) fn rule(&self, name: MechanismName, choice: &Choice, price: &Price) -> Selecting {
+    /// At the same ε, permute-and-flip is never less accurate than the exponential mechanism. But it looks at every
+    /// candidate, takes no prior, and has four times the ρ: if ρ counts, the exponential mechanism has twice the ε
+    /// for the same cost.
+    pub(super) fn rule(
+        &self,
+        name: MechanismName,
+        choice: &Choice,
+        cost: &StatedCost,
+    ) -> Selecting {
         match name {
             MechanismName::Exponential | MechanismName::RandomizedResponse => {
                 Selecting::BoundedRange
@@ -128,7 +135,7 @@ impl Accounts {
             MechanismName::Auto | MechanismName::Default => {
                 let only_exponential =
                     matches!(choice.source, Source::Line { .. }) || choice.prior != Prior::Uniform;
-                let by_rho = self.concentrated() || matches!(price, Price::Rho(_));
+                let by_rho = self.concentrated() || matches!(cost, StatedCost::Rho(_));
                 if only_exponential || by_rho { Selecting::BoundedRange } else { Selecting::Pure }
             }
             MechanismName::PermuteAndFlip
@@ -138,13 +145,13 @@ impl Accounts {
         }
     }
 
-    /// Whether noise on all scores costs no more than rounds of a selection at the same ε, whoever counts: under ρ, k rounds
-    /// cost a k-th of it or less.
-    pub(super) fn noisy_scores(&self, price: &Price) -> bool {
-        !self.in_rho && matches!(price, Price::Epsilon(_))
+    /// Whether noise on all scores costs no more than rounds of a selection at the same ε, for every budget. Under ρ,
+    /// k rounds cost at most a k-th of it.
+    pub(super) fn noisy_scores(&self, cost: &StatedCost) -> bool {
+        !self.in_rho && matches!(cost, StatedCost::Epsilon(_))
     }
 
-    /// Lets a release pass that every budget can count.
+    /// Accepts a release that every budget can count.
     pub(super) fn admit(&self, measure: &Measure, one: &Mechanized) -> Result<(), Refusal> {
         let Some(budget) = self.in_epsilon.as_ref().filter(|_| one.loss.epsilon().is_none()) else {
             return Ok(());
@@ -154,7 +161,7 @@ impl Accounts {
             Reason::Parameter,
             "rho",
             format!(
-                "the budget {budget} counts in epsilon, and Gaussian noise that is priced in rho has none"
+                "the budget {budget} counts in epsilon, and Gaussian noise with a cost in rho has no epsilon"
             ),
             format!("GAUSSIAN(eps=1, delta=1e-6) {text}, or LAPLACE(eps=1) {text}"),
         ))

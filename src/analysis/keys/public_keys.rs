@@ -1,8 +1,7 @@
-//! The public keys of a part: those of its groups, and those that are candidates.
+//! The public keys of a private aggregate: those of its groups, and those that are candidates.
 //!
-//! In: the releases of an aggregate and what is known of its GROUP BY. Out: [`Keys`]: every combination, once,
-//! in the order of GROUP BY; and, where one key is the target of selections, which combinations belong to
-//! which outer group.
+//! In: the releases of an aggregate and what is known about its GROUP BY. Out: [`Keys`]: every combination once, in
+//! the order of GROUP BY; if one key is the target of selections, also the outer group of each combination.
 //!
 //! ```text
 //! SELECT sex, ARGMAX … status … GROUP BY sex, status      outer: sex (2)   candidates: status (7)   keys: 14
@@ -14,7 +13,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Aggregate;
 
 use super::lookup::Lookups;
-use super::unknown::{of_the_data, refuse_idle_options};
+use super::unknown::{accept_unknown, refuse_idle_options};
 use super::{KeySpace, key_list};
 use crate::analysis::keys::target::Target;
 use crate::analysis::measure::call::Call;
@@ -23,7 +22,7 @@ use crate::analysis::selection::candidates::of_key;
 use crate::dialect::SelectionClause;
 use crate::refusal::{Reason, Refusal};
 
-/// The public keys of a part.
+/// The public keys of a private aggregate.
 #[derive(Debug, Clone)]
 pub struct Keys {
     all: KeySpace,
@@ -39,7 +38,7 @@ struct TargetKey {
     position: usize,
     group: Group,
     known: bool,
-    /// How many combinations of the keys behind it there are.
+    /// The number of combinations of the keys after it.
     inner: usize,
 }
 
@@ -49,17 +48,17 @@ impl Keys {
         &self.all
     }
 
-    /// The combinations of the keys that are no target: one selection, or one row of numbers, in each.
+    /// The combinations of all keys except the target; each has one selection or one row of numbers.
     pub fn outer(&self) -> &KeySpace {
         &self.outer
     }
 
-    /// Whether only the data know the groups; then none is listed here.
-    pub fn are_of_the_data(&self) -> bool {
+    /// Whether only the data know the groups; then no key is listed here.
+    pub fn are_unknown(&self) -> bool {
         self.from_data
     }
 
-    /// The most groups that a unit can be in for all that is known of the keys.
+    /// The largest number of groups that a unit can be in, as far as the keys tell.
     pub(crate) fn most_groups(&self) -> usize {
         if self.from_data { usize::MAX } else { self.outer.len() }
     }
@@ -80,12 +79,12 @@ impl Keys {
         }
     }
 
-    /// The keys of one GROUP BY column; none where only the data know.
+    /// The keys of one GROUP BY column; none if only the data know them.
     pub fn of_column(&self, column: usize) -> &[ScalarValue] {
         self.values.get(column).map_or(&[], Vec::as_slice)
     }
 
-    pub(crate) fn of(
+    pub(crate) fn for_calls(
         calls: &[Call],
         aggregate: &Aggregate,
         groups: &[Group],
@@ -102,7 +101,7 @@ impl Keys {
                     return Err(Refusal::new(
                         Reason::Place,
                         "KEYS",
-                        "the candidates of a selection stand behind its target",
+                        "the candidates of a selection follow its target",
                         format!("{} IN ('a', 'b')", group.name),
                     ));
                 }
@@ -120,7 +119,7 @@ impl Keys {
             } else {
                 values.push(match keys_of(group, clause, lookups) {
                     Err(unknown) if clause.is_none() && target.is_none() => {
-                        of_the_data(calls, unknown)?;
+                        accept_unknown(calls, unknown)?;
                         from_data = true;
                         Vec::new()
                     }
@@ -129,7 +128,7 @@ impl Keys {
             }
         }
         if from_data {
-            // Which combinations there are is as unknown as the values of the one column.
+            // If the values of one column are unknown, so are the combinations.
             let (all, outer) = (KeySpace::none(), KeySpace::none());
             return Ok(Self { all, outer, values, target: None, from_data });
         }
@@ -147,7 +146,7 @@ impl Keys {
         Ok(Self { all, outer, values, target, from_data })
     }
 
-    /// The target as a selection sees it.
+    /// The target, with the candidates of one selection.
     pub(crate) fn target(
         &self,
         clause: &SelectionClause,
@@ -171,7 +170,7 @@ impl Keys {
     }
 }
 
-/// The one GROUP BY key that the selections choose among.
+/// The GROUP BY key from whose values the selections choose.
 fn target(calls: &[Call], aggregate: &Aggregate) -> Result<Option<usize>, Refusal> {
     let selections: Vec<_> = calls.iter().filter(|c| c.key_selection().is_some()).collect();
     let Some(first) = selections.first() else { return Ok(None) };
@@ -179,7 +178,7 @@ fn target(calls: &[Call], aggregate: &Aggregate) -> Result<Option<usize>, Refusa
         return Err(Refusal::new(
             Reason::Place,
             &first.clause.text,
-            "a selection answers one row, an aggregate one per group",
+            "a selection returns one row, an aggregate one per group",
             "two statements",
         ));
     }
@@ -209,7 +208,7 @@ fn target(calls: &[Call], aggregate: &Aggregate) -> Result<Option<usize>, Refusa
     Ok(found)
 }
 
-/// The candidates of the selections of one SELECT: those of each, once; `None` where only the data know them.
+/// The distinct candidates of all selections of one SELECT; `None` if only the data know them.
 fn candidates(
     calls: &[Call],
     group: &Group,
@@ -229,7 +228,7 @@ fn candidates(
         return Err(Refusal::new(
             Reason::Place,
             &group.name,
-            "a selection among candidates that only the data know stands alone in its SELECT",
+            "a selection among candidates that only the data know must be alone in its SELECT",
             "two statements",
         ));
     }
