@@ -5,6 +5,8 @@
 //! of a release the added ones would be combined with each other. And the notes are not right: of `SELECT DISTINCT
 //! q.k, t.e FROM t JOIN q ON q.k = t.k` it believes that k determines e where q is grouped by k, and so counts, joins
 //! and orders rows as if each k came once. Nothing may go by them.
+//!
+//! Upstream: docs/upstream.md, 9. Keep while the planner adds keys to GROUP BY.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,6 +4,8 @@
 //! position, but rules of DataFusion that put one in the place of its union, or a projection below it, look its columns
 //! up by name: `SELECT 1 AS a, 2 AS b WHERE false UNION ALL SELECT DISTINCT y AS b, x AS a FROM t` came out with the
 //! columns exchanged.
+//!
+//! Upstream: docs/upstream.md, 11. Delete when a union of one branch, or of coerced branches, takes columns by position.
 
 use std::sync::Arc;
 

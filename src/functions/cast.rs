@@ -3,6 +3,8 @@
 //! In: a value, a type. Out: what CAST or TRY_CAST makes of it. DataFusion takes a cast off a column that is compared with a
 //! literal and puts it on the literal, also where several values become one: `CAST(score AS BIGINT) = 5` became `score =
 //! 5`, which 5.5 is not. What is a function stays where it is.
+//!
+//! Upstream: docs/upstream.md, 6. Delete with `lossy_casts`, its only caller.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

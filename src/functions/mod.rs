@@ -6,6 +6,8 @@
 //! one row becomes never depends on another.
 //!
 //! NaN becomes NULL and −0.0 becomes 0.0 in every float that passes, because one NaN would make a sum NaN.
+//!
+//! Upstream: docs/upstream.md, 19: without this, MIN and MAX of floats would also depend on where NaN is. Keep it for sums.
 
 mod capped;
 mod cast;

@@ -7,6 +7,8 @@
 //! released value, and out of a window.
 //!
 //! The attack prevented: `CASE WHEN id = 5 THEN v ELSE 0 END * -1`, which fails where person 5 is and answers where not.
+//!
+//! Upstream: docs/upstream.md, 16 and 17. Delete a limit when no kernel fails beyond it.
 
 use std::sync::{Arc, LazyLock};
 

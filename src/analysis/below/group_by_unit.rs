@@ -400,7 +400,7 @@ fn unknown(text: &str) -> Refusal {
     )
 }
 
-/// The call over what passes. DataFusion's own builder would forget DISTINCT.
+/// The call over what passes. DataFusion's own builder would forget DISTINCT (docs/upstream.md, 26).
 fn with_filter(call: Expr, filter: Option<Expr>) -> datafusion::common::Result<Expr> {
     let Expr::AggregateFunction(mut call) = call else {
         return internal_err!("{call} is no aggregate");
