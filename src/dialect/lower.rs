@@ -4,6 +4,8 @@
 //! release, the clauses beside it. The planner ignores some clauses without a trace (TABLESAMPLE, hints,
 //! FOR UPDATE …), so every node is destructured field by field: a field nobody thought about stops the
 //! compiler, a clause nobody allowed is refused.
+//!
+//! Upstream: docs/upstream.md, 27. Keep: a list of what is allowed is how SQL is read here.
 
 use std::ops::ControlFlow;
 

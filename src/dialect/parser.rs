@@ -4,6 +4,8 @@
 //! `LAPLACE(eps=1) COUNT(*)` as expressions, and whose infix hook reads `GROUP BY x KEYS (…)`. Each becomes a
 //! call of a reserved function whose number indexes the clause kept beside the tree. No SQL text is patched. The infix
 //! hook also reads `IS [NOT] DISTINCT FROM`, after which sqlparser would take the whole rest of a condition.
+//!
+//! Upstream: docs/upstream.md, 20. Delete that part with the sqlparser that has apache/datafusion-sqlparser-rs #2436.
 
 use std::cell::{Cell, RefCell};
 

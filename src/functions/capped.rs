@@ -9,6 +9,8 @@
 //! ```text
 //! repeat('ab', 3) = 'ababab'        repeat('ab', 2000000000) IS NULL
 //! ```
+//!
+//! Upstream: docs/upstream.md, 18. Delete when the memory pool counts such texts, also while a query is planned.
 
 use std::sync::Arc;
 

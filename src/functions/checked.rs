@@ -7,6 +7,8 @@
 //! ```text
 //! n * 9223372036854775807      NULL where n is 2, not -2
 //! ```
+//!
+//! Upstream: docs/upstream.md, 16. Keep when DataFusion fails instead of wrapping: NULL is our choice.
 
 use std::hash::{Hash, Hasher};
 

@@ -8,6 +8,8 @@
 //! ```text
 //! 'ab' || 'c' = 'abc'        (repeat('x', 60000) || repeat('x', 60000)) IS NULL
 //! ```
+//!
+//! Upstream: docs/upstream.md, 18. Delete with `capped`.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

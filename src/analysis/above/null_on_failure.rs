@@ -11,6 +11,8 @@
 //! sqrt(variance)         sqrt(variance where it is not negative, or NULL)
 //! SUM(n)                 TRY_CAST(SUM(CAST(n AS DECIMAL(20, 0))) AS BIGINT)
 //! ```
+//!
+//! Upstream: docs/upstream.md, 16. Keep when DataFusion fails instead of wrapping: NULL is our choice.
 
 use std::sync::Arc;
 

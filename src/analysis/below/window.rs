@@ -9,6 +9,9 @@
 //! ```text
 //! ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY price DESC)     … ORDER BY price DESC, and every other column
 //! ```
+//!
+//! Upstream: docs/upstream.md, 12 (keep: one order for each operator) and 13. Delete `Computed` when an order by a comparison is planned
+//! without it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

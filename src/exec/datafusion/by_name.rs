@@ -5,6 +5,8 @@
 //!
 //! The rule looks columns up by name, the last one or the first. Where a join had been turned round, `a RIGHT JOIN b ON
 //! a.n = b.n WHERE COALESCE(a.n, 7) = 2` was asked of `b.n`.
+//!
+//! Upstream: docs/upstream.md, 10. Delete with the release that has apache/datafusion #25259.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 //!
 //! In: a plan. Out: the same plan without notes of functional dependencies, which are not always true: see
 //! [`crate::bind::functional_dependencies`]. Rules make such notes anew, so this runs before each rule that reads them.
+//!
+//! Upstream: docs/upstream.md, 9. Delete when an aggregate no longer widens the dependencies of its input.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;

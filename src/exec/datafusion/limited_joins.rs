@@ -13,6 +13,9 @@
 //! NestedLoopJoinExec: Left, t.x < u.y     →     LimitedJoinExec
 //!                                                 NestedLoopJoinExec: Left, t.x < u.y
 //! ```
+//!
+//! Upstream: docs/upstream.md, 24. Delete what keeps joins from writing files with a release that has apache/datafusion #24675; the
+//! deadline stays.
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,6 +10,8 @@
 //! ```
 //!
 //! `||` becomes a function too, which makes no texts that are longer than a cell may be.
+//!
+//! Upstream: docs/upstream.md, 6. Delete when a cast is moved only if it loses nothing; the part about `||` stays (18).
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};

@@ -9,6 +9,8 @@
 //!   Join a.k IS NOT DISTINCT FROM b.k      →          Projection
 //!                                                       Join a.k IS NOT DISTINCT FROM b.k
 //! ```
+//!
+//! Upstream: docs/upstream.md, 7. Delete when joins by `=` and joins that match NULLs are no longer merged.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! The DataFusion session in which everything runs: its optimizers are a fixed list.
+//!
+//! Upstream: docs/upstream.md, 22 (dynamic filters), 23 (size of spill files) and 25 (schema check). Each switch names its entry.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -60,7 +62,7 @@ pub(crate) fn session_state_within(
     }
     let mut state = in_runtime(runtime.build_arc()?);
     // Every batch a file of its own: RepartitionExec waits forever for a batch in the newer of two files that are
-    // written to at once.
+    // written to at once. (docs/upstream.md, 23. Delete with the release that has apache/datafusion #24891.)
     let options = state.config_mut().options_mut();
     options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
     // A sort that may write files would reserve ten megabytes with its first row, and none without a row.
@@ -76,6 +78,7 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
     config.options_mut().optimizer.skip_failed_rules = false;
     // Readers evaluate no filter by themselves: what is read is filtered above, whatever a file says of itself.
     config.options_mut().execution.parquet.pushdown_filters = false;
+    // docs/upstream.md, 22. Keep in any case: which rows are read would depend on private rows.
     // Filters out of the rows that one side of a join turned out to have: its partitions wait for each other to tell
     // them, and where a join above has no rows in one of them, they wait forever.
     let optimizer = &mut config.options_mut().optimizer;
@@ -84,7 +87,8 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
     optimizer.enable_topk_dynamic_filter_pushdown = false;
     optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check that they
-    // agree would refuse the query, and nothing here relies on either.
+    // agree would refuse the query, and nothing here relies on either. (docs/upstream.md, 25. Delete with the release
+    // that has apache/datafusion #24244.)
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     SessionStateBuilder::new()
         .with_config(config)

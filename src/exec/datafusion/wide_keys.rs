@@ -3,6 +3,8 @@
 //! In: `a.x + b.y = c.z` between a join of a and b and a join with c. Out: the same join with the key as a condition.
 //! DataFusion takes inner joins apart and puts them together anew. A key for which the pair of what is there then has not
 //! all columns is lost, and with it the condition.
+//!
+//! Upstream: docs/upstream.md, 8. Delete when the test below passes without it.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{NullEquality, Result};

@@ -11,6 +11,8 @@
 //!   PrivateScanExec: t                 passes `x < 5` on, as one more condition
 //!     DataSourceExec: …, predicate=x < 5
 //! ```
+//!
+//! Upstream: docs/upstream.md, 21. Keep: old files remain in use.
 
 use std::fmt;
 use std::sync::Arc;
