@@ -27,3 +27,14 @@ mod public_plans;
 pub(crate) mod session;
 pub(crate) mod spill;
 mod wide_keys;
+
+use std::sync::Arc;
+
+use datafusion::optimizer::OptimizerRule;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+
+/// A rule of the optimizer of logical plans.
+type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// A rule of the optimizer of physical plans.
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;

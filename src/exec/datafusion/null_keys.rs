@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::public_plans::Rule;
+use super::Rule;
 
 /// The rule that makes keys, for joins whose keys match no NULL.
 #[derive(Debug)]

@@ -40,7 +40,7 @@ use super::limited_joins::LimitJoins;
 use super::lossy_casts::HideCasts;
 use super::null_keys::NoMoreKeys;
 use super::opaque::HideProperties;
-use super::public_plans::{PhysicalRule, Rule};
+use super::{PhysicalRule, Rule};
 
 /// Optimizes and plans private rows.
 ///

@@ -21,9 +21,7 @@ use super::lossy_casts::HideCasts;
 use super::null_keys::{Apart, NoMoreKeys};
 use super::opaque::HideProperties;
 use super::wide_keys::NoWideKeys;
-
-pub(super) type Rule = Arc<dyn OptimizerRule + Send + Sync>;
-pub(super) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+use super::{PhysicalRule, Rule};
 
 /// The rule that makes keys of a join's conditions.
 const MAKES_KEYS: &str = "extract_equijoin_predicate";
