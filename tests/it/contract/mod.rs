@@ -8,6 +8,7 @@ pub(crate) mod grammar;
 pub(crate) mod limits;
 pub(crate) mod prepared;
 pub(crate) mod program;
+pub(crate) mod questions;
 pub(crate) mod readme;
 pub(crate) mod shell;
 pub(crate) mod shown;

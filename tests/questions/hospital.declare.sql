@@ -1,0 +1,26 @@
+-- The hospital: a patient is the unit, with all stays, and what was measured and prescribed in them. Wards are public.
+ALTER TABLE patients SET PRIVACY UNIT (id) UNIQUE;
+ALTER TABLE stays SET PRIVACY UNIT VIA (patient_id) REFERENCES patients(id) MAX ROWS 10;
+ALTER TABLE measurements SET PRIVACY UNIT VIA (stay_id) REFERENCES stays(id) MAX ROWS 30;
+ALTER TABLE prescriptions SET PRIVACY UNIT VIA (stay_id) REFERENCES stays(id) MAX ROWS 20;
+ALTER TABLE wards SET PUBLIC;
+
+ALTER TABLE patients ALTER COLUMN born SET PRIVACY DOMAIN BETWEEN (DATE '1920-01-01', DATE '2025-12-31');
+ALTER TABLE patients ALTER COLUMN sex SET PRIVACY DOMAIN IN ('f', 'm', NULL);
+ALTER TABLE patients ALTER COLUMN insurer SET PRIVACY DOMAIN IN ('public', 'private', 'none');
+
+ALTER TABLE stays ALTER COLUMN ward SET PRIVACY DOMAIN REFERENCES wards(name);
+ALTER TABLE stays ALTER COLUMN admitted SET PRIVACY DOMAIN BETWEEN (DATE '2024-01-01', DATE '2025-12-31');
+ALTER TABLE stays ALTER COLUMN discharged SET PRIVACY DOMAIN BETWEEN (DATE '2024-01-01', DATE '2026-03-31');
+ALTER TABLE stays ALTER COLUMN emergency SET PRIVACY DOMAIN IN (TRUE, FALSE);
+ALTER TABLE stays ALTER COLUMN cost SET PRIVACY DOMAIN BETWEEN (0, 30000);
+
+ALTER TABLE measurements ALTER COLUMN kind SET PRIVACY DOMAIN IN ('pressure', 'temperature', 'pulse');
+ALTER TABLE measurements ALTER COLUMN value SET PRIVACY DOMAIN BETWEEN (0, 300) STEP 0.1;
+ALTER TABLE measurements ALTER COLUMN taken_at SET PRIVACY DOMAIN BETWEEN (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2026-03-31 23:59:59');
+
+ALTER TABLE prescriptions ALTER COLUMN drug SET PRIVACY DOMAIN IN ('antacid', 'aspirin', 'heparin', 'ibuprofen', 'insulin', 'penicillin');
+ALTER TABLE prescriptions ALTER COLUMN dose SET PRIVACY DOMAIN BETWEEN (0, 1000);
+ALTER TABLE prescriptions ALTER COLUMN days SET PRIVACY DOMAIN BETWEEN (1, 60);
+
+CREATE PRIVACY BUDGET hospital FOR patients LIMIT (epsilon=1000000) PER QUERY (default=1);

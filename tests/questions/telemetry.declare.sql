@@ -1,0 +1,24 @@
+-- The app: a user is the unit, with all devices, sessions and events. Releases are public.
+ALTER TABLE users SET PRIVACY UNIT (id) UNIQUE;
+ALTER TABLE devices SET PRIVACY UNIT VIA (user_id) REFERENCES users(id) MAX ROWS 5;
+ALTER TABLE sessions SET PRIVACY UNIT VIA (user_id) REFERENCES users(id) MAX ROWS 30;
+ALTER TABLE events SET PRIVACY UNIT VIA (user_id) REFERENCES users(id) MAX ROWS 20;
+ALTER TABLE releases SET PUBLIC;
+
+ALTER TABLE users ALTER COLUMN plan SET PRIVACY DOMAIN IN ('free', 'plus', 'team');
+ALTER TABLE users ALTER COLUMN country SET PRIVACY DOMAIN IN ('ar', 'at', 'au', 'br', 'de', 'fr', 'in', 'us', NULL);
+ALTER TABLE users ALTER COLUMN created SET PRIVACY DOMAIN BETWEEN (DATE '2025-01-01', DATE '2025-12-31');
+
+ALTER TABLE devices ALTER COLUMN os SET PRIVACY DOMAIN IN ('android', 'ios', 'linux', 'mac', 'windows');
+ALTER TABLE devices ALTER COLUMN version SET PRIVACY DOMAIN REFERENCES releases(version);
+
+ALTER TABLE sessions ALTER COLUMN started SET PRIVACY DOMAIN BETWEEN (TIMESTAMP '2025-06-01 00:00:00', TIMESTAMP '2025-12-31 23:59:59');
+ALTER TABLE sessions ALTER COLUMN seconds SET PRIVACY DOMAIN BETWEEN (0, 3600);
+
+ALTER TABLE events ALTER COLUMN at SET PRIVACY DOMAIN BETWEEN (TIMESTAMP '2025-06-01 00:00:00', TIMESTAMP '2025-12-31 23:59:59');
+ALTER TABLE events ALTER COLUMN name SET PRIVACY DOMAIN IN ('open', 'search', 'view', 'buy', 'close');
+ALTER TABLE events ALTER COLUMN screen SET PRIVACY DOMAIN IN ('home', 'list', 'detail', 'cart', 'settings');
+ALTER TABLE events ALTER COLUMN ms SET PRIVACY DOMAIN BETWEEN (0, 10000);
+ALTER TABLE events ALTER COLUMN ok SET PRIVACY DOMAIN IN (TRUE, FALSE);
+
+CREATE PRIVACY BUDGET telemetry FOR users LIMIT (epsilon=1000000) PER QUERY (default=1);
