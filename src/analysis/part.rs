@@ -173,7 +173,8 @@ pub(crate) fn cut(
     }
     let mut columns = Columns::new(&flow);
     let roster = calls.iter().any(responds);
-    let groups = group_keys(aggregate, roster, &flow, &mut columns, sources.tables)?;
+    let states_delta = calls.iter().any(|call| call.clause.parameters.delta.is_some());
+    let groups = group_keys(aggregate, roster, states_delta, &flow, &mut columns, sources.tables)?;
     check_roster(&calls, &groups)?;
     let keys = Keys::for_calls(&calls, aggregate, &groups, sources.lookups)?;
     for (i, group) in groups.iter().enumerate() {

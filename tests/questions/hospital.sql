@@ -5,7 +5,7 @@
 -- measurements(stay_id, kind, value, taken_at)
 -- prescriptions(stay_id, drug, dose, days)
 -- wards(name, floor, beds)                                                          public
--- score: useful 18, advice 4, refused 1, not yet 8
+-- score: useful 20, advice 1, refused 1, not yet 9
 
 -- 1. How many patients of each sex are there?
 -- wanted: useful
@@ -24,7 +24,7 @@ SELECT ward, COUNT(DISTINCT patient_id) AS patients FROM stays GROUP BY ward;
 
 -- 4. How many admissions were there in each week of 2025?
 -- wanted: useful
--- now: advice
+-- now: useful
 -- advised: SELECT date_trunc('week', admitted) AS week, COUNT(*) FROM stays WHERE admitted BETWEEN '2025-01-01' AND '2025-12-31' GROUP BY date_trunc('week', admitted) KEYS ('2024-12-30', '2025-01-06', '2025-01-13', '2025-01-20', '2025-01-27', '2025-02-03', '2025-02-10', '2025-02-17', '2025-02-24', '2025-03-03', '2025-03-10', '2025-03-17', '2025-03-24', '2025-03-31', '2025-04-07', '2025-04-14', '2025-04-21', '2025-04-28', '2025-05-05', '2025-05-12', '2025-05-19', '2025-05-26', '2025-06-02', '2025-06-09', '2025-06-16', '2025-06-23', '2025-06-30', '2025-07-07', '2025-07-14', '2025-07-21', '2025-07-28', '2025-08-04', '2025-08-11', '2025-08-18', '2025-08-25', '2025-09-01', '2025-09-08', '2025-09-15', '2025-09-22', '2025-09-29', '2025-10-06', '2025-10-13', '2025-10-20', '2025-10-27', '2025-11-03', '2025-11-10', '2025-11-17', '2025-11-24', '2025-12-01', '2025-12-08', '2025-12-15', '2025-12-22', '2025-12-29') ORDER BY 1;
 SELECT date_trunc('week', admitted) AS week, COUNT(*) FROM stays WHERE admitted BETWEEN '2025-01-01' AND '2025-12-31' GROUP BY 1 ORDER BY 1;
 
@@ -92,7 +92,7 @@ SELECT AVG(EXTRACT(YEAR FROM s.admitted) - EXTRACT(YEAR FROM p.born)) FROM stays
 
 -- 17. How many patients are there in each age group?
 -- wanted: useful
--- now: advice
+-- now: useful
 -- advised: SELECT CAST(FLOOR((2025 - EXTRACT(YEAR FROM born)) / 10) * 10 AS BIGINT) AS age_group, COUNT(*) FROM patients GROUP BY CAST(FLOOR((2025 - EXTRACT(YEAR FROM born)) / 10) * 10 AS BIGINT) KEYS (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100) ORDER BY age_group;
 SELECT FLOOR((2025 - EXTRACT(YEAR FROM born)) / 10) * 10 AS age_group, COUNT(*) FROM patients GROUP BY age_group ORDER BY age_group;
 
@@ -143,7 +143,7 @@ SELECT percentile_cont(0.95) WITHIN GROUP (ORDER BY value) FROM measurements WHE
 
 -- 27. Highest temperature of each stay: how is it distributed?
 -- wanted: advice
--- now: advice
+-- now: not yet, empty groups
 -- advised: SELECT CAST(ROUND(peak) AS BIGINT) AS peak, COUNT(*) FROM (SELECT stay_id, MAX(value) AS peak FROM measurements WHERE kind = 'temperature' GROUP BY stay_id) AS t GROUP BY CAST(ROUND(peak) AS BIGINT) KEYS (36, 37, 38, 39, 40, NULL) ORDER BY 1;
 SELECT ROUND(peak) AS peak, COUNT(*) FROM (SELECT stay_id, MAX(value) AS peak FROM measurements WHERE kind = 'temperature' GROUP BY stay_id) AS t GROUP BY 1 ORDER BY 1;
 

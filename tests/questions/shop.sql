@@ -5,7 +5,7 @@
 -- items(order_id, product_id, quantity, price)
 -- reviews(customer_id, product_id, stars, written_on)
 -- products(id, name, category, list_price)                                          public
--- score: useful 26, advice 7, refused 2, not yet 7
+-- score: useful 32, advice 1, refused 2, not yet 7
 
 -- 1. How many customers do we have?
 -- wanted: useful
@@ -19,13 +19,13 @@ SELECT country, COUNT(*) AS customers FROM customers GROUP BY country ORDER BY c
 
 -- 3. How many orders were placed each month?
 -- wanted: useful
--- now: advice
+-- now: useful
 -- advised: SELECT date_trunc('month', ordered_at) AS month, COUNT(*) AS orders FROM orders GROUP BY date_trunc('month', ordered_at) KEYS ('2024-01-01', '2024-02-01', '2024-03-01', '2024-04-01', '2024-05-01', '2024-06-01', '2024-07-01', '2024-08-01', '2024-09-01', '2024-10-01', '2024-11-01', '2024-12-01', '2025-01-01', '2025-02-01', '2025-03-01', '2025-04-01', '2025-05-01', '2025-06-01', '2025-07-01', '2025-08-01', '2025-09-01', '2025-10-01', '2025-11-01', '2025-12-01') ORDER BY month;
 SELECT date_trunc('month', ordered_at) AS month, COUNT(*) AS orders FROM orders GROUP BY month ORDER BY month;
 
 -- 4. What was the revenue of each month in 2025?
 -- wanted: useful
--- now: advice
+-- now: useful
 -- advised: SELECT date_trunc('month', ordered_at) AS month, SUM(total) AS revenue FROM orders WHERE ordered_at >= '2025-01-01' AND ordered_at < '2026-01-01' GROUP BY date_trunc('month', ordered_at) KEYS ('2025-01-01', '2025-02-01', '2025-03-01', '2025-04-01', '2025-05-01', '2025-06-01', '2025-07-01', '2025-08-01', '2025-09-01', '2025-10-01', '2025-11-01', '2025-12-01') ORDER BY 1;
 SELECT date_trunc('month', ordered_at) AS month, SUM(total) AS revenue FROM orders WHERE ordered_at >= '2025-01-01' AND ordered_at < '2026-01-01' GROUP BY 1 ORDER BY 1;
 
@@ -76,7 +76,7 @@ SELECT channel, AVG(CASE WHEN status = 'returned' THEN 1 ELSE 0 END) AS return_r
 
 -- 14. What share of orders was returned, by month?
 -- wanted: useful
--- now: advice
+-- now: useful
 -- advised: SELECT date_trunc('month', ordered_at) AS month, SUM(CASE WHEN status = 'returned' THEN 1 ELSE 0 END) * 1.0 / COUNT(*) AS return_rate FROM orders GROUP BY date_trunc('month', ordered_at) KEYS ('2024-01-01', '2024-02-01', '2024-03-01', '2024-04-01', '2024-05-01', '2024-06-01', '2024-07-01', '2024-08-01', '2024-09-01', '2024-10-01', '2024-11-01', '2024-12-01', '2025-01-01', '2025-02-01', '2025-03-01', '2025-04-01', '2025-05-01', '2025-06-01', '2025-07-01', '2025-08-01', '2025-09-01', '2025-10-01', '2025-11-01', '2025-12-01') ORDER BY 1;
 SELECT date_trunc('month', ordered_at) AS month, SUM(CASE WHEN status = 'returned' THEN 1 ELSE 0 END) * 1.0 / COUNT(*) AS return_rate FROM orders GROUP BY 1 ORDER BY 1;
 
@@ -87,7 +87,7 @@ SELECT COUNT(DISTINCT customer_id) FROM orders WHERE EXTRACT(YEAR FROM ordered_a
 
 -- 16. How many customers are active each month?
 -- wanted: useful
--- now: advice
+-- now: useful
 -- advised: SELECT date_trunc('month', ordered_at) AS month, COUNT(DISTINCT customer_id) AS active FROM orders GROUP BY date_trunc('month', ordered_at) KEYS ('2024-01-01', '2024-02-01', '2024-03-01', '2024-04-01', '2024-05-01', '2024-06-01', '2024-07-01', '2024-08-01', '2024-09-01', '2024-10-01', '2024-11-01', '2024-12-01', '2025-01-01', '2025-02-01', '2025-03-01', '2025-04-01', '2025-05-01', '2025-06-01', '2025-07-01', '2025-08-01', '2025-09-01', '2025-10-01', '2025-11-01', '2025-12-01') ORDER BY 1;
 SELECT date_trunc('month', ordered_at) AS month, COUNT(DISTINCT customer_id) AS active FROM orders GROUP BY 1 ORDER BY 1;
 
@@ -154,7 +154,7 @@ SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM items i JOIN products 
 
 -- 29. Order totals in classes of 50.
 -- wanted: useful
--- now: advice
+-- now: useful
 -- advised: SELECT CAST(FLOOR(total / 50) * 50 AS BIGINT) AS class, COUNT(*) AS orders FROM orders GROUP BY CAST(FLOOR(total / 50) * 50 AS BIGINT) KEYS (0, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 850, 900, 950, 1000) ORDER BY class;
 SELECT FLOOR(total / 50) * 50 AS class, COUNT(*) AS orders FROM orders GROUP BY class ORDER BY class;
 
@@ -190,7 +190,7 @@ SELECT p.category, AVG(r.stars) AS stars FROM reviews r JOIN products p ON p.id 
 
 -- 36. Running total of revenue over the months of 2025.
 -- wanted: useful
--- now: advice
+-- now: useful
 -- advised: SELECT month, SUM(revenue) OVER (ORDER BY month) AS so_far FROM (SELECT date_trunc('month', ordered_at) AS month, SUM(total) AS revenue FROM orders WHERE ordered_at >= '2025-01-01' GROUP BY date_trunc('month', ordered_at) KEYS ('2025-01-01', '2025-02-01', '2025-03-01', '2025-04-01', '2025-05-01', '2025-06-01', '2025-07-01', '2025-08-01', '2025-09-01', '2025-10-01', '2025-11-01', '2025-12-01')) AS t ORDER BY month;
 SELECT month, SUM(revenue) OVER (ORDER BY month) AS so_far FROM (SELECT date_trunc('month', ordered_at) AS month, SUM(total) AS revenue FROM orders WHERE ordered_at >= '2025-01-01' GROUP BY 1) AS t ORDER BY month;
 
@@ -211,7 +211,7 @@ SELECT c.newsletter, AVG(o.total) AS average FROM customers c JOIN orders o ON o
 
 -- 40. How old are customers, by decade?
 -- wanted: useful
--- now: not yet, empty groups
+-- now: not yet, other answer
 SELECT (2025 - EXTRACT(YEAR FROM birthday)) / 10 * 10 AS decade, COUNT(*) AS n FROM customers GROUP BY 1 ORDER BY 1;
 
 -- 41. Show me ten customers.

@@ -18,20 +18,19 @@ use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{partition, sort, take};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, HashSet, ScalarValue};
-use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::physical_expr::create_physical_expr;
+use datafusion::common::{Column, HashSet, ScalarValue, TableReference};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 
-use super::{MOST_KEYS, known_keys};
+use super::{MOST_KEYS, known_keys, possible};
+use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
 use crate::analysis::expr::shape::{Total, type_of};
 use crate::analysis::expr::total;
+use crate::catalog::RESERVED;
 use crate::functions::{is_late_value, without_nan};
 
 /// The most combinations of columns' values that are tried.
-const MOST_TRIED: usize = 1 << 20;
+const MOST_TRIED: usize = 1_000_000;
 
 /// Of fewer texts, keys come in the order of the domain; of more, in their own order.
 const MOST_IN_DOMAIN_ORDER: usize = 4_096;
@@ -41,16 +40,16 @@ const MOST_IN_DOMAIN_ORDER: usize = 4_096;
 /// # Guarantee
 /// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on declarations and on the
 /// query alone.
-pub(crate) fn key_image(expr: &Expr, scope: &Scope) -> Option<KeySource> {
+pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Option<KeySource> {
     if expr.try_as_col().is_some() {
         return None;
     }
     let atoms = atoms_of(expr, scope)?;
     // The expression itself: what is known of it is known already.
-    if atoms.iter().any(|atom| atom.expr == *expr) {
+    if atoms.is_empty() || atoms.iter().any(|atom| atom.expr == *expr) {
         return None;
     }
-    let values = tried(expr, &atoms)?;
+    let values = tried(expr, &atoms, tables)?;
     let keys = distinct(&values)?;
     (!keys.is_empty() && keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
 }
@@ -66,13 +65,18 @@ struct Atom {
 
 /// The atoms of an expression; `None` where a column has too many values, and so has everything around it.
 fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
-    match expr {
-        Expr::Alias(alias) => return atoms_of(&alias.expr, scope),
-        Expr::Literal(..) => return Some(Vec::new()),
-        Expr::Column(_) => return atom(expr, scope).map(|one| vec![one]),
-        // Its value is not known while the query is planned.
-        Expr::ScalarFunction(call) if is_late_value(&call.func) => return None,
-        _ => {}
+    if let Expr::Alias(alias) = expr {
+        return atoms_of(&alias.expr, scope);
+    }
+    if matches!(expr, Expr::Literal(..)) {
+        return Some(Vec::new());
+    }
+    if matches!(expr, Expr::Column(_)) {
+        return atom(expr, scope).map(|one| vec![one]);
+    }
+    // Its value is not known while the query is planned.
+    if matches!(expr, Expr::ScalarFunction(call) if is_late_value(&call.func)) {
+        return None;
     }
     let mut parts = Some(Vec::new());
     expr.apply_children(|child| {
@@ -107,7 +111,7 @@ fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
         return None;
     }
     let data_type = type_of(&made, &scope.schema).ok()?;
-    let mut values = known_keys(&facts, &data_type, "", false).ok()?;
+    let mut values = possible(known_keys(&facts, &data_type, "", false).ok()?, &facts);
     if !values.iter().any(ScalarValue::is_null) {
         values.push(ScalarValue::try_new_null(&data_type).ok()?);
     }
@@ -118,42 +122,44 @@ fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
 }
 
 /// The values of an expression for every combination of its atoms' values.
-fn tried(expr: &Expr, atoms: &[Atom]) -> Option<ArrayRef> {
-    let count = combinations(atoms)?;
+fn tried(expr: &Expr, atoms: &[Atom], tables: &dyn Tables) -> Option<ArrayRef> {
+    let table = TableReference::bare(format!("{RESERVED}_atoms"));
     let name = |i: usize| format!("atom{i}");
     let fields = atoms.iter().enumerate();
     let fields = fields.map(|(i, atom)| Field::new(name(i), atom.data_type.clone(), true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let over = Arc::new(DFSchema::try_from(Arc::clone(&schema)).ok()?);
+    let rows = RecordBatch::try_new(schema, combined(atoms)?).ok()?;
+    let scan = LogicalPlanBuilder::scan(table.clone(), tables.pinned(rows)?, None).ok()?;
     let scope = Scope {
-        schema: Arc::clone(&over),
+        schema: Arc::clone(scan.schema()),
         facts: atoms.iter().map(|atom| Facts { nullable: true, ..atom.facts.clone() }).collect(),
     };
     let rewritten = expr.clone().transform_down(|e| {
         Ok(match atoms.iter().position(|atom| atom.expr == e) {
             Some(i) => {
-                let column = Expr::Column(Column::from_name(name(i)));
+                let column = Expr::Column(Column::new(Some(table.clone()), name(i)));
                 Transformed::new(column, true, TreeNodeRecursion::Jump)
             }
             None => Transformed::no(e),
         })
     });
     let made = total(&rewritten.ok()?.data, &scope).ok()?.expr;
-    let data_type = type_of(&made, &over).ok()?;
-    let made = without_nan(made, &data_type);
-    let (properties, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
-    let physical = create_physical_expr(&made, &over, &properties, &context).ok()?;
-    // The last atom changes fastest.
-    let (mut columns, mut repeats) = (Vec::new(), u32::try_from(count).ok()?);
+    let data_type = type_of(&made, &scope.schema).ok()?;
+    let values = scan.project([without_nan(made, &data_type).alias("value")]).ok()?.build().ok()?;
+    tables.read(&values)?.columns().first().cloned()
+}
+
+/// Every combination of the atoms' values, the last atom fastest.
+fn combined(atoms: &[Atom]) -> Option<Vec<ArrayRef>> {
+    let count = u32::try_from(combinations(atoms)?).ok()?;
+    let (mut columns, mut repeats) = (Vec::new(), count);
     for atom in atoms {
         let own = u32::try_from(atom.values.len()).ok()?;
         repeats /= own;
-        let rows = (0..u32::try_from(count).ok()?).map(|row| row / repeats % own);
+        let rows = (0..count).map(|row| row / repeats % own);
         columns.push(take(&atom.values, &UInt32Array::from_iter_values(rows), None).ok()?);
     }
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
-    let rows = RecordBatch::try_new_with_options(schema, columns, &options).ok()?;
-    physical.evaluate(&rows).ok()?.into_array(count).ok()
+    Some(columns)
 }
 
 /// The values of a column that are not NULL, each once.

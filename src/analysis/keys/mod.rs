@@ -17,7 +17,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
 use super::expr::domain::typed;
-use super::expr::facts::{Facts, KeySource};
+use super::expr::facts::{Facts, KeySource, rational};
 use crate::dialect::Literal;
 use crate::refusal::{Reason, Refusal};
 
@@ -134,6 +134,14 @@ pub(crate) fn known_keys(
             _ => Err(unknown(clause, data_type, candidates)),
         },
     }
+}
+
+/// The keys that a row can have which passes the filters: `WHERE age < 30` leaves no group of older people. All, where none
+/// is left.
+pub(crate) fn possible(keys: Vec<ScalarValue>, facts: &Facts) -> Vec<ScalarValue> {
+    let inside = |key: &ScalarValue| rational(key).is_none_or(|key| facts.range.contains(&key));
+    let left: Vec<ScalarValue> = keys.iter().filter(|key| inside(key)).cloned().collect();
+    if left.is_empty() { keys } else { left }
 }
 
 fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {

@@ -12,12 +12,12 @@ use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Logi
 use crate::analysis::below::public_side::public_keys;
 use crate::analysis::below::relation::{Clamped, PrivateRelation, unit_name};
 use crate::analysis::below::walk::Tables;
-use crate::analysis::expr::facts::{Facts, KeySource, rational};
+use crate::analysis::expr::facts::{Facts, KeySource};
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
 use crate::analysis::keys::image::key_image;
 use crate::analysis::keys::lookup::{Lookup, Lookups};
-use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys};
+use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys, possible};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::catalog::RESERVED;
 use crate::dialect::{KeysClause, Literal};
@@ -128,10 +128,12 @@ fn key_name(column: usize) -> String {
     format!("{RESERVED}_key_{column}")
 }
 
-/// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the entries that answer.
+/// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the entries that answer. The keys of an
+/// expression are computed from its columns' domains, unless δ is stated: that asks for the groups that the data have.
 pub(crate) fn group_keys(
     aggregate: &Aggregate,
     roster: bool,
+    states_delta: bool,
     flow: &PrivateRelation,
     columns: &mut Columns,
     tables: &dyn Tables,
@@ -156,8 +158,10 @@ pub(crate) fn group_keys(
             }
             facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
         }
-        if facts.keys.is_none() && !facts.is_unit {
-            facts.keys = key_image(expr, &flow.scope);
+        // An interval of whole numbers or days holds the keys, and perhaps others that no row can have.
+        let listed = matches!(facts.keys, Some(KeySource::Values(_) | KeySource::Ticks(_)));
+        if !listed && !facts.is_unit && !states_delta {
+            facts.keys = key_image(expr, &flow.scope, tables).or(facts.keys);
         }
         if facts.is_unit && !roster {
             return Err(Refusal::new(
@@ -210,12 +214,4 @@ pub(crate) fn keys_of(
         Some(KeysClause::Domain) => known_keys(facts, data_type, name, false),
         None => Ok(possible(known_keys(facts, data_type, name, false)?, facts)),
     }
-}
-
-/// The keys that a row can have which passes the filters: `WHERE age < 30` leaves no group of older people. All, where none
-/// is left.
-fn possible(keys: Vec<ScalarValue>, facts: &Facts) -> Vec<ScalarValue> {
-    let inside = |key: &ScalarValue| rational(key).is_none_or(|key| facts.range.contains(&key));
-    let left: Vec<ScalarValue> = keys.iter().filter(|key| inside(key)).cloned().collect();
-    if left.is_empty() { keys } else { left }
 }

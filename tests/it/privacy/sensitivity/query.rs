@@ -279,6 +279,11 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
                 ("s, ", " GROUP BY s KEYS DOMAIN"),
                 ("", " GROUP BY a % 2"),
                 ("", " GROUP BY EXTRACT(MONTH FROM d)"),
+                ("", " GROUP BY date_trunc('month', d)"),
+                ("", " GROUP BY CAST(CAST(d AS TIMESTAMP) AS DATE)"),
+                ("", " GROUP BY COALESCE(upper(s), 'none')"),
+                ("", " GROUP BY a / 3 * 3"),
+                ("", " GROUP BY FLOOR(CLAMP(y, -5, 5) / 2) * 2"),
                 ("", " GROUP BY CASE WHEN b > 3 THEN 'high' ELSE 'low' END"),
             ]);
             (keys.to_owned(), group.to_owned())
