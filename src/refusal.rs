@@ -265,6 +265,16 @@ impl std::error::Error for Refusal {}
 mod tests {
     use super::*;
 
+    /// Whoever shows a part of a refusal shows no control character of the statement.
+    #[test]
+    fn every_part_is_spelled_out() {
+        let hostile = "a\u{1b}[2J\u{202e}b";
+        let refusal = Refusal::new(Reason::Place, hostile, hostile, hostile);
+        for part in [refusal.clause(), refusal.message(), refusal.hint()] {
+            assert!(!part.contains(['\u{1b}', '\u{202e}']), "{part:?}");
+        }
+    }
+
     #[test]
     fn codes_are_unique() {
         let mut codes: Vec<_> = Reason::ALL.iter().map(|(_, code)| *code).collect();

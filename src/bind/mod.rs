@@ -219,7 +219,11 @@ impl<'a> Context<'a> {
         aggregates.insert(RR_COUNT.to_owned(), Arc::new(AggregateUDF::from(Estimate::default())));
         // The dialect's names for these aggregates, with or without a mechanism.
         if let Some(quantile) = aggregates.get("percentile_cont").cloned() {
-            aggregates.insert("quantile".to_owned(), quantile);
+            aggregates.insert("quantile".to_owned(), Arc::clone(&quantile));
+            aggregates.insert("approx_percentile_cont".to_owned(), quantile);
+        }
+        if let Some(median) = aggregates.get("median").cloned() {
+            aggregates.insert("approx_median".to_owned(), median);
         }
         if let Some(variance) = aggregates.get("var_samp").cloned() {
             aggregates.insert("variance".to_owned(), variance);

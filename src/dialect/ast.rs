@@ -461,7 +461,7 @@ impl fmt::Display for Spread {
 
 impl AggregateName {
     /// The aggregates by their SQL names.
-    const NAMES: [(&'static str, Self); 20] = [
+    const NAMES: [(&'static str, Self); 22] = [
         ("count", Self::Count),
         ("sum", Self::Sum),
         ("avg", Self::Avg),
@@ -471,6 +471,8 @@ impl AggregateName {
         ("median", Self::Median),
         ("quantile", Self::Quantile),
         ("percentile_cont", Self::Quantile),
+        ("approx_percentile_cont", Self::Quantile),
+        ("approx_median", Self::Median),
         ("revenue", Self::Revenue),
         ("approx_quantiles", Self::Unsupported("APPROX_QUANTILES")),
         ("var", Self::Spread(Spread::VarSamp)),

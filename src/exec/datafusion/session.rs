@@ -268,6 +268,12 @@ mod tests {
     async fn partitions_without_rows_are_waited_for_by_none() {
         let mut state = session_state();
         state.config_mut().options_mut().execution.target_partitions = 2;
+        // Other rules of the session hide the wait where it was seen; what it comes from stays off.
+        let optimizer = &state.config_options().optimizer;
+        assert!(!optimizer.enable_dynamic_filter_pushdown);
+        assert!(!optimizer.enable_join_dynamic_filter_pushdown);
+        assert!(!optimizer.enable_topk_dynamic_filter_pushdown);
+        assert!(!optimizer.enable_aggregate_dynamic_filter_pushdown);
         let context = SessionContext::new_with_state(state);
         let batch = |columns: [(&str, Vec<i64>); 2]| {
             let arrays = columns.map(|(n, v)| (n, Arc::new(Int64Array::from(v)) as ArrayRef));

@@ -210,6 +210,20 @@ fn header_of(held: &Arc<Held>, delimiter: u8) -> io::Result<csv::ByteRecord> {
 mod tests {
     use super::*;
 
+    /// What is checked and what is read are one open file, whatever stands at its path in between.
+    #[test]
+    fn a_file_is_opened_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("t.csv"), folder.path().join("other.csv"));
+        std::fs::write(&path, "id\n1\n").unwrap();
+        std::fs::write(&other, "id\n2\n").unwrap();
+        let files = OpenFiles::new(&Arc::default());
+        let location = path.to_str().unwrap();
+        let checked = files.held(location).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert!(Arc::ptr_eq(&checked, &files.held(location).unwrap()));
+    }
+
     /// Size and time of modification can be put back; a vault that notes no more than these notes too little.
     #[test]
     fn what_can_be_put_back_is_not_enough() {

@@ -282,6 +282,7 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
                 ("", " GROUP BY date_trunc('month', d)"),
                 ("", " GROUP BY CAST(CAST(d AS TIMESTAMP) AS DATE)"),
                 ("", " GROUP BY COALESCE(upper(s), 'none')"),
+                ("", " GROUP BY date_trunc('week', ts)"),
                 ("", " GROUP BY a / 3 * 3"),
                 ("", " GROUP BY FLOOR(CLAMP(y, -5, 5) / 2) * 2"),
                 ("", " GROUP BY CASE WHEN b > 3 THEN 'high' ELSE 'low' END"),
