@@ -10,7 +10,7 @@ use arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::functions_aggregate::expr_fn::{count, max};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::join_conditions::equal_columns;
 use super::relation::{Owner, PrivateRelation, Trace, named};
@@ -19,6 +19,7 @@ use crate::analysis::below::walk::{Tables, Walk};
 use crate::analysis::expr::domain::enforced;
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
+use crate::catalog::RESERVED;
 use crate::refusal::{Reason, Refusal};
 
 /// The most rows of public tables that are held in memory while a query is planned.
@@ -54,10 +55,17 @@ impl Walk<'_> {
         let keys: BTreeSet<Column> = keys.map(|(_, key)| key).collect();
         let keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
         let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
+        // No name of the public rows: a column n may be one of the keys.
+        let n = format!("{RESERVED}_rows");
         let plan = LogicalPlanBuilder::from(public.plan.clone())
             .filter(present.unwrap_or_else(|| lit(true)))
-            .and_then(|rows| rows.aggregate(keys, vec![count(lit(1)).alias("n")]))
-            .and_then(|groups| groups.aggregate(Vec::<Expr>::new(), vec![max(col("n")).alias("n")]))
+            .and_then(|rows| rows.aggregate(keys, vec![count(lit(1)).alias(&n)]))
+            .and_then(|groups| {
+                groups.aggregate(
+                    Vec::<Expr>::new(),
+                    vec![max(Expr::Column(Column::from_name(&n))).alias(&n)],
+                )
+            })
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         let batch = self.tables.read(&plan).ok_or_else(|| unread(public))?;

@@ -399,7 +399,7 @@ async fn keys_of_a_table_that_became_private_are_not_used() {
     let ticks = "ALTER TABLE p ALTER COLUMN k SET PRIVACY DOMAIN BETWEEN (-1000, 1000) STEP 1000";
     all(&owner, &["ALTER TABLE keys SET PUBLIC", ticks]).await;
     let quotes = said(&lab, sql).await.unwrap_err().to_string();
-    assert!(quotes.contains("is no tick"), "{quotes}");
+    assert!(quotes.contains("is not a tick"), "{quotes}");
     for reads in [false, true] {
         all(&owner, &["ALTER TABLE keys SET PUBLIC"]).await;
         let slot = if reads { &meddling.when_read } else { &meddling.when_planned };
