@@ -228,7 +228,7 @@ fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Resu
         let (message, hint) = if is_aggregate {
             (
                 format!(
-                    "{name} cannot release {text}: one person can move it far, so it is chosen, not perturbed"
+                    "{name} cannot release {text}: one person can change it a lot, so it has to be chosen, not perturbed"
                 ),
                 format!("EXPONENTIAL(eps={epsilon}) {text}"),
             )
