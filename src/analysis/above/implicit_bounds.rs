@@ -45,7 +45,7 @@ use crate::privacy::Selecting;
 ///
 /// # Guarantee
 /// The result is that of `analyze` on the query as it was written, or with some of its releases replaced as
-/// [`rewritten`] does, at a cost that is no larger.
+/// [`rewritten`] does, at no larger cost.
 ///
 /// # Errors
 /// Those of `analyze`.

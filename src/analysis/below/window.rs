@@ -222,7 +222,7 @@ fn over_unit(
         inner = &alias.expr;
     }
     let Expr::WindowFunction(function) = inner else {
-        return Err(refused("this is no window function".to_owned()).into());
+        return Err(refused("this is not a window function".to_owned()).into());
     };
     let mut params = function.params.clone();
     if params.filter.is_some() || params.distinct || params.null_treatment.is_some() {

@@ -32,6 +32,9 @@ use crate::functions::{is_late_value, without_nan};
 /// The most combinations of columns' values that are tried.
 const MOST_TRIED: usize = 1_000_000;
 
+/// The most parts of an expression that is tried: each of them may be looked at once for each that is around it.
+const MOST_PARTS: usize = 64;
+
 /// Of fewer texts, keys come in the order of the domain; of more, in their own order.
 const MOST_IN_DOMAIN_ORDER: usize = 4_096;
 
@@ -41,7 +44,7 @@ const MOST_IN_DOMAIN_ORDER: usize = 4_096;
 /// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on declarations and on the
 /// query alone.
 pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Option<KeySource> {
-    if expr.try_as_col().is_some() {
+    if expr.try_as_col().is_some() || parts_of(expr) > MOST_PARTS {
         return None;
     }
     let atoms = atoms_of(expr, scope)?;
@@ -52,6 +55,15 @@ pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Opti
     let values = tried(expr, &atoms, tables)?;
     let keys = distinct(&values)?;
     (!keys.is_empty() && keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
+}
+
+fn parts_of(expr: &Expr) -> usize {
+    let mut parts = 0;
+    let counted = expr.apply(|_| {
+        parts += 1;
+        Ok(TreeNodeRecursion::Continue)
+    });
+    counted.map_or(usize::MAX, |_| parts)
 }
 
 /// A part of an expression with finitely many values: a column, or the least that is around one with too many.

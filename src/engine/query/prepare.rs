@@ -66,7 +66,7 @@ fn check_files(planned: &Planned) -> Result<(), Error> {
         for name in part.subject().tables() {
             open.check(catalog.table(name).ok_or(Error::Internal)?)?;
         }
-        // What was read while the query was planned is no file any more.
+        // The file that was read while the query was planned does not exist any more.
         for table in part.public().iter().filter_map(|name| catalog.table(name)) {
             open.check(table)?;
         }
