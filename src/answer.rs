@@ -12,7 +12,7 @@ use arrow::util::pretty::pretty_format_batches;
 use crate::analysis::{Measure, Origin, PrivateAggregate};
 use crate::buckets::float_text;
 use crate::dialect::Finding;
-use crate::exec::Rows;
+use crate::exec::Drawn;
 use crate::privacy::{Cost, Spend};
 use crate::release::mechanism::Predicted;
 use crate::release::{CONFIDENCE, PartitionSelection, Release};
@@ -138,12 +138,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn new(rows: Rows, release: &Release, receipt: Option<Receipt>) -> Self {
-        let accuracy = (0..rows.schema.fields().len())
-            .flat_map(|output| accuracy(release, output, &rows))
-            .collect();
-        let notes = notes(release, &rows);
-        Self { schema: rows.schema, batches: rows.batches, accuracy, notes, receipt }
+    pub(crate) fn new(head: Head, batches: Vec<RecordBatch>) -> Self {
+        let Head { schema, accuracy, notes, receipt } = head;
+        Self { schema, batches, accuracy, notes, receipt }
+    }
+
+    pub(crate) fn into_parts(self) -> (Head, Vec<RecordBatch>) {
+        let Self { schema, batches, accuracy, notes, receipt } = self;
+        (Head { schema, accuracy, notes, receipt }, batches)
     }
 
     /// An answer that was read off released numbers, with a note of how.
@@ -159,28 +161,69 @@ impl Answer {
     }
 
     /// The rows, in order.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.batches()[0].num_rows(), 1);
+    /// # Ok(()) }
+    /// ```
     pub fn batches(&self) -> &[RecordBatch] {
         &self.batches
     }
 
     /// The columns.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.schema().field(0).name(), "n");
+    /// # Ok(()) }
+    /// ```
     pub fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
     }
 
     /// How accurate the released columns are; columns computed from them have no entry, and choices that rows are
     /// chosen by have none.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.accuracy()[0].value, 6.0);
+    /// # Ok(()) }
+    /// ```
     pub fn accuracy(&self) -> &[Accuracy] {
         &self.accuracy
     }
 
     /// What the reader should know beside the rows: which groups are hidden by design, which columns have no ± and why, which
     /// bounds were found. It follows from the plan and from what was released.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT status, LAPLACE(eps=1) COUNT(*) AS n FROM adult GROUP BY status HAVING n > 1000";
+    /// println!("{:?}", session.query(sql).await?.notes());
+    /// # Ok(()) }
+    /// ```
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
     /// What it cost; `None` for what cost nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// let receipt = answer.receipt().expect("the count was charged");
+    /// assert_eq!(receipt.spent.to_string(), "ε = 0.5");
+    /// # Ok(()) }
+    /// ```
     pub fn receipt(&self) -> Option<&Receipt> {
         self.receipt.as_ref()
     }
@@ -259,8 +302,26 @@ fn spelled_out(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(schema), columns)
 }
 
+/// What is known of an answer before its first row.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) schema: SchemaRef,
+    pub(crate) accuracy: Vec<Accuracy>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) receipt: Option<Receipt>,
+}
+
+impl Head {
+    pub(crate) fn new(drawn: &Drawn, release: &Release, receipt: Option<Receipt>) -> Self {
+        let outputs = 0..drawn.schema.fields().len();
+        let accuracy = outputs.flat_map(|output| accuracy(release, output, drawn)).collect();
+        let schema = SchemaRef::clone(&drawn.schema);
+        Self { schema, accuracy, notes: notes(release, drawn), receipt }
+    }
+}
+
 /// What the reader of the rows should know beside them.
-fn notes(release: &Release, rows: &Rows) -> Vec<String> {
+fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let analysis = release.analysis();
     let hidden = (0..analysis.parts().len()).filter_map(|i| release.partition_selection(i));
     let hidden = hidden.map(|hidden| {
@@ -269,12 +330,12 @@ fn notes(release: &Release, rows: &Rows) -> Vec<String> {
             hidden.at_least()
         )
     });
-    let outputs = 0..rows.schema.fields().len();
+    let outputs = 0..drawn.schema.fields().len();
     let chosen = outputs.filter_map(|output| {
         let origin = analysis.origin(output).filter(|origin| is_chosen(release, origin))?;
-        let name = rows.schema.field(output).name();
+        let name = drawn.schema.field(output).name();
         let one = release.mechanisms(origin.part).get(origin.measure)?;
-        Some(match within(release, output, origin, one.accuracy, rows) {
+        Some(match within(release, output, origin, one.accuracy, drawn) {
             Some(value) => format!(
                 "{name}: no ±, since {name} itself decides which rows are shown: it was drawn within {} with {} %, but what is shown \
                  because it came out large is off by more, more often",
@@ -287,7 +348,7 @@ fn notes(release: &Release, rows: &Rows) -> Vec<String> {
         })
     });
     let bounds = analysis.parts().iter().flat_map(PrivateAggregate::measures).filter_map(|measure| {
-        let bound = bound_of(measure, release, rows)?;
+        let bound = bound_of(measure, release, drawn)?;
         let value = float_text(bound.value);
         let text = &bound.text;
         Some(if bound.stands_out {
@@ -322,11 +383,11 @@ struct Bound {
 }
 
 /// The bound in whose units a measure is released; `None` for a measure in its own.
-fn bound_of(measure: &Measure, release: &Release, rows: &Rows) -> Option<Bound> {
+fn bound_of(measure: &Measure, release: &Release, drawn: &Drawn) -> Option<Bound> {
     let Some(Finding::InUnits { bound, squared }) = measure.clause.finding else { return None };
     let (part, value, least) = release.analysis().histogram(bound)?;
-    let value = rows.values.get(value).copied().flatten()?;
-    let counts = rows.released.get(part)?.columns().last()?;
+    let value = drawn.values.get(value).copied().flatten()?;
+    let counts = drawn.released.get(part)?.columns().last()?;
     let most = counts.as_primitive_opt::<Int64Type>()?.iter().flatten().max()?;
     let (text, _) = measure.clause.text.split_once(", released at ")?;
     Some(Bound {
@@ -344,10 +405,10 @@ fn within(
     output: usize,
     origin: Origin,
     predicted: Predicted,
-    rows: &Rows,
+    drawn: &Drawn,
 ) -> Option<f64> {
     let Origin { part, measure, .. } = origin;
-    let least = rows.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
+    let least = drawn.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
     let least = least.filter(|n| n.is_finite());
     let value = match predicted {
         Predicted::Within(value) => value,
@@ -361,9 +422,9 @@ fn within(
         | Predicted::Nothing => return None,
     };
     let own = release.analysis().parts().get(part)?.measures().get(measure)?;
-    let Some(bound) = bound_of(own, release, rows) else { return Some(value) };
+    let Some(bound) = bound_of(own, release, drawn) else { return Some(value) };
     // Back in its own unit, a sum of whole numbers is rounded to one.
-    let is_whole = rows.schema.field(output).data_type().is_integer();
+    let is_whole = drawn.schema.field(output).data_type().is_integer();
     let rounding = if is_whole { 0.5 } else { 0.0 };
     Some(value * bound.unit + rounding).filter(|value| value.is_finite())
 }
@@ -371,32 +432,31 @@ fn within(
 /// How accurate an answer will be, as far as it is known before anything is drawn.
 pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> {
     let analysis = release.analysis();
-    let (schema, batches) = (SchemaRef::clone(schema), Vec::new());
     let (mean_rows, released, values) = (Vec::new(), Vec::new(), Vec::new());
-    let rows = Rows { schema, batches, mean_rows, released, values };
+    let drawn = Drawn { schema: SchemaRef::clone(schema), mean_rows, released, values };
     // The unit of an aggregate whose bound is found is not known yet.
     let in_units = |origin: Origin| {
         let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;
         Some(matches!(measure.clause.finding, Some(Finding::InUnits { .. })))
     };
-    (0..rows.schema.fields().len())
+    (0..drawn.schema.fields().len())
         .filter(|output| analysis.origin(*output).and_then(in_units) == Some(false))
-        .flat_map(|output| accuracy(release, output, &rows))
+        .flat_map(|output| accuracy(release, output, &drawn))
         .collect()
 }
 
-fn accuracy(release: &Release, output: usize, rows: &Rows) -> Vec<Accuracy> {
+fn accuracy(release: &Release, output: usize, drawn: &Drawn) -> Vec<Accuracy> {
     let Some(origin) = release.analysis().origin(output) else { return Vec::new() };
     let mechanized = release.mechanisms(origin.part).get(origin.measure);
     let Some(predicted) = mechanized.map(|one| one.accuracy) else { return Vec::new() };
-    let column = rows.schema.field(output).name();
+    let column = drawn.schema.field(output).name();
     let one =
         |kind, value, confidence| Accuracy { column: column.clone(), kind, value, confidence };
     let chosen = is_chosen(release, &origin);
     match predicted {
         Predicted::Within(_) | Predicted::WithinOverCount(_) | Predicted::Spread { .. } => {
             let kind = if chosen { AccuracyKind::Drawn } else { AccuracyKind::Within };
-            let value = within(release, output, origin, predicted, rows);
+            let value = within(release, output, origin, predicted, drawn);
             value.map(|value| one(kind, value, CONFIDENCE)).into_iter().collect()
         }
         _ if chosen => Vec::new(),

@@ -44,6 +44,7 @@
 //! | declare | [`Session::execute`] with SQL, [`Session::declare`] with [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] |
 //! | look before paying | [`Session::prepare`], [`Session::explain`], [`Session::cost`], [`Session::budgets`] |
 //! | ask | [`Session::query`], [`PreparedQuery::execute`]; the [`Answer`] has rows, accuracy and a receipt |
+//! | ask for many rows | [`Session::stream`], [`PreparedQuery::stream`]; the [`AnswerStream`] gives them batch by batch |
 //! | handle errors | [`Error::code`], [`Error::kind`], [`Error::hint`], [`Refusal`] |
 //!
 //! # Life of a query
@@ -112,6 +113,7 @@ pub use engine::output::Output;
 pub use engine::prepared::PreparedQuery;
 pub use engine::session::Session;
 pub use engine::split_statements;
+pub use engine::stream::AnswerStream;
 pub use error::Error;
 pub use explain::Explanation;
 pub use ledger::BudgetState;

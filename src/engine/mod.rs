@@ -42,6 +42,7 @@ pub(crate) use state::{Inner, Registered};
 pub(crate) mod prepared;
 mod query;
 mod state;
+pub(crate) mod stream;
 mod unplanned;
 mod visit;
 

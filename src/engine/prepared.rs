@@ -58,24 +58,65 @@ pub struct PreparedQuery {
 
 impl PreparedQuery {
     /// The columns of the answer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let query = session.prepare("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult")?;
+    /// assert_eq!(query.schema().field(0).name(), "n");
+    /// # Ok(()) }
+    /// ```
     pub fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
     }
 
     /// What one execution costs, in the notions that the touched budgets count in; zero for what is free.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let query = session.prepare("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult")?;
+    /// assert_eq!(query.cost().to_string(), "ε = 0.5");
+    /// # Ok(()) }
+    /// ```
     pub fn cost(&self) -> Cost {
         self.cost
     }
 
     /// How accurate the released columns will be, as far as it is known before anything is drawn. A mean, a variance and an
     /// aggregate whose bound is found have no entry here; the answer has one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let query = session.prepare("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult")?;
+    /// assert_eq!(query.accuracy()[0].value, 6.0);
+    /// # Ok(()) }
+    /// ```
     pub fn accuracy(&self) -> &[Accuracy] {
         &self.accuracy
     }
 
     /// What the query releases, costs and how accurate it is, as [`Session::explain`] says it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let query = session.prepare("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult")?;
+    /// println!("{}", query.explanation());
+    /// # Ok(()) }
+    /// ```
     pub fn explanation(&self) -> &Explanation {
         &self.explanation
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// What an execution runs: the query, its text for the ledger, and what was quoted.
+    pub(super) fn charged_as(&self) -> (QueryStatement, &str, &[ChargeEntry]) {
+        (self.query.clone(), &self.text, &self.quoted)
     }
 
     /// Charges the query and answers it; each execution is charged, and draws noise of its own.
@@ -83,12 +124,21 @@ impl PreparedQuery {
     /// The query is planned again with the declarations of now. Where they have changed so that its releases are others than
     /// those that were quoted, nothing is charged.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let query = session.prepare("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult")?;
+    /// let (first, second) = (query.execute().await?, query.execute().await?);
+    /// println!("{first}\n{second}");
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Session::query`], and [`Error::Catalog`] where the releases are not those that were quoted.
     pub async fn execute(&self) -> Result<Answer, Error> {
-        let Self { session, query, text, quoted, .. } = self;
-        let clock = session.clock();
-        let answer = session.answer(query.clone(), text, Some(quoted), &clock);
+        let (session, clock) = (&self.session, self.session.clock());
+        let (query, text, quoted) = self.charged_as();
+        let answer = session.answer(query, text, Some(quoted), &clock);
         session.told(guard::poll(answer).await.unwrap_or(Err(Error::Internal)))
     }
 }
@@ -96,6 +146,16 @@ impl PreparedQuery {
 impl Session {
     /// Prepares a query: checks it, and says what it costs and how accurate it will be, before anything is charged. Its
     /// example is at [`PreparedQuery`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let query = session.prepare("SELECT LAPLACE(eps=0.1) AVG(age) AS mean FROM adult")?;
+    /// if query.cost().to_string() == "ε = 0.1" {
+    ///     println!("{}", query.execute().await?);
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error`], as [`Session::query`] would give before it charges anything.

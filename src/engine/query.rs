@@ -14,7 +14,12 @@
 //! changed, the query is planned again. What was read of public tables leaves only if they are public still, for that takes
 //! no charge. Stages 1 to 5 read no row of a private table; `EXPLAIN`, `cost` and `prepare` end with them.
 
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
 use datafusion::execution::SessionState;
+use futures::Stream;
+use futures::stream::try_unfold;
 use tokio::runtime::Handle;
 
 use attempts::Attempts;
@@ -22,11 +27,13 @@ use charge::Paid;
 use choose::Planned;
 use due::Due;
 use prepare::Ready;
+use run::{Ran, ReadAsPublic};
 
 use super::Inner;
 use crate::answer::Answer;
 use crate::dialect::{QueryStatement, Statement, parse_within};
 use crate::engine::session::Session;
+use crate::engine::stream::AnswerStream;
 use crate::error::Error;
 use crate::exec::Planning;
 use crate::guard;
@@ -113,8 +120,26 @@ impl Session {
         self.charge(ready, text, quoted).await
     }
 
-    /// Stages 2 to 8: from a statement to its answer. `text` is how it was written, `quoted` what its asker was quoted,
-    /// if anything was.
+    /// Stages 2 to 6, again where the declarations change in between. `text` is how the query was written, `quoted` what its
+    /// asker was quoted, if anything was.
+    async fn charged(
+        &self,
+        query: QueryStatement,
+        text: &str,
+        quoted: Option<&[ChargeEntry]>,
+        clock: &Clock,
+        state: &SessionState,
+    ) -> Result<Paid, Error> {
+        let mut attempts = Attempts::default();
+        loop {
+            let paid = self.paid(query.clone(), text, quoted, clock, state).await;
+            if attempts.are_over(&paid) {
+                return paid;
+            }
+        }
+    }
+
+    /// Stages 2 to 8: from a statement to its answer.
     ///
     /// # Guarantee
     /// One state of the declarations is planned with and charged: where they change in between, the query is planned
@@ -127,23 +152,68 @@ impl Session {
         clock: &Clock,
     ) -> Result<Answer, Error> {
         let state = self.state(clock);
-        let mut attempts = Attempts::default();
-        let paid = loop {
-            let paid = self.paid(query.clone(), text, quoted, clock, &state).await;
-            if attempts.are_over(&paid) {
-                break paid?;
-            }
-        };
+        let paid = self.charged(query, text, quoted, clock, &state).await?;
         let read = paid.read_as_public();
-        let answered = async {
-            let ran = self.run_plans(paid, &state).await?;
-            ran.answer()
-        };
-        // A panic on some row, an overrun and a failed read each depend on the rows: one error for all of them.
-        let answered = clock.limit(guard::poll(answered)).await;
-        let answer = answered.flatten().unwrap_or(Err(Error::Execution));
+        let answered = async { self.run_plans(paid, &state).await?.answer().await };
+        let answer = run_within(clock, answered).await;
         // Whether it failed depends on them, too.
         self.still_public(&read)?;
         answer
     }
+
+    /// Stages 2 to 8, whose last is taken batch by batch.
+    ///
+    /// # Guarantee
+    /// That of [`Session::answer`], for every batch: all draws are done before the first one leaves, and before each of them
+    /// the tables that were read as public ones are looked at once more.
+    pub(super) async fn begin(
+        &self,
+        query: QueryStatement,
+        text: &str,
+        quoted: Option<&[ChargeEntry]>,
+        clock: Clock,
+    ) -> Result<AnswerStream, Error> {
+        let state = self.state(&clock);
+        let paid = self.charged(query, text, quoted, &clock, &state).await?;
+        let read = Arc::new(paid.read_as_public());
+        let begun = async {
+            let ran = self.run_plans(paid, &state).await?;
+            Ok(match ran.is_proposal() {
+                true => AnswerStream::done(ran.answer().await?),
+                false => {
+                    AnswerStream::new(ran.head(), self.batches(ran, read.clone(), clock.clone()))
+                }
+            })
+        };
+        let begun = run_within(&clock, begun).await;
+        self.still_public(&read)?;
+        begun
+    }
+
+    /// The rows of a query that ran, as they are asked for.
+    fn batches(
+        &self,
+        ran: Ran,
+        read: Arc<ReadAsPublic>,
+        clock: Clock,
+    ) -> impl Stream<Item = Result<RecordBatch, Error>> + Send + 'static {
+        let session = self.clone();
+        try_unfold((ran, session, read, clock), async |(mut ran, session, read, clock)| {
+            let next = match clock.deadline().is_over() {
+                true => Err(Error::Execution),
+                false => run_within(&clock, ran.next()).await,
+            };
+            session.told(session.still_public(&read))?;
+            let batch = session.told(next)?;
+            Ok(batch.map(|batch| (batch, (ran, session, read, clock))))
+        })
+    }
+}
+
+/// Runs work on rows. A panic on some row, an overrun and a failed read each depend on the rows: one error for all of them.
+async fn run_within<T>(
+    clock: &Clock,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    clock.limit(guard::poll(work)).await.flatten().unwrap_or(Err(Error::Execution))
 }

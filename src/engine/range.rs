@@ -18,7 +18,6 @@ use crate::analysis::typed;
 use crate::buckets::{Buckets, FALSE_ALARM, kept, least_kept};
 use crate::dialect::ColumnName;
 use crate::error::Error;
-use crate::exec::Rows;
 use crate::release::Release;
 use crate::release::mechanism::Mechanism;
 
@@ -78,9 +77,9 @@ impl Proposal {
     ///
     /// # Errors
     /// [`Error::Execution`] for rows that are no histogram of these buckets.
-    pub(crate) fn answer(&self, rows: &Rows) -> Result<(RecordBatch, String), Error> {
+    pub(crate) fn answer(&self, batches: &[RecordBatch]) -> Result<(RecordBatch, String), Error> {
         let mut counts = Vec::new();
-        for batch in &rows.batches {
+        for batch in batches {
             let [bucket, n] = batch.columns() else { return Err(Error::Execution) };
             let integers = |column: &ArrayRef| column.as_primitive_opt::<Int64Type>().cloned();
             let (Some(bucket), Some(n)) = (integers(bucket), integers(n)) else {

@@ -44,11 +44,26 @@ pub(super) fn not_a_query() -> Refusal {
 
 impl Session {
     /// Whether this is the owner's session.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let engine = hushql::Engine::demo()?;
+    /// assert!(engine.owner().is_owner() && !engine.analyst("lab")?.is_owner());
+    /// # Ok(()) }
+    /// ```
     pub fn is_owner(&self) -> bool {
         self.analyst == OWNER
     }
 
     /// Answers a query: SELECT, with or without releases.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.batches()[0].num_rows(), 1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
@@ -65,6 +80,15 @@ impl Session {
     }
 
     /// Runs any one statement.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let owner = hushql::Engine::demo()?.owner();
+    /// owner.execute("CREATE PRIVACY BUDGET small FOR adult LIMIT (epsilon=1)").await?;
+    /// let budgets = owner.budgets()?;
+    /// assert!(budgets.iter().any(|state| state.budget.name == "small"));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
@@ -155,6 +179,16 @@ impl Session {
 
     /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing, costs nothing.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let explanation = session.explain("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?;
+    /// assert!(explanation.to_string().contains("LAPLACE"));
+    /// // A refused query is explained, too.
+    /// println!("{}", session.explain("SELECT age FROM adult")?);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error`] for a text that is not a query; a refused query is explained.
     pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
@@ -171,6 +205,15 @@ impl Session {
     }
 
     /// What a statement would cost, in the notions that the touched budgets count in; zero for what is free.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=0.5) AVG(age) FROM adult";
+    /// assert_eq!(session.cost(sql)?.to_string(), "ε = 1.5");
+    /// assert_eq!(session.cost("SELECT 1")?, hushql::Cost::default());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error`], as [`Session::execute`] would give before reading anything.
@@ -189,6 +232,15 @@ impl Session {
 
     /// The budgets, with what is spent and left.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// for state in session.budgets()? {
+    ///     println!("{}: {} left", state.budget.name, state.left);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn budgets(&self) -> Result<Vec<BudgetState>, Error> {
@@ -196,6 +248,16 @@ impl Session {
     }
 
     /// The tables and views and their columns, by name; of a view that cannot be read any more, no columns.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let tables = session.tables()?;
+    /// let (name, columns) = &tables[0];
+    /// assert_eq!(name, "adult");
+    /// assert!(columns.contains(&"age".to_owned()));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.

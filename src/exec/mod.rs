@@ -41,7 +41,7 @@ use std::sync::Arc;
 use ::datafusion::common::tree_node::Transformed;
 use ::datafusion::common::{DataFusionError, Result, internal_err};
 use ::datafusion::datasource::provider_as_source;
-use ::datafusion::execution::SessionState;
+use ::datafusion::execution::{SendableRecordBatchStream, SessionState};
 use ::datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use ::datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use ::datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
@@ -54,7 +54,6 @@ use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
 use datafusion::memory::Advance;
-use datafusion::session::at_most;
 use draw::plan::{DrawPlan, Specification};
 use operator::bound_contributions::{HashKey, LateKey};
 use operator::privatize::{Permit, PrivatizeExec};
@@ -105,13 +104,11 @@ impl Prepared {
     }
 }
 
-/// What a query answered.
+/// What the parts of a query drew, once each: accuracy and notes follow from it and from the release.
 #[derive(Debug)]
-pub struct Rows {
+pub(crate) struct Drawn {
     /// The answer's columns.
     pub schema: SchemaRef,
-    /// The answer's rows, in order.
-    pub batches: Vec<RecordBatch>,
     /// For each part by measure: the least noisy number of rows behind its means, the largest ± of its variances;
     /// `None` for the others.
     pub mean_rows: Vec<Vec<Option<f64>>>,
@@ -119,6 +116,16 @@ pub struct Rows {
     pub released: Vec<RecordBatch>,
     /// The released values that later parts used, as numbers; `None` for what is none.
     pub values: Vec<Option<f64>>,
+}
+
+/// A query whose parts have drawn, and whose rows are computed as they are asked for.
+pub(crate) struct Running {
+    /// What its parts drew.
+    pub drawn: Drawn,
+    /// The answer's rows, in order: public and released ones only.
+    pub rows: SendableRecordBatchStream,
+    /// What was consumed.
+    pub charge: Option<Charge>,
 }
 
 /// Plans the private parts of a release.
@@ -331,21 +338,19 @@ fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) -> SchemaRef 
     Arc::new(Schema::new(released.fields().iter().cloned().chain(beside).collect::<Vec<_>>()))
 }
 
-/// Runs a paid query.
+/// Runs the parts of a paid query, and begins with its rows.
 ///
 /// # Guarantee
-/// The charge is for this release, consumed, and durable, before the first random draw. Every part draws once; the remainder
-/// sees released and public tables only.
+/// The charge is for this release, consumed, and durable, before the first random draw. Every part has drawn once when this
+/// returns; the remainder, whose rows are still to come, sees released and public tables only.
 ///
 /// # Errors
-/// Whatever fails while running, and an answer of more than so many rows. The error may quote cells: it must never
-/// reach an analyst.
-pub async fn run(
+/// Whatever fails while running. The error may quote cells: it must never reach an analyst.
+pub(crate) async fn run(
     prepared: Prepared,
     charge: Option<Charge>,
     state: &SessionState,
-    most_rows: usize,
-) -> Result<(Rows, Option<Charge>)> {
+) -> Result<Running> {
     let Prepared { due, parts, values, public_plan, schema, advance } = prepared;
     match &charge {
         Some(charge) if !charge.settles(&due) => {
@@ -376,8 +381,8 @@ pub async fn run(
         mean_rows.push(rows);
         released.push(columns);
     }
-    let batches = at_most(most_rows, execute_stream(public_plan, context)?).await?;
-    Ok((Rows { schema, batches, mean_rows, released, values: numbers }, charge))
+    let rows = execute_stream(public_plan, context)?;
+    Ok(Running { drawn: Drawn { schema, mean_rows, released, values: numbers }, rows, charge })
 }
 
 /// The released columns of a batch, and what stands beside each measure.

@@ -120,8 +120,7 @@ async fn a_release_runs_once_and_only_after_its_charge() {
 #[tokio::test]
 async fn nothing_private_runs_without_a_charge() {
     for unit in units() {
-        let error =
-            run(prepared(unit).await, None, &session_state(), 10).await.map(drop).unwrap_err();
+        let error = run(prepared(unit).await, None, &session_state()).await.map(drop).unwrap_err();
         assert!(error.to_string().contains("after a charge"), "{error}");
     }
 }
@@ -139,7 +138,7 @@ async fn nobody_pays_for_one_release_and_runs_another() {
     for (sql, settled) in others.iter().map(|sql| (sql.as_str(), false)).chain([(COUNT, true)]) {
         let charge = paid(&due(&asked));
         let other = prepare(&release(sql, Unit::Row), &state).await.unwrap();
-        let ran = run(other, Some(charge), &state, 10).await.map(drop);
+        let ran = run(other, Some(charge), &state).await.map(drop);
         assert_eq!(ran.is_ok(), settled, "{sql}: {ran:?}");
     }
 }

@@ -3,22 +3,32 @@
 //! In: a query that [`Ran`]. Out: an [`Answer`]: its rows, or the range that is read off them, with accuracy and receipt.
 
 use super::run::Ran;
-use crate::answer::Answer;
+use crate::answer::{Answer, Head};
 use crate::error::Error;
 
 impl Ran {
-    /// What the asker is given.
+    /// Reads the rows, and answers.
     ///
     /// # Errors
-    /// [`Error::Execution`] where no range can be read off the rows.
-    pub(super) fn answer(self) -> Result<Answer, Error> {
-        let Self { planned, rows, receipt } = self;
-        match planned.proposal() {
+    /// As [`Ran::next`], and [`Error::Execution`] where no range can be read off the rows.
+    pub(super) async fn answer(mut self) -> Result<Answer, Error> {
+        let batches = self.all().await?;
+        match self.planned.proposal() {
             Some(proposal) => {
-                let (range, note) = proposal.answer(&rows).map_err(|_| Error::Execution)?;
-                Ok(Answer::proposed(range, note, receipt))
+                let (range, note) = proposal.answer(&batches).map_err(|_| Error::Execution)?;
+                Ok(Answer::proposed(range, note, self.receipt))
             }
-            None => Ok(Answer::new(rows, planned.release(), receipt)),
+            None => Ok(Answer::new(self.head(), batches)),
         }
+    }
+
+    /// What is known before the first row.
+    pub(super) fn head(&self) -> Head {
+        Head::new(&self.drawn, self.planned.release(), self.receipt.clone())
+    }
+
+    /// Whether the answer is read off all rows together.
+    pub(super) fn is_proposal(&self) -> bool {
+        self.planned.proposal().is_some()
     }
 }

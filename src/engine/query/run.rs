@@ -1,9 +1,13 @@
 //! Stage 7 of a query: the run.
 //!
-//! In: a [`Paid`] query. Out: a [`Ran`] one: the rows that its plans gave. Every failure has the same sentence, whatever the rows.
-//! Afterwards the tables that were read as public ones are looked at once more.
+//! In: a [`Paid`] query. Out: a [`Ran`] one, whose private parts have drawn and whose rows come as they are asked for. Every
+//! failure has the same sentence, whatever the rows. Before anything leaves, the tables that were read as public ones are
+//! looked at once more.
 
-use datafusion::execution::SessionState;
+use arrow::array::RecordBatch;
+use datafusion::common::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use futures::StreamExt;
 
 use super::charge::Paid;
 use super::choose::Planned;
@@ -11,13 +15,16 @@ use crate::answer::Receipt;
 use crate::catalog::{CatalogVersion, Table};
 use crate::engine::session::Session;
 use crate::error::Error;
-use crate::exec::{self, Rows};
+use crate::exec::{self, Drawn, Running};
 
-/// A query that has run; only [`Session::run_plans`] makes one.
+/// A query whose private parts have run, and whose rows are still to come; only [`Session::run_plans`] makes one.
 pub(crate) struct Ran {
     pub(super) planned: Planned,
-    pub(super) rows: Rows,
+    pub(super) drawn: Drawn,
     pub(super) receipt: Option<Receipt>,
+    rows: SendableRecordBatchStream,
+    /// Rows that the answer may still have.
+    left: usize,
 }
 
 /// The tables that a query reads as public ones.
@@ -40,26 +47,23 @@ impl Paid {
 }
 
 impl Session {
-    /// Runs each private aggregate once, then the public plan over what was released.
+    /// Runs each private aggregate once, and begins with the public plan over what was released.
     ///
     /// # Errors
     /// [`Error::Execution`]; a query that reads no private row may say that the ledger it reads is damaged.
     pub(crate) async fn run_plans(&self, paid: Paid, state: &SessionState) -> Result<Ran, Error> {
-        let is_charged = paid.is_charged();
         let (planned, prepared, charge) = paid.into_parts();
-        let most_rows = self.inner.resources.rows;
-        let ran = exec::run(prepared, charge, state, most_rows).await;
-        let (rows, charge) = ran.map_err(|error| match exec::vault_error(&error) {
-            Some(error) if !is_charged => error.into(),
-            Some(_) | None => Error::Execution,
-        })?;
-        // Where somebody wrote into a file since, the claims are of other rows than these: nothing leaves.
+        let is_charged = charge.is_some();
+        let running = exec::run(prepared, charge, state).await;
+        let Running { drawn, rows, charge } =
+            running.map_err(|error| failed(&error, is_charged))?;
+        // Where somebody wrote into a file since, the claims are about other rows than these: nothing leaves.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);
         }
         let receipt =
             charge.map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
-        Ok(Ran { planned, rows, receipt })
+        Ok(Ran { planned, drawn, receipt, rows, left: self.inner.resources.rows })
     }
 
     /// Withholds what was read of tables as public ones that are not public any more, or not the same.
@@ -87,5 +91,41 @@ impl Session {
                 table.name
             ))),
         }
+    }
+}
+
+impl Ran {
+    /// The next rows; `None` after the last.
+    ///
+    /// # Errors
+    /// As [`Session::run_plans`], and [`Error::Execution`] for more rows than an answer may have.
+    pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
+        let next = self.rows.next().await.transpose();
+        let batch = next.map_err(|error| failed(&error, self.receipt.is_some()))?;
+        if let Some(batch) = &batch {
+            let left = self.left.checked_sub(batch.num_rows());
+            self.left = left.ok_or(Error::Execution)?;
+        }
+        Ok(batch)
+    }
+
+    /// All rows.
+    ///
+    /// # Errors
+    /// As [`Ran::next`].
+    pub(super) async fn all(&mut self) -> Result<Vec<RecordBatch>, Error> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.next().await? {
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+}
+
+/// The error of a run that failed.
+fn failed(error: &DataFusionError, is_charged: bool) -> Error {
+    match exec::vault_error(error) {
+        Some(error) if !is_charged => error.into(),
+        Some(_) | None => Error::Execution,
     }
 }

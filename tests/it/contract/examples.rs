@@ -9,7 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// What each example must print, whatever the noise.
-const SHOWN: [(&str, &[&str]); 14] = [
+const SHOWN: [(&str, &[&str]); 15] = [
     (
         "best_price",
         &[
@@ -133,6 +133,7 @@ const SHOWN: [(&str, &[&str]); 14] = [
             "        1         2.703 ",
         ],
     ),
+    ("stream", &["cost ε = 0.5 · left adult ε = 9.5", "100000 rows in 13 batches\n"]),
 ];
 
 /// What was drawn: the example, the text before the number, how many numbers stand between, the least and the most.

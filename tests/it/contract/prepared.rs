@@ -10,11 +10,11 @@ use hushql::{
 };
 
 /// What is spent of the first budget, in 10⁻⁹.
-fn spent(session: &Session) -> i64 {
+pub(crate) fn spent(session: &Session) -> i64 {
     session.budgets().unwrap().iter().map(|state| state.spent.nano).sum()
 }
 
-fn reason(error: &Error) -> Option<Reason> {
+pub(crate) fn reason(error: &Error) -> Option<Reason> {
     match error {
         Error::Refused(refusal) => Some(refusal.reason()),
         _ => None,
