@@ -37,7 +37,7 @@ use crate::dialect::{
     CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause, candidate_marker,
     magnitude_name, marker,
 };
-use crate::functions::{capped, clamp_function, magnitude_function};
+use crate::functions::{capped, clamp_function, date_diff_function, magnitude_function};
 use error::{UNKNOWN_TABLE, explain_error, place, place_of};
 use functional_dependencies::Forgetful;
 use marker::Marker;
@@ -209,6 +209,8 @@ impl<'a> Context<'a> {
         }
         scalars.insert("clamp".to_owned(), clamp_function());
         scalars.insert(magnitude_name(), magnitude_function());
+        scalars.insert("date_diff".to_owned(), date_diff_function());
+        scalars.insert("datediff".to_owned(), date_diff_function());
         let mut aggregates = HashMap::new();
         for function in SessionStateDefaults::default_aggregate_functions() {
             for alias in function.aliases() {

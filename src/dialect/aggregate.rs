@@ -12,6 +12,7 @@ use sqlparser::parser::{Parser, ParserError};
 
 use super::ast::{AggregateCall, AggregateName, marked};
 use super::literal::literal_of;
+use super::spelling::respelled;
 use crate::dialect::clauses::number;
 use crate::dialect::literal::Literal;
 
@@ -34,9 +35,10 @@ pub(super) fn column_name(function: &sql::Function) -> String {
 pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedParts, ParserError> {
     let at = parser.peek_token();
     let expr = parser.parse_prefix()?;
-    let Expr::Function(function) = expr else {
+    let Expr::Function(mut function) = expr else {
         return parser.expected(expected, at);
     };
+    respelled(&mut function);
     let text = column_name(&function);
     match aggregate_call(function) {
         Ok((call, arguments, filter)) => Ok((call, arguments, filter, text)),

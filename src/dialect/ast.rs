@@ -461,8 +461,10 @@ impl fmt::Display for Spread {
 
 impl AggregateName {
     /// The aggregates by their SQL names.
-    const NAMES: [(&'static str, Self); 22] = [
+    const NAMES: [(&'static str, Self); 24] = [
         ("count", Self::Count),
+        ("count_if", Self::Count),
+        ("countif", Self::Count),
         ("sum", Self::Sum),
         ("avg", Self::Avg),
         ("mean", Self::Avg),

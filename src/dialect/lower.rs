@@ -20,6 +20,7 @@ use super::allow::{absent, expression, join_condition, limit, standard_join, tab
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
 use super::parser::aggregate_marker;
+use super::spelling::respell;
 use crate::dialect::candidates::of_this_select;
 use crate::dialect::clauses::{Clauses, Options, folded, numbered};
 use crate::dialect::error::DialectError;
@@ -27,6 +28,7 @@ use crate::refusal::{Reason, Refusal};
 
 /// Lowers a query in place; the clauses keep growing by the releases that OPTIONS and KEYS imply.
 pub(super) fn lower(query: &mut Query, clauses: &mut Clauses) -> Result<(), DialectError> {
+    respell(query);
     let mut lowering = Lowering { clauses };
     match query.visit(&mut lowering) {
         ControlFlow::Break(error) => Err(error),

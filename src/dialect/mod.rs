@@ -31,6 +31,7 @@ mod parser;
 pub(crate) mod query;
 mod script;
 mod size;
+mod spelling;
 mod statement;
 #[cfg(test)]
 mod tests;

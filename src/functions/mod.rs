@@ -13,6 +13,7 @@ mod checked;
 mod joined;
 mod line;
 mod magnitude;
+mod moments;
 mod released;
 mod sound;
 
@@ -42,6 +43,7 @@ pub(crate) use checked::{checked, checked_abs, not_negative, not_zero};
 pub(crate) use joined::joined;
 pub(crate) use line::{Place, is_countable, place, snap};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};
+pub(crate) use moments::{Period, date_diff_function, is_date_diff, moved, moved_array};
 pub(crate) use released::{LateValue, in_values_words, is_late_value};
 pub(crate) use sound::{
     MOST_OF_A_CELL, MOST_OF_A_CONSTANT, is_sound, sound, temporal_limits, ticks_a_day,

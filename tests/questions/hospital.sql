@@ -5,7 +5,7 @@
 -- measurements(stay_id, kind, value, taken_at)
 -- prescriptions(stay_id, drug, dose, days)
 -- wards(name, floor, beds)                                                          public
--- score: useful 20, advice 1, refused 1, not yet 9
+-- score: useful 26, advice 1, refused 1, not yet 3
 
 -- 1. How many patients of each sex are there?
 -- wanted: useful
@@ -35,23 +35,23 @@ SELECT EXTRACT(YEAR FROM admitted) AS year, EXTRACT(QUARTER FROM admitted) AS qu
 
 -- 6. How long do patients stay on average?
 -- wanted: useful
--- now: not yet, refused HQ005
+-- now: useful
 SELECT AVG(discharged - admitted) AS days FROM stays;
 
 -- 7. How long do patients stay on average in each ward?
 -- wanted: useful
--- now: not yet, error
+-- now: not yet, drowned
 -- plain: SELECT ward, AVG(discharged - admitted) AS days FROM stays GROUP BY ward;
 SELECT ward, AVG(date_diff('day', admitted, discharged)) AS days FROM stays GROUP BY ward;
 
 -- 8. How long is the median stay?
 -- wanted: useful
--- now: not yet, refused HQ005
+-- now: useful
 SELECT MEDIAN(discharged - admitted) FROM stays;
 
 -- 9. Stays by their length: a day, a week, more.
 -- wanted: useful
--- now: not yet, refused HQ005
+-- now: useful
 SELECT CASE WHEN discharged - admitted <= 1 THEN 'a day' WHEN discharged - admitted <= 7 THEN 'a week' ELSE 'more' END AS length, COUNT(*) FROM stays GROUP BY 1;
 
 -- 10. What share of stays began as an emergency?
@@ -98,7 +98,7 @@ SELECT FLOOR((2025 - EXTRACT(YEAR FROM born)) / 10) * 10 AS age_group, COUNT(*) 
 
 -- 18. How many patients came back within 30 days?
 -- wanted: useful
--- now: not yet, refused HQ005
+-- now: useful
 SELECT COUNT(DISTINCT patient_id) FROM (SELECT patient_id, admitted, LAG(discharged) OVER (PARTITION BY patient_id ORDER BY admitted) AS before FROM stays) AS t WHERE admitted - before <= 30;
 
 -- 19. Share of stays that are readmissions.
@@ -138,7 +138,7 @@ SELECT COUNT(*) AS measurements, COUNT(DISTINCT s.patient_id) AS patients FROM m
 
 -- 26. What is the 95th percentile of blood pressure?
 -- wanted: advice
--- now: not yet, refused HQ004
+-- now: useful
 SELECT percentile_cont(0.95) WITHIN GROUP (ORDER BY value) FROM measurements WHERE kind = 'pressure';
 
 -- 27. Highest temperature of each stay: how is it distributed?
@@ -154,7 +154,7 @@ SELECT CORR(EXTRACT(YEAR FROM p.born), s.cost) FROM stays s JOIN patients p ON p
 
 -- 29. How full is each floor?
 -- wanted: useful
--- now: not yet, refused HQ005
+-- now: useful
 SELECT w.floor, COUNT(*) AS stays, SUM(s.discharged - s.admitted) AS days FROM stays s JOIN wards w ON w.name = s.ward GROUP BY w.floor ORDER BY w.floor;
 
 -- 30. Which wards have more than 5,000 stays?

@@ -5,7 +5,7 @@
 -- items(order_id, product_id, quantity, price)
 -- reviews(customer_id, product_id, stars, written_on)
 -- products(id, name, category, list_price)                                          public
--- score: useful 33, advice 1, refused 2, not yet 6
+-- score: useful 36, advice 1, refused 2, not yet 3
 
 -- 1. How many customers do we have?
 -- wanted: useful
@@ -170,12 +170,12 @@ SELECT COALESCE(coupon, 'none') AS coupon, COUNT(*) AS n FROM orders GROUP BY 1 
 
 -- 32. How long does shipping take, in days?
 -- wanted: useful
--- now: not yet, refused HQ005
+-- now: useful
 SELECT AVG(CAST(shipped_at AS DATE) - CAST(ordered_at AS DATE)) AS days FROM orders WHERE shipped_at IS NOT NULL;
 
 -- 33. How many orders were shipped within two days?
 -- wanted: useful
--- now: not yet, refused HQ005
+-- now: useful
 SELECT COUNT(*) FROM orders WHERE shipped_at <= ordered_at + INTERVAL '2 days';
 
 -- 34. How are stars distributed?
@@ -201,7 +201,7 @@ SELECT AVG(CASE WHEN EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id A
 
 -- 38. How many days pass between two orders of a customer?
 -- wanted: useful
--- now: not yet, refused HQ005
+-- now: useful
 SELECT AVG(gap) FROM (SELECT CAST(ordered_at AS DATE) - CAST(LAG(ordered_at) OVER (PARTITION BY customer_id ORDER BY ordered_at) AS DATE) AS gap FROM orders) AS t WHERE gap IS NOT NULL;
 
 -- 39. Do subscribers of the newsletter spend more?

@@ -18,10 +18,13 @@ use super::image::with_image;
 use super::interval::Interval;
 use super::magnitude::magnitude;
 use super::periods::starts;
+use super::temporal::periods;
 use crate::analysis::expr::shape::{
     MakeTotal, Total, castable, is_temporal, not_allowed, partial, readable, type_of, union,
 };
-use crate::functions::{checked_abs, is_clamp, is_late_value, is_magnitude, sound, ticks_a_day};
+use crate::functions::{
+    checked_abs, is_clamp, is_date_diff, is_late_value, is_magnitude, sound, ticks_a_day,
+};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -123,6 +126,10 @@ fn known_of(
         ("btrim" | "ltrim" | "rtrim", [_, _]) if literal_text(1) => unknown(whole, scope)?,
         ("character_length" | "octet_length" | "bit_length" | "ascii", [_])
         | ("starts_with" | "ends_with" | "contains" | "strpos", [_, _]) => unknown(whole, scope)?,
+        ("replace", [_, _, _]) if literal_text(1) && literal_text(2) => unknown(whole, scope)?,
+        ("split_part", [_, _, _]) if literal_text(1) && whole_number(2, 1) => {
+            unknown(whole, scope)?
+        }
         ("left" | "right", [_, _]) if whole_number(1, 0) => unknown(whole, scope)?,
         ("substr", [_, _]) if whole_number(1, 1) => unknown(whole, scope)?,
         ("substr", [_, _, _]) if whole_number(1, 1) && whole_number(2, 0) => unknown(whole, scope)?,
@@ -133,6 +140,12 @@ fn known_of(
             if is_granularity(&part.expr) && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
         {
             truncated(call, x, whole, scope)?
+        }
+        ("date_diff", [unit, from, to]) if is_date_diff(&call.func) => {
+            match periods(&unit.expr, from, to, scope) {
+                Some(facts) => facts,
+                None => return Err(not_allowed(whole, "date_diff takes dates and timestamps")),
+            }
         }
         (name, _) => {
             return Err(not_allowed(

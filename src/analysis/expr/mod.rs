@@ -36,6 +36,7 @@ pub(crate) mod magnitude;
 pub(crate) mod margins;
 pub(crate) mod periods;
 pub(crate) mod shape;
+pub(crate) mod temporal;
 pub(crate) mod types;
 
 /// Makes an expression total.
@@ -127,11 +128,14 @@ fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total
 }
 
 fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
-    // An interval can be added to constant dates only: with a column, the result could leave the calendar.
+    // A constant is computed once.
     if let Some(value) = constant(whole)
         && type_of(whole, &scope.schema)? == value.data_type()
     {
         return literal(value);
+    }
+    if let Some(moments) = temporal::arithmetic(binary, whole, scope, total)? {
+        return Ok(moments);
     }
     let left = total(&binary.left, scope)?;
     let right = total(&binary.right, scope)?;

@@ -32,7 +32,9 @@ pub(crate) const TYPES: [&str; 18] = [
 /// A text.
 pub(super) fn text(dice: &mut Dice) -> String {
     let of = dice.pick(&["c", "s", "ls", "vs", "c", "dc"]);
-    match dice.below(12) {
+    match dice.below(14) {
+        9 => format!("REPLACE({of}, 'p', '{}')", dice.pick(&["", "1", "qq"])),
+        10 => format!("SPLIT_PART({of}, '{}', {})", dice.pick(&["p", "1", ""]), 1 + dice.below(2)),
         0 => format!("{}({of})", dice.pick(&["UPPER", "LOWER", "REVERSE"])),
         1 => format!("{}({of})", dice.pick(&["BTRIM", "LTRIM", "RTRIM"])),
         2 => format!("{}({of}, 'p')", dice.pick(&["BTRIM", "LTRIM", "RTRIM"])),
@@ -58,10 +60,23 @@ fn of_text(dice: &mut Dice) -> String {
     }
 }
 
+const INTERVALS: [&str; 8] = [
+    "1 day",
+    "1 month",
+    "-14 months",
+    "3 weeks",
+    "36 hours",
+    "1 year 2 days",
+    "1.5 seconds",
+    "200 years",
+];
+
 /// A date or timestamp.
 pub(super) fn days(dice: &mut Dice) -> String {
     let of = dice.pick(&["d", "ts", "t0", "t3", "tn", "tz", "d", "ts"]);
-    match dice.below(6) {
+    match dice.below(8) {
+        3 => format!("({of} {} INTERVAL '{}')", dice.pick(&["+", "-"]), dice.pick(&INTERVALS)),
+        4 => format!("(INTERVAL '{}' + {of})", dice.pick(&INTERVALS)),
         0 => {
             const PERIODS: [&str; 10] = [
                 "microsecond",
@@ -87,7 +102,25 @@ pub(super) fn days(dice: &mut Dice) -> String {
 fn of_days(dice: &mut Dice) -> String {
     const PARTS: [&str; 10] =
         ["year", "quarter", "month", "week", "day", "doy", "dow", "hour", "minute", "second"];
-    format!("date_part('{}', {})", dice.pick(&PARTS), days(dice))
+    match dice.below(4) {
+        0 => {
+            const UNITS: [&str; 9] = [
+                "year",
+                "quarter",
+                "months",
+                "WEEK",
+                "day",
+                "hour",
+                "minute",
+                "second",
+                "millisecond",
+            ];
+            let name = dice.pick(&["date_diff", "datediff"]);
+            format!("{name}('{}', {}, {})", dice.pick(&UNITS), days(dice), days(dice))
+        }
+        1 => format!("(CAST({} AS DATE) - {})", days(dice), dice.pick(&["d", "DATE '2024-03-01'"])),
+        _ => format!("date_part('{}', {})", dice.pick(&PARTS), days(dice)),
+    }
 }
 
 /// A random numeric expression; often clamped, so that it has a range.
@@ -226,7 +259,7 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
     };
     let aggregate = |dice: &mut Dice| {
         let call = match dice.below(19) {
-            0 => "COUNT(*)".to_owned(),
+            0 => dice.pick(&["COUNT(*)", "COUNT(*)", "count_if(x > 1)"]).to_owned(),
             1 | 16 => format!("COUNT({})", any(dice)),
             2 => "COUNT(DISTINCT id)".to_owned(),
             3..=5 => format!("SUM({})", clamped(dice)),

@@ -1,0 +1,178 @@
+//! Arithmetic of dates and timestamps below a release: days between two dates, and moments moved by an interval.
+//!
+//! In: total operands with their facts. Out: a total expression with its range, or nothing where an operator is not
+//! arithmetic of moments. Moments that leave the calendar are NULL; no expression fails.
+//!
+//! ```text
+//! discharged - admitted                 [0, 730] - [0, 600]       days in [-600, 730]
+//! ordered_at + INTERVAL '2 days'        2025-01-01..2025-12-31    2025-01-03..2026-01-02
+//! date_diff('week', a, b)               weeks that begin in between
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use num_traits::ToPrimitive;
+
+use super::facts::{Facts, KeySource, Scope, constant};
+use super::interval::Interval;
+use crate::analysis::expr::shape::{MakeTotal, Total, is_temporal, partial, type_of};
+use crate::functions::{Period, moved, moved_array};
+use crate::refusal::Refusal;
+
+/// `date - date`, and a moment plus or minus an interval; `None` for anything else.
+///
+/// # Guarantee
+/// As that of `total`.
+///
+/// # Errors
+/// The refusal of an operand, and that of a difference of timestamps.
+pub(crate) fn arithmetic(
+    binary: &BinaryExpr,
+    whole: &Expr,
+    scope: &Scope,
+    total: MakeTotal,
+) -> Result<Option<Total>, Refusal> {
+    let BinaryExpr { left, op, right } = binary;
+    let types = (type_of(left, &scope.schema)?, type_of(right, &scope.schema)?);
+    let shift = |by: &Expr, sign: i8| interval(&constant(by)?, sign);
+    let (moment, by) = match (op, is_temporal(&types.0), is_temporal(&types.1)) {
+        (Operator::Minus, true, true) => return difference(binary, whole, scope, total).map(Some),
+        (Operator::Plus, true, false) => (left, shift(right, 1)),
+        (Operator::Minus, true, false) => (left, shift(right, -1)),
+        (Operator::Plus, false, true) => (right, shift(left, 1)),
+        _ => return Ok(None),
+    };
+    let Some(by) = by else { return Ok(None) };
+    let moment = total(moment, scope)?;
+    let data_type = type_of(&moment.expr, &scope.schema)?;
+    if type_of(whole, &scope.schema)? != data_type {
+        return Ok(None);
+    }
+    let Some(expr) = moved(moment.expr, by, &data_type) else {
+        return Err(partial(
+            whole,
+            "an interval this long can leave the calendar",
+            "a shorter one",
+        ));
+    };
+    let limits = Facts::of_type(&data_type).always;
+    let image = |range: &Interval| {
+        ends(range, &data_type, |ends| {
+            let moved = moved_array(ends, by)?;
+            // An end that leaves the calendar is moved to its limit; the moments beyond it are NULL.
+            let ticks = cast_to_ticks(&moved)?;
+            Some((
+                ticks.is_valid(0).then(|| ticks.value(0)),
+                ticks.is_valid(1).then(|| ticks.value(1)),
+            ))
+        })
+        .map_or_else(
+            || limits.clone(),
+            |(lo, hi)| {
+                let integer = |end: i64| crate::privacy::Rational::from_integer(end.into());
+                Interval::new(lo.map(integer), hi.map(integer)).intersect(&limits)
+            },
+        )
+    };
+    let facts = Facts {
+        always: image(&moment.facts.always),
+        ..Facts::ranged(image(&moment.facts.known()), true)
+    };
+    Ok(Some(Total { expr, facts }))
+}
+
+/// Days between two dates.
+fn difference(
+    binary: &BinaryExpr,
+    whole: &Expr,
+    scope: &Scope,
+    total: MakeTotal,
+) -> Result<Total, Refusal> {
+    let (left, right) = (total(&binary.left, scope)?, total(&binary.right, scope)?);
+    let is_date = |side: &Total| {
+        type_of(&side.expr, &scope.schema).is_ok_and(|data_type| data_type == DataType::Date32)
+    };
+    if !is_date(&left) || !is_date(&right) {
+        let (a, b) = (binary.left.human_display(), binary.right.human_display());
+        return Err(partial(
+            whole,
+            "the difference of two timestamps has no range",
+            format!(
+                "date_diff('second', {b}, {a}); or {a} <= {b} + INTERVAL '1 day' in a condition"
+            ),
+        ));
+    }
+    let range = left.facts.known().sub(&right.facts.known());
+    let always = left.facts.always.sub(&right.facts.always);
+    let facts = Facts { always, keys: whole_keys(&range), ..Facts::ranged(range, true) };
+    let expr = BinaryExpr::new(Box::new(left.expr), Operator::Minus, Box::new(right.expr));
+    Ok(Total { expr: Expr::BinaryExpr(expr), facts })
+}
+
+/// `date_diff(unit, from, to)`: what is known of it.
+///
+/// # Guarantee
+/// The numbers of periods never fall with the moment, so that the ends of the operands give those of the difference.
+pub(crate) fn periods(unit: &Expr, from: &Total, to: &Total, scope: &Scope) -> Option<Facts> {
+    let Expr::Literal(unit, _) = unit else { return None };
+    let period = Period::parse(unit.try_as_str().flatten()?)?;
+    let numbers = |range: &Interval, of: &Total| {
+        let data_type = type_of(&of.expr, &scope.schema).ok()?;
+        ends(range, &data_type, |ends| {
+            let numbers = period.numbers(ends).ok()?;
+            let one = |i: usize| numbers.is_valid(i).then(|| numbers.value(i));
+            Some((one(0)?, one(1)?))
+        })
+        .map(|(lo, hi)| Interval::integer_range(lo, hi))
+    };
+    let always = numbers(&to.facts.always, to)?.sub(&numbers(&from.facts.always, from)?);
+    let range = numbers(&to.facts.known(), to)?.sub(&numbers(&from.facts.known(), from)?);
+    Some(Facts { always, keys: whole_keys(&range), ..Facts::ranged(range, true) })
+}
+
+/// Every whole number of a range is a key.
+fn whole_keys(range: &Interval) -> Option<KeySource> {
+    let (lo, hi) = range.to_i128()?;
+    Some(KeySource::Integers(i64::try_from(lo).ok()?, i64::try_from(hi).ok()?))
+}
+
+/// What a function gives for the two ends of a range of moments; `None` for a range without ends.
+fn ends<T>(
+    range: &Interval,
+    data_type: &DataType,
+    function: impl Fn(&ArrayRef) -> Option<T>,
+) -> Option<T> {
+    let (lo, hi) = range.bounds()?;
+    let ends = [lo.floor().to_integer().to_i64()?, hi.ceil().to_integer().to_i64()?];
+    let numbers: ArrayRef = match data_type {
+        DataType::Date32 => {
+            let [lo, hi] = ends;
+            Arc::new(Int32Array::from(vec![i32::try_from(lo).ok()?, i32::try_from(hi).ok()?]))
+        }
+        _ => Arc::new(Int64Array::from(ends.to_vec())),
+    };
+    function(&cast(&numbers, data_type).ok()?)
+}
+
+fn cast_to_ticks(moments: &ArrayRef) -> Option<Int64Array> {
+    let numbers = match moments.data_type() {
+        DataType::Date32 => cast(moments, &DataType::Int32).ok()?,
+        _ => Arc::clone(moments),
+    };
+    Some(cast(&numbers, &DataType::Int64).ok()?.as_primitive::<Int64Type>().clone())
+}
+
+/// The interval of a literal, forward or backward.
+fn interval(value: &ScalarValue, sign: i8) -> Option<IntervalMonthDayNano> {
+    let ScalarValue::IntervalMonthDayNano(Some(by)) = value else { return None };
+    if sign > 0 {
+        return Some(*by);
+    }
+    let (months, days) = (by.months.checked_neg()?, by.days.checked_neg()?);
+    Some(IntervalMonthDayNano::new(months, days, by.nanoseconds.checked_neg()?))
+}

@@ -1,0 +1,85 @@
+//! Other spellings of aggregates, written as the engine knows them.
+//!
+//! In: a call as sqlparser read it. Out: the same aggregate in its plain form. Calls of other functions stay as they are.
+//!
+//! ```text
+//! count_if(late)                                     COUNT(*) FILTER (WHERE late)
+//! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
+//! ```
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    self as sql, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Query, visit_expressions_mut,
+};
+
+/// Respells every aggregate of a query, wherever it stands.
+pub(super) fn respell(query: &mut Query) {
+    let _: ControlFlow<()> = visit_expressions_mut(query, |expr| {
+        if let Expr::Function(function) = expr {
+            respelled(function);
+        }
+        ControlFlow::Continue(())
+    });
+}
+
+/// Respells one call.
+pub(super) fn respelled(function: &mut sql::Function) {
+    match function.name.to_string().to_lowercase().as_str() {
+        "count_if" | "countif" => counted(function),
+        "percentile_cont" | "approx_percentile_cont" => ordered(function),
+        _ => {}
+    }
+}
+
+/// The one expression between the parentheses, if there is nothing else.
+fn only_argument(arguments: &FunctionArguments) -> Option<&Expr> {
+    let FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses }) =
+        arguments
+    else {
+        return None;
+    };
+    match args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(only))] if clauses.is_empty() => Some(only),
+        _ => None,
+    }
+}
+
+fn list(args: Vec<FunctionArgExpr>) -> FunctionArguments {
+    FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: None,
+        args: args.into_iter().map(FunctionArg::Unnamed).collect(),
+        clauses: Vec::new(),
+    })
+}
+
+/// `count_if(x) FILTER (WHERE y)` counts the rows on which both hold.
+fn counted(function: &mut sql::Function) {
+    let Some(condition) = only_argument(&function.args).cloned() else { return };
+    let nested = |expr: Expr| Box::new(Expr::Nested(Box::new(expr)));
+    let both = match function.filter.take() {
+        Some(filter) => Expr::BinaryOp {
+            left: nested(*filter),
+            op: BinaryOperator::And,
+            right: nested(condition),
+        },
+        None => condition,
+    };
+    function.filter = Some(Box::new(both));
+    function.name = ObjectName::from(vec![Ident::new("count")]);
+    function.args = list(vec![FunctionArgExpr::Wildcard]);
+}
+
+/// `percentile_cont(f) WITHIN GROUP (ORDER BY x)`. A descending order stays, and is refused.
+fn ordered(function: &mut sql::Function) {
+    let Some(fraction) = only_argument(&function.args).cloned() else { return };
+    let [sql::OrderByExpr { expr, options, with_fill: None }] = function.within_group.as_slice()
+    else {
+        return;
+    };
+    let sql::OrderByOptions { asc: None | Some(true), nulls_first: None } = options else { return };
+    function.args =
+        list(vec![FunctionArgExpr::Expr(expr.clone()), FunctionArgExpr::Expr(fraction)]);
+    function.within_group.clear();
+}
