@@ -1,16 +1,16 @@
 //! Stage 8 of a query: the answer.
 //!
-//! In: a query that [`Ran`]. Out: an [`Answer`]: its rows, or the range that is read off them, with accuracy and receipt.
+//! In: a query that [`Ran`]. Out: an [`Answer`] with accuracy and receipt: the rows, or the range that is derived from them.
 
 use super::run::Ran;
 use crate::answer::Answer;
 use crate::error::Error;
 
 impl Ran {
-    /// What the asker is given.
+    /// The answer for the user.
     ///
     /// # Errors
-    /// [`Error::Execution`] where no range can be read off the rows.
+    /// [`Error::Execution`] when no range can be derived from the rows.
     pub(super) fn answer(self) -> Result<Answer, Error> {
         let Self { planned, rows, receipt } = self;
         match planned.proposal() {
