@@ -40,7 +40,7 @@ impl Visitor for Relations {
 
     fn pre_visit_query(&mut self, query: &sql::Query) -> ControlFlow<()> {
         let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
-        let pending = ctes.map(|cte| normal(&cte.alias.name)).collect();
+        let pending = ctes.map(|cte| normalized(&cte.alias.name)).collect();
         self.enclosing.push(Enclosing { seen: Vec::new(), pending });
         ControlFlow::Continue(())
     }
@@ -55,7 +55,7 @@ impl Visitor for Relations {
 
     fn pre_visit_relation(&mut self, name: &sql::ObjectName) -> ControlFlow<()> {
         let parts =
-            name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), normal));
+            name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), normalized));
         let name = parts.collect::<Vec<_>>().join(".");
         if !self.enclosing.iter().any(|enclosing| enclosing.seen.contains(&name)) {
             self.found.push(name);
@@ -65,7 +65,7 @@ impl Visitor for Relations {
 }
 
 /// A name as the planner reads it.
-fn normal(name: &sql::Ident) -> String {
+fn normalized(name: &sql::Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_ascii_lowercase(),

@@ -109,10 +109,10 @@ pub(crate) fn changes(
     before: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,
 ) -> Vec<String> {
-    let gone = before.keys().filter(|name| !after.contains_key(*name));
-    let gone = gone.map(|name| format!("{name}: dropped"));
+    let removed = before.keys().filter(|name| !after.contains_key(*name));
+    let removed = removed.map(|name| format!("{name}: dropped"));
     let changed = after.iter().filter(|(name, text)| before.get(*name) != Some(*text));
-    gone.chain(changed.map(|(name, text)| format!("{name}: {text}"))).collect()
+    removed.chain(changed.map(|(name, text)| format!("{name}: {text}"))).collect()
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_cost_of_one_query_is_described_from_least_to_most() {
-        let says = |limit: Spend, per_query: PerQuery| {
+        let summary = |limit: Spend, per_query: PerQuery| {
             let (name, table) = ("b".to_owned(), "t".to_owned());
             per_query_text(&Budget { name, table, limit, promise: None, per_query })
         };
@@ -129,10 +129,10 @@ mod tests {
         let none = PerQuery::default();
         let least = PerQuery { min: Some(1_000_000), ..none };
         let all = PerQuery { default: Some(2_000_000), max: Some(2_000_000_000), ..least };
-        assert_eq!(says(epsilon, none), "at most anything");
-        assert_eq!(says(epsilon, least), "at least ε = 0.001, at most anything");
-        assert_eq!(says(epsilon, all), "default 0.002, at least ε = 0.001, at most ε = 2");
-        assert_eq!(says(rho, all), "default ε = 0.002, at least ρ = 0.001, at most ρ = 2");
+        assert_eq!(summary(epsilon, none), "at most anything");
+        assert_eq!(summary(epsilon, least), "at least ε = 0.001, at most anything");
+        assert_eq!(summary(epsilon, all), "default 0.002, at least ε = 0.001, at most ε = 2");
+        assert_eq!(summary(rho, all), "default ε = 0.002, at least ρ = 0.001, at most ρ = 2");
     }
 
     #[test]

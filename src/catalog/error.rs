@@ -19,7 +19,7 @@ pub enum CatalogError {
     /// No table has this name.
     #[error("there is no table `{table}`")]
     UnknownTable {
-        /// The name that was asked for.
+        /// The requested name.
         table: String,
     },
     /// A table of this name is declared already.
@@ -31,7 +31,7 @@ pub enum CatalogError {
     /// No view has this name.
     #[error("there is no view `{view}`")]
     UnknownView {
-        /// The name that was asked for.
+        /// The requested name.
         view: String,
     },
     /// A view of this name is declared already.
@@ -65,7 +65,7 @@ pub enum CatalogError {
     /// No budget has this name.
     #[error("there is no privacy budget `{budget}`")]
     UnknownBudget {
-        /// The name that was asked for.
+        /// The requested name.
         budget: String,
     },
     /// A budget of this name is declared already.
@@ -124,7 +124,7 @@ pub enum CatalogError {
         /// The budget.
         budget: String,
     },
-    /// A budget in ε belongs to a table whose people releases without an ε were charged on.
+    /// A budget in ε belongs to people on whom releases without an ε were charged.
     #[error(
         "the privacy budget `{budget}` counts in epsilon, and some of what was released for these people has a rho only: write `DROP PRIVACY BUDGET {budget}`, declare this again, and create a budget with LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"
     )]

@@ -424,8 +424,8 @@ impl Budget {
     /// The error for a limit in another measure.
     pub(crate) fn counts_otherwise(&self) -> CatalogError {
         // A promise is declared in ε, even if the budget counts in ρ.
-        let of_epsilon = self.limit.notion == Notion::Approximate || self.promise.is_some();
-        let notion = if of_epsilon { Notion::Approximate } else { Notion::Concentrated };
+        let in_epsilon = self.limit.notion == Notion::Approximate || self.promise.is_some();
+        let notion = if in_epsilon { Notion::Approximate } else { Notion::Concentrated };
         CatalogError::Accounting { budget: self.name.clone(), notion: notion.name() }
     }
 

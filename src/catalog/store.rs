@@ -282,7 +282,7 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
 /// [`CatalogError::UnknownTable`] when it does not exist.
 pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
     table.check()?;
-    only_a_table(connection, &table.name)?;
+    refuse_view(connection, &table.name)?;
     let changed = connection.execute(
         "UPDATE declared_table SET body = ?2 WHERE name = ?1",
         params![table.name, body(table)?],
@@ -298,7 +298,7 @@ pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(),
 /// # Errors
 /// [`CatalogError::UnknownTable`] when it does not exist, [`CatalogError::HasBudgets`] while it has budgets.
 pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
-    only_a_table(connection, name)?;
+    refuse_view(connection, name)?;
     let budgets: Vec<String> = accounts(connection)?
         .into_iter()
         .filter(|account| account.budget.table == name)
@@ -460,7 +460,7 @@ fn declared(connection: &Connection, name: &str) -> Result<Option<Declared>, Cat
 }
 
 /// Refuses the name of a view, whose row would otherwise be changed or deleted as a table.
-fn only_a_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
+fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(Declared::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
         Some(Declared::Table(_)) | None => Ok(()),

@@ -63,7 +63,7 @@ impl Proposal {
     }
 
     /// The note for a range when no bucket is kept.
-    fn unsure(&self) -> String {
+    fn note_without_buckets(&self) -> String {
         format!(
             "no bucket has a noisy count of {} or more: the range is the bucket with the largest one, which may be any bucket; \
              a larger epsilon gives a better range",
@@ -94,7 +94,7 @@ impl Proposal {
             );
         }
         let kept = kept(&counts, self.least);
-        let note = if kept.stand_out { self.rule() } else { self.unsure() };
+        let note = if kept.stand_out { self.rule() } else { self.note_without_buckets() };
         let (lo, hi) = self.buckets.hull(&kept.buckets);
         let value = |text: &str| {
             typed(text, &self.data_type)

@@ -13,7 +13,7 @@ use crate::release::Release;
 pub(super) fn unplanned(release: &Release, error: &DataFusionError) -> Error {
     let message = error.find_root().strip_backtrace();
     match (error.find_root(), release.analysis().parts()) {
-        _ if is_of_a_subquery(error) => Refusal::new(
+        _ if is_about_a_subquery(error) => Refusal::new(
             Reason::Operator,
             "",
             "this query has a subquery in a place where it cannot run",
@@ -30,7 +30,7 @@ pub(super) fn unplanned(release: &Release, error: &DataFusionError) -> Error {
 }
 
 /// Whether DataFusion has no plan for a subquery: it reports that, or a rule that turns the subquery into a join fails.
-fn is_of_a_subquery(error: &DataFusionError) -> bool {
+fn is_about_a_subquery(error: &DataFusionError) -> bool {
     if let DataFusionError::Context(rule, _) = error {
         return rule.contains("subquery");
     }

@@ -104,6 +104,7 @@ impl ExactSums {
 
     /// For each measure its vectors of integers: perturbed numbers by column and key, scores of choices by outer group
     /// and candidate. `rank` is the r of MIN and MAX. Keys that only the data know come with their names.
+    ///
     /// # Errors
     /// Any error while running; an analyzed private aggregate must not cause one.
     pub async fn run(&self, state: &SessionState, rank: u64) -> Result<Vec<Exact>> {

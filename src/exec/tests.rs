@@ -241,7 +241,7 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         let plan = prepared(unit.clone()).await.parts.remove(0).plan;
         let root = plan.downcast_ref::<PrivatizeExec>().unwrap();
         let specification = Arc::clone(root.specification());
-        let says = |plan: &Arc<dyn ExecutionPlan>| {
+        let message = |plan: &Arc<dyn ExecutionPlan>| {
             verify(plan, &specification, &expected(&["t".to_owned()], bounded))
                 .unwrap_err()
                 .to_string()
@@ -251,30 +251,30 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         let below = Arc::clone(child.children()[0]);
 
         // The root is missing, hidden, doubled or another operator.
-        assert!(says(&child).contains("its root is CoalescePartitionsExec"));
+        assert!(message(&child).contains("its root is CoalescePartitionsExec"));
         let hidden: Arc<dyn ExecutionPlan> =
             Arc::new(GlobalLimitExec::new(Arc::clone(&plan), 0, Some(1)));
-        assert!(says(&hidden).contains("its root is GlobalLimitExec"));
-        assert!(says(&replaced(&plan, Arc::clone(&plan))).contains("it holds a PrivatizeExec"));
+        assert!(message(&hidden).contains("its root is GlobalLimitExec"));
+        assert!(message(&replaced(&plan, Arc::clone(&plan))).contains("it holds a PrivatizeExec"));
         let other = prepared(unit).await.parts.remove(0).plan;
-        assert!(says(&other).contains("releases something else"));
+        assert!(message(&other).contains("releases something else"));
 
         // Literal rows replace the scan.
         let literal = Arc::new(PlaceholderRowExec::new(below.schema()));
-        assert!(says(&replaced(&plan, literal)).contains("it holds a PlaceholderRowExec"));
+        assert!(message(&replaced(&plan, literal)).contains("it holds a PlaceholderRowExec"));
         let batch = RecordBatch::new_empty(below.schema());
         let literal = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
         let state = session_state();
         let literal = ::datafusion::catalog::TableProvider::scan(&literal, &state, None, &[], None)
             .await
             .unwrap();
-        assert!(says(&replaced(&plan, literal)).contains("it holds a DataSourceExec"));
+        assert!(message(&replaced(&plan, literal)).contains("it holds a DataSourceExec"));
 
         // Some rows are left out.
         let limit = Arc::new(GlobalLimitExec::new(Arc::clone(&child), 0, Some(5)));
-        assert!(says(&replaced(&plan, limit)).contains("it holds a GlobalLimitExec"));
+        assert!(message(&replaced(&plan, limit)).contains("it holds a GlobalLimitExec"));
         let early = Arc::new(CoalescePartitionsExec::new(below).with_fetch(Some(5)));
-        assert!(says(&replaced(&plan, early)).contains("stops early"));
+        assert!(message(&replaced(&plan, early)).contains("stops early"));
 
         // Another table, and contributions that are bounded twice or never.
         let foreign = verify(&plan, &specification, &expected(&["u".to_owned()], bounded))
@@ -320,10 +320,10 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
         (counted(keep(&aggregates)), true, 2),
         (counted(keep(&aggregates)), false, 2),
     ] {
-        let says = check(below, bounded).unwrap_err();
+        let message = check(below, bounded).unwrap_err();
         // Rows that were bounded once are not partitioned as the second bounding requires.
-        let apart = times == 2 && says.contains("may be apart");
-        assert!(apart || says.contains(&format!("bounded {times} times")), "{says}");
+        let apart = times == 2 && message.contains("may be apart");
+        assert!(apart || message.contains(&format!("bounded {times} times")), "{message}");
     }
 }
 

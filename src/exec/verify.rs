@@ -97,7 +97,7 @@ pub(super) fn verify_feed(
     expected: &Expected<'_>,
 ) -> Result<(), VerifyError> {
     let times = times_bounded(plan);
-    below(plan, expected, expected.bounded || times > 0)?;
+    verify_below(plan, expected, expected.bounded || times > 0)?;
     if times == usize::from(expected.bounded) {
         Ok(())
     } else {
@@ -129,13 +129,13 @@ pub(super) fn verify_public(plan: &Arc<dyn ExecutionPlan>) -> Result<(), VerifyE
         return Err(VerifyError(format!("its public plan reads {}", scan.table())));
     }
     plan.children().into_iter().try_for_each(|child| {
-        keeps_to_memory(child, plan)?;
+        refuse_spilling_join(child, plan)?;
         verify_public(child)
     })
 }
 
 /// Refuses a nested-loop join that may write files, because it may then emit a row several times.
-fn keeps_to_memory(
+fn refuse_spilling_join(
     plan: &Arc<dyn ExecutionPlan>,
     parent: &Arc<dyn ExecutionPlan>,
 ) -> Result<(), VerifyError> {
@@ -145,7 +145,7 @@ fn keeps_to_memory(
     }
 }
 
-fn below(
+fn verify_below(
     plan: &Arc<dyn ExecutionPlan>,
     expected: &Expected<'_>,
     is_above_bounds: bool,
@@ -197,8 +197,8 @@ fn below(
         return Err(VerifyError(format!("its rows come from a {}", plan.name())));
     }
     children.into_iter().try_for_each(|child| {
-        keeps_to_memory(child, plan)?;
-        below(child, expected, is_above_bounds)
+        refuse_spilling_join(child, plan)?;
+        verify_below(child, expected, is_above_bounds)
     })?;
     // Above the bounds, the reader of the partitions adds up their sums.
     if !is_above_bounds && !gathers_its_rows(plan) {

@@ -130,8 +130,8 @@ fn concentrated_amounts_contradict_each_other() {
     ] {
         assert!(budget(promise, per_query).check().is_err(), "{per_query:?}");
     }
-    let of_epsilon = Budget { limit: Spend::of_epsilon(1, 0), ..budget(promise, none) };
-    assert!(of_epsilon.check().is_err());
+    let epsilon_budget = Budget { limit: Spend::of_epsilon(1, 0), ..budget(promise, none) };
+    assert!(epsilon_budget.check().is_err());
 }
 
 #[test]

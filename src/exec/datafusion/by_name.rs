@@ -30,7 +30,7 @@ impl PhysicalOptimizerRule for WhereNamesDiffer {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match plan.exists(|node| Ok(has_namesakes(node)))? {
+        match plan.exists(|node| Ok(has_duplicate_names(node)))? {
             true => Ok(plan),
             false => self.0.optimize(plan, config),
         }
@@ -46,7 +46,7 @@ impl PhysicalOptimizerRule for WhereNamesDiffer {
 }
 
 /// Whether two columns of an operator have the same name.
-fn has_namesakes(node: &Arc<dyn ExecutionPlan>) -> bool {
+fn has_duplicate_names(node: &Arc<dyn ExecutionPlan>) -> bool {
     let schema = node.schema();
     let mut names = HashSet::new();
     schema.fields().iter().any(|field| !names.insert(field.name()))

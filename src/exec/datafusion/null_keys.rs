@@ -67,17 +67,17 @@ impl OptimizerRule for Apart {
                 return Ok(Transformed::no(node));
             }
             let node = node.map_children(|input| match input {
-                LogicalPlan::Join(_) => as_it_is(input).map(Transformed::yes),
+                LogicalPlan::Join(_) => all_columns(input).map(Transformed::yes),
                 other => Ok(Transformed::no(other)),
             })?;
-            as_it_is(node.data).map(Transformed::yes)
+            all_columns(node.data).map(Transformed::yes)
         })?;
         Ok(Transformed::no(apart.data))
     }
 }
 
 /// All columns of a plan.
-fn as_it_is(plan: LogicalPlan) -> Result<LogicalPlan> {
+fn all_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().map(Expr::Column).collect();
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
 }

@@ -33,7 +33,7 @@ pub(crate) struct Deadline {
 impl Deadline {
     /// A deadline after this time; `None` means no limit.
     pub(crate) fn within(time: Option<Duration>) -> Self {
-        // A time that exceeds the clock's range is no limit.
+        // A time beyond the clock's range sets no limit.
         let until = time.and_then(|time| Instant::now().checked_add(time));
         Self { until, stopped: Arc::default() }
     }

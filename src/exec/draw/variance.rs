@@ -1,8 +1,7 @@
 //! From three noisy sums to a variance or standard deviation, and the error that the noise may have caused.
 //!
-//! In: the drawn integers A, B, C of every group (see [`Moments`]), the public range, and the bound t that holds for
-//! every noise with 95 %. Out: the released column, and its own ±. Everything here is a function of drawn integers and
-//! public numbers.
+//! In: the drawn integers A, B, C of every group (see [`Moments`]), the public range, and the size t that no noise exceeds with
+//! 95 %. Out: the released column, and its own ±. Everything here is a function of drawn integers and public numbers.
 //!
 //! With S = A + B + C, a variance is v·w² with v = (4AC − B²)/4S², and n = S/w². If every noise is within t, then
 //! with τ = t/w² rows
@@ -47,7 +46,7 @@ pub(crate) struct Scale {
     width: f64,
     /// w of the rounded values, in the column's unit.
     coarse: f64,
-    /// τ: the bound on every noise with 95 %, in rows.
+    /// τ: the size that no noise exceeds with 95 %, in rows.
     noise: f64,
 }
 

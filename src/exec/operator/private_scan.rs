@@ -379,11 +379,11 @@ mod tests {
         ] {
             let scan = table.scan(&session_state(), None, &[], None).await.unwrap();
             let phase = FilterPushdownPhase::Pre;
-            let told = scan
+            let description = scan
                 .gather_filters_for_pushdown(phase, all.clone(), &ConfigOptions::new())
                 .unwrap();
-            assert_eq!(told.self_filters()[0].len(), passed);
-            let none = told.parent_filters().concat();
+            assert_eq!(description.self_filters()[0].len(), passed);
+            let none = description.parent_filters().concat();
             assert!(none.iter().all(|f| matches!(f.discriminant, PushedDown::No)));
         }
     }

@@ -205,12 +205,15 @@ mod tests {
     async fn every_scan_yields_the_rows_in_their_order_once_they_are_there() {
         let state = session_state();
         let table = ReleasedTable::new(schema(), None);
-        let of_b = table.scan(&state, Some(&vec![1]), &[], None).await.unwrap();
+        let scan_of_b = table.scan(&state, Some(&vec![1]), &[], None).await.unwrap();
         let whole = table.scan(&state, None, &[], None).await.unwrap();
-        assert!(collect(Arc::clone(&of_b), state.task_ctx()).await.is_err(), "not released yet");
+        assert!(
+            collect(Arc::clone(&scan_of_b), state.task_ctx()).await.is_err(),
+            "not released yet"
+        );
 
         table.give(&rows(20_000)).unwrap();
-        let batches = collect(of_b, state.task_ctx()).await.unwrap();
+        let batches = collect(scan_of_b, state.task_ctx()).await.unwrap();
         let values = batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values());
         assert!(values.copied().eq(100..20_100));
         assert!(batches.len() > 1, "large tables come in pieces");

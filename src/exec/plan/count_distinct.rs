@@ -9,8 +9,8 @@
 //! ```text
 //! CoalescePartitionsExec                            adds the partitions' counts up
 //!   AggregateExec: gby=[city]  count                one for every pair
-//!     AggregateExec: gby=[city, product]            every pair once, whoever brought it
-//!       RepartitionExec: Hash([city, product], 2)   all of a pair in one partition
+//!     AggregateExec: gby=[city, product]            every distinct pair once
+//!       RepartitionExec: Hash([city, product], 2)   equal pairs in one partition
 //!         SampleContributionsExec: distinct values, …          at most m of a unit in a group, M in all, C groups
 //!           RepartitionExec: Hash([user_id], 2)
 //! ```

@@ -643,8 +643,8 @@ mod tests {
             "SELECT count(DISTINCT parameters) FROM ledger",
         ] {
             let error = context.sql(sql).await.unwrap().collect().await.unwrap_err();
-            let said = vault_error(&error).map(|error| error.to_string()).unwrap_or_default();
-            assert!(said.contains("the chain of its ledger is broken"), "{sql}: {error}");
+            let message = vault_error(&error).map(|error| error.to_string()).unwrap_or_default();
+            assert!(message.contains("the chain of its ledger is broken"), "{sql}: {error}");
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! A keyed hash of the unit distributes the rows over [`BUCKETS`], so that the second pass works on pieces that fit the
 //! processor's cache; the rows are never sorted as a whole.
+//!
 //! ```text
 //! batch ─ locate key, code unit ─▶ bucket 0..256 ─▶ rows by unit ─▶ runs by key ─▶ k_j ─▶ totals
 //! ```

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! // Three groups with 5, 1 and 4 rows, in hash order; 4 rows a unit, 3 a group:
-//! let limits = Limits { rows_per_unit: Some(4), rows_per_group: Some(3), groups: None };
+//! let limits = EnforcedBounds { total: Some(4), per_partition: Some(3), l0: None };
 //! limits.keep([5, 1, 4].into_iter(), |group, kept| …); // 3, 1, 0
 //! ```
 

@@ -1,8 +1,8 @@
 //! Units: their 64-bit codes, their hashes, and the grouping of rows by unit.
 //!
-//! In: unit values of any type that can be a unit. Out: codes that are equal exactly if the values are equal, and, for a bucket
-//! of rows, each unit's rows side by side. It guarantees that no two units share a code, which would count the rows of two
-//! people as one person's, and that a unit's hash depends on its value, never on the number that it got on arrival.
+//! In: unit values of any type that can be a unit. Out: codes that are equal exactly if the values are equal, and, for
+//! a bucket of rows, each unit's rows side by side. It guarantees that no two units share a code (with a shared code, a
+//! person could count twice), and that a unit's hash depends on its value, never on the number that it got on arrival.
 //!
 //! ```text
 //! codes.read(&column, &mut scratch)?;

@@ -146,9 +146,9 @@ impl Choice {
     /// Marks the rows that one unit keeps.
     ///
     /// # Guarantee
-    /// For all rows of a unit, at most M marked rows exist in all and m in one group; they lie in at most C groups, and
-    /// are as a multiset a function of the unit, the rows as a multiset and the key. Source: the rule of contribution
-    /// bounding by hash order.
+    /// For all rows of a unit: at most M are marked, at most m of them in one group, and they lie in at most C groups.
+    /// The marked rows are as a multiset a function of the unit, its multiset of rows and the key. Source: the rule of
+    /// contribution bounding by hash order.
     fn choose(&mut self, task: &Task, unit: u64, rows: &[u64]) -> Result<()> {
         let mut by_group = std::mem::take(&mut self.by_group);
         by_group.clear();

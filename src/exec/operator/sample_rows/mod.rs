@@ -68,8 +68,8 @@ impl SampleContributionsExec {
     /// that the bounds cannot affect keeps its equal rows; the reader of the output must merge them.
     ///
     /// # Guarantee
-    /// For all inputs, with the limits M, m and C: at most M output rows of one unit exist in all and m in one group;
-    /// they lie in at most C groups, and are as a set a function of that unit's set of rows and the key alone. The
+    /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of them in one group,
+    /// and they lie in at most C groups. As a set they are a function of that unit's set of rows and the key alone. The
     /// bounds leave out no row while there is room for a distinct one. Exact.
     ///
     /// # Errors
@@ -90,8 +90,8 @@ impl SampleContributionsExec {
     /// −0.0 as 0.0 and NaN as NULL, as they were compared.
     ///
     /// # Guarantee
-    /// For all inputs, with the limits M, m and C: at most M output rows of one unit exist in all and m in one group;
-    /// they lie in at most C groups, and depend on that unit's multiset of rows and the key alone. Removing a unit
+    /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of them in one group,
+    /// and they lie in at most C groups. They depend on that unit's multiset of rows and the key alone. Removing a unit
     /// therefore removes at most min(C·m, M) rows, and changes nothing else. Exact.
     ///
     /// # Errors

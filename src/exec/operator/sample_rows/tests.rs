@@ -162,8 +162,8 @@ fn naive(whole: &RecordBatch, group: &[usize], limits: EnforcedBounds) -> Vec<St
         (0..columns.len()).filter(|i| is(*i)).map(|i| columns[i].clone()).collect::<Vec<_>>()
     };
     // Groups are encoded in the order of `group`.
-    let asked: Vec<_> = group.iter().map(|i| columns[*i].clone()).collect();
-    let (groups, others) = (encoded(&asked, length), encoded(&pick(false), length));
+    let group_columns: Vec<_> = group.iter().map(|i| columns[*i].clone()).collect();
+    let (groups, others) = (encoded(&group_columns, length), encoded(&pick(false), length));
     let names = encoded(&[Arc::clone(&unit)], length);
     let owner = whole.column(4).as_primitive::<Int64Type>();
     let mut units: BTreeMap<i64, BTreeMap<Vec<u8>, Vec<usize>>> = BTreeMap::new();

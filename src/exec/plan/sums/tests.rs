@@ -122,7 +122,7 @@ fn kept(batch: &RecordBatch, partitions: usize) -> Arc<dyn ExecutionPlan> {
 }
 
 /// A session that passes rows on unaggregated wherever an aggregation allows it.
-fn hasty() -> Arc<TaskContext> {
+fn pass_through_session() -> Arc<TaskContext> {
     let mut config = SessionConfig::new().with_batch_size(64);
     config.options_mut().execution.skip_partial_aggregation_probe_rows_threshold = 0;
     config.options_mut().execution.skip_partial_aggregation_probe_ratio_threshold = 0.0;
@@ -133,7 +133,7 @@ fn hasty() -> Arc<TaskContext> {
 async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
     let whole = rows();
     for (groups, keys) in [(&[0][..], key_space()), (&[], KeySpace::product(&[], "").unwrap())] {
-        let rows = collect(kept(&whole, 1), hasty()).await.unwrap();
+        let rows = collect(kept(&whole, 1), pass_through_session()).await.unwrap();
         let expected = naive(&rows, &keys);
         assert!(expected.iter().all(|sums| sums.iter().any(|sum| *sum != 0)));
         for partitions in [1, 2, 7] {
@@ -147,7 +147,7 @@ async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
             // There is one row for each group and partition: no row passes through unaggregated.
             let mut found = 0;
             for partition in 0..partitions {
-                let rows = plan.execute(partition, hasty()).unwrap();
+                let rows = plan.execute(partition, pass_through_session()).unwrap();
                 let rows: Vec<_> = futures::TryStreamExt::try_collect(rows).await.unwrap();
                 let rows: usize = rows.iter().map(RecordBatch::num_rows).sum();
                 assert!(rows <= if groups.is_empty() { 1 } else { 7 }, "{rows}");
@@ -156,7 +156,7 @@ async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
             assert!(found >= partitions);
             let again = summed(kept(&whole, partitions), groups, &terms(1)).unwrap();
             let single = Arc::new(CoalescePartitionsExec::new(again));
-            let rows = single.execute(0, hasty()).unwrap();
+            let rows = single.execute(0, pass_through_session()).unwrap();
             let sums = gather::sums(rows, &keys, terms(1).len()).await.unwrap();
             assert_eq!(sums, expected, "{partitions} {groups:?}");
         }
@@ -196,7 +196,7 @@ async fn a_term_means_the_same_in_both_plans() {
         let input =
             MemorySourceConfig::try_new_exec(&[vec![whole.clone()]], whole.schema(), None).unwrap();
         let physical = summed(input, groups, &terms(2)).unwrap();
-        let physical = collect(physical, hasty()).await.unwrap();
+        let physical = collect(physical, pass_through_session()).await.unwrap();
         let expected = integers(&logical, groups.len());
         assert_eq!(expected.len(), if groups.is_empty() { 1 } else { 4 });
         assert_eq!(integers(&physical, groups.len()), expected);
