@@ -2,7 +2,7 @@
 //!
 //! In: a query, the catalog, and the registered or declared tables. Out: a source for each table, for each view that
 //! the query reads, and for the ledger if the query reads it. The names in the query, as bind resolves them, decide
-//! which views and whether the ledger. Only this file marks tables that are not public as private.
+//! what the query reads. Only this file marks tables that are not public as private.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -29,7 +29,7 @@ use crate::sampler::QueryRng;
 /// The exact integers of a private aggregate, without noise: the input of its mechanisms.
 ///
 /// Only for tests of the sensitivity, which plan once and run on many databases. An [`crate::Engine`] gives no access
-/// to it: it takes an [`crate::analysis::outcome::Analysis`] of the caller's own tables.
+/// to these sums; they come from an [`crate::analysis::outcome::Analysis`] of the caller's own tables.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ExactSums {

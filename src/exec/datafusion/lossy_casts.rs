@@ -231,7 +231,7 @@ mod tests {
         assert!(batches[0].column(0).as_boolean().value(0));
     }
 
-    /// Whole numbers lose digits as floats. DataFusion keeps such casts, because it never moves them.
+    /// Whole numbers lose digits as floats. Their casts stay as they are, because DataFusion never moves them.
     #[test]
     fn casts_to_floats_are_never_moved() {
         let schema = arrow::datatypes::Schema::new(vec![arrow::datatypes::Field::new(

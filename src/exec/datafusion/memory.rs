@@ -1,11 +1,11 @@
-//! Sets aside the memory that operators reserve for any number of rows, before the first row is read.
+//! Sets aside the memory that operators reserve regardless of the number of rows, before the first row is read.
 //!
 //! In: a finished plan. Out: an [`Advance`]: how many operators reserve memory, and how much each of them needs for a
 //! single row. A statement takes its advance from the engine's memory at once, and an operator's first bytes come from
 //! it. A limit that is too small for the advance is refused before the charge.
 //!
-//! This prevents an attack: operators reserve memory in blocks. If one more block exceeded the limit, a query over the
-//! rows of one person would fail if and only if such a row existed, and the cost in ε would be negligible.
+//! This prevents an attack: operators reserve memory in blocks. With a limit that one more block exceeds, a query over
+//! the rows of one person would fail if and only if there is such a row, at a negligible cost in ε.
 //!
 //! ```text
 //! Sort (2 columns of 8 bytes, 4 partitions)     4 × (128 KiB + 8,192 × 16 bytes) = 1 MiB, with and without rows
@@ -38,7 +38,7 @@ const BLOCK: usize = 128 << 10;
 /// The bytes of a text or list in a column that are not counted by rows: a view, and a share of its first buffer.
 const VIEW: usize = 20;
 
-/// The memory that the operators of a plan reserve for any number of rows.
+/// The memory that the operators of a plan reserve regardless of the number of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Advance {
     /// The operators, each counted once for each of its partitions.

@@ -424,7 +424,7 @@ impl TableProvider for FileTable {
         &self,
         filters: &[&Expr],
     ) -> datafusion::common::Result<Vec<TableProviderFilterPushDown>> {
-        // Readers skip rows on their own account.
+        // Readers decide by themselves which rows to skip.
         Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
     }
 
