@@ -1,7 +1,7 @@
 //! Explains why a query does not bind.
 //!
-//! The planner's error goes in, with the available tables and functions. A [`BindError`] comes out, which names the
-//! mistake in the user's own words and suggests the nearest name. The planner has seen no data.
+//! In: the planner's error, and the available tables and functions. Out: a [`BindError`] that names the mistake in the
+//! user's own words and suggests the nearest name. The planner has seen no data.
 
 use datafusion::common::{DataFusionError, SchemaError, Span};
 
@@ -19,7 +19,7 @@ pub enum BindError {
     UnknownTable {
         /// The name as written.
         name: String,
-        /// The nearest name there is.
+        /// The nearest existing name.
         suggestion: Option<String>,
     },
     /// No table of the query has the column.
@@ -27,10 +27,10 @@ pub enum BindError {
     UnknownColumn {
         /// The name as written.
         name: String,
-        /// The nearest name there is.
+        /// The nearest existing name.
         suggestion: Option<String>,
     },
-    /// A bare name is not a column, nor similar to one: it may be a text without quotes.
+    /// A bare name that is neither a column nor similar to one: it may be a text without quotes.
     #[error("there is no column `{0}`; a text is written in single quotes: '{0}'", visible::line(.name))]
     Unquoted {
         /// The name as written.
@@ -41,7 +41,7 @@ pub enum BindError {
     UnknownFunction {
         /// The name as written.
         name: String,
-        /// The nearest name there is.
+        /// The nearest existing name.
         suggestion: Option<String>,
     },
     /// A column appears beside an aggregate and is not a group key.
@@ -50,13 +50,13 @@ pub enum BindError {
         /// The column.
         name: String,
     },
-    /// A selector without a mechanism, which was read as a column or a function.
+    /// A selector without a mechanism, which the planner took for a column or a function.
     #[error("`{name}` needs a mechanism, as in {name} EXPONENTIAL(eps=1) column … GROUP BY column")]
     BareSelector {
         /// The selector.
         name: String,
     },
-    /// A mistake, with its position.
+    /// A mistake and its position.
     #[error("at line {}, column {}: {source}", .position.0, .position.1)]
     At {
         /// Line and column in the statement, from 1.
@@ -65,7 +65,7 @@ pub enum BindError {
         #[source]
         source: Box<BindError>,
     },
-    /// The query of a view does not bind any more: a table that it names was dropped or replaced.
+    /// The query of a view no longer binds: a table that it names was dropped or replaced.
     #[error("in the view `{}`: {source}", visible::line(.view))]
     View {
         /// The view.
@@ -77,7 +77,7 @@ pub enum BindError {
     /// Any other error of the planner, which has seen no data.
     #[error("{}", visible::lines(.message))]
     Plan {
-        /// The planner's message, with the releases as they were written.
+        /// The planner's message, with each release as the user wrote it.
         message: String,
         /// The planner's error.
         #[source]
@@ -86,7 +86,7 @@ pub enum BindError {
 }
 
 impl BindError {
-    /// The same error with its position in the statement, if that is known.
+    /// The same error with its position in the statement, if it is known.
     pub(crate) fn placed(self, position: Option<(u64, u64)>) -> Self {
         match position {
             Some(position) => Self::At { position, source: Box::new(self) },
@@ -94,7 +94,7 @@ impl BindError {
         }
     }
 
-    /// Line and column in the statement, from 1, if they are known.
+    /// Line and column in the statement, from 1, if known.
     pub fn position(&self) -> Option<(u64, u64)> {
         match self {
             Self::At { position, .. } => Some(*position),
@@ -132,7 +132,7 @@ fn advice(name: &str, suggestion: &Option<String>) -> String {
     }
 }
 
-/// How the planner's context reports an unknown table; the planner passes the message on.
+/// The message of the planner's context for an unknown table; the planner passes it on.
 pub(super) const UNKNOWN_TABLE: &str = "unknown table ";
 
 /// The planner's message for a column that is neither grouped nor aggregated; the name follows in quotes.
@@ -141,7 +141,7 @@ const UNGROUPED: &str = "must be in GROUP BY or an aggregate function";
 /// The planner's message for an unknown function; the name follows in quotes.
 const UNKNOWN_FUNCTION: &str = "Invalid function '";
 
-/// The planner's message for arguments that no signature of a function takes; the call follows in quotes.
+/// The planner's message for arguments that match no signature of a function; the call follows in quotes.
 const NO_SIGNATURE: &str = "No function matches the given name and argument types '";
 
 /// The planner's message for a dotted name whose first part is a column of numbers or texts.
@@ -157,7 +157,7 @@ pub(super) fn place(span: Option<Span>) -> Option<(u64, u64)> {
     span.map(|span| (span.start.line, span.start.column)).filter(|(line, _)| *line > 0)
 }
 
-/// The planner's error in the words of the query.
+/// The planner's error, expressed in terms of the query.
 pub(super) fn explain_error<'a>(
     error: DataFusionError,
     sources: &Sources,
@@ -180,7 +180,7 @@ pub(super) fn explain_error<'a>(
                     suggestion => BindError::UnknownColumn { name: field.flat_name(), suggestion },
                 }
             }
-            // An alias of an aggregate in GROUP BY leads here too.
+            // An alias of an aggregate in GROUP BY causes this error too.
             SchemaError::DuplicateUnqualifiedField { name } => BindError::Plan {
                 message: format!(
                     "two columns are named {}: give each its own alias with AS, and name columns in GROUP BY",
@@ -189,7 +189,7 @@ pub(super) fn explain_error<'a>(
                 source: Box::new(error),
             },
             SchemaError::AmbiguousReference { .. }
-            | SchemaError::DuplicateQualifiedField { .. } => said(error, releases),
+            | SchemaError::DuplicateQualifiedField { .. } => plan_error(error, releases),
         },
         DataFusionError::Plan(message) if message.starts_with(UNKNOWN_TABLE) => {
             let name = message.trim_start_matches(UNKNOWN_TABLE).to_owned();
@@ -199,7 +199,7 @@ pub(super) fn explain_error<'a>(
         DataFusionError::Plan(message) if message.contains(UNGROUPED) => {
             match message.split('"').nth(1) {
                 Some(name) => BindError::Ungrouped { name: name.to_owned() },
-                None => said(error, releases),
+                None => plan_error(error, releases),
             }
         }
         DataFusionError::Plan(message) if message.starts_with(UNKNOWN_FUNCTION) => {
@@ -211,10 +211,10 @@ pub(super) fn explain_error<'a>(
                     let suggestion = nearest(name, functions);
                     BindError::UnknownFunction { name: name.to_owned(), suggestion }
                 }
-                None => said(error, releases),
+                None => plan_error(error, releases),
             }
         }
-        _ => said(error, releases),
+        _ => plan_error(error, releases),
     }
 }
 
@@ -222,11 +222,11 @@ fn is_selector(name: &str) -> bool {
     ["argmax", "argmin"].iter().any(|selector| name.eq_ignore_ascii_case(selector))
 }
 
-/// The planner's message without its error class, and with every marker replaced by the release as written.
-fn said(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
+/// The planner's message without its error class, and with each marker replaced by the release as the user wrote it.
+fn plan_error(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
     let sentence = error.find_root().strip_backtrace();
     let sentence = match error.find_root() {
-        _ if sentence.contains(NO_SIGNATURE) => of_signature(&sentence),
+        _ if sentence.contains(NO_SIGNATURE) => signature_message(&sentence),
         _ if sentence.contains(NO_FIELDS) => {
             "the name before a dot in this query is not a table and has no fields".to_owned()
         }
@@ -244,7 +244,7 @@ fn said(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
 }
 
 /// The signatures of a function that was called with other arguments.
-fn of_signature(sentence: &str) -> String {
+fn signature_message(sentence: &str) -> String {
     let (why, call) = sentence.split_once(NO_SIGNATURE).unwrap_or((sentence, ""));
     let call = call.split('\'').next().unwrap_or_default();
     let takes: Vec<&str> = sentence
@@ -255,14 +255,14 @@ fn of_signature(sentence: &str) -> String {
         .filter(|candidate| !candidate.is_empty() && !candidate.contains("UserDefined"))
         .collect();
     if takes.is_empty() {
-        // The engine's own functions have a message of their own, after a chain of prefixes.
+        // The engine's own functions report a message of their own, after a chain of prefixes.
         let own = why.rsplit("Error during planning: ").next().unwrap_or(why);
         return own.trim_end_matches([' ', '.']).to_owned();
     }
     format!("no function accepts {call}; there is {}", takes.join(", "))
 }
 
-/// A message without the debug output of the planner's structures at its end.
+/// A message without the trailing debug output of the planner's structures.
 fn without_dump(sentence: &str) -> &str {
     match sentence.split_once(" { ") {
         // The last word before the brace is the structure's name.

@@ -24,11 +24,11 @@ pub(crate) fn without_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
             return Ok(Transformed::no(node));
         }
         if let LogicalPlan::Aggregate(mut aggregate) = node {
-            aggregate.schema = forgetful(&aggregate.schema)?;
+            aggregate.schema = schema_without_dependencies(&aggregate.schema)?;
             return Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)));
         }
         if let LogicalPlan::TableScan(mut scan) = node {
-            scan.projected_schema = forgetful(&scan.projected_schema)?;
+            scan.projected_schema = schema_without_dependencies(&scan.projected_schema)?;
             return Ok(Transformed::yes(LogicalPlan::TableScan(scan)));
         }
         // Other nodes derive their dependencies from their inputs.
@@ -37,7 +37,7 @@ pub(crate) fn without_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(forgotten.data)
 }
 
-fn forgetful(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
+fn schema_without_dependencies(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
     let schema = schema.as_ref().clone();
     Ok(Arc::new(schema.with_functional_dependencies(FunctionalDependencies::empty())?))
 }
@@ -45,7 +45,7 @@ fn forgetful(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
 /// Plans the relations of FROM as usual, and removes their functional dependencies.
 #[derive(Debug, Default)]
 pub(super) struct Forgetful {
-    /// Whether the next relation is the one that is already being planned.
+    /// Whether this planner has already been called for the relation: the context calls it a second time.
     asked: AtomicBool,
 }
 

@@ -1,7 +1,7 @@
 //! The aggregate function that represents a release while its query is planned.
 //!
-//! In: a release's number and its operand. Out: a function with a reserved name, whose only meaning is the type of
-//! the released column. It computes nothing.
+//! In: the number of a release, and its operand. Out: a function with a reserved name. It only determines the type of
+//! the released column, and computes nothing.
 //!
 //! ```text
 //! LAPLACE(eps=1) SUM(price)  →  __hushql_release_0(price): DOUBLE
@@ -21,7 +21,7 @@ use crate::dialect::{AggregateName, Operand, marker};
 /// The contents of a release's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
-    /// A value of the first argument: chosen among candidates or among the ticks of a column.
+    /// A value of the first argument, chosen among candidates or among the ticks of a column.
     Chosen,
     Count,
     Sum,

@@ -1,13 +1,12 @@
 //! Stage 2: [`QueryStatement`] → [`Bound`].
 //!
 //! In: a query whose releases are markers, and the tables that it may name. Out: DataFusion's logical plan after type
-//! coercion, in which every release is an aggregate function of its own. Names and types are resolved; privacy does
-//! not matter yet.
+//! coercion, in which every release is a separate aggregate function. Names and types are resolved; this stage makes no
+//! decision about privacy.
 //!
-//! A release becomes an *aggregate* so that the planner carries it through HAVING, ORDER BY, aliases, CTEs and
-//! subqueries like any other aggregate, and copies of one release stay one column. The analyzer's type coercion runs
-//! here, before the analysis, because it inserts casts that can fail (it turns `status = 5` into `CAST(status AS
-//! BIGINT) = 5`). No optimizer rule runs.
+//! A release becomes an *aggregate* so that the planner carries it through HAVING, ORDER BY, aliases, CTEs and subqueries like
+//! any other aggregate, and copies of one release stay one column. The analyzer's type coercion runs here, before the analysis,
+//! because it inserts casts that can fail: it turns `status = 5` into `CAST(status AS BIGINT) = 5`. No optimizer rule runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -81,7 +80,7 @@ impl Bound {
 /// Resolves a query against tables.
 ///
 /// # Errors
-/// [`BindError`]: an unknown name, or types that do not fit together.
+/// [`BindError`] for an unknown name, or for types that do not fit together.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError> {
     let QueryStatement { tree, releases, range_of: _ } = query;
     let context = Context::new(sources, &releases);
@@ -105,7 +104,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
     }
 }
 
-/// A column that no input has. The planner accepts one in ORDER BY if it is qualified by a table that does not exist.
+/// A column that no input has. The planner accepts such a column in ORDER BY if its qualifier is a table that does not exist.
 fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
     let mut unknown = None;
     let walked = plan.apply_with_subqueries(|node| {
@@ -124,8 +123,7 @@ fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
     unknown
 }
 
-/// The plan, after checking that each expression has a type: nothing else asks for the types in ORDER BY before they
-/// are computed.
+/// The plan, after checking that each expression has a type. No other code checks the types in ORDER BY before execution.
 fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -140,7 +138,7 @@ fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(plan)
 }
 
-/// Removes repeated keys: a key that is written twice has only one column, so that it would hide the last aggregate.
+/// Removes repeated keys: a repeated key has only one column, so that it would hide the last aggregate.
 fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let once = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = node else { return Ok(Transformed::no(node)) };
@@ -180,7 +178,7 @@ fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<Logica
     )
 }
 
-/// What the planner can see: tables, allowed functions, and the markers of this query.
+/// The tables, allowed functions and markers that the planner can see.
 struct Context<'a> {
     sources: &'a Sources,
     scalars: HashMap<String, Arc<ScalarUDF>>,
@@ -252,7 +250,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Sorted: the planner suggests the first of the nearest names, and an error must be the same each time.
+/// Sorted, because the planner suggests the first of the nearest names, and an error must be the same each time.
 fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
     let mut names: Vec<_> =
         map.keys().filter(|name| !name.starts_with(RESERVED)).cloned().collect();
@@ -324,8 +322,8 @@ impl ContextProvider for Context<'_> {
     }
 }
 
-/// The function that represents a candidate while the query is planned. It never runs: the analysis replaces it by
-/// each candidate.
+/// The function that represents a candidate while the query is planned. It never runs: the analysis replaces it by each
+/// candidate.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Candidate {
     name: String,
@@ -387,7 +385,7 @@ impl ScalarUDFImpl for Candidate {
     }
 }
 
-/// The name of the estimate of counts from randomized responses.
+/// The name of the function that estimates counts from randomized responses.
 pub(crate) const RR_COUNT: &str = "rr_count";
 
 /// `RR_COUNT(column, value, eps)` while the query is planned; the analysis replaces it by a sum.
@@ -431,21 +429,21 @@ impl AggregateUDFImpl for Estimate {
 mod tests {
     use crate::engine::Engine;
 
-    /// The planner's messages were once displayed as they are, with markers.
+    /// The planner's messages were once displayed unchanged, with markers.
     #[test]
-    fn mistakes_are_told_in_the_dialect() {
+    fn mistakes_are_reported_in_the_dialect() {
         let session = Engine::demo().unwrap().analyst("lab").unwrap();
-        let told = |sql: &str| session.explain(sql).unwrap_err().to_string();
+        let message = |sql: &str| session.explain(sql).unwrap_err().to_string();
         assert_eq!(
-            told("SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult"),
+            message("SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult"),
             "at line 1, column 8: `adult.status` appears beside an aggregate: add GROUP BY adult.status, or remove it"
         );
         assert_eq!(
-            told("SELECT ARGMAX status FROM adult GROUP BY status"),
+            message("SELECT ARGMAX status FROM adult GROUP BY status"),
             "at line 1, column 8: `ARGMAX` needs a mechanism, as in ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
         );
         assert_eq!(
-            told("SELECT LAPLACE(eps=1) AVG(income) FROM adult"),
+            message("SELECT LAPLACE(eps=1) AVG(income) FROM adult"),
             "SUM and AVG take numbers, not Utf8"
         );
     }

@@ -1,7 +1,7 @@
 //! The tables that a query names, as the planner resolves them.
 //!
-//! In: the tree of a query. Out: every name of a table or view in it, which decides what the query is planned over. A name that a
-//! CTE of the query has there is the CTE.
+//! In: the tree of a query. Out: every name of a table or view in it; these names decide which sources the query is
+//! planned over. A name that refers to a CTE of the query is left out.
 //!
 //! ```text
 //! WITH old AS (SELECT * FROM adult) SELECT * FROM old, hushql.ledger   →   adult, hushql.ledger
@@ -12,26 +12,26 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self as sql, Visit, Visitor};
 
-/// The tables and views that a query names, as often as it does; a name of one of its CTEs is not among them.
+/// The tables and views that a query names, one entry for each mention, without the names of its CTEs.
 pub(crate) fn tables_named(query: &sql::Query) -> Vec<String> {
     let mut relations = Relations::default();
     let _ = query.visit(&mut relations);
     relations.found
 }
 
-/// Walks a query as the planner does: a CTE is seen by the CTEs behind it, and by the query that it stands before.
+/// Resolves names as the planner does: a CTE is visible to the CTEs that follow it and to the query that it belongs to.
 #[derive(Debug, Default)]
 struct Relations {
     found: Vec<String>,
-    /// The queries around the place that is visited.
-    around: Vec<Around>,
+    /// The queries that enclose the visited one.
+    enclosing: Vec<Enclosing>,
 }
 
 #[derive(Debug, Default)]
-struct Around {
-    /// CTEs whose own queries were visited.
+struct Enclosing {
+    /// CTEs whose queries were visited.
     seen: Vec<String>,
-    /// CTEs whose own queries come next, one by one.
+    /// CTEs whose queries are visited next, one by one.
     pending: VecDeque<String>,
 }
 
@@ -40,14 +40,14 @@ impl Visitor for Relations {
 
     fn pre_visit_query(&mut self, query: &sql::Query) -> ControlFlow<()> {
         let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
-        let pending = ctes.map(|cte| normal(&cte.alias.name)).collect();
-        self.around.push(Around { seen: Vec::new(), pending });
+        let pending = ctes.map(|cte| normalized(&cte.alias.name)).collect();
+        self.enclosing.push(Enclosing { seen: Vec::new(), pending });
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _query: &sql::Query) -> ControlFlow<()> {
-        self.around.pop();
-        if let Some(outer) = self.around.last_mut() {
+        self.enclosing.pop();
+        if let Some(outer) = self.enclosing.last_mut() {
             outer.seen.extend(outer.pending.pop_front());
         }
         ControlFlow::Continue(())
@@ -55,9 +55,9 @@ impl Visitor for Relations {
 
     fn pre_visit_relation(&mut self, name: &sql::ObjectName) -> ControlFlow<()> {
         let parts =
-            name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), normal));
+            name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), normalized));
         let name = parts.collect::<Vec<_>>().join(".");
-        if !self.around.iter().any(|around| around.seen.contains(&name)) {
+        if !self.enclosing.iter().any(|enclosing| enclosing.seen.contains(&name)) {
             self.found.push(name);
         }
         ControlFlow::Continue(())
@@ -65,7 +65,7 @@ impl Visitor for Relations {
 }
 
 /// A name as the planner reads it.
-fn normal(name: &sql::Ident) -> String {
+fn normalized(name: &sql::Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_ascii_lowercase(),
@@ -81,9 +81,9 @@ mod tests {
         tables_named(&view_query(text).unwrap().0)
     }
 
-    /// What a name means is what the planner makes of it.
+    /// The planner decides what a name refers to.
     #[test]
-    fn a_cte_is_seen_where_the_planner_sees_it() {
+    fn a_cte_is_visible_where_the_planner_sees_it() {
         for (text, expected) in [
             ("SELECT 1", &[][..]),
             ("SELECT * FROM A, \"A\" AS b, hushql.Ledger", &["a", "A", "hushql.ledger"]),

@@ -1,4 +1,4 @@
-//! The tables that a query may name, as sources of the planner.
+//! The tables that a query may name, as sources for the planner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,5 +14,5 @@ pub(crate) fn is_ledger(name: &TableReference) -> bool {
     matches!(name, TableReference::Partial { .. }) && name.to_string() == LEDGER
 }
 
-/// The tables a query may name, by name.
+/// The tables that a query may name, by name.
 pub type Sources = BTreeMap<String, Arc<dyn TableSource>>;

@@ -1,13 +1,14 @@
-//! What budgets in ρ allow, derived from what their owners wrote in ε.
+//! What a budget in ρ allows, derived from what its owner wrote in ε.
 //!
-//! Amounts in ledger units go in and come out, rounded toward allowing less. Every charge is an approximate zCDP, and their
-//! sums are compared with the limit; whatever passes then keeps what was written.
+//! Amounts in ledger units go in and come out, rounded so that less is allowed. Every charge is an approximate zCDP
+//! guarantee. The sums of the charges are compared with the limit, and sums that pass keep the promise as it was
+//! written.
 //!
 //! ```
 //! use hushql::catalog::zcdp_limit;
 //! use hushql::privacy::Spend;
 //!
-//! // ε = 2 and δ = 10⁻⁶ allow a ρ of 0.0834, and half of δ for what has a δ of its own.
+//! // ε = 2 and δ = 10⁻⁶ allow a ρ of 0.0834, and half of δ for releases that have a δ of their own.
 //! let limit = zcdp_limit(Spend::of_epsilon(2_000_000_000, 1_000_000_000_000));
 //! assert_eq!(limit.map(|limit| limit.delta_text()), Some("5e-7".to_owned()));
 //! ```
@@ -18,12 +19,12 @@ use num_traits::ToPrimitive;
 use crate::mechanism::largest_rho;
 use crate::privacy::{Cost, Delta, Epsilon, Loss, Notion, Rational, Spend};
 
-/// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` where they allow nothing.
+/// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` if they allow nothing.
 ///
 /// # Guarantee
-/// Releases whose Σρ and Σδ are at most this limit are together (ε, δ)-private, also when each was chosen after
-/// the answers before it. Half of δ, rounded down, is for Σδ: with all but that chance the releases are Σρ-zCDP. The
-/// other half is the conversion's, and ρ is the largest whole number of units that meets ε with it.
+/// Releases whose Σρ and Σδ are at most this limit are (ε, δ)-private together, even if each one was chosen after the
+/// earlier answers were seen. Half of δ, rounded down, covers Σδ: except with that probability the releases are
+/// Σρ-zCDP. The other half is spent on the conversion, and ρ is the largest whole number of units that meets ε with it.
 /// Sources: Canonne, Kamath, Steinke 2020; Whitehouse, Ramdas, Rogers, Wu 2023.
 pub fn zcdp_limit(promise: Spend) -> Option<Spend> {
     if promise.notion != Notion::Approximate {
@@ -39,7 +40,7 @@ pub fn zcdp_limit(promise: Spend) -> Option<Spend> {
 /// Ledger units in an ε or ρ of 1.
 const NANO: i64 = 1_000_000_000;
 
-/// The ρ that an ε costs at most, both in ledger units; more than any limit where it does not fit.
+/// The ρ that an ε costs at most, both in ledger units; a value above any limit if it does not fit.
 pub(super) fn rho_of(nano_epsilon: i64) -> i64 {
     let cost = Epsilon::new(Spend::of_epsilon(nano_epsilon, 0).loss())
         .and_then(|epsilon| Cost::round_up(&Loss::pure(&epsilon)));
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
     use crate::mechanism::epsilon_of_rho;
 
-    /// One unit of ρ more would break the promise, for promises of every size.
+    /// One more unit of ρ would break the promise, for promises of every size.
     #[test]
     fn the_limit_is_the_largest_that_keeps_the_promise() {
         for nano in [20_000_000, NANO, 2 * NANO, 30 * NANO] {
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_allows_nothing_is_no_limit() {
+    fn a_promise_that_allows_nothing_has_no_limit() {
         assert_eq!(zcdp_limit(Spend::of_rho(NANO, 100)), None);
         for (nano, atto) in [(NANO, 0), (NANO, 1), (0, 100), (1, 100)] {
             assert_eq!(zcdp_limit(Spend::of_epsilon(nano, atto)), None, "{nano} {atto}");

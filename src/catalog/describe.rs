@@ -1,7 +1,7 @@
-//! Declarations in words, for everyone who may see them.
+//! Describes declarations in words, for everyone who may see them.
 //!
-//! In: tables, columns, budgets and views. Out: short texts, and for a whole catalog one text for each thing that is
-//! declared, so that two catalogs can be compared. No text names a place where files lie.
+//! In: tables, columns, budgets and views. Out: short texts, and for a whole catalog one text for each declared object,
+//! so that two catalogs can be compared. No text names the location of a file.
 //!
 //! ```text
 //! table visits          private, unit patient max rows 4
@@ -54,7 +54,7 @@ pub(crate) fn domain_text(domain: &Domain) -> String {
     }
 }
 
-/// A limit, and behind one that ACCOUNTANT ZCDP derived what it was derived from.
+/// A limit, followed by the promise that ACCOUNTANT ZCDP derived it from.
 pub(crate) fn limit_text(budget: &Budget) -> String {
     match budget.promise {
         Some(promise) => format!("{promise} by zCDP: {}", budget.limit),
@@ -62,7 +62,7 @@ pub(crate) fn limit_text(budget: &Budget) -> String {
     }
 }
 
-/// What one query spends by default, at least and at most, in words.
+/// In words, what one query spends by default, at least and at most.
 pub(crate) fn per_query_text(budget: &Budget) -> String {
     let PerQuery { default, default_rho, .. } = budget.per_query;
     let notion = budget.limit.notion;
@@ -78,7 +78,7 @@ pub(crate) fn per_query_text(budget: &Budget) -> String {
     format!("{default}{least}at most {}", budget.per_query.most_text(notion))
 }
 
-/// Everything that is declared, each thing with its text.
+/// Every declared object with its text.
 pub(crate) fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for table in catalog.tables() {
@@ -104,15 +104,15 @@ pub(crate) fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
     texts
 }
 
-/// What changed from one catalog to another, a line each; the things that are gone first.
+/// The changes from one catalog to another, one line each; removed objects come first.
 pub(crate) fn changes(
     before: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,
 ) -> Vec<String> {
-    let gone = before.keys().filter(|name| !after.contains_key(*name));
-    let gone = gone.map(|name| format!("{name}: dropped"));
+    let removed = before.keys().filter(|name| !after.contains_key(*name));
+    let removed = removed.map(|name| format!("{name}: dropped"));
     let changed = after.iter().filter(|(name, text)| before.get(*name) != Some(*text));
-    gone.chain(changed.map(|(name, text)| format!("{name}: {text}"))).collect()
+    removed.chain(changed.map(|(name, text)| format!("{name}: {text}"))).collect()
 }
 
 #[cfg(test)]
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cost_of_one_query_is_said_from_least_to_most() {
-        let says = |limit: Spend, per_query: PerQuery| {
+    fn the_cost_of_one_query_is_described_from_least_to_most() {
+        let summary = |limit: Spend, per_query: PerQuery| {
             let (name, table) = ("b".to_owned(), "t".to_owned());
             per_query_text(&Budget { name, table, limit, promise: None, per_query })
         };
@@ -129,14 +129,14 @@ mod tests {
         let none = PerQuery::default();
         let least = PerQuery { min: Some(1_000_000), ..none };
         let all = PerQuery { default: Some(2_000_000), max: Some(2_000_000_000), ..least };
-        assert_eq!(says(epsilon, none), "at most anything");
-        assert_eq!(says(epsilon, least), "at least ε = 0.001, at most anything");
-        assert_eq!(says(epsilon, all), "default 0.002, at least ε = 0.001, at most ε = 2");
-        assert_eq!(says(rho, all), "default ε = 0.002, at least ρ = 0.001, at most ρ = 2");
+        assert_eq!(summary(epsilon, none), "at most anything");
+        assert_eq!(summary(epsilon, least), "at least ε = 0.001, at most anything");
+        assert_eq!(summary(epsilon, all), "default 0.002, at least ε = 0.001, at most ε = 2");
+        assert_eq!(summary(rho, all), "default ε = 0.002, at least ρ = 0.001, at most ρ = 2");
     }
 
     #[test]
-    fn what_changed_is_said_and_nothing_else() {
+    fn only_changes_are_described() {
         let texts = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
         };

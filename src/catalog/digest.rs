@@ -1,6 +1,6 @@
-//! Digests of what is stored, by which damage is noticed.
+//! Digests of stored data, which reveal damage.
 //!
-//! Fields go in, one after the other; 32 bytes come out. A digest is no signature: it has no key.
+//! Fields go in, one after the other; 32 bytes come out. A digest is not a signature: it has no key.
 
 use sha2::{Digest, Sha256};
 
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 pub(crate) struct Fields(Sha256);
 
 impl Fields {
-    /// An empty sequence; `what` keeps digests of different things apart.
+    /// An empty sequence; `what` separates digests of different kinds of data.
     pub(crate) fn new(what: &str) -> Self {
         let mut fields = Self(Sha256::new());
         fields.bytes(what.as_bytes());
@@ -19,7 +19,7 @@ impl Fields {
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        // As 64 bits, so that a vault is read alike on every machine.
+        // As 64 bits, so that every machine reads a vault in the same way.
         self.0.update(u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_be_bytes());
         self.0.update(bytes);
     }

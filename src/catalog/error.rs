@@ -1,7 +1,7 @@
-//! Why a declaration is refused, or a stored one cannot be read.
+//! Why a declaration is refused, or a stored declaration cannot be read.
 //!
-//! Declarations and stored rows go in, a [`CatalogError`] with a sentence for the owner comes out. It
-//! never quotes a cell of a table: nothing here has seen one.
+//! Declarations and stored rows go in; a [`CatalogError`] with a sentence for the owner comes out. It never quotes a
+//! cell of a table, because this code has not read one.
 //!
 //! ```
 //! use hushql::catalog::CatalogError;
@@ -12,14 +12,14 @@
 
 use thiserror::Error;
 
-/// Why a declaration is refused, or a stored one cannot be read.
+/// Why a declaration is refused, or a stored declaration cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CatalogError {
     /// No table has this name.
     #[error("there is no table `{table}`")]
     UnknownTable {
-        /// The name that was asked for.
+        /// The requested name.
         table: String,
     },
     /// A table of this name is declared already.
@@ -31,7 +31,7 @@ pub enum CatalogError {
     /// No view has this name.
     #[error("there is no view `{view}`")]
     UnknownView {
-        /// The name that was asked for.
+        /// The requested name.
         view: String,
     },
     /// A view of this name is declared already.
@@ -40,7 +40,7 @@ pub enum CatalogError {
         /// The name that is taken.
         view: String,
     },
-    /// A table was meant, and the name is a view's.
+    /// The statement expects a table, and the name belongs to a view.
     #[error(
         "`{view}` is a view: it has no rows, unit or domains but those of the tables that it reads, and DROP VIEW drops it"
     )]
@@ -48,8 +48,8 @@ pub enum CatalogError {
         /// The view.
         view: String,
     },
-    /// A view was meant, and the name is a table's.
-    #[error("`{table}` is a table and no view")]
+    /// The statement expects a view, and the name belongs to a table.
+    #[error("`{table}` is a table, not a view")]
     IsTable {
         /// The table.
         table: String,
@@ -65,7 +65,7 @@ pub enum CatalogError {
     /// No budget has this name.
     #[error("there is no privacy budget `{budget}`")]
     UnknownBudget {
-        /// The name that was asked for.
+        /// The requested name.
         budget: String,
     },
     /// A budget of this name is declared already.
@@ -81,10 +81,10 @@ pub enum CatalogError {
         "the table `{table}` has no privacy unit, so there is nothing to budget; write `ALTER TABLE {table} SET PRIVACY UNIT …` first"
     )]
     NotPrivate {
-        /// The table the budget is for.
+        /// The table that the budget is for.
         table: String,
     },
-    /// A table that budgets are declared for cannot be dropped.
+    /// A table that still has budgets cannot be dropped.
     #[error("the table `{table}` has privacy budgets ({}); drop them first", budgets.join(", "))]
     HasBudgets {
         /// The table.
@@ -106,17 +106,17 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A budget's limit was to be set in another measure than the one it counts.
+    /// The new limit of a budget is in another measure than the budget counts in.
     #[error(
         "the privacy budget `{budget}` counts in {notion}, and that never changes: write LIMIT ({notion}=…), or create another budget"
     )]
     Accounting {
         /// The budget.
         budget: String,
-        /// What its limits are declared in: `epsilon` or `rho`.
+        /// The measure of its limits: `epsilon` or `rho`.
         notion: &'static str,
     },
-    /// A budget in ε was declared where releases without an ε were charged.
+    /// A budget in ε was declared for people on whom releases without an ε were charged.
     #[error(
         "the privacy budget `{budget}` cannot count in epsilon: some of what was released here has a rho only; write LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"
     )]
@@ -124,7 +124,7 @@ pub enum CatalogError {
         /// The budget.
         budget: String,
     },
-    /// A budget in ε belongs to a table whose people were given releases without an ε.
+    /// A budget in ε belongs to people on whom releases without an ε were charged.
     #[error(
         "the privacy budget `{budget}` counts in epsilon, and some of what was released for these people has a rho only: write `DROP PRIVACY BUDGET {budget}`, declare this again, and create a budget with LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"
     )]
@@ -140,7 +140,7 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A stored declaration is not what was stored.
+    /// A stored declaration differs from what was stored.
     #[error("the catalog is damaged: {0}")]
     Damaged(&'static str),
     /// SQLite failed.

@@ -1,7 +1,7 @@
-//! What the vault keeps where the people of a table come to others: joined unit spaces, and budgets that follow.
+//! What the vault keeps when the people of a table join others: joined unit spaces, and budgets that follow.
 //!
-//! In: two spaces, or a budget and what is spent of it by now; the caller holds the transaction and has found out what
-//! follows from the changed declarations. Out: rows under the seals of the catalog. Nothing here is ever taken back.
+//! In: two spaces, or a budget and what is spent of it by now. The caller holds the transaction and has found out what
+//! follows from the changed declarations. Out: rows under the seals of the catalog. Joins and amounts are never undone.
 //!
 //! ```text
 //! visits, charged, leads to people   →   joined_space (people, visits), and the budgets of both hold both sums
@@ -13,7 +13,7 @@ use super::CatalogError;
 use super::store::{accounts, checked_table_rows, reseal_budgets, reseal_tables};
 use crate::privacy::Spend;
 
-/// Joins two unit spaces for good: what was or will be charged on either counts for the people of both.
+/// Joins two unit spaces for good: past and future charges on either count for the people of both.
 pub(crate) fn join_spaces(
     connection: &Connection,
     one: &str,
@@ -27,10 +27,10 @@ pub(crate) fn join_spaces(
     reseal_tables(connection)
 }
 
-/// Sets what is spent of a budget whose table came to people of whom more was spent, also beyond its limit.
+/// Sets what is spent of a budget whose table joined people on whom more was spent, even beyond its limit.
 ///
 /// # Errors
-/// [`CatalogError::Store`] when it would fall: the file refuses by itself.
+/// [`CatalogError::Store`] when the amount would fall: the database itself refuses that.
 pub(crate) fn carry_spent(
     connection: &Connection,
     budget: &str,

@@ -1,9 +1,9 @@
 //! Tables, privacy units, domains and budgets: plain data, and the look-ups over them.
 //!
-//! What the owner declared goes in; a [`Catalog`] that answers by name comes out. Values of domains are
-//! canonical text, so that this file knows no column type; whoever declares them checks them against
-//! the type first. What is guaranteed is consistency of the declaration with itself ([`Table::check`],
-//! [`Budget::check`]): no two columns of one name, no unit column that does not exist or has a domain.
+//! The owner's declarations go in; a [`Catalog`] that answers by name comes out. Values of domains are canonical text,
+//! so that this file does not depend on column types; the caller checks them against the type first. The guarantee is
+//! that a declaration is consistent with itself ([`Table::check`], [`Budget::check`]): for example, no two columns have
+//! the same name, and the unit column exists and has no domain.
 //!
 //! ```
 //! use hushql::catalog::{Budget, PerQuery};
@@ -37,11 +37,11 @@ mod tests;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Its name, as queries write it.
+    /// The name that queries use.
     pub name: String,
     /// Where its rows come from.
     pub source: Source,
-    /// Whether it is about people, and about whom.
+    /// Whether it is about people, and what one person is.
     pub privacy: Privacy,
     /// Its columns, in order; fixed when the table is declared.
     pub columns: Vec<Column>,
@@ -55,11 +55,11 @@ pub enum Source {
     File {
         /// Its format.
         format: FileFormat,
-        /// Its absolute path, fixed when declared: the working directory must not choose the data.
+        /// Its absolute path, fixed when declared, so that the working directory does not choose the data.
         location: String,
         /// Reader options such as `has_header`.
         options: BTreeMap<String, String>,
-        /// The file that MAX ROWS and UNIQUE were verified on; another file is refused.
+        /// The file that MAX ROWS and UNIQUE were verified on; any other file is refused.
         fingerprint: Option<Fingerprint>,
     },
     /// A table provider that the embedding program registers under this name.
@@ -91,7 +91,7 @@ impl fmt::Display for FileFormat {
     }
 }
 
-/// What a file looked like when constraints were verified on it.
+/// The properties of a file at the time when constraints were verified on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {
@@ -99,8 +99,8 @@ pub struct Fingerprint {
     pub size: u64,
     /// When it was last modified, in nanoseconds since 1970.
     pub modified_nanos: i64,
-    /// When it was last changed in any way, in nanoseconds since 1970: unlike the other, nobody can set it. Vaults of
-    /// older versions lack it, and their files are known by their hash.
+    /// When it was last changed in any way, in nanoseconds since 1970. Unlike the time of modification, it cannot be
+    /// set. Vaults of older versions lack it and identify their files by the hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_nanos: Option<i64>,
     /// The number of its device; vaults of older versions lack it.
@@ -116,11 +116,11 @@ pub struct Fingerprint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Privacy {
-    /// Nobody has said; every query on it is refused.
+    /// Not declared yet; every query on it is refused.
     Undeclared,
-    /// It is about nobody, and queried without noise.
+    /// It is not about people, and is queried without noise.
     Public,
-    /// It is about people: one privacy unit each.
+    /// It is about people; the unit says what one person is.
     Private(Unit),
 }
 
@@ -134,12 +134,12 @@ pub enum Unit {
     Column {
         /// The column.
         column: String,
-        /// At most so many rows each, when declared.
+        /// The largest number of rows of one person, if declared.
         max_rows: Option<u64>,
-        /// At most one row each.
+        /// Whether each person has one row at most.
         unique: bool,
     },
-    /// Columns lead to a row of another private table, and it belongs to that row's person.
+    /// Columns lead to a row of another private table, and the row belongs to the person of that row.
     Via(Link),
 }
 
@@ -147,17 +147,17 @@ pub enum Unit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WrittenLink")]
 pub struct Link {
-    /// The columns that lead there.
+    /// The columns of this table that lead there.
     pub columns: Vec<String>,
     /// The table that they lead to.
     pub table: String,
-    /// Its columns, one for each: equal values belong together.
+    /// The columns of that table, one for each: rows with equal values belong together.
     pub references: Vec<String>,
-    /// At most so many rows for each person, when declared.
+    /// The largest number of rows of one person, if declared.
     pub max_rows: Option<u64>,
 }
 
-/// A link as it is read. Earlier programs kept the unit space at its end, which is derived from the chain.
+/// A link as stored. Earlier versions also stored the unit space at its end, which is derived from the chain.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenLink {
@@ -177,7 +177,7 @@ impl From<WrittenLink> for Link {
 }
 
 impl Unit {
-    /// What stands behind SET PRIVACY UNIT to declare it.
+    /// The text that follows SET PRIVACY UNIT to declare it.
     pub fn declaration(&self) -> String {
         let rows = |most: Option<u64>| most.map_or(String::new(), |n| format!(" MAX ROWS {n}"));
         match self {
@@ -201,11 +201,11 @@ impl Unit {
         }
     }
 
-    /// The most rows that one unit has, where the declaration says so.
+    /// The largest number of rows of one unit, if the declaration bounds it.
     ///
     /// # Guarantee
-    /// Every unit of every database that satisfies the declaration has at most so many rows; `None` means
-    /// that no bound is declared. Whether the data satisfy it is verified or enforced elsewhere.
+    /// In every database that satisfies the declaration, no unit has more rows than this; `None` means that no bound is
+    /// declared. Other code verifies or enforces that the data satisfy it.
     pub fn max_rows(&self) -> Option<u64> {
         match self {
             Self::Row => Some(1),
@@ -215,7 +215,7 @@ impl Unit {
         }
     }
 
-    /// The table's own column that names the person, if one does.
+    /// The table's own column that names the person, if there is one.
     pub fn column(&self) -> Option<&str> {
         match self {
             Self::Row | Self::Via(_) => None,
@@ -223,7 +223,7 @@ impl Unit {
         }
     }
 
-    /// The link to the table through which rows reach their person, if they do so.
+    /// The link through which rows lead to their person, if there is one.
     pub fn link(&self) -> Option<&Link> {
         match self {
             Self::Via(link) => Some(link),
@@ -231,7 +231,7 @@ impl Unit {
         }
     }
 
-    /// The columns by which rows are told whose they are; they carry no domain.
+    /// The columns that decide to which person a row belongs; they have no domain.
     pub fn columns(&self) -> &[String] {
         match self {
             Self::Row => &[],
@@ -251,7 +251,7 @@ pub struct Column {
     pub data_type: String,
     /// Whether it may hold NULL.
     pub nullable: bool,
-    /// The values that it may take, when declared; what lies outside is clamped or becomes NULL.
+    /// The values that it may take, if declared; other values are clamped or become NULL.
     pub domain: Option<Domain>,
 }
 
@@ -259,15 +259,15 @@ pub struct Column {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Domain {
-    /// These values, as canonical text; `None` is NULL, where the owner lists it.
+    /// These values, as canonical text; `None` is NULL, if the owner lists it.
     In(Vec<Option<String>>),
-    /// Everything from `lo` to `hi`, both included.
+    /// All values from `lo` to `hi`, both included.
     Between {
         /// The least value, as canonical text.
         lo: String,
         /// The greatest value, as canonical text.
         hi: String,
-        /// The distance of neighbouring values, when declared.
+        /// The distance between neighbouring values, if declared.
         step: Option<String>,
     },
 }
@@ -285,12 +285,12 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// The column of this name, to declare something about it.
+    /// The column of this name, for changing its declaration.
     pub fn column_mut(&mut self, name: &str) -> Option<&mut Column> {
         self.columns.iter_mut().find(|column| column.name == name)
     }
 
-    /// Its privacy unit, when it is private.
+    /// Its privacy unit, if it is private.
     pub fn unit(&self) -> Option<&Unit> {
         match &self.privacy {
             Privacy::Private(unit) => Some(unit),
@@ -306,8 +306,8 @@ impl Table {
     /// Checks the declaration against itself.
     ///
     /// # Errors
-    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Declaration`] for a repeated column, a
-    /// unit column that is missing or has a domain, MAX ROWS 0, an empty domain or one with a value twice.
+    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Declaration`] for a repeated column, a unit column
+    /// that is missing or has a domain, MAX ROWS 0, an empty domain or a domain with a repeated value.
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         let refuse =
@@ -321,7 +321,7 @@ impl Table {
             if values.is_empty() {
                 return Err(refuse(format!("the domain of `{}` has no value", column.name)));
             }
-            // A value listed twice would be two candidates and two draws of one group.
+            // A repeated value would be two candidates, and would be drawn twice for one group.
             if values.iter().collect::<BTreeSet<_>>().len() != values.len() {
                 return Err(refuse(format!("the domain of `{}` has a value twice", column.name)));
             }
@@ -330,7 +330,7 @@ impl Table {
         for column in unit.columns() {
             match self.column(column) {
                 None => return Err(refuse(format!("its unit column `{column}` does not exist"))),
-                // A clamped unit column would make one person of several.
+                // A clamped unit column would merge several people into one.
                 Some(found) if found.domain.is_some() => {
                     return Err(refuse(format!("its unit column `{column}` has a domain")));
                 }
@@ -351,16 +351,16 @@ impl Table {
     }
 }
 
-/// What may be spent on the people of one unit space, whichever of their tables is read, by all analysts together.
+/// How much all analysts together may spend on the people of one unit space, whichever of their tables they query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// Its name.
     pub name: String,
-    /// The table it was declared for; it binds the table's whole unit space.
+    /// The table that it was declared for; the budget binds the table's whole unit space.
     pub table: String,
-    /// The most that may ever be spent; its notion is what the budget counts.
+    /// The most that may ever be spent; its notion is the measure that the budget counts in.
     pub limit: Spend,
-    /// The (ε, δ) that the limit, a ρ then, was derived from: `ACCOUNTANT ZCDP`.
+    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived the limit, which then is a ρ.
     pub promise: Option<Spend>,
     /// What a single query spends by default, at least and at most.
     pub per_query: PerQuery,
@@ -369,33 +369,34 @@ pub struct Budget {
 /// What a single query spends by default, at least and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerQuery {
-    /// The ε of a query that names none.
+    /// The ε of a query that does not name one.
     pub default: Option<i64>,
-    /// The ρ of a query that names none.
+    /// The ρ of a query that does not name one.
     pub default_rho: Option<i64>,
-    /// The δ of a query that names none.
+    /// The δ of a query that does not name one.
     pub default_delta: Option<i64>,
-    /// The least of one query, in what the budget counts.
+    /// The minimum cost of one query, in the measure of the budget.
     pub min: Option<i64>,
-    /// The most of one query, in what the budget counts.
+    /// The maximum cost of one query, in the measure of the budget.
     pub max: Option<i64>,
-    /// The most δ of one query.
+    /// The maximum δ of one query.
     pub max_delta: Option<i64>,
 }
 
 impl PerQuery {
-    /// Whether a query that costs `asked`, in what the budget counts, costs as much as one query has to.
+    /// Whether a query that costs `asked`, in the measure of the budget, reaches the minimum cost of one query.
     pub fn is_reached_by(&self, asked: Spend) -> bool {
         self.min.is_none_or(|min| asked.nano >= min)
     }
 
-    /// Whether a query that costs `asked`, in what the budget counts, is within what one query may cost.
+    /// Whether a query that costs `asked`, in the measure of the budget, stays within the maximum cost of one query.
     pub fn allows(&self, asked: Spend) -> bool {
         self.max.is_none_or(|max| asked.nano <= max)
             && self.max_delta.is_none_or(|max| asked.atto_delta <= max)
     }
 
-    /// What a query that names no cost spends at most, in this notion: the ρ of an ε is that of a purely private release.
+    /// What a query that names no cost spends at most, in this notion. An ε is converted to the ρ of a purely private
+    /// release.
     pub fn default_in(&self, notion: Notion) -> Option<i64> {
         match notion {
             Notion::Approximate => self.default,
@@ -403,12 +404,12 @@ impl PerQuery {
         }
     }
 
-    /// What one query costs at least, if the budget says so.
+    /// The minimum cost of one query, if the budget sets one.
     pub fn least(&self, notion: Notion) -> Option<Spend> {
         self.min.map(|nano| Spend { notion, nano, atto_delta: 0 })
     }
 
-    /// What one query may cost, as text such as `ε = 1, δ = 1e-6`, or `anything`.
+    /// The maximum cost of one query as text, such as `ε = 1, δ = 1e-6`, or `anything`.
     pub fn most_text(&self, notion: Notion) -> String {
         let spend = |nano: i64, atto_delta: i64| Spend { notion, nano, atto_delta };
         let most =
@@ -420,11 +421,11 @@ impl PerQuery {
 }
 
 impl Budget {
-    /// Why a limit in another measure is refused.
+    /// The error for a limit in another measure.
     pub(crate) fn counts_otherwise(&self) -> CatalogError {
-        // A promise is declared in ε, whatever is counted.
-        let of_epsilon = self.limit.notion == Notion::Approximate || self.promise.is_some();
-        let notion = if of_epsilon { Notion::Approximate } else { Notion::Concentrated };
+        // A promise is declared in ε, even if the budget counts in ρ.
+        let in_epsilon = self.limit.notion == Notion::Approximate || self.promise.is_some();
+        let notion = if in_epsilon { Notion::Approximate } else { Notion::Concentrated };
         CatalogError::Accounting { budget: self.name.clone(), notion: notion.name() }
     }
 
@@ -497,7 +498,7 @@ pub(crate) fn check_limit(budget: &str, limit: Spend) -> Result<(), CatalogError
     Ok(())
 }
 
-/// An unchanging snapshot of everything that is declared.
+/// An immutable snapshot of all declarations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     pub(super) tables: BTreeMap<String, Table>,
@@ -527,7 +528,7 @@ impl Catalog {
         self
     }
 
-    /// The view of this name; no table has the same.
+    /// The view of this name; no table has the same name.
     pub fn view(&self, name: &str) -> Option<&View> {
         self.views.get(name)
     }
@@ -542,7 +543,7 @@ impl Catalog {
         self.tables.get(name)
     }
 
-    /// The tables that reach their people through this one.
+    /// The tables whose rows lead to their people through this table.
     pub fn referring<'a>(&'a self, table: &'a str) -> impl Iterator<Item = &'a Table> {
         let leads =
             move |t: &&Table| t.unit().and_then(Unit::link).is_some_and(|l| l.table == table);
@@ -554,7 +555,7 @@ impl Catalog {
         self.tables.values()
     }
 
-    /// The same snapshot without what is declared of the values of one column.
+    /// The same snapshot without the declared domain of one column.
     pub(crate) fn without_domain(&self, table: &str, column: &str) -> Self {
         let mut other = self.clone();
         if let Some(column) = other.tables.get_mut(table).and_then(|t| t.column_mut(column)) {

@@ -1,10 +1,9 @@
-//! What the owner declared: which tables there are, whom they are about, and what may be spent on them.
+//! What the owner declared: which tables exist, whom they are about, and how much may be spent on them.
 //!
-//! In go the owner's declarations, already checked against the data by whoever made them; out comes a
-//! [`Catalog`], an unchanging snapshot that one statement is bound and analysed against. The snapshot
-//! assumes nothing about the data files and holds no value of theirs: it is public, like every refusal
-//! that is derived from it. Whoever reads it through the vault may rely on its being whole, for a
-//! damaged catalog is refused and not repaired.
+//! In: the owner's declarations, which the caller has checked against the data. Out: a [`Catalog`], an immutable
+//! snapshot that one statement is bound and analysed against. The snapshot assumes nothing about the data files and
+//! holds none of their values. It is therefore public, and so is every refusal that is derived from it. A catalog read
+//! from the vault is complete: a damaged catalog is refused, not repaired.
 //!
 //! ```
 //! use hushql::catalog::{Catalog, Privacy, Source, Table, Unit};
@@ -18,7 +17,7 @@
 //! assert_eq!(Catalog::new([adult], []).space("adult"), Some("adult"));
 //! ```
 
-/// Names that begin so belong to the engine: no table, column, alias or function of anybody's has one.
+/// Names with this prefix belong to the engine: no table, column, alias or function of a user has one.
 pub const RESERVED: &str = "__hushql";
 
 mod accounting;

@@ -1,12 +1,12 @@
-//! Names that declarations give.
+//! Checks the names in declarations.
 
 use crate::catalog::{CatalogError, RESERVED};
 
 /// Checks that a name can be shown on one line of a terminal.
 pub(crate) fn check_name(name: &str) -> Result<(), CatalogError> {
-    // A dot would read as a schema's name in a query, and lead past the catalog.
-    let ours = name.to_lowercase().starts_with(RESERVED);
-    if ours
+    // In a query, the part before a dot would read as a schema and lead outside the catalog.
+    let is_reserved = name.to_lowercase().starts_with(RESERVED);
+    if is_reserved
         || name.is_empty()
         || name.chars().count() > 128
         || name.chars().any(|c| c.is_control() || c == '.')

@@ -1,9 +1,9 @@
-//! Unit spaces: the names under which losses add up, which tables belong to one, and which were joined.
+//! Unit spaces: the names under which losses add up, the tables that belong to each, and the spaces that were joined.
 //!
-//! In: the declared tables, and the pairs of spaces that were ever joined. Out: the space of a table today, derived
-//! from its chain of links and never stored; and for a space all those whose charges count for its people. Spaces are
-//! joined when a table leaves one for another after something was charged: its people bring what was spent on them,
-//! and what was joined is never parted.
+//! In: the declared tables, and the pairs of spaces that were ever joined. Out: the current space of a table, which is
+//! derived from its chain of links and never stored; and for a space, all spaces whose charges count for its people.
+//! Spaces are joined when a table moves from one to another after something was charged: its people bring what was
+//! spent on them. Joined spaces are never separated.
 //!
 //! ```text
 //! visits (patient)                             space visits      its charges: visits
@@ -21,24 +21,24 @@ impl Catalog {
         self.version
     }
 
-    /// The same snapshot, as a vault keeps it: of this version, and with the spaces that were ever joined.
+    /// The same snapshot with this version and these joins, as a vault keeps it.
     #[must_use]
     pub(crate) fn kept_as(mut self, version: CatalogVersion, joined: Joined) -> Self {
         (self.version, self.joined) = (version, joined);
         self
     }
 
-    /// A snapshot of nothing that is current in every vault, for tests of the ledger alone.
+    /// An empty snapshot that is current in every vault, for tests of the ledger alone.
     #[cfg(test)]
     pub(crate) fn of_any_vault() -> Self {
         Self::default().kept_as(CatalogVersion::any(), Joined::default())
     }
 
-    /// The table at the end of the chain of links that begins here, and how many links there are.
+    /// The table at the end of the chain of links that begins here, and the number of links.
     ///
     /// # Guarantee
-    /// `None` for a table that is not private and for a chain that leads to one that is not, or in circles;
-    /// what is returned has a row or a column of its own as its unit.
+    /// `None` for a table that is not private, and for a chain that runs in circles or ends at a table that is not
+    /// private. The unit of the returned table is its row or a column of its own.
     pub fn root(&self, table: &str) -> Option<(&Table, usize)> {
         let mut table = self.table(table)?;
         for links in 0..=self.tables.len() {
@@ -54,13 +54,13 @@ impl Catalog {
     ///
     /// # Guarantee
     /// Tables of different spaces share no privacy unit by declaration; charges on tables of one space are summed. A
-    /// table whose unit is a row or a column of its own has a space of its own, named like the table; one that leads to
-    /// its unit through others shares the space at the end of the chain, as the chain is in this snapshot.
+    /// table whose unit is its row or a column of its own has a space of its own, with the table's name. A table that
+    /// leads to its unit through others shares the space at the end of the chain, as the chain is in this snapshot.
     pub fn space(&self, table: &str) -> Option<&str> {
         self.root(table).map(|(root, _)| root.name.as_str())
     }
 
-    /// The unit space that a budget binds: that of its table, or the one of the table's name while it has no unit.
+    /// The unit space that a budget binds: the space of its table, or the space of the table's name while it has no unit.
     pub fn space_of<'a>(&'a self, budget: &'a Budget) -> &'a str {
         self.space(&budget.table).unwrap_or(&budget.table)
     }
@@ -68,13 +68,13 @@ impl Catalog {
     /// Every unit space whose charges count for the people of this one.
     ///
     /// # Guarantee
-    /// Whatever was charged for rows of a table that is in this space today, wherever its unit led when it was charged,
-    /// names one of these.
+    /// Every charge for rows of a table that is in this space today names one of these spaces, even if the unit of the
+    /// table led elsewhere at the time of the charge.
     pub(crate) fn people(&self, space: &str) -> BTreeSet<String> {
         self.joined.with(space)
     }
 
-    /// Whether the charges on these unit spaces are summed: they are the same, or were joined.
+    /// Whether the charges on these unit spaces are summed: they are the same space, or were joined.
     pub fn same_people(&self, one: &str, other: &str) -> bool {
         self.joined.first(one) == self.joined.first(other)
     }
@@ -84,7 +84,7 @@ impl Catalog {
         self.budgets().filter(move |budget| self.same_people(self.space_of(budget), space))
     }
 
-    /// A private table whose links lead nowhere, if there is one.
+    /// A private table whose chain of links leads to no unit, if there is one.
     pub(crate) fn broken_link(&self) -> Option<&Table> {
         let links = |table: &&Table| table.unit().is_some_and(|unit| unit.link().is_some());
         let named =
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_catalog_of_no_vault_is_never_current() {
+    fn a_catalog_without_a_vault_is_never_current() {
         let none = CatalogVersion::default();
         let sealed = CatalogVersion::sealed([1; 32], [2; 32]);
         assert!(!none.is(&none) && !none.is(&sealed));

@@ -1,13 +1,13 @@
 //! The catalog inside a vault: tables and views as JSON, budgets as columns of whole numbers.
 //!
-//! An open SQLite connection and a declaration go in, rows come out; the caller holds the transaction.
-//! Every write of declared rows ends by writing their *seal*, a digest over all of them, and every read
-//! checks it, so a row that a failing disk altered, dropped or revived is noticed and nothing is
-//! answered on its account. A seal is no signature: whoever may write the file may write the seal.
+//! An open SQLite connection and a declaration go in, rows come out; the caller holds the transaction. Every write of
+//! declared rows also writes their *seal*, a digest over all of them, and every read checks it. If a failing disk
+//! alters, drops or revives a row, the next read notices and fails. A seal is not a signature: anyone who can write the
+//! file can write the seal.
 //!
-//! Budgets carry what was spent beside what was declared, in the one notion that they count: their *loss* is an ε or a ρ. Only the ledger adds to it, and two
-//! constraints of the table hold even against a defect of this program: spent never falls, and never
-//! rises beyond the limit.
+//! A budget keeps what was spent beside what was declared, both in the one notion that it counts in: its *loss* is an ε
+//! or a ρ. Only the ledger increases it. Two constraints of the table hold even against a defect of this program: the
+//! spent amount never falls, and never rises beyond the limit.
 //!
 //! ```text
 //! declared_table(name, body): also views     seal('tables')   = SHA-256 of every name and body
@@ -29,9 +29,9 @@ pub(crate) use super::digest::Fields;
 
 /// The tables of the catalog and of the seals.
 ///
-/// `floor_…` is what had been spent when the limit was last set. A limit may be set below that, and then
-/// the floor alone keeps the constraint true while forbidding any further spending. `joined_space` holds the pairs of
-/// unit spaces whose charges count for each other's people; see [`super::spaces`].
+/// `floor_…` is the amount that had been spent when the limit was last set. If a limit is set below that amount, the
+/// floor keeps the constraint true and still forbids any further spending. `joined_space` holds the pairs of unit
+/// spaces whose charges count for each other's people; see [`super::spaces`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
     kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home')),
@@ -103,7 +103,7 @@ pub(crate) enum Kind {
     Ledger,
     /// The last hash of the history of declarations.
     History,
-    /// Where the vault is at home.
+    /// The home of the vault: the location where it may be opened.
     Home,
 }
 
@@ -119,7 +119,7 @@ impl Kind {
         }
     }
 
-    /// What a reader is told when the rows are not what was sealed.
+    /// The error when the rows differ from what was sealed.
     fn damage(self) -> CatalogError {
         CatalogError::Damaged(match self {
             Self::Tables => "the declared tables are not what was declared",
@@ -159,13 +159,13 @@ pub(crate) fn check_seal(
     if seal(connection, kind)? == digest { Ok(()) } else { Err(kind.damage()) }
 }
 
-/// Seals the rows as they are: none yet, or carried over from an older format and checked there.
+/// Seals the present rows: there are none yet, or they come from an older format and were checked there.
 pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
     reseal_tables(connection)?;
     reseal_budgets(connection)
 }
 
-/// Everything that is declared.
+/// All declarations.
 ///
 /// # Errors
 /// [`CatalogError::Damaged`] when rows differ from their seals or contradict themselves.
@@ -194,7 +194,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     Ok(Catalog::new(tables, budgets).with_views(views).kept_as(version(connection)?, joined))
 }
 
-/// The version of what is declared now.
+/// The version of the present declarations.
 pub(crate) fn version(connection: &Connection) -> Result<CatalogVersion, CatalogError> {
     Ok(CatalogVersion::sealed(seal(connection, Kind::Tables)?, seal(connection, Kind::Budgets)?))
 }
@@ -204,7 +204,7 @@ pub(crate) fn table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, C
     catalog.table(name).ok_or_else(|| no_table(catalog, name))
 }
 
-/// Why there is no table of a name.
+/// The error when no table has this name.
 pub(crate) fn no_table(catalog: &Catalog, name: &str) -> CatalogError {
     match catalog.view(name) {
         Some(_) => CatalogError::IsView { view: name.to_owned() },
@@ -215,7 +215,7 @@ pub(crate) fn no_table(catalog: &Catalog, name: &str) -> CatalogError {
 /// Stores a new table.
 ///
 /// # Errors
-/// [`CatalogError::DuplicateTable`] when the name is taken, [`CatalogError::IsView`] when it is a view's.
+/// [`CatalogError::DuplicateTable`] when a table has the name, [`CatalogError::IsView`] when a view has it.
 pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
     table.check()?;
     match declared(connection, &table.name)? {
@@ -232,7 +232,7 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
     reseal_tables(connection)
 }
 
-/// Stores a view; one of its name goes only where it is to be replaced.
+/// Stores a view; replaces one of the same name only if asked to.
 ///
 /// # Errors
 /// [`CatalogError::DuplicateTable`] or [`CatalogError::DuplicateView`] when the name is taken.
@@ -260,10 +260,10 @@ pub(crate) fn insert_view(
     reseal_tables(connection)
 }
 
-/// Forgets a view.
+/// Deletes a view.
 ///
 /// # Errors
-/// [`CatalogError::UnknownView`] when there is none, [`CatalogError::IsTable`] when the name is a table's.
+/// [`CatalogError::UnknownView`] when it does not exist, [`CatalogError::IsTable`] when a table has the name.
 pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(Declared::View(_)) => {}
@@ -279,10 +279,10 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
 /// Replaces the declaration of a table that exists.
 ///
 /// # Errors
-/// [`CatalogError::UnknownTable`] when it does not.
+/// [`CatalogError::UnknownTable`] when it does not exist.
 pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
     table.check()?;
-    only_a_table(connection, &table.name)?;
+    refuse_view(connection, &table.name)?;
     let changed = connection.execute(
         "UPDATE declared_table SET body = ?2 WHERE name = ?1",
         params![table.name, body(table)?],
@@ -293,12 +293,12 @@ pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(),
     reseal_tables(connection)
 }
 
-/// Forgets the declaration of a table that has no budgets.
+/// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
-/// [`CatalogError::UnknownTable`] when there is none, [`CatalogError::HasBudgets`] while budgets name it.
+/// [`CatalogError::UnknownTable`] when it does not exist, [`CatalogError::HasBudgets`] while it has budgets.
 pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
-    only_a_table(connection, name)?;
+    refuse_view(connection, name)?;
     let budgets: Vec<String> = accounts(connection)?
         .into_iter()
         .filter(|account| account.budget.table == name)
@@ -331,7 +331,7 @@ pub(crate) fn accounts(connection: &Connection) -> Result<Vec<Account>, CatalogE
     Ok(accounts)
 }
 
-/// Stores a new budget of which `spent` has been spent already.
+/// Stores a new budget, of which `spent` is already spent.
 ///
 /// # Errors
 /// [`CatalogError::DuplicateBudget`] when the name is taken.
@@ -373,11 +373,11 @@ pub(crate) fn insert_budget(
     reseal_budgets(connection)
 }
 
-/// Sets the limit of a budget; one below what is spent leaves nothing.
+/// Sets the limit of a budget; a limit below what is spent leaves nothing.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`], [`CatalogError::Amount`] when the limit is out of range, or
-/// [`CatalogError::Accounting`] when the budget counts otherwise.
+/// [`CatalogError::Accounting`] when the budget counts in another measure.
 pub(crate) fn set_limit(
     connection: &Connection,
     budget: &str,
@@ -407,7 +407,7 @@ pub(crate) fn set_limit(
     reseal_budgets(connection)
 }
 
-/// Forgets a budget; the ledger remembers what was spent.
+/// Deletes a budget; the ledger keeps what was spent.
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`].
@@ -422,7 +422,7 @@ pub(crate) fn delete_budget(connection: &Connection, budget: &str) -> Result<(),
 /// Sets what is spent of a budget. The caller is the ledger, which has compared it with the limit.
 ///
 /// # Errors
-/// [`CatalogError::Store`] when it would fall or pass the cap: the file refuses by itself.
+/// [`CatalogError::Store`] when the amount would fall or exceed the limit: the database itself refuses that.
 pub(crate) fn set_spent(
     connection: &Connection,
     budget: &str,
@@ -437,11 +437,12 @@ pub(crate) fn set_spent(
 }
 
 fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
-    // A map with text keys and integers always has a JSON text; the error is for the type only.
+    // A map with text keys and integers always serializes; the type requires an error.
     serde_json::to_string(declared).map_err(|_| Kind::Tables.damage())
 }
 
-/// What a row of `declared_table` declares. The two have different fields, and neither takes one of the other's.
+/// What a row of `declared_table` declares. Tables and views have different fields, and neither accepts a field of the
+/// other.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Declared {
@@ -453,13 +454,13 @@ fn read(body: &str) -> Result<Declared, CatalogError> {
     serde_json::from_str(body).map_err(|_| Kind::Tables.damage())
 }
 
-/// What is declared under a name.
+/// The declaration of this name.
 fn declared(connection: &Connection, name: &str) -> Result<Option<Declared>, CatalogError> {
     checked_table_rows(connection)?.get(name).map(|body| read(body)).transpose()
 }
 
-/// Refuses the name of a view, whose row would else be changed or deleted as a table's.
-fn only_a_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
+/// Refuses the name of a view, whose row would otherwise be changed or deleted as a table.
+fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(Declared::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
         Some(Declared::Table(_)) | None => Ok(()),
@@ -473,7 +474,7 @@ fn table_rows(connection: &Connection) -> Result<BTreeMap<String, String>, Catal
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The stored tables, checked: also before a write, for a new seal must not bless damaged rows.
+/// The stored tables, checked. Writers check them too, because a new seal must not cover damaged rows.
 pub(super) fn checked_table_rows(
     connection: &Connection,
 ) -> Result<BTreeMap<String, String>, CatalogError> {
@@ -484,7 +485,7 @@ pub(super) fn checked_table_rows(
 
 fn tables_digest(joined: &[(String, String)], rows: &BTreeMap<String, String>) -> [u8; 32] {
     let mut fields = Fields::new("hushql tables 2");
-    // How many there are: a pair must not pass for a table.
+    // The number of pairs, so that a pair cannot pass for a table.
     fields.text(&joined.len().to_string());
     for (name, body) in joined.iter().map(|(one, other)| (one, other)).chain(rows) {
         fields.text(name);
@@ -543,7 +544,7 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
     Ok(Spend { notion, nano: column("loss")?, atto_delta: column("delta")? })
 }
 
-/// Everything of a budget but what was spent, which the ledger proves.
+/// Covers all columns of a budget except what was spent, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
     let mut fields = Fields::new("hushql budgets 4");
     for Account { budget, floor, spent: _ } in accounts {
@@ -565,7 +566,7 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
     fields.digest()
 }
 
-/// Seals the budgets as they are.
+/// Seals the present budgets.
 pub(crate) fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
     set_seal(connection, Kind::Budgets, budgets_digest(&account_rows(connection)?))
 }

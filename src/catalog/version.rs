@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One state of everything that is declared.
+/// One state of all declarations.
 ///
 /// # Guarantee
 /// Equal versions were read from equal declarations: they are the seals of the tables and of the budgets. The default
-/// is the version of a catalog that was read from no vault, and is current in none.
+/// is the version of a catalog that was not read from a vault; no vault accepts it as current.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CatalogVersion(State);
 
@@ -15,7 +15,7 @@ pub(crate) enum State {
     #[default]
     OfNoVault,
     Sealed([[u8; 32]; 2]),
-    /// For tests of the ledger alone, which plan nothing; nothing else makes it.
+    /// For tests of the ledger alone, which plan nothing; other code never constructs it.
     #[cfg_attr(not(test), allow(dead_code, reason = "tests make it"))]
     OfAnyVault,
 }
@@ -26,7 +26,7 @@ impl CatalogVersion {
         Self(State::Sealed([tables, budgets]))
     }
 
-    /// A version that every vault takes for its own.
+    /// A version that every vault accepts as its own.
     #[cfg(test)]
     pub(crate) fn any() -> Self {
         Self(State::OfAnyVault)
@@ -42,12 +42,12 @@ impl CatalogVersion {
     }
 }
 
-/// Which unit spaces were joined, each with the first one by name of those that it was joined with.
+/// The joined unit spaces, each with the first space, by name, of its class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Joined(BTreeMap<String, String>);
 
 impl Joined {
-    /// The classes that these pairs make.
+    /// The classes that these pairs form.
     pub(crate) fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut joined = Self::default();
         pairs.into_iter().for_each(|(one, other)| joined.join(&one, &other));
@@ -72,7 +72,7 @@ impl Joined {
         }
     }
 
-    /// All spaces that were joined with this one, and itself.
+    /// This space and all spaces that were joined with it.
     pub(crate) fn with(&self, space: &str) -> BTreeSet<String> {
         let first = self.first(space);
         let others = self.0.iter().filter(|(_, of)| *of == first).map(|(other, _)| other.clone());

@@ -1,8 +1,8 @@
 //! Views as they are kept: a name, and the text of a query.
 //!
-//! In: what an owner's session has said, already read and bound by whoever takes it. Out: plain data. A view has no
-//! rows, unit, domain or budget of its own, and nothing about privacy rests on it: its text is read again and put in
-//! the place of its name whenever a query names it.
+//! In: the declaration of an owner's session, which the caller has parsed and bound. Out: plain data. A view has no
+//! rows, unit, domain or budget of its own, and no privacy decision depends on it: whenever a query names it, its text
+//! is parsed again and replaces the name.
 //!
 //! ```
 //! use hushql::catalog::View;
@@ -26,16 +26,16 @@ use crate::catalog::name::check_name;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct View {
-    /// Its name, as queries write it.
+    /// The name that queries use.
     pub name: String,
-    /// The names of its columns, or none: those of its query.
+    /// The names of its columns; if empty, those of its query.
     pub columns: Vec<String>,
     /// The text of its query: plain SQL, without a release.
     pub query: String,
 }
 
 impl View {
-    /// Checks the view against itself; whether its query is one is for the parser to say.
+    /// Checks the view against itself; the parser checks its query.
     ///
     /// # Errors
     /// [`CatalogError::Name`] for an unusable name, [`CatalogError::View`] for a column named twice or like the

@@ -1,4 +1,4 @@
-//! Explaining a query: its stages up to the charge, and what a charge would cost; nothing is charged.
+//! Explains a query: runs its stages up to the charge and reports what it would cost. Nothing is charged.
 
 use datafusion::execution::SessionState;
 
@@ -25,7 +25,7 @@ impl Session {
         }
     }
 
-    /// What a query would release, cost and leave.
+    /// What a query would release and cost, and what would be left.
     pub(super) fn explanation(&self, due: &Due) -> Result<Explanation, Error> {
         let planned = due.planned();
         let explained = |quotes: &[BudgetQuote]| {
@@ -54,7 +54,7 @@ impl Session {
             return Err(Refusal::new(
                 Reason::Statement,
                 "EXPLAIN",
-                "the plain plan is shown to owners, of public tables only",
+                "only owners see the plain plan, and only of queries over public tables",
                 "EXPLAIN PRIVACY SELECT …",
             )
             .into());

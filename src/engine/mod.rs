@@ -1,8 +1,8 @@
-//! THE LINE: an [`Engine`] holds a vault and tables, a [`Session`] asks.
+//! The entry point: an [`Engine`] holds a vault and tables, and a [`Session`] asks queries.
 //!
-//! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse, bind,
-//! analyze, choose, prepare, charge, run, answer; each stage takes what only the stage before can make, and all of them
-//! see one state of the declarations (`engine/query.rs`).
+//! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse, bind, analyze,
+//! choose, prepare, charge, run, answer. Each stage takes what only the stage before it can make, and all stages see
+//! one state of the declarations (`engine/query.rs`).
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -48,7 +48,7 @@ mod visit;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
 ///
-/// Whoever holds an engine acts for the owner of the data. Analysts are given a [`Session`].
+/// A program that holds an engine acts for the owner of the data. Analysts get a [`Session`].
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -89,16 +89,17 @@ impl Engine {
         Ok(Self { inner: Arc::new(Inner::new(vault, registered, resources)?) })
     }
 
-    /// The same vault and tables, for sessions whose statements may use so much; those that are there keep theirs.
+    /// The same vault and tables, for sessions whose statements are limited to `resources`. Existing sessions keep
+    /// their limits.
     ///
     /// # Errors
-    /// [`Error::Catalog`] when the folder for what does not fit into memory cannot be used.
+    /// [`Error::Catalog`] when the spill folder cannot be used.
     pub fn with_resources(self, resources: Resources) -> Result<Self, Error> {
         let Inner { vault, registered, .. } = &*self.inner;
         Self::within(Arc::clone(vault), Arc::clone(registered), resources)
     }
 
-    /// Makes a new vault file and opens it.
+    /// Creates a new vault file and opens it.
     ///
     /// # Errors
     /// [`Error::Ledger`] when the file exists or cannot be written.
@@ -106,7 +107,7 @@ impl Engine {
         Self::new(Vault::init(path)?)
     }
 
-    /// Opens an existing vault file; never makes one, so that deleting it does not reset a budget.
+    /// Opens an existing vault file. It never creates one, so that deleting the file does not reset a budget.
     ///
     /// # Errors
     /// [`Error::Ledger`] when it is missing, locked, corrupt or not writable.
@@ -114,26 +115,25 @@ impl Engine {
         Self::new(Vault::open(path)?)
     }
 
-    /// Opens an existing vault file and holds it to its anchor: a small file in another place that every charge
-    /// moves, and that notices when the vault was put back to an older copy.
+    /// Opens an existing vault file together with its anchor: a small file in another place that every charge updates,
+    /// and that reveals when the vault was replaced by an older copy.
     ///
     /// # Errors
-    /// [`Error::Ledger`] when the vault is older than its anchor, the anchor is missing, damaged or not
-    /// writable, or as [`Engine::open`].
+    /// [`Error::Ledger`] when the vault is older than its anchor, when the anchor is missing, damaged or not writable,
+    /// or as [`Engine::open`].
     pub fn open_anchored(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
         Self::new(Vault::open_anchored(path, anchor)?)
     }
 
-    /// Makes an anchor for an existing vault file as it is now, and opens it; see [`Engine::open_anchored`].
+    /// Creates an anchor for the present state of an existing vault file, and opens it; see [`Engine::open_anchored`].
     ///
     /// # Errors
-    /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as
-    /// [`Engine::open_anchored`].
+    /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as [`Engine::open_anchored`].
     pub fn make_anchor(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
         Self::new(Vault::make_anchor(path, anchor)?)
     }
 
-    /// Takes the anchor off a vault, which from then on is opened without: for an owner whose anchor is lost.
+    /// Removes the anchor from a vault, which is opened without one from then on: for an owner who has lost the anchor.
     ///
     /// # Errors
     /// [`Error::Ledger`] as [`Engine::open`].
@@ -141,9 +141,9 @@ impl Engine {
         Self::new(Vault::remove_anchor(path)?)
     }
 
-    /// Makes the place where a vault file is now its home, after it was copied, restored, renamed or moved, and
-    /// opens it. Only its owner can know that no other copy is in use: two copies are two budgets. A vault of an older
-    /// version is carried over as by [`Engine::upgrade`].
+    /// Makes the present location of a vault file its home, after the file was copied, restored, renamed or moved, and
+    /// opens it. Only the owner can know that no other copy is in use: two copies are two budgets. A vault of an older
+    /// version is converted as by [`Engine::upgrade`].
     ///
     /// # Errors
     /// [`Error::Ledger`] when the vault has an anchor and none is given, or as [`Engine::open_anchored`].
@@ -151,11 +151,11 @@ impl Engine {
         Self::new(Vault::adopt(path, anchor)?)
     }
 
-    /// Carries a vault file of an older version of this library over, in one transaction, and opens it. One that has
-    /// today's format is opened. A vault that was held to an anchor is given it here, and then has it for good.
+    /// Converts a vault file of an older version of this library, in one transaction, and opens it. A file in the
+    /// current format is just opened. If the vault had an anchor, pass it here: the vault then keeps it for good.
     ///
     /// # Errors
-    /// [`Error::Ledger`] when it is too old, or as [`Engine::open_anchored`].
+    /// [`Error::Ledger`] when the format is too old, or as [`Engine::open_anchored`].
     pub fn upgrade(
         path: impl AsRef<Path>,
         anchor: Option<impl AsRef<Path>>,
@@ -163,7 +163,7 @@ impl Engine {
         Self::new(Vault::upgrade(path, anchor)?)
     }
 
-    /// An engine whose vault lives in memory and ends with it.
+    /// An engine whose vault is in memory and is lost with the engine.
     ///
     /// # Errors
     /// [`Error::Ledger`] when SQLite cannot start.
@@ -190,21 +190,21 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Registers a batch as a table. A new table is undeclared: every query on it is refused until the owner
-    /// says whether it is private or public.
+    /// Registers a batch as a table. A new table is undeclared: every query on it is refused until the owner declares
+    /// it private or public.
     ///
     /// # Errors
-    /// [`Error::Catalog`] when the vault knows this table with other columns.
+    /// [`Error::Catalog`] when the vault has a table of this name with other columns.
     pub fn register_batch(&self, name: &str, batch: RecordBatch) -> Result<(), Error> {
         let failed = |e| Error::catalog_from(format!("`{name}` cannot be registered"), e);
         let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).map_err(failed)?;
         self.register_table(name, Arc::new(table))
     }
 
-    /// Registers any DataFusion table provider, as [`Engine::register_batch`] does a batch.
+    /// Registers any DataFusion table provider, as [`Engine::register_batch`] registers a batch.
     ///
     /// # Errors
-    /// [`Error::Catalog`] when the vault knows this table with other columns.
+    /// [`Error::Catalog`] when the vault has a table of this name with other columns.
     pub fn register_table(
         &self,
         name: &str,
@@ -212,7 +212,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let columns = files::columns_of(&provider.schema());
         files::refuse_reserved(&columns)?;
-        // Held to the end: no table is declared while what it is registered with changes.
+        // Locked to the end, so that no table is declared while its provider changes.
         let mut registered = self.inner.registered.write().unwrap_or_else(PoisonError::into_inner);
         let catalog = self.inner.vault.catalog()?;
         match catalog.table(name) {
@@ -245,12 +245,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Declares a CSV file with a header as a table, in the name of the owner: [`Session::declare`] of
+    /// Declares a CSV file with a header as a table, on behalf of the owner: [`Session::declare`] of
     /// [`ExternalTable::csv`], which also takes the columns and their types, another delimiter and no header. Without
-    /// columns they are inferred now, from the first 10,000 lines, and fixed.
+    /// columns, they are inferred once, from the first 10,000 lines, and do not change.
     ///
-    /// The vault keeps the declaration: it is made once, and not each time a program starts. The table answers nothing until
-    /// its owner gives it a privacy unit, or declares it public. Only programs that may act for the owner hold an
+    /// The vault keeps the declaration, so a program makes it once, not at each start. Queries on the table are refused
+    /// until its owner gives it a privacy unit or declares it public. Only programs that may act for the owner hold an
     /// [`Engine`]; give others a [`Session`].
     ///
     /// ```
@@ -270,12 +270,12 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Catalog`] when there is a table of this name, the file is missing or empty, or is not a CSV file.
+    /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a CSV file.
     pub async fn register_csv(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
         self.owner().declare(ExternalTable::csv(name, path)).await.map(drop)
     }
 
-    /// Declares a Parquet file as a table, in the name of the owner, with the columns that it has; otherwise as
+    /// Declares a Parquet file as a table, on behalf of the owner, with the columns of the file; otherwise like
     /// [`Engine::register_csv`].
     ///
     /// ```
@@ -301,13 +301,12 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Catalog`] when there is a table of this name, the file is missing or empty, or is not a Parquet file.
+    /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a Parquet file.
     pub async fn register_parquet(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
         self.owner().declare(ExternalTable::parquet(name, path)).await.map(drop)
     }
 
-    /// The owner's session: declares tables, units, domains and budgets. Its queries are charged like
-    /// anyone's.
+    /// The owner's session, which declares tables, units, domains and budgets. Its queries are charged like any other.
     pub fn owner(&self) -> Session {
         Session { inner: Arc::clone(&self.inner), analyst: OWNER.to_owned() }
     }
@@ -315,7 +314,7 @@ impl Engine {
     /// An analyst's session.
     ///
     /// # Errors
-    /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or reads like the
+    /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or that resembles the
     /// owner's, as `0wner` does; and when the vault cannot be read or written.
     pub fn analyst(&self, name: &str) -> Result<Session, Error> {
         let session = Session { inner: Arc::clone(&self.inner), analyst: name.to_owned() };
@@ -334,7 +333,7 @@ impl Engine {
 /// ```
 ///
 /// # Errors
-/// [`Error::Syntax`] when a quotation or comment never ends.
+/// [`Error::Syntax`] when a quotation or comment does not end.
 pub fn split_statements(script: &str) -> Result<Vec<ScriptStatement>, Error> {
     Ok(split(script)?)
 }
@@ -343,7 +342,7 @@ pub fn split_statements(script: &str) -> Result<Vec<ScriptStatement>, Error> {
 mod tests {
     use super::*;
 
-    /// An analyst who called himself `owner` was once given the owner's session, and declared tables public.
+    /// An analyst named `owner` once got the owner's session, and declared tables public.
     #[test]
     fn no_analyst_is_called_owner() {
         let engine = Engine::in_memory().unwrap();
@@ -353,9 +352,9 @@ mod tests {
         assert!(!engine.analyst("lab").unwrap().is_owner());
     }
 
-    /// The shell once asked for consent to a price that the budget does not allow, and then refused.
+    /// The shell once asked the user to consent to a cost that the budget does not allow, and then refused the query.
     #[test]
-    fn a_price_is_told_only_if_it_can_be_paid() {
+    fn a_cost_is_returned_only_if_the_budget_allows_it() {
         let session = Engine::demo().unwrap().analyst("lab").unwrap();
         let cost = |eps| session.cost(&format!("SELECT LAPLACE(eps={eps}) COUNT(*) FROM adult"));
         assert_eq!(cost(5).unwrap().to_string(), "ε = 5");

@@ -1,9 +1,9 @@
-//! What executing a statement gives.
+//! The result of executing a statement.
 
 use crate::answer::Answer;
 use crate::explain::Explanation;
 
-/// What a statement gave.
+/// The result of executing a statement.
 ///
 /// ```
 /// use hushql::Output;
@@ -22,10 +22,10 @@ use crate::explain::Explanation;
 pub enum Output {
     /// Rows.
     Answer(Answer),
-    /// An explanation, as text.
+    /// An explanation as text.
     Explanation(Explanation),
-    /// An explanation, to be written as JSON.
+    /// An explanation to be written as JSON.
     ExplanationJson(Explanation),
-    /// One sentence about what was done.
+    /// One sentence that says what was done.
     Done(String),
 }

@@ -1,9 +1,9 @@
-//! The range of a column, read off a noisy histogram: what `ANALYZE PRIVACY DOMAIN` answers.
+//! The range of a column, derived from a noisy histogram: the answer to `ANALYZE PRIVACY DOMAIN`.
 //!
-//! In: the calibrated release of one noisy count per bucket, later what it released. Out: the threshold from which on a
-//! bucket is kept, known before anything is read, and the range that the kept buckets span. It is a function of
-//! released numbers alone, so it costs no more than they did; and it only proposes: the owner declares. Where no bucket
-//! is kept, the range is that of the largest noisy count.
+//! In: the calibrated release of one noisy count per bucket, and later the released counts. Out: the least noisy count
+//! of a kept bucket, known before any row is read, and the range that the kept buckets span. The range is a function of
+//! released numbers alone, so it costs no more than they did. It is a proposal: the owner declares. If no bucket is
+//! kept, the range is the bucket with the largest noisy count.
 //!
 //! ```text
 //! noisy counts …, [0, 0]: 3, [1, 1]: −7, [2, 3]: 94, [4, 7]: 310, [8, 15]: 1, …   kept from 29 on   →   2 to 7
@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::release::Release;
 use crate::release::mechanism::Mechanism;
 
-/// How a range is read off the noisy counts of a column's buckets.
+/// How a range is derived from the noisy counts of a column's buckets.
 #[derive(Debug)]
 pub(crate) struct Proposal {
     column: ColumnName,
@@ -31,7 +31,7 @@ pub(crate) struct Proposal {
 }
 
 impl Proposal {
-    /// The proposal that a release of a column's buckets leads to; `None` for a release of anything else.
+    /// The proposal for a release of a column's buckets; `None` for any other release.
     pub(crate) fn of(release: &Release, column: ColumnName, data_type: DataType) -> Option<Self> {
         let buckets = Buckets::for_type(&data_type)?;
         let [part] = release.analysis().parts() else { return None };
@@ -51,21 +51,21 @@ impl Proposal {
         Schema::new(vec![text("table"), text("column"), value("lo"), value("hi"), text("declare")])
     }
 
-    /// What is kept, for people.
+    /// The rule by which buckets are kept, for people.
     pub(crate) fn rule(&self) -> String {
         format!(
-            "{} buckets by powers of two; those with a noisy count of {} or more are kept, which an empty one has in {FALSE_ALARM} \
-             histograms at most; the range spans them; where none is kept, it is the bucket with the largest noisy count",
+            "{} buckets by powers of two; those with a noisy count of {} or more are kept, which an empty bucket reaches in {FALSE_ALARM} \
+             histograms at most; the range spans them; if none is kept, the range is the bucket with the largest noisy count",
             self.buckets.len(),
             self.least
         )
     }
 
-    /// What is known of a range that no bucket stood out for.
-    fn unsure(&self) -> String {
+    /// The note for a range when no bucket is kept.
+    fn note_without_buckets(&self) -> String {
         format!(
-            "no bucket has a noisy count of {} or more: the range is the bucket with the largest one, which may be anywhere; \
-             a larger epsilon tells more",
+            "no bucket has a noisy count of {} or more: the range is the bucket with the largest one, which may be any bucket; \
+             a larger epsilon gives a better range",
             self.least
         )
     }
@@ -73,10 +73,10 @@ impl Proposal {
     /// The range, with the statement that would declare it, and a note of how it was found.
     ///
     /// # Guarantee
-    /// A function of the released rows and of what is public; an answer comes whatever they are.
+    /// The result is a function of the released rows and of public information; every possible release gives an answer.
     ///
     /// # Errors
-    /// [`Error::Execution`] for rows that are no histogram of these buckets.
+    /// [`Error::Execution`] for rows that are not a histogram of these buckets.
     pub(crate) fn answer(&self, batches: &[RecordBatch]) -> Result<(RecordBatch, String), Error> {
         let mut counts = Vec::new();
         for batch in batches {
@@ -93,7 +93,7 @@ impl Proposal {
             );
         }
         let kept = kept(&counts, self.least);
-        let note = if kept.stand_out { self.rule() } else { self.unsure() };
+        let note = if kept.stand_out { self.rule() } else { self.note_without_buckets() };
         let (lo, hi) = self.buckets.hull(&kept.buckets);
         let value = |text: &str| {
             typed(text, &self.data_type)
@@ -125,7 +125,7 @@ impl Proposal {
     }
 }
 
-/// A name as it is written in a statement.
+/// A name in the form that statements use.
 fn identifier(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c == '_';
     let simple = name.starts_with(plain) && name.chars().all(|c| plain(c) || c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Looks at the catalog, the budgets and the ledger, for everyone. Nothing here depends on private rows.
+//! Shows the catalog, the budgets and the ledger to everyone. Nothing here depends on private rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::privacy::{Delta, Rational, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 use crate::views;
 
-/// Answers a SHOW or DESCRIBE, for an owner's session or an analyst's.
+/// Answers a SHOW or DESCRIBE of an owner's or an analyst's session.
 pub(crate) fn show(inner: &Inner, show: &Show, to_owner: bool) -> Result<Answer, Error> {
     let vault = &inner.vault;
     let catalog = vault.catalog()?;
@@ -48,7 +48,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, to_owner: bool) -> Result<Answer,
         Show::View(_) => Err(Refusal::new(
             Reason::Statement,
             "SHOW CREATE VIEW",
-            "what an owner wrote is shown to owners",
+            "only owners see the text of a view",
             "DESCRIBE view, or EXPLAIN PRIVACY of a query that reads it",
         )
         .into()),
@@ -72,13 +72,13 @@ pub(crate) fn known<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, E
     })
 }
 
-/// The name of a table or view that is near to another one.
+/// The name of a table or view that is similar to this name.
 pub(crate) fn nearest_name(catalog: &Catalog, name: &str) -> Option<String> {
     let tables = catalog.tables().map(|table| table.name.as_str());
     nearest(name, tables.chain(catalog.views().map(|view| view.name.as_str())))
 }
 
-/// An unknown table with the view that may have been meant: the planner sees the views only that a query reads.
+/// An unknown table with the view that the user may have meant: the planner knows only the views that a query reads.
 pub(crate) fn suggesting(error: BindError, catalog: &Catalog) -> BindError {
     match error {
         BindError::At { position, source } => suggesting(*source, catalog).placed(Some(position)),
@@ -127,7 +127,7 @@ fn role(table: &Table, column: &Column) -> String {
     }
 }
 
-/// A view's columns, with the domains and roles of those that are a table's as they are.
+/// A view's columns; a column that is an unchanged table column has the domain and role of that column.
 fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer, Error> {
     let columns = views::describe(inner, catalog, view)?;
     let of = |text: fn(&Table, &Column) -> String| {
@@ -142,7 +142,7 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
     ])
 }
 
-/// What was declared when. The query of a view is for owners.
+/// The history of declarations. Only owners see the queries of views.
 fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
     let declared = vault.declarations()?;
     let change = |change: &str| match change.split_once(": ") {
@@ -164,7 +164,7 @@ fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
     Ok(Answer::public(batch))
 }
 
-/// Moments in seconds since 1970 as what they are, in UTC.
+/// Moments in seconds since 1970 as timestamps in UTC.
 fn seconds(moments: impl Iterator<Item = Option<i64>>) -> ArrayRef {
     Arc::new(moments.collect::<TimestampSecondArray>().with_timezone("UTC"))
 }
@@ -195,7 +195,7 @@ fn budget_text(state: &BudgetState) -> String {
     format!("for {}: limit {}, left {}", state.budget.table, limit_text(&state.budget), state.left)
 }
 
-/// What is spent, and by ACCOUNTANT ZCDP the ε that it has come to, three digits rounded up.
+/// The spent amount and, under ACCOUNTANT ZCDP, the ε that it amounts to, rounded up to three digits.
 fn spent_text(state: &BudgetState) -> String {
     let epsilon = state.budget.promise.and_then(|promise| {
         let delta = Delta::new(Spend { atto_delta: promise.atto_delta / 2, ..promise }.delta());

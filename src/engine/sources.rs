@@ -1,8 +1,8 @@
-//! The tables and views that a query may name, as sources of the planner.
+//! The tables and views that a query may name, as sources for the planner.
 //!
-//! In: a query, the catalog, and the tables as they were registered or declared. Out: a source for each table, for each view that the
-//! query reads, and for the ledger where the query reads it: the names in the query decide that, as bind resolves them. A table
-//! that is not public is marked as private here, and nowhere else.
+//! In: a query, the catalog, and the registered or declared tables. Out: a source for each table, for each view that
+//! the query reads, and for the ledger if the query reads it. The names in the query, as bind resolves them, decide
+//! what the query reads. Only this file marks tables that are not public as private.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::exec::{LedgerTable, PrivateTable};
 use crate::refusal::{Reason, Refusal};
 use crate::views::Views;
 
-/// For how many rows of a unit a table without MAX ROWS is taken when joins are planned.
+/// The assumed rows per unit of a table without MAX ROWS, when joins are planned.
 const UNBOUNDED: u32 = 1_000;
 
 impl Inner {
-    /// The tables that a query may name, as plan sources, and the views that it does; private tables are marked.
+    /// The tables that a query may name and the views that it names, as sources for the planner; private tables are marked.
     pub(crate) fn sources(
         &self,
         query: &sql::Query,
@@ -62,7 +62,7 @@ impl Inner {
     }
 }
 
-/// DataFusion's own catalogs tell settings and paths; ours is shown by SHOW.
+/// DataFusion's own catalogs would reveal settings and paths; SHOW shows ours.
 fn refuse_system_tables(named: &[String]) -> Result<(), Error> {
     match named.iter().find(|name| name.starts_with("information_schema.")) {
         None => Ok(()),

@@ -1,7 +1,6 @@
 //! What all sessions of an engine share: its vault, its tables, and the session of DataFusion.
 //!
-//! In: tables as they were registered or declared. Out: for each query the tables and views that it may name, as sources
-//! of the planner. A table that is not public is marked as private here, and nowhere else.
+//! In: registered and declared tables. Out: the provider of each table's rows, and the open files of each statement.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,7 +19,7 @@ use crate::resources::Resources;
 /// The tables that a program registered, by name.
 pub(crate) type Registered = Arc<RwLock<HashMap<String, Arc<dyn TableProvider>>>>;
 
-/// The vault, the tables, and how queries run.
+/// The vault, the tables, and the session in which queries run.
 pub(crate) struct Inner {
     pub(crate) vault: Arc<Vault>,
     pub(crate) registered: Registered,
@@ -29,7 +28,7 @@ pub(crate) struct Inner {
     files: Arc<HeldFiles>,
 }
 
-/// Tables are not shown: those in memory would show their rows.
+/// Tables are left out: tables in memory would show their rows.
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inner").field("resources", &self.resources).finish_non_exhaustive()
@@ -48,12 +47,12 @@ impl Inner {
         Ok(Self { vault, registered, state, resources, files })
     }
 
-    /// The files of a new statement, none of them open yet.
+    /// The files of a new statement; none of them is open yet.
     pub(crate) fn open_files(&self) -> Arc<OpenFiles> {
         Arc::new(OpenFiles::new(&self.files))
     }
 
-    /// Where the rows of a table come from; `None` for one that is not registered, or a file of no known format.
+    /// The provider of a table's rows; `None` for a table that is not registered, or a file of an unknown format.
     pub(crate) fn provider(
         &self,
         table: &Table,

@@ -1,8 +1,8 @@
-//! A visit to the vault by a query that runs beside others.
+//! A query visits the vault while other queries run.
 //!
-//! In: what is to be done at the vault, which may have to be waited for. Out: its result. The visit has a thread of its
-//! own, so that the threads that run queries go on, and charges that wait for the same disk are paid together. A query
-//! that is dropped meanwhile waits until its visit has ended: it has been charged by then, or it never will be.
+//! In: the work to do at the vault, which may have to wait. Out: its result. The visit has a thread of its own, so that the
+//! threads that run queries continue, and charges that wait for the same disk are committed together. If a query is dropped
+//! during its visit, the drop waits for the end of the visit: by then the query has been charged, or never will be.
 //!
 //! ```text
 //! a query's thread   plan ─┐  (other queries)  ┌─ run
@@ -17,10 +17,10 @@ use tokio::task::JoinHandle;
 use crate::error::Error;
 use crate::ledger::{Vault, VaultError};
 
-/// Does something at the vault.
+/// Runs `work` on the vault.
 ///
 /// # Errors
-/// The vault's own, and [`Error::Internal`] where the work panics or its runtime ends.
+/// The vault's own, and [`Error::Internal`] if the work panics or its runtime ends.
 pub(super) async fn at_vault<T: Send + 'static>(
     vault: &Arc<Vault>,
     work: impl FnOnce(&Vault) -> Result<T, VaultError> + Send + 'static,
@@ -38,16 +38,16 @@ pub(super) async fn at_vault<T: Send + 'static>(
     Ok(done.map_err(|_| Error::Internal)??)
 }
 
-/// A visit that has begun, or waits for a thread.
+/// A visit that has begun or waits for a thread.
 struct Visit<T> {
     task: JoinHandle<T>,
-    /// Hangs up when the visit has ended.
+    /// Disconnects when the visit ends.
     ended: mpsc::Receiver<()>,
 }
 
 impl<T> Drop for Visit<T> {
     fn drop(&mut self) {
-        // One that has not begun never will.
+        // A visit that has not begun will never begin.
         self.task.abort();
         let _ = self.ended.recv();
     }

@@ -1,7 +1,7 @@
-//! What mechanisms would be given: for tests of sensitivities and of draws, never for answers.
+//! The exact inputs of mechanisms: for tests of sensitivities and of draws, never for answers.
 //!
-//! In: one's own tables and an analysis of them. Out: exact integers, or many draws from one run of the plan.
-//! Nothing that an [`crate::Engine`] hands out leads here.
+//! In: the caller's own tables and an analysis of them. Out: exact integers, or many draws from one run of the plan. An
+//! [`crate::Engine`] gives no access to this.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::grid::failed;
 use crate::release::Release;
 use crate::sampler::QueryRng;
 
-/// The exact integers of a part, without noise: what its mechanisms would be given.
+/// The exact integers of a private aggregate, without noise: the input of its mechanisms.
 ///
-/// For tests of the sensitivity alone, which plan once and run on many databases. Nothing that an
-/// [`crate::Engine`] hands out leads here: it takes an [`crate::analysis::outcome::Analysis`] of one's own tables.
+/// Only for tests of the sensitivity, which plan once and run on many databases. An [`crate::Engine`] gives no access
+/// to these sums; they come from an [`crate::analysis::outcome::Analysis`] of the caller's own tables.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ExactSums {
@@ -39,10 +39,10 @@ pub struct ExactSums {
 }
 
 impl ExactSums {
-    /// Plans the part's enforced rows and sums, and verifies their plans, as a paid query would.
+    /// Plans the enforced rows and sums of a private aggregate, and verifies their plans, as for a paid query.
     ///
     /// # Errors
-    /// What DataFusion says while planning, and [`super::VerifyError`].
+    /// DataFusion's planning errors, and [`super::VerifyError`].
     pub async fn plan(
         part: &PrivateAggregate,
         state: &SessionState,
@@ -60,7 +60,7 @@ impl ExactSums {
             let Some(bounded_input) =
                 bounded_inputs.iter().position(|bounded_input| bounded_input.measures.contains(&i))
             else {
-                return internal_err!("every measure has a feed");
+                return internal_err!("every measure has a bounded input");
             };
             let before = bounded_inputs[bounded_input].measures.iter().take_while(|m| **m != i);
             let first = before.filter_map(|m| part.measures().get(*m)).map(Measure::width).sum();
@@ -76,12 +76,12 @@ impl ExactSums {
         Ok(Self { bounded_inputs, keys: part.keys().clone(), measures })
     }
 
-    /// The same, with an operator of the caller's own between all enforced rows and what bounds and adds them: a
-    /// test that looks at both need not run the rows twice. The operator passes rows on and keeps nothing that it
-    /// answers from. False where the part's rows are not bounded in one place, and nothing was put anywhere.
+    /// Inserts the caller's operator between all enforced rows and the operators that bound and add them, so that a
+    /// test that examines both runs the rows once. The operator passes rows on and never answers from rows that it
+    /// kept. False if the rows are not bounded in one place; then nothing is inserted.
     ///
     /// # Errors
-    /// What DataFusion says while the plan is put together.
+    /// DataFusion's errors while the plan is put together.
     pub fn tapped(
         mut self,
         tap: impl FnOnce(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
@@ -102,11 +102,11 @@ impl ExactSums {
         Ok((self, false))
     }
 
-    /// For each measure its vectors of integers: what is perturbed, by column and key; what chooses, by outer
-    /// group and candidate. `rank` is the r of MIN and MAX. Keys that only the data know come with their names.
+    /// For each measure its vectors of integers: perturbed numbers by column and key, scores of choices by outer group
+    /// and candidate. `rank` is the r of MIN and MAX. Keys that only the data know come with their names.
     ///
     /// # Errors
-    /// Whatever fails while running; for an analyzed part, nothing may.
+    /// Any error while running; an analyzed private aggregate must not cause one.
     pub async fn run(&self, state: &SessionState, rank: u64) -> Result<Vec<Exact>> {
         let mut gathered = Vec::new();
         for (plan, input_shape, columns) in &self.bounded_inputs {
@@ -132,11 +132,11 @@ impl ExactSums {
     }
 }
 
-/// A plan that runs many times, over the tables as they are then.
+/// A plan that runs many times, each time over the present tables.
 #[derive(Debug)]
 struct Again {
     plan: Arc<dyn ExecutionPlan>,
-    /// Whether an operator may keep what it saw: a join would answer from the tables of the last run.
+    /// Whether an operator may keep rows that it saw: a join would answer from the tables of the last run.
     keeps: bool,
 }
 
@@ -152,7 +152,7 @@ impl Again {
     }
 }
 
-/// Whether an operator is there that is not known to start afresh each time it runs.
+/// Whether the plan has an operator that may not start afresh at each run.
 fn keeps(plan: &dyn ExecutionPlan) -> bool {
     const AFRESH: [&str; 7] = [
         "BoundContributionsExec",
@@ -172,8 +172,8 @@ fn keeps(plan: &dyn ExecutionPlan) -> bool {
 pub enum Exact {
     /// By column (or outer group), then by key (or candidate).
     Vectors(Vec<Vec<i128>>),
-    /// By outer group, the scores of a line of many candidates: runs of them, each by its first, their number, the
-    /// first's score and by how much the next ones differ.
+    /// By outer group, the scores of a long candidate axis as runs: each with its first candidate, its length, the
+    /// score of the first candidate, and the difference between neighbours.
     Lines(Vec<Vec<(u64, u64, i128, i128)>>),
     /// Keys that only the data know, as text, in order, with their scores.
     Keys(Vec<(String, i128)>),
@@ -181,7 +181,7 @@ pub enum Exact {
     Groups(BTreeMap<String, (i128, Vec<i128>)>),
 }
 
-/// Scores are listed one by one up to here.
+/// The largest number of scores that are listed one by one.
 const MOST_LISTED: u64 = 1_000;
 
 fn exact(
@@ -236,7 +236,7 @@ fn exact(
     }
 }
 
-/// A release whose exact integers were computed once, to be drawn from many times.
+/// A release whose exact integers were computed once, and which can be drawn many times.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Draws {
@@ -245,10 +245,10 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Plans and runs the feeds of a part.
+    /// Plans and runs the bounded inputs of a private aggregate.
     ///
     /// # Errors
-    /// Whatever fails while planning or running.
+    /// Any error while planning or running.
     pub async fn of(release: &Release, part: usize, state: &SessionState) -> Result<Self> {
         let Some(analyzed) = release.analysis().parts().get(part) else {
             return internal_err!("a release has its parts");
@@ -270,7 +270,7 @@ impl Draws {
     /// One draw of the released table.
     ///
     /// # Errors
-    /// Whatever a mechanism refuses.
+    /// Any error of a mechanism.
     pub fn draw(&self, rng: &mut QueryRng) -> Result<RecordBatch> {
         draw(&self.specification, &self.gathered, rng).map_err(|_| failed())
     }

@@ -94,7 +94,7 @@ fn replaced(
     Arc::clone(plan).replace_children(vec![child], options).unwrap()
 }
 
-/// The right to draw comes with the charge, and is used up by the first execution of whatever copy.
+/// The right to draw comes with the charge, and the first execution of any copy uses it up.
 #[tokio::test]
 async fn a_release_runs_once_and_only_after_its_charge() {
     let state = session_state();
@@ -125,7 +125,7 @@ async fn nothing_private_runs_without_a_charge() {
     }
 }
 
-/// That something was paid once was proof enough, whatever was run for it.
+/// A proof of any payment once sufficed to run any release.
 #[tokio::test]
 async fn nobody_pays_for_one_release_and_runs_another() {
     let state = session_state();
@@ -143,7 +143,7 @@ async fn nobody_pays_for_one_release_and_runs_another() {
     }
 }
 
-/// Pays what is owed, from a vault of its own.
+/// Pays for the request from a new vault.
 fn paid(due: &Due) -> Charge {
     let vault = Vault::in_memory().unwrap();
     vault.create_table(&table(Unit::Row)).unwrap();
@@ -173,7 +173,7 @@ fn paid(due: &Due) -> Charge {
     vault.charge(&request).unwrap()
 }
 
-/// Noise is drawn once for the whole sum, never once per partition of the input.
+/// Noise is drawn once for the whole sum, never once for each partition of the input.
 #[tokio::test]
 async fn a_release_has_one_partition() {
     for unit in units() {
@@ -193,7 +193,7 @@ async fn a_release_has_one_partition() {
     }
 }
 
-/// What DataFusion does with an operator that says nothing; the privatizing one relies on each.
+/// DataFusion's treatment of an operator that keeps the defaults; the privatizing operator relies on each one.
 #[tokio::test]
 async fn no_optimizer_moves_anything_through_the_operator() {
     for unit in units() {
@@ -240,7 +240,7 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         let plan = prepared(unit.clone()).await.parts.remove(0).plan;
         let root = plan.downcast_ref::<PrivatizeExec>().unwrap();
         let specification = Arc::clone(root.specification());
-        let says = |plan: &Arc<dyn ExecutionPlan>| {
+        let message = |plan: &Arc<dyn ExecutionPlan>| {
             verify(plan, &specification, &expected(&["t".to_owned()], bounded))
                 .unwrap_err()
                 .to_string()
@@ -249,46 +249,46 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         let child = Arc::clone(plan.children()[0]);
         let below = Arc::clone(child.children()[0]);
 
-        // The root is gone, hidden, doubled or another one.
-        assert!(says(&child).contains("its root is CoalescePartitionsExec"));
+        // The root is missing, hidden, doubled or another operator.
+        assert!(message(&child).contains("its root is CoalescePartitionsExec"));
         let hidden: Arc<dyn ExecutionPlan> =
             Arc::new(GlobalLimitExec::new(Arc::clone(&plan), 0, Some(1)));
-        assert!(says(&hidden).contains("its root is GlobalLimitExec"));
-        assert!(says(&replaced(&plan, Arc::clone(&plan))).contains("it holds a PrivatizeExec"));
+        assert!(message(&hidden).contains("its root is GlobalLimitExec"));
+        assert!(message(&replaced(&plan, Arc::clone(&plan))).contains("it holds a PrivatizeExec"));
         let other = prepared(unit).await.parts.remove(0).plan;
-        assert!(says(&other).contains("releases something else"));
+        assert!(message(&other).contains("releases something else"));
 
-        // Literal rows stand in for the scan.
+        // Literal rows replace the scan.
         let literal = Arc::new(PlaceholderRowExec::new(below.schema()));
-        assert!(says(&replaced(&plan, literal)).contains("it holds a PlaceholderRowExec"));
+        assert!(message(&replaced(&plan, literal)).contains("it holds a PlaceholderRowExec"));
         let batch = RecordBatch::new_empty(below.schema());
         let literal = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
         let state = session_state();
         let literal = ::datafusion::catalog::TableProvider::scan(&literal, &state, None, &[], None)
             .await
             .unwrap();
-        assert!(says(&replaced(&plan, literal)).contains("it holds a DataSourceExec"));
+        assert!(message(&replaced(&plan, literal)).contains("it holds a DataSourceExec"));
 
         // Some rows are left out.
         let limit = Arc::new(GlobalLimitExec::new(Arc::clone(&child), 0, Some(5)));
-        assert!(says(&replaced(&plan, limit)).contains("it holds a GlobalLimitExec"));
+        assert!(message(&replaced(&plan, limit)).contains("it holds a GlobalLimitExec"));
         let early = Arc::new(CoalescePartitionsExec::new(below).with_fetch(Some(5)));
-        assert!(says(&replaced(&plan, early)).contains("stops early"));
+        assert!(message(&replaced(&plan, early)).contains("stops early"));
 
-        // Another table, and contributions bounded twice or never.
+        // Another table, and contributions that are bounded twice or never.
         let foreign = verify(&plan, &specification, &expected(&["u".to_owned()], bounded))
             .unwrap_err()
             .to_string();
         assert!(foreign.contains("it reads t"), "{foreign}");
         assert!(verify(&plan, &specification, &expected(&["t".to_owned()], !bounded)).is_err());
 
-        // No rows at all are no secret: a WHERE that is never true.
+        // An empty input is not a secret: a WHERE that is never true.
         let empty = replaced(&plan, Arc::new(EmptyExec::new(child.schema())));
         assert_eq!(verify(&empty, &specification, &expected(&["t".to_owned()], false)), Ok(()));
     }
 }
 
-/// Rows may be bounded instead of aggregates, but something has to bound contributions, and once.
+/// Rows may be bounded instead of aggregates, but something must bound contributions, exactly once.
 #[tokio::test]
 async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     let unit = Unit::Column { column: "id".to_owned(), max_rows: None, unique: false };
@@ -319,14 +319,14 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
         (counted(keep(&aggregates)), true, 2),
         (counted(keep(&aggregates)), false, 2),
     ] {
-        let says = check(below, bounded).unwrap_err();
-        // Rows that were bounded once are not where the second bounding needs them.
-        let apart = times == 2 && says.contains("may be apart");
-        assert!(apart || says.contains(&format!("bounded {times} times")), "{says}");
+        let message = check(below, bounded).unwrap_err();
+        // Rows that were bounded once are not partitioned as the second bounding requires.
+        let apart = times == 2 && message.contains("may be apart");
+        assert!(apart || message.contains(&format!("bounded {times} times")), "{message}");
     }
 }
 
-/// What stands above a private scan is as private as the scan, however far above.
+/// An operator above a private scan is as private as the scan, however far above it is.
 #[tokio::test]
 async fn the_public_remainder_reads_no_private_table() {
     for unit in units() {
@@ -335,10 +335,10 @@ async fn the_public_remainder_reads_no_private_table() {
         let mut node = &plan;
         loop {
             let error = verify_public(node).unwrap_err().to_string();
-            assert!(error.contains("its public part reads t"), "{error}");
+            assert!(error.contains("its public plan reads t"), "{error}");
             let [child] = node.children()[..] else { panic!("{} has one input", node.name()) };
             if node.is::<PrivateScanExec>() {
-                // Below the mark stands whatever the table itself is made of.
+                // Below the mark are the operators of the table itself.
                 assert_eq!(verify_public(child), Ok(()));
                 break;
             }

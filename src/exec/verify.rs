@@ -1,9 +1,8 @@
-//! The finished physical plan is what was paid for: the last look before the charge.
+//! The last check before the charge: the finished physical plan is the one that was paid for.
 //!
-//! In: the plan of one private part, after every optimizer. Out: nothing, or a refusal to run. A node's own
-//! checks cannot notice that the node is gone, so the whole tree is walked: the root privatizes this very
-//! release, every leaf is a scan of this part's private table (or empty), and every operator between is one
-//! that keeps rows apart.
+//! In: the plan of one private aggregate, after every optimizer. Out: nothing, or a refusal to run. A node's own checks
+//! cannot notice that the node is missing, so the whole tree is walked. The root privatizes this very release; every
+//! leaf is a scan of this aggregate's private table (or empty); and every operator in between keeps rows separate.
 
 use std::sync::Arc;
 
@@ -34,12 +33,12 @@ use super::source::ledger::LedgerExec;
 use crate::analysis::PrivateAggregate;
 use crate::exec::draw::plan::Specification;
 
-/// A finished plan that is not the one that was analyzed.
+/// A finished plan that differs from the analyzed one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the finished plan is not the analyzed one: {0}")]
 pub struct VerifyError(String);
 
-/// What the plan of a part may read, and whether a unit's rows are bounded in it.
+/// What the plan of a private aggregate may read, and whether it bounds a unit's rows.
 #[derive(Debug)]
 pub(super) struct Expected<'a> {
     /// The private tables.
@@ -60,10 +59,10 @@ impl<'a> Expected<'a> {
     }
 }
 
-/// Checks the plan of one private part.
+/// Checks the plan of one private aggregate.
 ///
 /// # Guarantee
-/// Succeeds only if the root is the privatizing operator of `specification`, no other stands below it, and every
+/// Succeeds only if the root is the privatizing operator of `specification`, it is the only one in the plan, and every
 /// plan below it passes [`verify_feed`].
 ///
 /// # Errors
@@ -82,14 +81,14 @@ pub(super) fn verify(
     plan.children().into_iter().try_for_each(|bounded_input| verify_feed(bounded_input, expected))
 }
 
-/// Checks a plan that feeds one private part.
+/// Checks the plan of a bounded input of a private aggregate.
 ///
 /// # Guarantee
-/// Succeeds only if every leaf is a private scan of one of the tables, public where that is expected, or empty, all
-/// else is filter, projection, join, union, aggregate (of whole groups), window (of rows that were put in the order of
-/// its functions below it), sort, contribution bounding or a move between partitions, rows that an operator needs in one
-/// partition are moved there just below it, no nested-loop join may write files, and exactly one operator (none
-/// where every row is a unit) bounds contributions, be it by aggregates or by rows.
+/// Succeeds only if the plan consists of known operators. Every leaf is a private scan of one of the tables, a public scan if
+/// one is expected, or empty. Every other operator is a filter, projection, join, union, aggregate (of whole groups), window
+/// (of rows that were sorted for its functions below it), sort, contribution bounding, or a move between partitions. Rows that
+/// an operator needs in one partition are moved there just below it. No nested-loop join may write files. Exactly one operator
+/// bounds contributions, by aggregates or by rows; none does if every row is a unit.
 ///
 /// # Errors
 /// [`VerifyError`], naming the operator.
@@ -98,7 +97,7 @@ pub(super) fn verify_feed(
     expected: &Expected<'_>,
 ) -> Result<(), VerifyError> {
     let times = times_bounded(plan);
-    below(plan, expected, expected.bounded || times > 0)?;
+    verify_below(plan, expected, expected.bounded || times > 0)?;
     if times == usize::from(expected.bounded) {
         Ok(())
     } else {
@@ -118,7 +117,7 @@ fn bounds_contributions(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<BoundContributionsExec>() || plan.is::<SampleContributionsExec>()
 }
 
-/// Checks the plan of the public remainder.
+/// Checks the public plan.
 ///
 /// # Guarantee
 /// Succeeds only if no operator of the plan scans a private table.
@@ -127,16 +126,16 @@ fn bounds_contributions(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// [`VerifyError`], naming the table.
 pub(super) fn verify_public(plan: &Arc<dyn ExecutionPlan>) -> Result<(), VerifyError> {
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
-        return Err(VerifyError(format!("its public part reads {}", scan.table())));
+        return Err(VerifyError(format!("its public plan reads {}", scan.table())));
     }
     plan.children().into_iter().try_for_each(|child| {
-        keeps_to_memory(child, plan)?;
+        refuse_spilling_join(child, plan)?;
         verify_public(child)
     })
 }
 
-/// Refuses a nested-loop join that may write files: it may hand on a row several times then.
-fn keeps_to_memory(
+/// Refuses a nested-loop join that may write files, because it may then emit a row several times.
+fn refuse_spilling_join(
     plan: &Arc<dyn ExecutionPlan>,
     parent: &Arc<dyn ExecutionPlan>,
 ) -> Result<(), VerifyError> {
@@ -146,13 +145,13 @@ fn keeps_to_memory(
     }
 }
 
-fn below(
+fn verify_below(
     plan: &Arc<dyn ExecutionPlan>,
     expected: &Expected<'_>,
     is_above_bounds: bool,
 ) -> Result<(), VerifyError> {
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
-        // What stands below the marked scan is the table provider's own business.
+        // The table provider is responsible for everything below the marked scan.
         return if expected.tables.iter().any(|table| table == scan.table()) {
             Ok(())
         } else {
@@ -161,10 +160,10 @@ fn below(
     }
     let bounding = bounds_contributions(plan);
     let is_above_bounds = is_above_bounds && !bounding;
-    // What gives a group away before all its rows have come may give it twice; so may a window that begins anew.
+    // An aggregate that emits a group before all its rows have arrived may emit it twice; so may a window that restarts.
     let waits = plan.downcast_ref::<AggregateExec>().is_none_or(goes_by_no_order);
     if !waits || !orders_its_rows(plan) {
-        return Err(VerifyError(format!("its {} goes by the order of rows", plan.name())));
+        return Err(VerifyError(format!("its {} relies on the order of rows", plan.name())));
     }
     let known = bounding
         || plan.is::<AggregateExec>()
@@ -184,7 +183,7 @@ fn below(
         || plan.is::<ProjectionExec>()
         || plan.is::<RepartitionExec>()
         || plan.is::<EmptyExec>()
-        // Private tables are read through marked scans only, which ended above.
+        // Private tables are read through marked scans only, where the walk has ended above.
         || (expected.public && is_source(plan));
     if !known {
         return Err(VerifyError(format!("it holds a {}", plan.name())));
@@ -198,10 +197,10 @@ fn below(
         return Err(VerifyError(format!("its rows come from a {}", plan.name())));
     }
     children.into_iter().try_for_each(|child| {
-        keeps_to_memory(child, plan)?;
-        below(child, expected, is_above_bounds)
+        refuse_spilling_join(child, plan)?;
+        verify_below(child, expected, is_above_bounds)
     })?;
-    // Above the bounds, sums of each partition are added up by whoever reads the partitions.
+    // Above the bounds, the reader of the partitions adds up their sums.
     if !is_above_bounds && !gathers_its_rows(plan) {
         return Err(VerifyError(format!(
             "rows that its {} needs together may be apart",
@@ -211,8 +210,8 @@ fn below(
     Ok(())
 }
 
-/// Whether rows that an operator needs together are brought together just below it: not because something further below says
-/// that they are already.
+/// Whether the rows that an operator needs together are brought together just below it. A claim of an operator further
+/// below that they are together does not suffice.
 fn gathers_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let needs = plan.input_distribution_requirements();
     let inputs = plan.children();
@@ -231,7 +230,7 @@ fn gathers_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Whether rows were put into partitions by some of these keys, and at most sorted since.
+/// Whether these rows were partitioned by some of these keys, and at most sorted since.
 fn is_distributed_by(rows: &Arc<dyn ExecutionPlan>, keys: &[Arc<dyn PhysicalExpr>]) -> bool {
     if let Some(sort) = rows.downcast_ref::<SortExec>() {
         return is_distributed_by(sort.input(), keys);
@@ -245,7 +244,7 @@ fn is_distributed_by(rows: &Arc<dyn ExecutionPlan>, keys: &[Arc<dyn PhysicalExpr
     }
 }
 
-/// Whether rows come out of a table here.
+/// Whether this operator reads a table.
 fn is_source(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<DataSourceExec>() || plan.is::<StreamingTableExec>() || plan.is::<LedgerExec>()
 }
@@ -260,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows that are where they belong by what an operator says, and rows that were brought there.
+    /// Rows that are together by the claim of an operator, and rows that were brought together.
     #[test]
     fn rows_are_brought_together_just_below() {
         let fields = ["id", "x"].map(|name| Field::new(name, DataType::Int64, true));

@@ -113,7 +113,7 @@ fn concentrated_amounts_contradict_each_other() {
     };
     let none = PerQuery::default();
     let promise = Some(Spend::of_epsilon(1, 2));
-    // An ε of 1 costs a ρ of 1/2, and one unit more costs more.
+    // An ε of 1 costs a ρ of 1/2; one more unit of ε costs more than that.
     let exactly = PerQuery { default: Some(NANO), ..none };
     assert!(budget(promise, exactly).check().is_ok());
     assert!(budget(promise, PerQuery { min: Some(NANO / 2), ..exactly }).check().is_ok());
@@ -130,8 +130,8 @@ fn concentrated_amounts_contradict_each_other() {
     ] {
         assert!(budget(promise, per_query).check().is_err(), "{per_query:?}");
     }
-    let of_epsilon = Budget { limit: Spend::of_epsilon(1, 0), ..budget(promise, none) };
-    assert!(of_epsilon.check().is_err());
+    let epsilon_budget = Budget { limit: Spend::of_epsilon(1, 0), ..budget(promise, none) };
+    assert!(epsilon_budget.check().is_err());
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn json_is_read_back_and_read_strictly() {
     table.columns[1].domain = Some(Domain::In(vec![None, Some("\u{0}'\"".to_owned())]));
     let text = serde_json::to_string(&table).unwrap();
     assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
-    // A vault of an older version notes less of a file.
+    // A vault of an older version stores fewer properties of a file.
     let older = text.replace(",\"changed_nanos\":9223372036854775807,\"device\":1", "");
     assert_ne!(older, text);
     let Source::File { fingerprint: Some(older), .. } =
@@ -171,12 +171,12 @@ fn json_is_read_back_and_read_strictly() {
         panic!("it has a fingerprint");
     };
     assert_eq!((older.changed_nanos, older.device, older.size), (None, None, u64::MAX));
-    // A field that this program does not know may be a protection that it would not give.
+    // A field that this version does not know may declare a protection that it would not enforce.
     let more = text.replacen('{', "{\"via\":\"customer\",", 1);
     assert!(serde_json::from_str::<Table>(&more).is_err());
 }
 
-/// A link once said which unit space is at its end; it follows from the tables.
+/// A link once stored the unit space at its end, which follows from the tables.
 #[test]
 fn links_of_earlier_vaults_are_read() {
     let link = Link {

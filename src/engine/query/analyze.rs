@@ -1,7 +1,7 @@
 //! Stage 3 of a query: what it releases, and how much one unit can change it.
 //!
-//! In: a [`BoundQuery`]. Out: an [`Analyzed`]. The public tables that its clauses name are read before, and public rows that
-//! its joins need meanwhile.
+//! In: a [`BoundQuery`]. Out: an [`Analyzed`]. The stage first reads the public tables that the query's clauses name,
+//! and during the analysis the public rows that its joins need.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Session {
         Ok(Analyzed { analysis, looked_up, range_of, declared })
     }
 
-    /// The public tables that clauses name, and their names.
+    /// The contents and the names of the public tables that clauses name.
     fn look_up(
         &self,
         bound: &Bound,

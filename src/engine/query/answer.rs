@@ -1,6 +1,6 @@
 //! Stage 8 of a query: the answer.
 //!
-//! In: a query that [`Ran`]. Out: an [`Answer`]: its rows, or the range that is read off them, with accuracy and receipt.
+//! In: a query that [`Ran`]. Out: an [`Answer`] with accuracy and receipt: the rows, or the range that is derived from them.
 
 use super::run::Ran;
 use crate::answer::{Answer, Head};

@@ -1,7 +1,7 @@
-//! How often a query is planned while declarations are made.
+//! Plans a query again when the declarations change.
 //!
-//! In: what each attempt has come to. Out: whether it counts. An attempt that saw two states of the declarations is made again,
-//! a few times.
+//! In: the result of each attempt. Out: whether it is final. An attempt that saw two states of the declarations is
+//! repeated a few times.
 
 use crate::error::Error;
 use crate::ledger::VaultError;
@@ -13,18 +13,18 @@ pub(crate) struct Attempts(usize);
 impl Attempts {
     const MOST: usize = 8;
 
-    /// Whether the last attempt counts: the declarations stayed as they were, or they changed too often.
+    /// Whether the last attempt is final: the declarations did not change, or they changed too often.
     pub(crate) fn are_over<T>(&mut self, done: &Result<T, Error>) -> bool {
         self.0 += 1;
         self.0 >= Self::MOST || !done.as_ref().is_err_and(Error::is_redeclared)
     }
 
-    /// What an attempt comes to whose declarations changed.
+    /// The result of an attempt during which the declarations changed.
     pub(crate) fn redeclared() -> Error {
         VaultError::Redeclared.into()
     }
 
-    /// Does work that plans a query, again where the declarations changed meanwhile.
+    /// Does work that plans a query, and repeats it if the declarations changed meanwhile.
     pub(crate) fn at<T>(mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         let mut attempts = Self::default();
         loop {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_done_again_while_declarations_change() {
+    fn work_is_repeated_while_declarations_change() {
         for (changes, expected) in [(0, 1), (1, 2), (7, 8), (8, 8), (100, 8)] {
             let mut times = 0;
             let done = Attempts::at(|| {

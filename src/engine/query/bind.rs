@@ -1,7 +1,7 @@
 //! Stage 2 of a query: its names and types.
 //!
 //! In: a statement, and the declarations. Out: a [`BoundQuery`]: the planner's tree over the tables and views that the
-//! statement names, private tables marked.
+//! statement names, with private tables marked.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::views;
 pub(crate) struct BoundQuery {
     pub(super) bound: Bound,
     pub(super) sources: Sources,
-    /// The views that it names.
+    /// The views that the query names.
     pub(super) views: Vec<String>,
-    /// The column whose range is asked for.
+    /// The column whose range the query asks for.
     pub(super) range_of: Option<ColumnName>,
     pub(super) declared: Declared,
 }
@@ -36,7 +36,7 @@ impl Session {
         let range_of = query.range_of.clone();
         if let Some(ColumnName { table, column }) = &range_of {
             views::refuse_range(&declared.catalog, table)?;
-            // What was declared of the values would answer in their place.
+            // A declared domain would otherwise determine the answer.
             declared.catalog = Arc::new(declared.catalog.without_domain(table, column));
         }
         let Declared { catalog, open } = &declared;

@@ -1,7 +1,7 @@
 //! Stage 6 of a query: the charge.
 //!
-//! In: a [`Ready`] query. Out: a [`Paid`] one, whose charge is on disk, or one that costs nothing. Nothing has been read of a
-//! private table so far.
+//! In: a [`Ready`] query. Out: a [`Paid`] one: its charge is on disk, or it costs nothing. So far no stage has read a
+//! private table.
 
 use super::choose::Planned;
 use super::prepare::Ready;
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::exec::Prepared;
 use crate::ledger::{Charge, ChargeEntry, ChargeRequest};
 
-/// A query that is paid for, or costs nothing, and waits to run; only [`Session::charge`] makes one.
+/// A query that is paid for or free, and ready to run; only [`Session::charge`] makes one.
 pub(crate) struct Paid {
     planned: Planned,
     prepared: Prepared,
@@ -19,7 +19,7 @@ pub(crate) struct Paid {
 }
 
 impl Paid {
-    /// What it releases.
+    /// The planned query.
     pub(super) fn planned(&self) -> &Planned {
         &self.planned
     }
@@ -35,10 +35,10 @@ impl Paid {
 }
 
 impl Session {
-    /// Charges a query, if what is due is what was `quoted`. `text` is how it was written, for the ledger.
+    /// Charges a query if its cost and entries are the ones that were `quoted`. `text` is its original text, for the ledger.
     ///
     /// # Errors
-    /// The vault's own: among them that the declarations are no longer those that the query was planned with.
+    /// The vault's own. One of them: the declarations differ from those that the query was planned with.
     pub(crate) async fn charge(
         &self,
         ready: Ready,

@@ -1,7 +1,7 @@
 //! Stage 4 of a query: the mechanisms.
 //!
-//! In: an [`Analyzed`] query. Out: a [`Planned`] one: a mechanism for each release, its cost, its predicted error, and how a
-//! range is read off it where one is asked for.
+//! In: an [`Analyzed`] query. Out: a [`Planned`] one: a mechanism for each release, its cost, its predicted error, and,
+//! if the query asks for a range, how the range is derived.
 
 use std::sync::Arc;
 
@@ -19,39 +19,39 @@ use crate::error::Error;
 use crate::exec::source::OpenFiles;
 use crate::release::{Release, choose};
 
-/// A query that is analyzed and calibrated, and what it was planned with; only [`Session::choose`] makes one.
+/// An analyzed and calibrated query with the state that it was planned in; only [`Session::choose`] makes one.
 #[derive(Debug)]
 pub(crate) struct Planned {
     release: Release,
-    /// Where a range is asked for.
+    /// Present if the query asks for a range.
     proposal: Option<Proposal>,
-    /// The public tables that were read while it was planned.
+    /// The public tables that were read during planning.
     looked_up: Vec<String>,
     declared: Declared,
 }
 
 impl Planned {
-    /// What it releases.
+    /// What the query releases.
     pub(crate) fn release(&self) -> &Release {
         &self.release
     }
 
-    /// How its answer is read off what it releases, where a range is asked for.
+    /// How the answer is derived from the releases, if the query asks for a range.
     pub(crate) fn proposal(&self) -> Option<&Proposal> {
         self.proposal.as_ref()
     }
 
-    /// The declarations that it was planned with.
+    /// The declarations that the query was planned with.
     pub(super) fn catalog(&self) -> &Arc<Catalog> {
         &self.declared.catalog
     }
 
-    /// The files that were and will be read.
+    /// The files that the query has read and will read.
     pub(super) fn open(&self) -> &OpenFiles {
         &self.declared.open
     }
 
-    /// Every public table whose rows the query reads, or its plan has read.
+    /// Every public table whose rows the query reads, or that was read during planning.
     pub(super) fn public_tables(&self) -> impl Iterator<Item = &Table> {
         let parts = self.release.analysis().parts().iter().flat_map(|part| part.public());
         let named = parts.chain(&self.looked_up).filter_map(|name| self.catalog().table(name));
@@ -67,7 +67,7 @@ impl Planned {
 /// The tables in a public plan, by name.
 fn names_in(analysis: &Analysis) -> Vec<String> {
     let mut names = Vec::new();
-    // The walk itself cannot fail: the closure does not.
+    // The walk cannot fail, because the closure does not.
     let _ = analysis.public_plan().apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             names.push(scan.table_name.table().to_owned());
@@ -86,7 +86,7 @@ impl Session {
         Ok(Planned { proposal: proposal.transpose()?, release, looked_up, declared })
     }
 
-    /// How the answer to `ANALYZE PRIVACY DOMAIN` is read off its histogram.
+    /// How the answer to `ANALYZE PRIVACY DOMAIN` is derived from its histogram.
     fn proposal(
         &self,
         release: &Release,

@@ -1,4 +1,4 @@
-//! One state of the declarations, and the files that a query reads in it.
+//! One state of the declarations, and the files that a query reads under it.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::source::OpenFiles;
 
-/// What a query is planned with, from its names to its charge.
+/// The state that all stages of a query share, from bind to charge.
 #[derive(Debug, Clone)]
 pub(crate) struct Declared {
     pub(crate) catalog: Arc<Catalog>,
-    /// The files that were and will be read.
+    /// The files that the query has read and will read.
     pub(crate) open: Arc<OpenFiles>,
 }
 
 impl Session {
-    /// The declarations as they are now, and no file open yet.
+    /// The present declarations, with no file open yet.
     pub(crate) fn declared(&self) -> Result<Declared, Error> {
         Ok(Declared { catalog: self.inner.vault.catalog()?, open: self.inner.open_files() })
     }
 
-    /// Whether the declarations are still those.
+    /// Whether the declarations are still the same.
     pub(crate) fn still_declared(&self, declared: &Declared) -> Result<bool, Error> {
         Ok(self.inner.vault.catalog()?.version().is(&declared.catalog.version()))
     }

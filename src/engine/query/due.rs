@@ -1,7 +1,7 @@
-//! Between stages 4 and 5: what a query will ask of the ledger, and what the ledger would say.
+//! Between stages 4 and 5: what a query requests from the ledger, and how the ledger would respond.
 //!
-//! In: a [`Planned`] query. Out: a [`Due`] one: an entry for each release, the cost, the budgets that it touches. A quote
-//! charges nothing.
+//! In: a [`Planned`] query. Out: a [`Due`] one: an entry for each release, the cost, and the budgets that the query
+//! touches. A quote charges nothing.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use crate::privacy::{Cost, Notion};
 use crate::release::Drawn;
 use crate::release::record::ledger_texts;
 
-/// A query with what it asks of the ledger; only [`Session::asked`] makes one.
+/// A query with its request to the ledger; only [`Session::asked`] makes one.
 #[derive(Debug)]
 pub(crate) struct Due {
     planned: Planned,
-    /// `None` for what is free.
+    /// `None` for a free query.
     request: Option<ChargeRequest>,
     cost: Cost,
 }
 
 impl Due {
-    /// What it releases, by which mechanisms.
+    /// The planned query: what it releases, and by which mechanisms.
     pub(crate) fn planned(&self) -> &Planned {
         &self.planned
     }
 
-    /// What it costs, in the notions that the touched budgets count in; zero for what is free.
+    /// The cost, in the notions that the touched budgets count in; zero for a free query.
     pub(crate) fn cost(&self) -> Cost {
         self.cost
     }
 
-    /// What is asked of the ledger; `None` for what is free.
+    /// The request to the ledger; `None` for a free query.
     pub(crate) fn request(&self) -> Option<&ChargeRequest> {
         self.request.as_ref()
     }
@@ -50,10 +50,10 @@ impl Due {
 }
 
 impl Session {
-    /// What a planned query asks of the ledger.
+    /// What a planned query requests from the ledger.
     ///
     /// # Errors
-    /// A refusal of a release whose loss is too small to be counted.
+    /// A refusal of a release whose loss is too small to count.
     pub(crate) fn asked(&self, planned: Planned) -> Result<Due, Error> {
         let release = planned.release();
         let mut entries = Vec::new();
@@ -80,7 +80,7 @@ impl Session {
         let request = ChargeRequest {
             analyst: self.analyst.clone(),
             plan_hash: plan_hash(&release.plan_text()),
-            // Whoever charges it knows how it was written.
+            // The caller that charges it fills this in.
             statement: String::new(),
             entries,
             spaces,
@@ -92,7 +92,7 @@ impl Session {
     /// What each touched budget would have left after the charge.
     ///
     /// # Errors
-    /// [`Error::Budget`] where a budget does not allow it, and the vault's own.
+    /// [`Error::Budget`] if a budget does not allow the charge, and the vault's own.
     pub(crate) fn quote(&self, due: &Due) -> Result<Vec<BudgetQuote>, Error> {
         match due.request() {
             Some(request) => Ok(self.inner.vault.quote(request)?),

@@ -1,7 +1,7 @@
 //! Stage 5 of a query: physical plans.
 //!
-//! In: a [`Due`] query. Out: a [`Ready`] one, whose plans were checked against its release. A file that is no longer the
-//! declared one is refused here, before anything is charged.
+//! In: a [`Due`] query. Out: a [`Ready`] one, whose plans were checked against its release. If a file differs from the
+//! declared one, this stage refuses it before anything is charged.
 
 use datafusion::execution::SessionState;
 use tokio::runtime::{Builder, Handle};
@@ -13,19 +13,19 @@ use crate::engine::unplanned::unplanned;
 use crate::error::Error;
 use crate::exec::{self, Prepared};
 
-/// A query that waits to be paid for; only [`Session::prepare_plans`] makes one.
+/// A query that is ready to be charged; only [`Session::prepare_plans`] makes one.
 pub(crate) struct Ready {
     due: Due,
     prepared: Prepared,
 }
 
 impl Ready {
-    /// What it asks of the ledger.
+    /// The query with its request to the ledger.
     pub(crate) fn due(&self) -> &Due {
         &self.due
     }
 
-    /// Its plans.
+    /// The physical plans.
     pub(crate) fn prepared(&self) -> &Prepared {
         &self.prepared
     }
@@ -36,7 +36,7 @@ impl Ready {
 }
 
 impl Session {
-    /// Makes plans that can run. This may wait, on `runtime`, or on one of its own.
+    /// Makes executable plans. This may block: on `runtime`, or on a runtime of its own.
     pub(crate) fn prepare_plans(
         &self,
         due: Due,
@@ -59,14 +59,14 @@ impl Session {
     }
 }
 
-/// Refuses a file that is no longer the declared one.
+/// Refuses a file that differs from the declared one.
 fn check_files(planned: &Planned) -> Result<(), Error> {
     let (catalog, open) = (planned.catalog(), planned.open());
     for part in planned.release().analysis().parts() {
         for name in part.subject().tables() {
             open.check(catalog.table(name).ok_or(Error::Internal)?)?;
         }
-        // The file that was read while the query was planned does not exist any more.
+        // The file that was read during planning no longer exists.
         for table in part.public().iter().filter_map(|name| catalog.table(name)) {
             open.check(table)?;
         }

@@ -1,9 +1,9 @@
 //! `fixed_sum`: a sum that clamps, rounds to a grid and adds in 128 bits, in one pass.
 //!
-//! In goes one numeric column (and FILTER); out comes Decimal128(38, 0) whose raw integer is the sum
-//! in grid steps, 0 for no rows. It assumes nothing about the column: NULL and NaN count as absent,
-//! everything else is clamped. It guarantees that the result is the same for every order and
-//! partitioning of the rows, which no float sum can say, and that it never wraps.
+//! In: one numeric column (and FILTER). Out: Decimal128(38, 0) whose raw integer is the sum in grid steps, 0 for no
+//! rows. It assumes nothing about the column: NULL and NaN count as absent, and every other value is clamped. It
+//! guarantees that the result is the same for every order and partitioning of the rows, which a float sum cannot
+//! guarantee, and that it never wraps.
 //!
 //! ```text
 //! // Ages in [0, 120], one function instance per interval:
@@ -29,17 +29,17 @@ use crate::grid::{Grid, GridRange, coarse_width, failed, passing};
 #[cfg(test)]
 mod tests;
 
-/// The type of every raw sum: the integer is what counts, its digits are never checked.
+/// The type of every raw sum. Only the integer matters; its digits are never checked.
 pub(crate) const SUM_TYPE: DataType = DataType::Decimal128(38, 0);
 
-/// What a row adds to the sum, of its clamped value x.
+/// What a row with the clamped value x adds to the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Measured {
     /// x itself.
     Value,
-    /// x − lo: how far it is above the lower end.
+    /// x − lo: the distance from the lower end.
     AboveLow,
-    /// hi − x: how far it is below the upper end.
+    /// hi − x: the distance from the upper end.
     BelowHigh,
     /// (w − X)², with X = x − lo and w = hi − lo in steps of 2^shift grid units.
     BelowHighSquared {
@@ -58,7 +58,7 @@ pub(crate) enum Measured {
     },
 }
 
-/// Squares are taken of so many steps at most: a sum of 2⁴⁶ of them fits.
+/// The largest number of steps that is squared: a sum of 2⁴⁶ such squares fits.
 const MOST_SQUARED: i128 = 1 << 40;
 
 impl Measured {
@@ -72,7 +72,7 @@ impl Measured {
     }
 }
 
-/// A row's term: the clamped value, measured from an end.
+/// A row's term: the clamped value, or its distance from an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Term {
     range: GridRange,
@@ -101,7 +101,7 @@ impl Term {
                 let hi = self.range.hi();
                 self.range.for_each(values, mask, |row, value| add(row, hi - value))
             }
-            // The width was checked: no square overflows.
+            // The constructor checked the width, so no square overflows.
             Measured::BelowHighSquared { shift } => {
                 let width = self.width(shift);
                 self.range.for_each(values, mask, |row, value| {
@@ -128,8 +128,8 @@ impl Term {
 
 /// The aggregate function of one grid and one interval.
 ///
-/// The parameters are part of its name, equality and hash: two sums over one column with different
-/// intervals are two functions, and no optimizer may answer one with the other.
+/// The parameters are part of its name, equality and hash: two sums over one column with different intervals are two
+/// functions, so that no optimizer replaces one by the other.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FixedSum {
     term: Term,
@@ -138,15 +138,15 @@ pub(crate) struct FixedSum {
 }
 
 impl FixedSum {
-    /// A sum of values clamped to the grid integers [lo, hi], each measured from where `measured` says.
+    /// A sum of values clamped to the grid integers [lo, hi]; `measured` says what each value adds.
     ///
     /// # Guarantee
-    /// One row moves the sum by at most max(|lo|, |hi|) grid steps, by at most hi − lo from an end; its
-    /// distances from both ends add up to exactly hi − lo, the squared ones with twice their product to w².
+    /// One row moves the sum by at most max(|lo|, |hi|) grid steps, and a sum of distances from an end by at most hi − lo. A
+    /// row's distances from both ends add up to exactly hi − lo; their squares and twice their product add up to w².
     ///
     /// # Errors
-    /// A planning error for an empty or too wide interval, see [`GridRange::new`]; of squares, for one of more than
-    /// 2⁴⁰ steps.
+    /// A planning error for an empty or too wide interval, see [`GridRange::new`]; for squares, also for an interval of
+    /// more than 2⁴⁰ steps.
     pub(crate) fn new(grid: Grid, lo: i128, hi: i128, measured: Measured) -> Result<Self> {
         let range = GridRange::new(grid, lo, hi)?;
         if let Some(shift) = measured.shift()
@@ -224,7 +224,7 @@ impl AggregateUDFImpl for FixedSum {
 /// DISTINCT would make one unit's contribution depend on other units' values.
 fn refuse_distinct(arguments: &AccumulatorArgs) -> Result<()> {
     if arguments.is_distinct {
-        return not_impl_err!("fixed_sum knows no DISTINCT");
+        return not_impl_err!("fixed_sum does not support DISTINCT");
     }
     Ok(())
 }
@@ -268,7 +268,7 @@ impl Accumulator for Total {
     }
 }
 
-/// The sums of a grouped query, one per group.
+/// The sums of a grouped query, one for each group.
 #[derive(Debug)]
 struct Totals {
     term: Term,

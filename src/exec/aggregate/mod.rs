@@ -1,4 +1,4 @@
-//! The aggregate functions that private plans add up with.
+//! The aggregate functions of private plans.
 //!
 //! In: a column. Out: exact integers on a public grid.
 //!

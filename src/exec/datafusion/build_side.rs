@@ -1,9 +1,9 @@
-//! Which side of a hash join is kept in memory: the one that is smaller by what is declared.
+//! Chooses the side of a hash join that is kept in memory: the smaller one according to the declarations.
 //!
-//! In: a physical plan before its rows are distributed. Out: the same joins, the side with fewer rows as the one that a
-//! hash table is built of. DataFusion chooses by statistics, and private tables tell none; a plan must not depend on
-//! private rows. What is public says enough: a unit has at most so many rows of each table, so a table at the end of a
-//! chain of links is taken for larger than the one that it leads to, and both for larger than a public table.
+//! In: a physical plan before its rows are distributed. Out: the same joins, each with a hash table built from the side that
+//! has fewer rows. DataFusion chooses by statistics, but private tables report none, and a plan must not depend on private
+//! rows. Public knowledge suffices: the rows of a unit in each table are bounded. A table at the start of a link is therefore
+//! assumed to be larger than the table that the link leads to, and both to be larger than a public table.
 //!
 //! ```text
 //! lineitem (350 a unit) ⋈ orders (50 a unit)   →   orders is built, lineitem streams by
@@ -23,14 +23,14 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use crate::exec::operator::private_scan::PrivateScanExec;
 
-/// For how many units a table is taken to hold rows; only the order of sizes matters.
+/// The assumed number of units of a table; only the order of sizes matters.
 const UNITS: f64 = 1e6;
-/// The rows of a public table that says nothing.
+/// The assumed rows of a public table of unknown size.
 const PUBLIC: f64 = 1e5;
-/// The share of rows that a filter is taken to keep, as by DataFusion.
+/// The assumed share of rows that a filter keeps, as in DataFusion.
 const KEPT: f64 = 0.2;
 
-/// The rule; it runs before DataFusion's own choice, which then finds nothing that it knows better.
+/// The rule. It runs before DataFusion's own choice, which then finds nothing to improve.
 #[derive(Debug)]
 pub(crate) struct BuildSide;
 
@@ -63,14 +63,14 @@ impl PhysicalOptimizerRule for BuildSide {
     }
 }
 
-/// About how many rows a plan yields, by public knowledge alone.
+/// The approximate number of rows that a plan yields, from public knowledge alone.
 fn rows(plan: &Arc<dyn ExecutionPlan>) -> f64 {
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
         return UNITS * f64::from(scan.rows_of_a_unit());
     }
     let children = plan.children();
     if plan.is::<HashJoinExec>() {
-        // Along a link every row of the larger side meets one of the smaller.
+        // Along a link, every row of the larger side matches one row of the smaller side.
         return children.into_iter().map(rows).fold(0.0, f64::max);
     }
     if plan.is::<FilterExec>() {
@@ -116,7 +116,7 @@ mod tests {
         }
     }
 
-    /// Joins along links once built their hash tables of the longest table, and took ten times as long.
+    /// Joins along links once built their hash tables from the longest table, and took ten times as long.
     #[tokio::test]
     async fn the_table_with_fewer_rows_a_unit_is_built() {
         for (kind, expected) in

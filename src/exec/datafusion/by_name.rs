@@ -1,10 +1,10 @@
-//! Filters move towards the scans only where columns are told apart by their names.
+//! Moves filters towards the scans only if column names are unique.
 //!
-//! In: DataFusion's rule that moves filters below operators, and a physical plan. Out: what the rule makes of it if no
-//! operator has two columns of one name; else the plan as it was, with its filters where they were.
+//! In: DataFusion's rule that moves filters below operators, and a physical plan. Out: the rule's result if no operator
+//! has two columns of the same name; otherwise the unchanged plan, with its filters in place.
 //!
-//! The rule looks columns up by name, the last one or the first. Where a join had been turned round, `a RIGHT JOIN b ON
-//! a.n = b.n WHERE COALESCE(a.n, 7) = 2` was asked of `b.n`.
+//! The rule looks columns up by name and takes the last or the first match. After the sides of a join were swapped, `a
+//! RIGHT JOIN b ON a.n = b.n WHERE COALESCE(a.n, 7) = 2` tested `b.n`.
 //!
 //! Upstream: docs/upstream.md, 10. Delete with the release that has apache/datafusion #25259.
 
@@ -17,10 +17,10 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// How the names of DataFusion's rules that do so begin.
+/// The prefix of the names of DataFusion's rules that look columns up by name.
 pub(crate) const BY_NAME: &str = "FilterPushdown";
 
-/// Such a rule, for plans in which a name is one column.
+/// Such a rule, restricted to plans in which each name is one column.
 #[derive(Debug)]
 pub(crate) struct WhereNamesDiffer(pub(crate) Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
@@ -30,7 +30,7 @@ impl PhysicalOptimizerRule for WhereNamesDiffer {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match plan.exists(|node| Ok(has_namesakes(node)))? {
+        match plan.exists(|node| Ok(has_duplicate_names(node)))? {
             true => Ok(plan),
             false => self.0.optimize(plan, config),
         }
@@ -46,7 +46,7 @@ impl PhysicalOptimizerRule for WhereNamesDiffer {
 }
 
 /// Whether two columns of an operator have the same name.
-fn has_namesakes(node: &Arc<dyn ExecutionPlan>) -> bool {
+fn has_duplicate_names(node: &Arc<dyn ExecutionPlan>) -> bool {
     let schema = node.schema();
     let mut names = HashSet::new();
     schema.fields().iter().any(|field| !names.insert(field.name()))

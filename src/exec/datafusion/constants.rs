@@ -1,13 +1,13 @@
-//! Expressions that read no column are computed while a private plan is made, and `coalesce` becomes a CASE.
+//! Computes expressions without columns while a private plan is made, and turns `coalesce` into a CASE.
 //!
-//! In: a plan. Out: the same plan, where an operator whose operands are literals is a literal, and a comparison or
-//! calculation with NULL is NULL. DataFusion has one rule for this and for much else that reasons about values; private plans
-//! run without it. Three things are needed of it:
+//! In: a plan. Out: the same plan, in which an operator of literals is a literal, and a comparison or calculation with
+//! NULL is NULL. DataFusion has one rule that does this and also reasons about values in many other ways; private plans
+//! run without it. They need three of its effects:
 //!
 //! - `DATE '1998-12-01' - INTERVAL '90 days'` is a date, so that a filter can prune files.
-//! - `x > NULL AND x > 5` is never true. The rule that moves filters keeps the stricter of two comparisons, and takes
-//!   NULL for the least of values: it would keep `x > 5`. (docs/upstream.md, 5. Delete that part when it compares with NULL.)
-//! - `coalesce` cannot be run by DataFusion, only rewritten.
+//! - `x > NULL AND x > 5` is never true. The rule that moves filters keeps the stricter of two comparisons, and treats
+//!   NULL as the least value: it would keep `x > 5`. (docs/upstream.md, 5. Delete that part when it compares with NULL.)
+//! - DataFusion cannot run `coalesce`, only rewrite it.
 //!
 //! ```text
 //! shipped <= DATE '1998-12-01' - INTERVAL '90 days'     →    shipped <= DATE '1998-09-02'
@@ -33,7 +33,7 @@ use datafusion::physical_expr::create_physical_expr;
 
 use crate::functions::is_late_value;
 
-/// Computes what reads no column.
+/// Computes expressions without columns.
 #[derive(Debug)]
 pub(super) struct ComputeConstants;
 
@@ -90,7 +90,7 @@ fn as_cases(expr: &Expr) -> Result<Option<Expr>> {
     Ok(Some(cases))
 }
 
-/// Whether an operator is NULL since one of its operands always is.
+/// Whether an operator is NULL because one of its operands always is.
 fn is_null(expr: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return false };
     let null = |side: &Expr| matches!(side, Expr::Literal(value, _) if value.is_null());
@@ -111,7 +111,7 @@ fn is_null(expr: &Expr) -> bool {
     strict && (null(left) || null(right))
 }
 
-/// Whether an expression is an operator or a function of literals alone, and the same at all times.
+/// Whether an expression consists of operators or functions of literals alone, and never changes.
 fn is_constant(expr: &Expr) -> bool {
     let literal = |e: &Expr| matches!(e, Expr::Literal(..));
     match expr {
@@ -127,7 +127,7 @@ fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// The value of an expression without columns; `None` where it has none, or one of another type.
+/// The value of an expression without columns; `None` if it has none, or one of another type.
 fn value(expr: &Expr, schema: &DFSchema) -> Option<ScalarValue> {
     let no_columns = Arc::new(Schema::empty());
     let (properties, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
@@ -162,9 +162,9 @@ mod tests {
         LogicalPlanBuilder::scan("t", provider_as_source(Arc::new(table)), None).unwrap()
     }
 
-    /// The rule that moves filters once kept `x > 5` alone, and 7 came out.
+    /// The rule that moves filters once kept only `x > 5`, and returned 7.
     #[tokio::test]
-    async fn what_is_compared_with_null_never_passes() {
+    async fn a_comparison_with_null_is_never_true() {
         let null = || Expr::Literal(ScalarValue::Int64(None), None);
         let state = session_state();
         for (condition, expected) in [
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn coalesce_runs() {
+    async fn coalesce_is_computed() {
         let state = session_state();
         let column = coalesce(vec![col("x"), col("x"), lit(-1_i64)]).alias("y");
         let plan = rows().project([column]).unwrap().build().unwrap();

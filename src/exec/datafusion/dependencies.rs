@@ -1,7 +1,7 @@
-//! Rules that read which columns determine which run on plans that do not say.
+//! Hides functional dependencies from the rules that read them.
 //!
-//! In: a plan. Out: the same plan without notes of functional dependencies, which are not always true: see
-//! [`crate::bind::functional_dependencies`]. Rules make such notes anew, so this runs before each rule that reads them.
+//! In: a plan. Out: the same plan without recorded functional dependencies, which can be wrong: see
+//! [`crate::bind::functional_dependencies`]. Rules record them anew, so this runs before each rule that reads them.
 //!
 //! Upstream: docs/upstream.md, 9. Delete when an aggregate no longer widens the dependencies of its input.
 
@@ -12,7 +12,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::bind::functional_dependencies::without_dependencies;
 
-/// Forgets which columns determine which.
+/// Removes functional dependencies.
 #[derive(Debug)]
 pub(super) struct Forget;
 

@@ -1,13 +1,12 @@
-//! Joins keep to the limits of their statement.
+//! Keeps joins within the limits of their statement.
 //!
-//! In: a plan with joins. Out: the same, each join under an operator that ends it when the statement's time is over, and that
-//! lets nested-loop joins write no file.
+//! In: a plan with joins. Out: the same plan, with an operator above each join that ends it at the statement's deadline
+//! and prevents nested-loop joins from writing files.
 //!
-//! A join makes many rows of few, and asks its inputs for none meanwhile: whoever waits for it is not asked either whether
-//! it should go on. And where a nested-loop join runs out of memory and may write files, DataFusion begins anew and goes
-//! through its left rows in pieces, each partition for itself: it then knows of the matches in its own partition only, and
-//! outer, semi and anti joins hand on one left row several times. How often a row comes would depend on how many other rows
-//! there are.
+//! A join can make many rows from few without asking its inputs for more. Meanwhile the operators above and below it cannot end
+//! the query. When a nested-loop join runs out of memory and may write files, DataFusion restarts it and processes its left
+//! rows in pieces, separately in each partition. Each partition then knows only its own matches, and outer, semi and anti joins
+//! emit one left row several times. The number of copies would depend on the number of other rows.
 //!
 //! ```text
 //! NestedLoopJoinExec: Left, t.x < u.y     →     LimitedJoinExec
@@ -38,7 +37,7 @@ use futures::StreamExt;
 
 use super::planning::Planning;
 
-/// The rule; it runs after all others.
+/// The rule; it runs after all other rules.
 #[derive(Debug)]
 pub(crate) struct LimitJoins;
 
@@ -68,12 +67,12 @@ fn is_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>() || plan.is::<HashJoinExec>()
 }
 
-/// Whether an operator is a nested-loop join that may write files, below this one.
+/// Whether an operator is a nested-loop join that may write files below `parent`.
 pub(crate) fn may_spill(plan: &Arc<dyn ExecutionPlan>, parent: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<NestedLoopJoinExec>() && !parent.is::<LimitedJoinExec>()
 }
 
-/// Hands on the rows of a join until the statement's time is over.
+/// Passes on the rows of a join until the statement's deadline.
 #[derive(Debug)]
 pub(crate) struct LimitedJoinExec {
     input: Arc<dyn ExecutionPlan>,
@@ -149,7 +148,7 @@ impl ExecutionPlan for LimitedJoinExec {
     }
 }
 
-/// The same, but no operator writes files.
+/// The same context, in which no operator writes files.
 fn without_files(context: &Arc<TaskContext>) -> Result<Arc<TaskContext>> {
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled).build()?;
     let runtime = context.runtime_env();
@@ -213,10 +212,10 @@ mod tests {
         LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), None).unwrap()
     }
 
-    /// 500 rows that match none of 1,500 others, which are dealt to three partitions.
+    /// 500 rows that match none of 1,500 others, which are distributed over three partitions.
     fn joined(kind: JoinType) -> LogicalPlan {
         let others = table("u", "y", -1, 3).build().unwrap();
-        // The texts of both sides are kept as long as somebody compares them.
+        // The texts of both sides stay in memory as long as they are compared.
         let none = col("t.x").lt(col("u.y")).and(col("t.text").lt_eq(col("u.text")));
         let rows = table("t", "x", 7, 1).join_on(others, kind, [none]);
         let counted = count(col("t.text")).alias("n");
@@ -225,8 +224,9 @@ mod tests {
         counted.unwrap().project([col("n") + lit(0_i64)]).unwrap().build().unwrap()
     }
 
-    /// Where a nested-loop join ran out of memory and might write files, each partition handed on all rows that it matched
-    /// with none. The join is made by hand: what a planner puts below it decides whether so little memory is ever reached.
+    /// When a nested-loop join ran out of memory and could write files, each partition emitted all rows that had no
+    /// match in it. The join is built by hand, because the operators that a planner puts below it may prevent it from
+    /// running so short of memory.
     #[tokio::test]
     async fn no_row_comes_several_times_for_want_of_memory() {
         let folder = tempfile::tempdir().unwrap();
@@ -236,7 +236,7 @@ mod tests {
             let (mut failed, mut answered) = (0, 0);
             for memory in [50_000, 100_000, 200_000, 400_000, 700_000, 1_000_000, 30_000_000] {
                 let state = session_state_within(Some(memory), Some(folder.path())).unwrap();
-                // A join reads its left side once, and remembers how that went.
+                // A join reads its left side once, and remembers the outcome.
                 let (left, right) = (Arc::clone(&left), Arc::clone(&right));
                 let filter = less(&left, &right);
                 let join = NestedLoopJoinExec::try_new(left, right, Some(filter), &kind, None);
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Each join stands under an operator that knows its limits, and what does not is refused before it runs.
+    /// Each join is below an operator that enforces its limits; a plan without that operator is refused before it runs.
     #[tokio::test]
     async fn every_join_has_its_limits() {
         fn joins(plan: &Arc<dyn ExecutionPlan>, parent: Option<&Arc<dyn ExecutionPlan>>) -> usize {

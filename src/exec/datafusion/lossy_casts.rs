@@ -1,15 +1,15 @@
-//! Casts that lose something, and `||`, are hidden from DataFusion.
+//! Hides casts that lose something, and `||`, from DataFusion.
 //!
-//! In: a plan. Out: the same plan, in which CAST and TRY_CAST are functions wherever two values can become one, a value can
-//! have none, or the order can change. DataFusion moves a cast from a compared column to the literal, in the optimizer and
-//! again where Parquet files are read, as if nothing were ever lost: `CAST(id AS TINYINT) > 100` became `id > 100`.
+//! In: a plan. Out: the same plan, in which CAST and TRY_CAST are functions if two values can become one, a value can fail to
+//! convert, or the order can change. DataFusion moves a cast from a compared column to the literal, in the optimizer and again
+//! when it reads Parquet files, as if no cast lost anything: `CAST(id AS TINYINT) > 100` became `id > 100`.
 //!
 //! ```text
 //! CAST(age AS BIGINT) = 5          stays: age = 5 is the same
 //! CAST(score AS BIGINT) = 5        a function of score: 5.5 is one of the values
 //! ```
 //!
-//! `||` becomes a function too, which makes no texts that are longer than a cell may be.
+//! `||` also becomes a function, which makes no text longer than a cell may be.
 //!
 //! Upstream: docs/upstream.md, 6. Delete when a cast is moved only if it loses nothing; the part about `||` stays (18).
 
@@ -24,7 +24,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::functions::{joined, opaque_cast};
 
-/// Makes functions of casts that lose something; the first rule of all.
+/// Turns casts that lose something into functions; the first of all rules.
 #[derive(Debug)]
 pub(crate) struct HideCasts;
 
@@ -40,7 +40,7 @@ impl OptimizerRule for HideCasts {
     ) -> Result<Transformed<LogicalPlan>> {
         plan.transform_up_with_subqueries(|node| {
             let schema = match &node {
-                // Its filters are about the whole table.
+                // The filters of a scan refer to the whole table.
                 LogicalPlan::TableScan(scan) => DFSchema::try_from_qualified_schema(
                     scan.table_name.clone(),
                     &scan.source.schema(),
@@ -57,7 +57,7 @@ impl OptimizerRule for HideCasts {
     }
 }
 
-/// Functions that become casts while DataFusion simplifies what they stand in, and whether they are NULL where they fail.
+/// Functions that DataFusion simplifies to casts, and whether a failed cast is NULL.
 const CALLED: [(&str, bool); 4] = [
     ("arrow_cast", false),
     ("arrow_try_cast", true),
@@ -65,7 +65,7 @@ const CALLED: [(&str, bool); 4] = [
     ("try_cast_to_type", true),
 ];
 
-/// The operand of a call that becomes a cast, its type, and whether it is NULL where it fails.
+/// The operand of a call that becomes a cast, its type, and whether a failed cast is NULL.
 fn called(expr: &Expr, schema: &DFSchema) -> Option<(Expr, DataType, bool)> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let (_, safe) = CALLED.into_iter().find(|(name, _)| *name == call.func.name())?;
@@ -92,7 +92,7 @@ fn hidden(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::TryCast(TryCast { expr, field }) => (expr, field, true),
         other => return Transformed::no(other),
     };
-    // A literal is cast while the query is planned, and then it is one.
+    // A cast literal is computed during planning, and becomes a literal.
     let is_literal = matches!(*inner, Expr::Literal(..));
     let widens = inner.get_type(schema).is_ok_and(|from| widens(&from, field.data_type()));
     if !is_literal && !widens {
@@ -104,9 +104,9 @@ fn hidden(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     })
 }
 
-/// Whether every value of one type has a value of its own in another, in the same order.
+/// Whether each value of one type has a distinct value in the other, in the same order.
 ///
-/// Whole numbers as floats are near and not always exact; no cast between whole numbers and floats is moved.
+/// Large whole numbers are only approximate as floats; DataFusion moves no cast between whole numbers and floats.
 fn widens(from: &DataType, to: &DataType) -> bool {
     let text = |data_type: &DataType| match data_type {
         DataType::Dictionary(_, value) => value.is_string(),
@@ -137,7 +137,7 @@ fn widens(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// The decimal digits of the longest number of a type of integers.
+/// The decimal digits of the longest number of an integer type.
 fn digits_of(data_type: &DataType) -> i16 {
     match data_type.primitive_width() {
         Some(1) => 3,
@@ -161,10 +161,10 @@ mod tests {
     use super::*;
     use crate::exec::session_state;
 
-    /// Each once answered for the column without its cast.
+    /// Each query once returned the answer for the column without its cast.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a test of the session, over rows that nobody owns"
+        reason = "a test of the session, over rows without owners"
     )]
     #[tokio::test]
     async fn narrowing_casts_stay_where_they_are() {
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Twenty subqueries made a gigabyte of one cell.
+    /// Twenty subqueries once made a gigabyte from one cell.
     #[expect(clippy::disallowed_methods, reason = "a test of the session, over no table")]
     #[tokio::test]
     async fn nothing_grows_by_being_joined_with_itself() {
@@ -231,9 +231,9 @@ mod tests {
         assert!(batches[0].column(0).as_boolean().value(0));
     }
 
-    /// Whole numbers as floats lose digits, and casts of them are left to DataFusion: it moves none.
+    /// Whole numbers lose digits as floats. Their casts stay as they are, because DataFusion never moves them.
     #[test]
-    fn casts_to_floats_are_moved_by_none() {
+    fn casts_to_floats_are_never_moved() {
         let schema = arrow::datatypes::Schema::new(vec![arrow::datatypes::Field::new(
             "x",
             DataType::Int64,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_loses_nothing_widens() {
+    fn only_lossless_casts_widen() {
         use DataType::{
             Date32, Date64, Decimal128, Int8, Int16, Int64, UInt8, UInt64, Utf8, Utf8View,
         };

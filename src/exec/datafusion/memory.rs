@@ -1,11 +1,11 @@
-//! What the operators of a plan reserve before the number of rows matters, set aside before the first row is read.
+//! Sets aside the memory that operators reserve regardless of the number of rows, before the first row is read.
 //!
-//! In: a finished plan. Out: an [`Advance`]: how many operators reserve memory, and how much each of them takes for a
-//! single row. A statement takes its advance from the engine's memory as a whole, and an operator's first bytes come out of
-//! it. A limit that the advance does not fit into is refused before the charge.
+//! In: a finished plan. Out: an [`Advance`]: how many operators reserve memory, and how much each of them needs for a
+//! single row. A statement takes its advance from the engine's memory at once, and an operator's first bytes come from
+//! it. A limit that is too small for the advance is refused before the charge.
 //!
-//! The attack prevented: operators reserve by the block. With a limit that one block more or less decides, a query over the
-//! rows of one person fails if and only if there is one, and at no ε worth mentioning.
+//! This prevents an attack: operators reserve memory in blocks. With a limit that one more block exceeds, a query over
+//! the rows of one person would fail if and only if there is such a row, at a negligible cost in ε.
 //!
 //! ```text
 //! Sort (2 columns of 8 bytes, 4 partitions)     4 × (128 KiB + 8,192 × 16 bytes) = 1 MiB, with and without rows
@@ -32,27 +32,27 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::exec::operator::bound_contributions::BoundContributionsExec;
 use crate::exec::operator::sample_rows::SampleContributionsExec;
 
-/// What an operator reserves beside its columns: empty hash tables and buffers.
+/// What an operator reserves in addition to its columns: empty hash tables and buffers.
 const BLOCK: usize = 128 << 10;
 
-/// The bytes of a text or list in a column, beside what is counted by rows: a view, and a share of its first buffer.
+/// The bytes of a text or list in a column that are not counted by rows: a view, and a share of its first buffer.
 const VIEW: usize = 20;
 
-/// What the operators of a plan reserve before the number of rows matters.
+/// The memory that the operators of a plan reserve regardless of the number of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Advance {
-    /// Operators, each as often as it has partitions.
+    /// The operators, each counted once for each of its partitions.
     operators: usize,
-    /// Bytes for each.
+    /// The bytes of each operator.
     each: usize,
 }
 
 impl Advance {
-    /// The advance of a finished plan whose batches have so many rows.
+    /// The advance of a finished plan whose batches have at most `batch` rows.
     ///
     /// # Guarantee
-    /// Depends on the plan alone. Every operator that reserves memory in proportion to its rows is counted in each of its
-    /// partitions, with a whole batch of its columns.
+    /// Depends on the plan alone. Every operator that reserves memory in proportion to its rows is counted in each of
+    /// its partitions, with a full batch of its columns.
     pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>, batch: usize) -> Self {
         let own = match reserves(plan) {
             true => Self {
@@ -73,7 +73,7 @@ impl Advance {
         Self { operators: self.operators.max(other.operators), each: self.each.max(other.each) }
     }
 
-    /// All of it, in bytes.
+    /// The whole advance, in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.operators.saturating_mul(self.each)
     }
@@ -92,7 +92,7 @@ fn reserves(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<BoundContributionsExec>()
 }
 
-/// The bytes of a row that goes into an operator or comes out of it, whichever has more.
+/// The bytes of a row that enters or leaves an operator, whichever is larger.
 fn widest(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let width = |schema: SchemaRef| -> usize {
         schema.fields().iter().map(|field| width_of(field.data_type())).sum()
@@ -105,10 +105,10 @@ fn width_of(data_type: &DataType) -> usize {
     data_type.primitive_width().unwrap_or(VIEW).max(1)
 }
 
-/// What a statement runs in: its advance is taken now, and given back when it has ended.
+/// The context in which a statement runs. Its advance is taken now, and returned when the statement ends.
 ///
 /// # Errors
-/// DataFusion's, when other statements have taken so much that the advance is not left.
+/// DataFusion's, if other statements leave too little memory for the advance.
 pub(crate) fn context(state: &SessionState, advance: Advance) -> Result<Arc<TaskContext>> {
     let runtime = state.runtime_env();
     let context = TaskContext::from(state);
@@ -120,15 +120,15 @@ pub(crate) fn context(state: &SessionState, advance: Advance) -> Result<Arc<Task
     Ok(Arc::new(context.with_runtime(Arc::new(runtime))))
 }
 
-/// The memory of one statement: what the engine has left, and for every operator its advance.
+/// The memory of one statement: what the engine has left, and an advance for every operator.
 #[derive(Debug)]
 struct Advanced {
     each: usize,
-    /// How much the engine has.
+    /// The engine's memory.
     limit: usize,
-    /// The advance and what was taken beyond it.
+    /// The advance and the memory beyond it.
     taken: MemoryReservation,
-    /// What every operator has, by its number.
+    /// The memory of every operator, by its number.
     sizes: Mutex<HashMap<usize, usize>>,
 }
 
@@ -143,7 +143,7 @@ impl Advanced {
         self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What so many bytes of one operator take beyond its advance.
+    /// The part of `size` bytes of one operator that exceeds its advance.
     fn beyond(&self, size: usize) -> usize {
         size.saturating_sub(self.each)
     }
@@ -205,9 +205,9 @@ mod tests {
 
     use super::*;
 
-    /// Up to its advance no operator takes anything, so that no row decides whether it is there.
+    /// Up to its advance, an operator takes no memory from the engine, so that no row decides whether memory is available.
     #[test]
-    fn the_first_bytes_of_an_operator_are_there() {
+    fn the_first_bytes_of_an_operator_are_set_aside() {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1_000));
         assert!(Advanced::new(&pool, 1_000, Advance { operators: 11, each: 100 }).is_err());
         assert_eq!(pool.reserved(), 0);
@@ -222,7 +222,7 @@ mod tests {
         other.try_grow(500).unwrap();
         assert_eq!(pool.reserved(), 1_000);
         assert!(one.try_grow(1).is_err());
-        // Another operator still has its own.
+        // Another operator still has its own advance.
         let second = MemoryConsumer::new("second").register(&statement);
         second.try_grow(100).unwrap();
         assert!(second.try_grow(1).is_err());

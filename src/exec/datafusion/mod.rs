@@ -1,8 +1,8 @@
-//! What is particular about running on DataFusion: which of its rules run, its limits, and what works around its defects.
+//! Code that is specific to DataFusion: which of its rules run, its limits, and the workarounds for its defects.
 //!
-//! In: DataFusion's rules and operators. Out: two fixed lists of rules, one for private rows and one for the rest, in which no
-//! operator relies on what an untrusted row could make false. Each defect has a file of its own, which names its entry in
-//! docs/upstream.md and says when the file can be deleted.
+//! In: DataFusion's rules and operators. Out: two fixed lists of rules, one for private rows and one for the rest, in
+//! which no operator relies on a property that an untrusted row could falsify. Each defect has its own file, which
+//! names its entry in docs/upstream.md and says when the file can be deleted.
 //!
 //! ```text
 //! private_plans, constants, build_side      private rows: few rules, with a reason each

@@ -1,8 +1,9 @@
-//! Joins whose keys are equal where both are NULL stay apart from other joins, and get no more keys.
+//! Keeps joins with NULL-matching keys separate from other joins, and adds no keys to them.
 //!
-//! In: a plan with joins of `x IS NOT DISTINCT FROM y`, or of INTERSECT and EXCEPT. Out: the same rows, whatever rules run.
-//! DataFusion notes for a whole join that NULL matches NULL, and forgets it in later rules: a join beside one is merged with
-//! it, and then either its own NULLs no longer match or those of the other one do; an `=` that is moved into it matches NULLs.
+//! In: a plan with joins on `x IS NOT DISTINCT FROM y`, or of INTERSECT and EXCEPT. Out: the same rows, whichever rules
+//! run. DataFusion records for a whole join that NULL matches NULL, and forgets it in later rules. If such a join is
+//! merged with a neighbouring join, either its own NULLs no longer match or those of the other join do. An `=` that is
+//! moved into it matches NULLs.
 //!
 //! ```text
 //! Join b.k = c.k                                    Join b.k = c.k
@@ -22,7 +23,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::Rule;
 
-/// The rule that makes keys, for joins whose keys match no NULL.
+/// The rule that makes keys, restricted to joins whose keys do not match NULLs.
 #[derive(Debug)]
 pub(super) struct NoMoreKeys(pub(super) Rule);
 
@@ -47,7 +48,7 @@ impl OptimizerRule for NoMoreKeys {
     }
 }
 
-/// Puts a projection between joins that match NULLs and others, through which they are not merged.
+/// Puts a projection between joins that match NULLs and other joins, which prevents merging.
 #[derive(Debug)]
 pub(super) struct Apart;
 
@@ -66,22 +67,22 @@ impl OptimizerRule for Apart {
                 return Ok(Transformed::no(node));
             }
             let node = node.map_children(|input| match input {
-                LogicalPlan::Join(_) => as_it_is(input).map(Transformed::yes),
+                LogicalPlan::Join(_) => all_columns(input).map(Transformed::yes),
                 other => Ok(Transformed::no(other)),
             })?;
-            as_it_is(node.data).map(Transformed::yes)
+            all_columns(node.data).map(Transformed::yes)
         })?;
         Ok(Transformed::no(apart.data))
     }
 }
 
 /// All columns of a plan.
-fn as_it_is(plan: LogicalPlan) -> Result<LogicalPlan> {
+fn all_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().map(Expr::Column).collect();
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
 }
 
-/// Whether this is a join whose keys are equal where both are NULL, as those of INTERSECT and EXCEPT are.
+/// Whether this is a join whose keys are equal if both are NULL, as in INTERSECT and EXCEPT.
 fn matches_nulls(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
 }

@@ -1,20 +1,21 @@
-//! No operator relies on what its input says of its rows.
+//! Hides an operator's claims about its rows from the operators above it.
 //!
-//! In: a physical plan before its rows are distributed and ordered. Out: the same plan, with an operator that hands rows on and
-//! says nothing of them below each operator that could use what is said: aggregates, windows, joins, unions and sorts.
+//! In: a physical plan before its rows are distributed and ordered. Out: the same plan, with an operator that passes
+//! rows on and makes no claims about them, below each operator that could use such claims: aggregates, windows, joins,
+//! unions and sorts.
 //!
-//! Some of what DataFusion's operators say is not true:
+//! Some claims of DataFusion's operators are wrong:
 //!
-//! - An outer join pads rows with NULL, and says that a constant of the padded side is still a constant.
-//! - A filter takes `m / 2 = 5` to leave `m = 10` alone, and says that m is a constant; 11 passes too.
-//! - A window that counts in a frame says that all its rows come in the order of that number, where at best those of one
-//!   partition do; one with a running extreme says that NULL comes last, where it comes first.
+//! - An outer join pads rows with NULL, and claims that a constant of the padded side is still a constant.
+//! - A filter assumes that `m / 2 = 5` leaves only `m = 10`, and claims that m is a constant; 11 passes too.
+//! - A window that counts in a frame claims that all its rows come in the order of that count, where at best those of one
+//!   partition do; one with a running extreme claims that NULL comes last, where it comes first.
 //!
-//! Then sorts are left out, and aggregates and windows take it that rows with equal keys come together. An aggregate gives
-//! a group away when another comes, and a window begins anew: rows of one person were counted differently where rows of
-//! others lay between them, so that one person could change what all others add. So every aggregate keeps its groups until
-//! the end, each window has its rows put in order just below it, and each join and aggregate has its rows distributed just
-//! below it.
+//! DataFusion then leaves out sorts, and its aggregates and windows assume that rows with equal keys are adjacent. An
+//! aggregate emits a group when another one begins, and a window restarts. The rows of one person were counted
+//! differently if rows of others lay between them, so that one person could change what all others contribute.
+//! Therefore every aggregate keeps its groups until the end, each window sorts its rows just below it, and each join
+//! and aggregate has its rows distributed just below it.
 //!
 //! ```text
 //! Aggregate by [id, tag]                 Aggregate by [id, tag]
@@ -50,7 +51,7 @@ use datafusion::physical_plan::{
     InputOrderMode, PlanProperties, ReplaceChildrenOptions,
 };
 
-/// The rule; it runs before all that read what operators say.
+/// The rule; it runs before all rules that read claims.
 #[derive(Debug)]
 pub(crate) struct HideProperties;
 
@@ -61,8 +62,8 @@ impl PhysicalOptimizerRule for HideProperties {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            // The second step of an aggregate takes the rows of its first one.
-            if !listens(&node) || is_second_step(&node) {
+            // The second step of an aggregate takes the rows of its first step.
+            if !uses_claims(&node) || is_second_step(&node) {
                 return Ok(Transformed::no(node));
             }
             let hide = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
@@ -84,8 +85,8 @@ impl PhysicalOptimizerRule for HideProperties {
     }
 }
 
-/// Whether an operator could use what its inputs say. The others hand it on: to one of these, or to the end of the plan.
-fn listens(node: &Arc<dyn ExecutionPlan>) -> bool {
+/// Whether an operator could use the claims of its inputs. Others pass them on, to such an operator or to the end of the plan.
+fn uses_claims(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.is::<AggregateExec>()
         || node.is::<BoundedWindowAggExec>()
         || node.is::<WindowAggExec>()
@@ -96,7 +97,7 @@ fn listens(node: &Arc<dyn ExecutionPlan>) -> bool {
         || node.downcast_ref::<SortExec>().is_some_and(|sort| !is_read_in_order(sort.input()))
 }
 
-/// Whether what rows say of their order is what their source says: one that is read from its end is not sorted again.
+/// Whether the claimed order of these rows is that of their source: a source that is read from its end is not sorted again.
 fn is_read_in_order(rows: &Arc<dyn ExecutionPlan>) -> bool {
     let finds_constants =
         rows.is::<FilterExec>() && !rows.equivalence_properties().constants().is_empty();
@@ -117,18 +118,18 @@ fn is_second_step(node: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Whether an aggregate keeps its groups until all rows have come.
+/// Whether an aggregate keeps its groups until all rows have arrived.
 pub(crate) fn goes_by_no_order(aggregate: &AggregateExec) -> bool {
     *aggregate.input_order_mode() == InputOrderMode::Linear
 }
 
-/// The rows of a window, where this is one.
+/// The input of a window; `None` for other operators.
 fn input_of_window(node: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
     let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::input);
     bounded.or_else(|| node.downcast_ref::<WindowAggExec>().map(WindowAggExec::input))
 }
 
-/// The functions of a window, where this is one.
+/// The functions of a window; empty for other operators.
 fn functions(node: &Arc<dyn ExecutionPlan>) -> &[Arc<dyn WindowExpr>] {
     let bounded =
         node.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr);
@@ -137,8 +138,8 @@ fn functions(node: &Arc<dyn ExecutionPlan>) -> &[Arc<dyn WindowExpr>] {
     functions.unwrap_or_default()
 }
 
-/// Whether the rows of a window, if this is one, are moved and put in order only where nothing is said of them, and in the
-/// order of all its functions: the operator asks for that of the first.
+/// Whether the rows of a window are moved and sorted only where no claims reach, in the order of all its functions: the
+/// operator requires only that of the first. True for other operators.
 pub(crate) fn orders_its_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(mut input) = input_of_window(node) else { return true };
     let functions = functions(node);
@@ -160,7 +161,7 @@ pub(crate) fn orders_its_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Hands rows on, and says nothing of their values and their order.
+/// Passes rows on, and makes no claims about their values and their order.
 #[derive(Debug)]
 pub(crate) struct OpaqueExec {
     input: Arc<dyn ExecutionPlan>,
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
     use crate::exec::session_state;
 
-    /// A session with the table t(id, a), whose rows come one by one.
+    /// A session with the table t(id, a), which yields its rows one by one.
     fn one_by_one() -> SessionContext {
         let columns: [(&str, ArrayRef); 2] = [
             ("id", Arc::new(Int64Array::from(vec![1, 2, 1, 2, 1, 3, 1]))),
@@ -267,13 +268,13 @@ mod tests {
         context
     }
 
-    /// The look before the charge knows plans whose windows go by what is said of their rows.
+    /// The check before the charge detects windows that rely on claims about their rows.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a test of the session, over rows that nobody owns"
+        reason = "a test of the session, over rows without owners"
     )]
     #[tokio::test]
-    async fn windows_that_go_by_what_is_said_are_seen() {
+    async fn windows_that_rely_on_claims_are_detected() {
         let ours = one_by_one();
         let plain = SessionContext::new();
         plain.register_table("t", ours.table_provider("t").await.unwrap()).unwrap();
@@ -286,11 +287,11 @@ mod tests {
         }
     }
 
-    /// Two functions that were written over one order, of which one needs more of it, once shared an operator: the other's
-    /// order decided which of a person's rows came first, and with equal keys that was whichever lay there.
+    /// Two functions over one written order, one of which needs a longer order, once shared an operator. The other
+    /// function's order decided which of a person's rows came first, and among equal keys the storage order did.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a test of the session, over rows that nobody owns"
+        reason = "a test of the session, over rows without owners"
     )]
     #[tokio::test]
     async fn functions_of_two_orders_in_one_window_are_seen() {
@@ -318,7 +319,7 @@ mod tests {
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "a test of the session, over rows that nobody owns"
+        reason = "a test of the session, over rows without owners"
     )]
     async fn numbers(sql: &str) -> Vec<Vec<i64>> {
         let batches = one_by_one().sql(sql).await.unwrap().collect().await.unwrap();
@@ -332,7 +333,7 @@ mod tests {
         rows
     }
 
-    /// Person 1 once had three groups with 7, of one, two and one rows, since rows of 2 and 3 lie between.
+    /// Person 1 once had three groups with 7, of one, two and one rows, because rows of 2 and 3 lie between them.
     #[tokio::test]
     async fn groups_come_whole_whoever_comes_between() {
         let found = numbers(
@@ -341,8 +342,8 @@ mod tests {
         assert_eq!(found.await, [[1, 4], [2, 2], [3, 1]]);
     }
 
-    /// Filters by whole numbers divided were once taken to leave one number, and its order was left out: rows came as they
-    /// lay in the table, which was split where others' rows ended.
+    /// A filter on a quotient of whole numbers was once assumed to leave one number, and the sort by it was dropped.
+    /// Rows came in storage order, and split where others' rows ended.
     #[tokio::test]
     async fn what_passes_a_division_is_no_constant() {
         let found = numbers(
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!(found.await, [[8]]);
     }
 
-    /// The count was said to grow over all rows: the window above it began anew in every batch.
+    /// The count was claimed to grow over all rows, and the window above it restarted in every batch.
     #[tokio::test]
     async fn a_count_in_a_frame_orders_nobody_elses_rows() {
         let found = numbers(
@@ -364,7 +365,7 @@ mod tests {
         assert_eq!(found.await, expected);
     }
 
-    /// A running extreme begins with NULL, and was said to end with it.
+    /// A running extreme begins with NULL, and was claimed to end with it.
     #[tokio::test]
     async fn a_running_extreme_begins_with_null() {
         let found = numbers(

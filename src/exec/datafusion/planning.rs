@@ -1,7 +1,7 @@
-//! What planning may take: a moment by which it has to end, and public rows that are read once.
+//! Limits planning: a deadline, and public rows that are read once.
 //!
-//! In: the clock of a statement. Out: an extension of its session's configuration, in which everything that reads public
-//! rows while a query is planned finds it. The rows of a plan that was read before are not read again.
+//! In: the clock of a statement. Out: an extension of its session's configuration, where all code that reads public
+//! rows during planning finds it. The rows of a plan that was already read are not read again.
 //!
 //! ```text
 //! Deadline(3 s) ─▶ Planning ─▶ SessionState ─▶ rows_of_public: read, or stop at the deadline
@@ -20,10 +20,10 @@ use datafusion::prelude::SessionConfig;
 
 use crate::analysis::MOST_ROWS_OF_A_UNIT;
 
-/// How long what nobody may wait for any more goes on at most.
+/// How long work may continue after no caller waits for it.
 const NOTICED: Duration = Duration::from_millis(20);
 
-/// When work has to end: at a moment, and as soon as nobody waits for it.
+/// When work must end: at a time limit, or when no caller waits for it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deadline {
     until: Option<Instant>,
@@ -31,29 +31,29 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// From now on so long; without a time as long as it takes.
+    /// A deadline after this time; `None` means no limit.
     pub(crate) fn within(time: Option<Duration>) -> Self {
-        // A moment that no clock reaches is none.
+        // A time beyond the clock's range sets no limit.
         let until = time.and_then(|time| Instant::now().checked_add(time));
         Self { until, stopped: Arc::default() }
     }
 
-    /// How much time is left, if it is limited.
+    /// The remaining time, if it is limited.
     pub(crate) fn left(&self) -> Option<Duration> {
         Some(self.until?.saturating_duration_since(Instant::now()))
     }
 
-    /// Nobody waits any more.
+    /// Ends the work: no caller waits any more.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the work has to end.
+    /// Whether the work must end.
     pub(crate) fn is_over(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// Waits until the work has to end, on a runtime with a timer.
+    /// Waits until the work must end, on a runtime with a timer.
     pub(crate) async fn over(&self) {
         while !self.is_over() {
             tokio::time::sleep(NOTICED).await;
@@ -61,7 +61,7 @@ impl Deadline {
     }
 }
 
-/// What planning one statement may take, and what it has read.
+/// The limits of planning one statement, and the rows that it has read.
 #[derive(Debug)]
 pub(crate) struct Planning {
     deadline: Deadline,
@@ -69,11 +69,11 @@ pub(crate) struct Planning {
     read: Mutex<HashMap<Read, Option<RecordBatch>>>,
 }
 
-/// A plan with the sources of its tables: names alone do not tell them apart.
+/// A plan with the sources of its tables, because names alone do not identify them.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Read {
     plan: LogicalPlan,
-    /// Where they are; the plan keeps them there.
+    /// The addresses of the sources; the plan keeps them alive.
     sources: Vec<usize>,
 }
 
@@ -92,30 +92,30 @@ impl Read {
 }
 
 impl Planning {
-    /// Planning that ends at a deadline, of queries in which joins make so many rows of one unit at most.
+    /// Planning with a deadline, for queries whose joins make at most `rows_of_a_unit` rows of one unit.
     pub(crate) fn new(deadline: Deadline, rows_of_a_unit: u64) -> Self {
         Self { deadline, rows_of_a_unit, read: Mutex::default() }
     }
 
-    /// The session in which this is planned.
+    /// The session in which the query is planned.
     pub(crate) fn within(self, state: &SessionState) -> SessionState {
         let mut state = state.clone();
         state.config_mut().set_extension(Arc::new(self));
         state
     }
 
-    /// That of a session; without limits where there is none.
+    /// The planning of a session; without limits if it has none.
     pub(crate) fn of(state: &SessionState) -> Arc<Self> {
         Self::of_config(state.config())
     }
 
-    /// That of a session's configuration; without limits where there is none.
+    /// The planning of a session's configuration; without limits if it has none.
     pub(crate) fn of_config(config: &SessionConfig) -> Arc<Self> {
         let none = || Arc::new(Self::new(Deadline::default(), MOST_ROWS_OF_A_UNIT));
         config.get_extension().unwrap_or_else(none)
     }
 
-    /// By when it ends.
+    /// The deadline of planning.
     pub(crate) fn deadline(&self) -> &Deadline {
         &self.deadline
     }
@@ -125,7 +125,7 @@ impl Planning {
         self.rows_of_a_unit
     }
 
-    /// The rows of a plan over public tables: those that were read before, or else these.
+    /// The rows of a plan over public tables: those that were read before, or otherwise these.
     pub(crate) fn once(
         &self,
         plan: &LogicalPlan,
@@ -161,9 +161,9 @@ mod tests {
         scan.unwrap().build().unwrap()
     }
 
-    /// Tables that were read while planning have names that come again in every private part.
+    /// Tables that are read during planning have names that recur in every private aggregate.
     #[test]
-    fn other_rows_under_one_name_are_other_rows() {
+    fn tables_of_the_same_name_keep_their_own_rows() {
         let planning = Planning::new(Deadline::default(), 1);
         let (one, other) = (scan(1), scan(2));
         assert_eq!(planning.once(&one, || Some(rows(1))), Some(rows(1)));

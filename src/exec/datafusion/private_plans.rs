@@ -1,8 +1,8 @@
-//! The one door through which private rows are planned.
+//! Plans private rows; there is no other way to plan them.
 //!
-//! In: a plan over enforced rows, whose expressions the analysis has made total. Out: a physical plan made by few rules: those
-//! that pay, and none that reasons about values. Such rules have been wrong, and where one is wrong about rows of different
-//! people, a bound on one person's contribution fails. What runs above, on released rows, has [`super::public_plans`].
+//! In: a plan over enforced rows, whose expressions the analysis has made total. Out: a physical plan made by a few rules: only
+//! rules that pay off and do not reason about values. Such rules have been wrong. If one is wrong about rows of different
+//! people, a bound on one person's contribution fails. Plans above, on released rows, use [`super::public_plans`].
 //!
 //! ```text
 //! logical    hide_casts · compute_constants · push_down_filter · extract_equijoin_predicate · common_sub_expression_eliminate
@@ -11,7 +11,7 @@
 //!            · CombinePartialFinalAggregate · ProjectionPushdown · EnsureCooperative · SanityCheckPlan · limit_joins
 //! ```
 //!
-//! Which operators may stand in the finished plan is a list in [`crate::exec::verify`].
+//! The operators that a finished plan may contain are listed in [`crate::exec::verify`].
 
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ use super::{PhysicalRule, Rule};
 /// Optimizes and plans private rows.
 ///
 /// # Guarantee
-/// No expression changes its type on the way: what the analysis has proved of expressions holds of those that run.
+/// No expression changes its type: what the analysis has proved of expressions holds for those that run.
 ///
 /// # Errors
-/// DataFusion's, while planning; it has seen no row.
+/// DataFusion's planning errors; planning has seen no row.
 pub(crate) async fn planned(
     plan: &LogicalPlan,
     state: &SessionState,
@@ -65,41 +65,41 @@ pub(crate) async fn planned(
     state.query_planner().create_physical_plan(&optimized, &state).await
 }
 
-/// The logical rules, with what each is there for.
+/// The logical rules, with the purpose of each.
 fn rules() -> Vec<Rule> {
     vec![
-        // Casts that lose something, and `||` without an end, become functions.
+        // Casts that lose something, and unbounded `||`, become functions.
         Arc::new(HideCasts),
-        // Dates less an interval are dates that a file can be pruned by; NULL as an operand is settled here.
+        // A date minus an interval becomes a date that can prune a file; an operand NULL is resolved here.
         Arc::new(ComputeConstants),
-        // Rows are left out where they are read, and conditions reach the join that they are about.
+        // Rows are dropped where they are read, and conditions reach their join.
         Arc::new(PushDownFilter::new()),
-        // Joins by equal columns are hash joins.
+        // Joins by equal columns become hash joins.
         Arc::new(NoMoreKeys(Arc::new(ExtractEquijoinPredicate::new()))),
-        // What two aggregates of one SELECT have in common is computed once.
+        // Common subexpressions of two aggregates in one SELECT are computed once.
         Arc::new(CommonSubexprEliminate::new()),
-        // Columns that nobody asks for are not read.
+        // Unused columns are not read.
         Arc::new(Forget),
         Arc::new(OptimizeProjections::new()),
     ]
 }
 
-/// The physical rules, with what each is there for.
+/// The physical rules, with the purpose of each.
 fn physical_rules() -> Vec<PhysicalRule> {
     vec![
         Arc::new(HideProperties),
-        // Which side of a join is kept in memory, and whether both are distributed.
+        // Decides which side of a join is kept in memory, and whether both are distributed.
         Arc::new(BuildSide),
         Arc::new(JoinSelection::new()),
-        // Row groups of Parquet that no row can come from are not read.
+        // Row groups of Parquet that cannot contribute a row are not read.
         Arc::new(WhereNamesDiffer(Arc::new(FilterPushdown::new()))),
-        // Rows that have to meet are brought together, and windows get their order.
+        // Rows that must meet are brought together, and windows get their order.
         Arc::new(EnsureRequirements::new()),
         // On one partition, an aggregate takes one step.
         Arc::new(CombinePartialFinalAggregate::new()),
-        // A join hands on only the columns that are read above it.
+        // A join passes on only the columns that are read above it.
         Arc::new(ProjectionPushdown::new()),
-        // What never waits still gives way to a deadline.
+        // An operator that never waits still yields to a deadline.
         Arc::new(EnsureCooperative::new()),
         Arc::new(SanityCheckPlan::new()),
         Arc::new(LimitJoins),
@@ -110,7 +110,7 @@ fn physical_rules() -> Vec<PhysicalRule> {
 mod tests {
     use super::*;
 
-    /// Whoever adds a rule says here, and in the list above, what it is there for.
+    /// A new rule needs its purpose here and in the list above.
     #[test]
     fn private_rows_are_planned_by_few_rules() {
         let names: Vec<String> = rules().iter().map(|rule| rule.name().to_owned()).collect();

@@ -1,7 +1,7 @@
-//! The rules for what runs on released and public rows: DataFusion's own, in its order.
+//! The rules for plans over released and public rows: DataFusion's own, in its order.
 //!
-//! In: the public plan of a statement, or a plan over public tables alone. Out: what DataFusion makes of it. Rules that lead to
-//! wrong rows have a companion that keeps the case from them; each companion has a file of its own.
+//! In: the public plan of a statement, or a plan over public tables alone. Out: DataFusion's plan for it. Each rule
+//! that can give wrong rows has a companion that hides the case from it; each companion has a file of its own.
 //!
 //! ```text
 //! hide_casts · … · forget_dependencies, eliminate_join · … · null_keys_apart, wide_keys_are_conditions, eliminate_cross_join · …
@@ -22,13 +22,13 @@ use super::opaque::HideProperties;
 use super::wide_keys::NoWideKeys;
 use super::{PhysicalRule, Rule};
 
-/// The rule that makes keys of a join's conditions.
+/// The rule that turns a join's conditions into keys.
 const MAKES_KEYS: &str = "extract_equijoin_predicate";
 
 /// The rule that merges joins.
 const MERGES: &str = "eliminate_cross_join";
 
-/// The rules that read which columns determine which.
+/// The rules that read functional dependencies.
 const BELIEVE: [&str; 4] = [
     "replace_distinct_aggregate",
     "eliminate_join",
@@ -61,7 +61,7 @@ pub(super) fn rules() -> Vec<Rule> {
 /// The physical rules.
 ///
 /// # Guarantee
-/// None answers an aggregate from a file's statistics.
+/// No rule answers an aggregate from a file's statistics.
 pub(super) fn physical_rules() -> Vec<PhysicalRule> {
     let mut rules: Vec<PhysicalRule> = PhysicalOptimizer::new()
         .rules
@@ -73,7 +73,7 @@ pub(super) fn physical_rules() -> Vec<PhysicalRule> {
         })
         .collect();
     rules.insert(0, Arc::new(HideProperties));
-    // Before the rules that place rows in partitions, which joins are turned round for.
+    // Before the rules that partition rows, because they depend on the sides of the joins.
     let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
     rules.insert(joins, Arc::new(BuildSide));
     rules.push(Arc::new(LimitJoins));
@@ -84,7 +84,7 @@ pub(super) fn physical_rules() -> Vec<PhysicalRule> {
 mod tests {
     use super::*;
 
-    /// DataFusion may call its rules otherwise one day: then they would be left as they are.
+    /// DataFusion may rename its rules; a renamed rule would lose its companion.
     #[test]
     fn the_rules_are_there() {
         let names: Vec<String> = rules().iter().map(|rule| rule.name().to_owned()).collect();

@@ -1,4 +1,4 @@
-//! The DataFusion session in which everything runs: its optimizers are a fixed list.
+//! The DataFusion session in which everything runs; its optimizer rules are a fixed list.
 //!
 //! Upstream: docs/upstream.md, 22 (dynamic filters), 23 (size of spill files) and 25 (schema check). Each switch names its entry.
 
@@ -28,24 +28,23 @@ use crate::analysis::Tables;
 use crate::bind::sources::Sources;
 use crate::catalog::{Catalog, RESERVED, Table};
 
-/// The most public rows that are read while a query is planned: one more than the analysis keeps, so that it sees so.
+/// The most public rows that are read during planning: one more than the analysis keeps, so that it notices the excess.
 const MOST_PUBLIC_ROWS: usize = 1_000_001;
 
 /// The session of an engine.
 ///
 /// # Guarantee
-/// No rule answers an aggregate from a file's statistics, failing rules fail the query (they are never
-/// skipped), no filter is made of rows while a query runs, and no SQL statement can change any of it: the engine runs
-/// no SET.
+/// No rule answers an aggregate from a file's statistics. A rule that fails makes the query fail and is never skipped.
+/// No filter is derived from rows while a query runs. No SQL statement can change this: the engine runs no SET.
 pub fn session_state() -> SessionState {
     in_runtime(Arc::default())
 }
 
-/// The session of an engine whose queries share so many bytes of memory, and may write what does not fit into files
-/// below this folder; without one they write no files.
+/// The session of an engine whose queries share `memory` bytes, and may write what does not fit into files below this
+/// folder; without a folder they write no files.
 ///
 /// # Errors
-/// DataFusion's, for a folder that cannot be used.
+/// DataFusion's, if the folder cannot be used.
 pub(crate) fn session_state_within(
     memory: Option<usize>,
     spill: Option<&Path>,
@@ -57,15 +56,15 @@ pub(crate) fn session_state_within(
     };
     let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk);
     if let Some(bytes) = memory {
-        // A greedy pool: what one operator leaves free another may use.
+        // A greedy pool: an operator may use what others leave free.
         runtime = runtime.with_memory_limit(bytes, 1.0);
     }
     let mut state = in_runtime(runtime.build_arc()?);
-    // Every batch a file of its own: RepartitionExec waits forever for a batch in the newer of two files that are
-    // written to at once. (docs/upstream.md, 23. Delete with the release that has apache/datafusion #24891.)
+    // Each batch gets its own file, because RepartitionExec waits forever for a batch in the newer of two files that are
+    // written at the same time. (docs/upstream.md, 23. Delete with the release that has apache/datafusion #24891.)
     let options = state.config_mut().options_mut();
     options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
-    // A sort that may write files would reserve ten megabytes with its first row, and none without a row.
+    // Otherwise, a sort that may write files would reserve ten megabytes at its first row, and nothing without a row.
     options.execution.sort_spill_reservation_bytes = 0;
     Ok(state)
 }
@@ -76,11 +75,11 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_collect_statistics(false)
         .with_repartition_file_scans(true);
     config.options_mut().optimizer.skip_failed_rules = false;
-    // Readers evaluate no filter by themselves: what is read is filtered above, whatever a file says of itself.
+    // Readers evaluate no filter themselves: rows are filtered above them, whatever a file claims about itself.
     config.options_mut().execution.parquet.pushdown_filters = false;
     // docs/upstream.md, 22. Keep in any case: which rows are read would depend on private rows.
-    // Filters out of the rows that one side of a join turned out to have: its partitions wait for each other to tell
-    // them, and where a join above has no rows in one of them, they wait forever.
+    // These filters come from the rows of one side of a join. Its partitions wait for each other to build them, and if
+    // a join above has no rows in one of them, they wait forever.
     let optimizer = &mut config.options_mut().optimizer;
     optimizer.enable_dynamic_filter_pushdown = false;
     optimizer.enable_join_dynamic_filter_pushdown = false;
@@ -99,7 +98,7 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .build()
 }
 
-/// The exact rows of a plan: for what the owner's declarations are checked against, and for nobody else.
+/// The exact rows of a plan, only for checking the owner's declarations.
 pub(crate) async fn exact_rows(
     plan: &LogicalPlan,
     state: &SessionState,
@@ -107,9 +106,9 @@ pub(crate) async fn exact_rows(
     collect(state.create_physical_plan(plan).await?, state.task_ctx()).await
 }
 
-/// The columns of a public table, read while a query is planned.
+/// The columns of a public table, read during planning.
 ///
-/// Planning is not asynchronous, and a file may want a runtime: the read has a thread and a runtime of its own.
+/// Planning is not asynchronous, and a file may need a runtime: the read has a thread and a runtime of its own.
 pub(crate) fn columns_of_public(
     provider: Arc<dyn TableProvider>,
     columns: &[String],
@@ -123,7 +122,7 @@ pub(crate) fn columns_of_public(
     Ok(rows_of_public(&plan, state)?.columns().to_vec())
 }
 
-/// All rows of a plan over public tables, in one batch: at most a million, read before the planning has to end.
+/// All rows of a plan over public tables, in one batch: at most a million, read before the deadline of planning.
 fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatch> {
     let failed = |_| crate::grid::failed();
     let planning = Planning::of(state);
@@ -151,7 +150,7 @@ fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatc
     Ok(concat_batches(&schema, &batches)?)
 }
 
-/// Collects rows, but no more than so many.
+/// Collects rows, up to a limit.
 pub(crate) async fn at_most(
     most_rows: usize,
     mut answer: SendableRecordBatchStream,
@@ -167,13 +166,13 @@ pub(crate) async fn at_most(
     Ok(batches)
 }
 
-/// The tables of a query, and the public ones read while it is planned.
+/// The tables of a query, and the public tables that are read during planning.
 pub struct PlannedTables<'a> {
     /// The tables that the query may name.
     pub sources: &'a Sources,
-    /// What is declared of them.
+    /// The declarations of these tables.
     pub catalog: &'a Catalog,
-    /// Where public ones are read.
+    /// The session in which public tables are read.
     pub state: &'a SessionState,
 }
 
@@ -192,7 +191,7 @@ impl Tables for PlannedTables<'_> {
         let mut public = true;
         plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
-                // What was read before has a name of the engine's own.
+                // A table that was already read has a name of the engine's own.
                 let name = scan.table_name.table();
                 let table = self.catalog.table(name);
                 public &= name.starts_with(RESERVED) || table.is_some_and(Table::is_public);
@@ -227,15 +226,15 @@ mod tests {
 
     use super::*;
 
-    /// A query that wrote what did not fit into memory once never ended, and took no time either: two partitions
-    /// had each a file open for a third, which waited for a row in the older one.
+    /// A query that wrote files for lack of memory once never ended, and used no time either: two partitions each had a
+    /// file open for a third partition, which waited for a row in the older file.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn partitions_that_spill_at_once_do_not_wait_for_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let mut state = session_state_within(Some(2 << 20), Some(folder.path())).unwrap();
         let options = state.config_mut().options_mut();
         options.execution.target_partitions = 2;
-        // Small, so that there are many to wait for: without the setting, every second round of queries hung.
+        // Small batches give many chances to wait: without the setting, every second round of queries hung.
         options.execution.batch_size = ConfigNonZeroUsize::try_new(64).unwrap();
         let batch = |from: i64| {
             let names: ArrayRef =
@@ -258,8 +257,8 @@ mod tests {
         assert!(answered > 0, "there is not enough memory, whatever is written");
     }
 
-    /// Where nobody of a join's one side was in a partition, a join below it waited forever for what that partition had
-    /// to tell about its rows: a query that ended, or not, by whether one person was there.
+    /// If one side of a join had no row in a partition, a join below it waited forever for that partition's filter.
+    /// Whether the query ended depended on the presence of one person.
     #[expect(
         clippy::disallowed_methods,
         reason = "DataFusion's own plan of written SQL is looked at"
@@ -268,7 +267,7 @@ mod tests {
     async fn partitions_without_rows_are_waited_for_by_none() {
         let mut state = session_state();
         state.config_mut().options_mut().execution.target_partitions = 2;
-        // Other rules of the session hide the wait where it was seen; what it comes from stays off.
+        // Other rules of the session hide the wait in this query; its cause stays switched off.
         let optimizer = &state.config_options().optimizer;
         assert!(!optimizer.enable_dynamic_filter_pushdown);
         assert!(!optimizer.enable_join_dynamic_filter_pushdown);

@@ -1,9 +1,8 @@
-//! Files for rows that do not fit into memory: they have no name.
+//! Files without names for rows that do not fit into memory.
 //!
-//! In: the folder that the owner chose. Out: files in it that are unlinked as soon as they are open, before a row is
-//! written. Whatever ends the process, be it a signal that no program can catch, ends the files: the system frees them with
-//! the last handle. What can be left behind is an empty file whose process ended between the two calls; the next start
-//! removes it.
+//! In: the folder that the owner chose. Out: files in it that are unlinked immediately after they are opened, before a row is
+//! written. When the process ends, even by a signal that no program can catch, the system frees the files with their last
+//! handle. Only an empty file can remain, if the process ends between the two calls; the next start removes it.
 //!
 //! ```text
 //! create_new(hushql-spill-4711-0) ─▶ unlink ─▶ write batches ─▶ read them ─▶ close
@@ -21,32 +20,32 @@ use datafusion::execution::spill_file::{SpillFile, SpillWriter, TempFileFactory}
 use datafusion::object_store::PutPayload;
 use futures::Stream;
 
-/// What a file's bytes are handed on as.
+/// The type in which a file's bytes are passed on.
 type Bytes = <PutPayload as IntoIterator>::Item;
 
-/// How the names begin that files have for a moment.
+/// The prefix of the names that files have for a moment.
 const PREFIX: &str = "hushql-spill-";
 
-/// The most bytes that all files of a folder may have together, as by DataFusion.
+/// The most bytes that all files of a folder may have together, as in DataFusion.
 const MOST: u64 = 100 << 30;
 
-/// How many bytes are read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK: usize = 128 << 10;
 
-/// A folder in which statements keep what does not fit into memory.
+/// A folder in which statements keep rows that do not fit into memory.
 #[derive(Debug)]
 pub(crate) struct SpillFolder {
     folder: PathBuf,
     opened: AtomicU64,
-    /// The bytes in all its files.
+    /// The total size of its files.
     used: Arc<AtomicU64>,
 }
 
 impl SpillFolder {
-    /// A folder that is there and can be written; it is made if need be.
+    /// A folder that exists and can be written; it is created if necessary.
     ///
     /// # Errors
-    /// The system's, when it cannot be made or written, or does not unlink a file that is open.
+    /// The system's, if the folder cannot be created or written, or does not allow unlinking an open file.
     pub(crate) fn open(folder: &Path) -> IoResult<Self> {
         if !folder.exists() {
             let mut builder = std::fs::DirBuilder::new();
@@ -74,7 +73,7 @@ impl SpillFolder {
             let path = self.folder.join(name);
             match options.open(&path) {
                 Ok(file) => {
-                    // Somebody who sweeps the folder may have been faster.
+                    // Another process that sweeps the folder may have been faster.
                     return match std::fs::remove_file(&path) {
                         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                         Ok(()) | Err(_) => Ok(file),
@@ -92,7 +91,7 @@ fn sweep(folder: &Path) -> IoResult<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-            // Another process that opens it at this moment unlinks it too.
+            // If another process is just opening this file, it unlinks the file too.
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -107,7 +106,7 @@ impl TempFileFactory for SpillFolder {
     }
 }
 
-/// An open file without a name, and how much was written to it.
+/// An open file without a name, and the number of bytes written to it.
 #[derive(Debug)]
 struct Unlinked {
     file: Arc<File>,
@@ -159,7 +158,7 @@ fn read_at(file: &File, bytes: &mut [u8], at: u64) -> IoResult<usize> {
     std::os::windows::fs::FileExt::seek_read(file, bytes, at)
 }
 
-/// A file as operators see it.
+/// A file as operators use it.
 struct Spilled(Arc<Unlinked>);
 
 impl SpillFile for Spilled {
@@ -189,7 +188,7 @@ impl SpillFile for Spilled {
     }
 }
 
-/// What appends to a file.
+/// Appends to a file.
 struct Writer(Arc<Unlinked>);
 
 impl Write for Writer {
@@ -218,7 +217,7 @@ mod tests {
     async fn a_file_is_read_as_it_was_written_and_never_has_a_name() {
         let folder = tempfile::tempdir().unwrap();
         let names = || std::fs::read_dir(folder.path()).unwrap().count();
-        // What an earlier process left behind.
+        // A file that an earlier process left behind.
         std::fs::write(folder.path().join(format!("{PREFIX}1-2-3")), "").unwrap();
         std::fs::write(folder.path().join("another"), "").unwrap();
         let spill = SpillFolder::open(folder.path()).unwrap();

@@ -1,8 +1,8 @@
-//! Keys of a join that read several tables on one side are conditions until joins have been put together.
+//! Turns join keys that read several tables on one side into conditions until joins have been reordered.
 //!
 //! In: `a.x + b.y = c.z` between a join of a and b and a join with c. Out: the same join with the key as a condition.
-//! DataFusion takes inner joins apart and puts them together anew. A key for which the pair of what is there then has not
-//! all columns is lost, and with it the condition.
+//! DataFusion splits inner joins and recombines them. If a recombined pair of inputs lacks a column of a key, the key
+//! is lost, and with it the condition.
 //!
 //! Upstream: docs/upstream.md, 8. Delete when the test below passes without it.
 
@@ -12,7 +12,7 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// Makes conditions of keys that do not read one column on each side.
+/// Turns keys that do not read one column on each side into conditions.
 #[derive(Debug)]
 pub(super) struct NoWideKeys;
 
@@ -60,10 +60,10 @@ mod tests {
 
     use crate::exec::session_state;
 
-    /// The condition on all three tables was lost, and two rows were found where there is one.
+    /// The condition on all three tables was lost, and the query returned two rows instead of one.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a test of the session, over rows that nobody owns"
+        reason = "a test of the session, over rows without owners"
     )]
     #[tokio::test]
     async fn no_condition_is_lost_when_joins_are_put_together_anew() {

@@ -1,8 +1,8 @@
-//! Reading feeds: rows of keys and integers become what the mechanisms are given.
+//! Reads bounded inputs: rows of keys and integers become the exact integers of the mechanisms.
 //!
-//! In: the rows of a feed from one partition. Out: [`Gathered`]: sums of every public key, places of every
-//! outer group in ascending order, or sums of every key that the data have. Nothing depends on the order of
-//! the rows.
+//! In: the rows of a bounded input, from one partition. Out: [`Gathered`]: the sums of every public key, the places of
+//! every outer group in ascending order, or the sums of every key in the data. A place is the index of a candidate on
+//! its axis. Nothing depends on the order of the rows.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::Int64Type;
@@ -18,11 +18,11 @@ use crate::exec::draw::gathered::{Gathered, add, each_integer};
 use crate::exec::draw::unknown_groups::groups;
 use crate::grid::failed;
 
-/// Reads a feed.
+/// Reads a bounded input.
 ///
 /// # Guarantee
-/// The result is a function of the multiset of (key, integers) that the feed yields: sums are exact, and keys
-/// that are not asked for are dropped.
+/// The result is a function of the multiset of (key, integers) that the input yields: sums are exact, and keys outside
+/// the key space are dropped.
 pub(crate) async fn gather(
     rows: SendableRecordBatchStream,
     input_shape: InputShape,
@@ -36,18 +36,18 @@ pub(crate) async fn gather(
         InputShape::Places => places(rows, keys.outer()).await.map(Gathered::Places),
         InputShape::Keys => data_keys(rows).await,
         InputShape::Groups { counter } => {
-            // Part of the schema, whatever the data.
+            // Part of the schema, so independent of the data.
             let key_columns = rows.schema().fields().len().saturating_sub(columns);
             groups(rows, key_columns, columns, counter).await
         }
     }
 }
 
-/// Adds up the integers of every key: one vector per input column, one entry per key of the space.
+/// Adds up the integers of every key: one vector for each input column, one entry for each key of the space.
 ///
 /// # Guarantee
-/// Entry (c, k) is the sum of column c over the input rows whose key is the k-th of the space, 0 if there is
-/// none; rows with another key do not matter. The result does not depend on the order of rows.
+/// Entry (c, k) is the sum of column c over the input rows whose key is the k-th of the space, 0 if there are none;
+/// rows with other keys have no effect. The result does not depend on the order of rows.
 pub(crate) async fn sums(
     mut rows: SendableRecordBatchStream,
     keys: &KeySpace,
@@ -76,7 +76,7 @@ pub(crate) async fn sums(
     Ok(sums)
 }
 
-/// The places of every outer group: rows of (outer keys, place, integer).
+/// The places of every outer group, from rows of (outer keys, place, integer).
 pub(crate) async fn places(
     mut rows: SendableRecordBatchStream,
     outer: &KeySpace,
@@ -104,7 +104,7 @@ pub(crate) async fn places(
     groups.into_iter().map(merged).collect()
 }
 
-/// Places in ascending order, those of several partitions added up.
+/// The places in ascending order; the integers of equal places, from several partitions, are added up.
 fn merged(mut places: Vec<(u64, i128)>) -> Result<Vec<(u64, i128)>> {
     places.sort_unstable();
     let mut merged: Vec<(u64, i128)> = Vec::with_capacity(places.len());
@@ -117,10 +117,10 @@ fn merged(mut places: Vec<(u64, i128)>) -> Result<Vec<(u64, i128)>> {
     Ok(merged)
 }
 
-/// The keys that the data have: rows of (key, integer).
+/// The keys in the data, from rows of (key, integer).
 async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
     let schema = rows.schema();
-    // Said of the plan, not of a batch: whether there is one depends on the data.
+    // This checks the schema, not a batch: whether a batch exists depends on the data.
     if schema.fields().len() != 2 {
         return internal_err!("a key and an integer");
     }
@@ -141,7 +141,7 @@ async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
     Ok(Gathered::Keys { values, sums })
 }
 
-/// Where a row's key stands in the key space.
+/// Finds the position of a row's key in the key space.
 struct KeyIndex {
     groups: Option<Box<dyn GroupValues>>,
     positions: Vec<usize>,
@@ -164,7 +164,7 @@ impl KeyIndex {
         let schema = std::sync::Arc::new(arrow::datatypes::Schema::new(fields));
         let mut groups = new_group_values(schema, &GroupOrdering::None)?;
         groups.intern(space.columns(), &mut positions)?;
-        // The space's keys are distinct, so key k is group k; anything beyond is no key.
+        // The space's keys are distinct, so key k is group k; every later group is outside the space.
         if positions.iter().enumerate().any(|(i, p)| i != *p) {
             return internal_err!("the keys of a release are distinct");
         }

@@ -1,4 +1,4 @@
-//! Exact integers, as the mechanisms are given them.
+//! Exact integers in the form that the mechanisms take.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
@@ -6,25 +6,25 @@ use datafusion::common::{DataFusionError, Result, internal_err};
 
 use crate::grid::failed;
 
-/// The exact integers of a feed.
+/// The exact integers of a bounded input.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Gathered {
-    /// One vector per column of integers, one entry per key.
+    /// One vector for each column of integers, one entry for each key.
     Sums(Vec<Vec<i128>>),
-    /// For every outer group its places in ascending order, each once, with their integers.
+    /// For every outer group, its places in ascending order, each once, with their integers.
     Places(Vec<Vec<(u64, i128)>>),
-    /// The keys that the data have, each once, with their integers.
+    /// The keys in the data, each once, with their integers.
     Keys {
-        /// The keys; `None` when there is none.
+        /// The keys; `None` if there are none.
         values: Option<ArrayRef>,
         /// Their integers.
         sums: Vec<i128>,
     },
-    /// The groups that a unit of the data is in, each once, in the order of their keys.
+    /// The groups that contain a unit of the data, each once, in the order of their keys.
     Groups {
-        /// The key columns; none where there is no group.
+        /// The key columns; empty if there are no groups.
         keys: Vec<ArrayRef>,
-        /// One vector per column of integers, one entry per group.
+        /// One vector for each column of integers, one entry for each group.
         sums: Vec<Vec<i128>>,
     },
 }

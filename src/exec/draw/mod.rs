@@ -1,9 +1,8 @@
-//! From exact integers to a released column: the draw, and the way back from the grid to SQL's numbers.
+//! From exact integers to a released column: the draw, and the conversion from the grid to SQL's numbers.
 //!
-//! In: the sums of every key and a paid-for source of randomness. Out: the released batch. Each measure's
-//! mechanism is drawn once per key (numbers) or once (selections), in the order of the key space, so nothing
-//! but the exact integers of this very query reaches a mechanism. What follows the draw is a function of the
-//! noisy integers alone.
+//! In: the sums of every key, and a source of randomness that was paid for. Out: the released batch. Each measure's mechanism
+//! is drawn once for each key (numbers) or once (selections), in the order of the key space. A mechanism sees the exact
+//! integers of this query and nothing else. Everything after the draw is a function of the noisy integers alone.
 
 use std::sync::Arc;
 
@@ -35,9 +34,9 @@ pub(crate) mod variance;
 /// Draws every measure.
 ///
 /// # Guarantee
-/// Each mechanism is given the exact integers of its measure once, and nothing else; it is calibrated for
-/// their sensitivity. Everything returned is computed from the drawn values and public keys; where only the data know
-/// the keys, of the groups whose number of units, drawn too, reaches the threshold.
+/// Each mechanism receives the exact integers of its measure once, and nothing else; it is calibrated for their
+/// sensitivity. The whole result is computed from the drawn values and public keys. If only the data know the keys, the
+/// result covers the groups whose number of units, also drawn, reaches the threshold.
 pub(super) fn draw(
     specification: &Specification,
     gathered: &[Gathered],
@@ -46,14 +45,14 @@ pub(super) fn draw(
     Ok(only_shown(&drawn(specification, gathered, rng)?)?)
 }
 
-/// The same rows in arrays that hold nothing else: those of texts keep the bytes of all rows that they were taken
-/// from, of groups too that stay hidden.
+/// Copies the rows into arrays that contain nothing else. A text array keeps the bytes of all rows that it was taken
+/// from, including those of hidden groups.
 fn only_shown(batch: &RecordBatch) -> Result<RecordBatch, arrow::error::ArrowError> {
     let schema = batch.schema();
     let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
     let written = RowConverter::new(fields.collect())?;
     let rows = written.convert_columns(batch.columns())?;
-    // Dictionaries come out written out.
+    // The conversion expands dictionaries.
     let read = written.convert_rows(&rows)?.into_iter().zip(schema.fields());
     let columns =
         read.map(|(column, field)| cast(&column, field.data_type())).collect::<Result<_, _>>()?;
@@ -85,7 +84,7 @@ fn drawn(
                 if draw_plan.measure.is_mean() {
                     let second = sums.get(draw_plan.first + 1).ok_or_else(failed)?;
                     let (means, rows) = mean(draw_plan, first, second, rng)?;
-                    // In plain SQL a mean of decimals is a decimal.
+                    // In plain SQL, the mean of decimals is a decimal.
                     columns.push(cast(&means, &draw_plan.measure.data_type)?);
                     mean_rows.push(rows);
                 } else if let Some(moments) = draw_plan.measure.moments() {
@@ -120,15 +119,15 @@ fn drawn(
     match (&specification.hidden, groups) {
         (None, None) => Ok(released),
         (Some((hidden, counter)), Some(own)) => hide(hidden, keys, &released, own, *counter, rng),
-        // Groups of the data never come out without a threshold.
+        // Groups that only the data know never come out without a threshold.
         (Some(_), None) | (None, Some(_)) => Err(failed().into()),
     }
 }
 
-/// A variance or standard deviation from its three noisy sums, and its own ±.
+/// A variance or standard deviation from its three noisy sums, with its own ±.
 ///
 /// # Guarantee
-/// A function of the drawn integers and public numbers; NULL where they say that there are too few rows.
+/// A function of the drawn integers and public numbers; NULL if they say that there are too few rows.
 fn spreads(
     draw_plan: &DrawPlan,
     moments: &Moments,
@@ -149,8 +148,8 @@ fn spreads(
     Ok((Arc::new(Float64Array::from(values)), Arc::new(Float64Array::from(within))))
 }
 
-/// The key columns of the released rows: those of the outer groups, as often as each answers, and in the place
-/// of the target what was chosen.
+/// The key columns of the released rows: each outer group repeated once for each of its answers, and the chosen
+/// candidates in the target's column.
 fn key_columns(
     specification: &Specification,
     rows: Option<&[usize]>,
@@ -220,7 +219,7 @@ fn perturb(draw_plan: &DrawPlan, value: i128, rng: &mut QueryRng) -> Result<i128
     Ok(value.saturating_add(noise))
 }
 
-/// Noisy integers on a grid as a SQL column; what its type cannot hold saturates.
+/// Noisy integers on a grid as a SQL column; values that do not fit its type saturate.
 fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, DrawError> {
     const MOST_DIGITS: i128 = 99_999_999_999_999_999_999_999_999_999_999_999_999;
     Ok(match (data_type, grid) {
@@ -230,7 +229,7 @@ fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, 
                 .map(|v| i64::try_from(*v).unwrap_or(if *v < 0 { i64::MIN } else { i64::MAX }));
             Arc::new(Int64Array::from_iter_values(saturated))
         }
-        // In plain SQL a sum of what has no sign has none.
+        // In plain SQL, a sum of unsigned numbers is unsigned.
         (DataType::UInt64, Grid::Integer) => {
             let saturated = noisy
                 .iter()
@@ -251,7 +250,7 @@ fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, 
     })
 }
 
-/// What one grid step is worth as a float.
+/// The value of one grid step as a float.
 fn unit(grid: Grid) -> f64 {
     match grid {
         Grid::Integer => 1.0,
@@ -263,7 +262,7 @@ fn unit(grid: Grid) -> f64 {
 /// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x): lo + w·A/(A + B), within [lo, hi].
 ///
 /// # Guarantee
-/// A function of the two drawn integers and the public bounds; NULL where they say that there is no row.
+/// A function of the two drawn integers and the public bounds; NULL if they say that there are no rows.
 fn mean(
     draw_plan: &DrawPlan,
     above: &[i128],
@@ -279,7 +278,7 @@ fn mean(
         let a = as_float(perturb(draw_plan, *a, rng)?);
         let b = as_float(perturb(draw_plan, *b, rng)?);
         let rows = (a + b) / (hi - lo);
-        // Less than half a row: nothing to average.
+        // Fewer than half a row: there is nothing to average.
         counts.push((rows >= 0.5).then_some(rows));
         means.push((rows >= 0.5).then(|| ((lo + (hi - lo) * a / (a + b)).clamp(lo, hi)) * unit));
     }

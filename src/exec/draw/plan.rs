@@ -1,4 +1,4 @@
-//! What is drawn: for each measure its mechanism, and where its integers are.
+//! What is drawn: the mechanism of each measure, and the position of its integers.
 
 use arrow::datatypes::SchemaRef;
 
@@ -12,17 +12,17 @@ use crate::release::mechanism::{Mechanism, Predicted};
 pub(crate) struct DrawPlan {
     pub(crate) measure: Measure,
     pub(crate) mechanism: Mechanism,
-    /// How accurate it was said to be.
+    /// Its predicted accuracy.
     pub(crate) accuracy: Predicted,
     /// The r of MIN and MAX.
     pub(crate) rank: Option<u64>,
-    /// Which feed it reads.
+    /// The bounded input that it reads.
     pub(crate) bounded_input: usize,
-    /// Its first column of integers there.
+    /// Its first column of integers in that input.
     pub(crate) first: usize,
 }
 
-/// Why a released table could not be made; none of it depends on the data.
+/// Why a released table could not be computed; no message depends on the data.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DrawError {
     #[error(transparent)]
@@ -33,14 +33,14 @@ pub(crate) enum DrawError {
     Arrow(#[from] arrow::error::ArrowError),
 }
 
-/// What a private part releases: the keys, and for each measure how its answer is drawn.
+/// What a private aggregate releases: the keys, and for each measure how its answer is drawn.
 #[derive(Debug)]
 pub(crate) struct Specification {
     pub(crate) keys: Keys,
     pub(crate) draw_plans: Vec<DrawPlan>,
     pub(crate) released: SchemaRef,
-    /// How each input is read, and how many columns of integers it has.
+    /// How each bounded input is read, and the number of its columns of integers.
     pub(crate) bounded_inputs: Vec<(InputShape, usize)>,
-    /// What hides groups that only the data know, and the feed's column that is the number of their units.
+    /// The selection that hides groups that only the data know, and the input column with the number of their units.
     pub(crate) hidden: Option<(PartitionSelection, usize)>,
 }

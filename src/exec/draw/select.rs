@@ -1,8 +1,8 @@
 //! Selections: from exact scores to chosen candidates.
 //!
-//! In: a choice, what was gathered for it, a calibrated mechanism and paid-for randomness. Out: for every outer
-//! group the numbers of the chosen candidates, best first. Each round gives the mechanism the scores of the
-//! candidates that are left, and nothing else.
+//! In: a choice, its gathered integers, a calibrated mechanism, and randomness that was paid for. Out: for every outer
+//! group, the numbers of the chosen candidates, best first. In each round the mechanism sees the scores of the
+//! remaining candidates, and nothing else.
 
 use std::cmp::Reverse;
 
@@ -16,11 +16,12 @@ use crate::mechanism::{
 use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
 
-/// The candidates chosen in each outer group, best first; `None` is "none stands out".
+/// The candidates chosen in each outer group, best first; `None` means that none stands out.
 ///
 /// # Guarantee
-/// For every group the mechanism is drawn once per round, each time with the exact scores of the candidates that
-/// were not chosen before, or once for every score, of which the best are taken; among candidates that only the data know, the list ends where none stands out.
+/// For every group, the mechanism is drawn once for each round, each time with the exact scores of the candidates that
+/// were not chosen before; or once for every score, and the best noisy scores win. Among candidates that only the data
+/// know, the list ends when none stands out.
 pub(crate) fn choose(
     draw_plan: &DrawPlan,
     choice: &Choice,
@@ -46,7 +47,7 @@ pub(crate) fn choose(
         .collect()
 }
 
-/// Rounds without replacement among the keys of the data; the first ⊥ ends them.
+/// Rounds without replacement among the keys in the data; the first ⊥ ends them.
 fn among_unknown(
     sums: &[i128],
     rounds: usize,
@@ -62,7 +63,7 @@ fn among_unknown(
                 chosen.push(Some(u64::try_from(candidate).map_err(|_| failed())?));
             }
             _ => {
-                // One answer is always a row, a list simply ends.
+                // A single answer always has a row, but a list just ends.
                 if rounds == 1 {
                     chosen.push(None);
                 }
@@ -73,7 +74,7 @@ fn among_unknown(
     Ok(chosen)
 }
 
-/// Scores of one selection: evenly falling runs of candidates, each from its first candidate on.
+/// Scores of one selection: runs of candidates with evenly falling scores, each with its first candidate.
 type Runs = Vec<(u64, ScoredRun)>;
 
 /// The scores of one outer group's selection, one by one, for tests of the sensitivity.
@@ -90,8 +91,8 @@ pub(crate) fn exact_scores(
     listed(&runs)
 }
 
-/// The same for lines that are too long to be listed: runs of candidates, each by its first, their number, the first's
-/// score and by how much the next ones differ.
+/// The same for candidate axes that are too long to list: runs of candidates, each with its first candidate, its
+/// length, the score of the first candidate, and the difference between neighbours.
 pub(crate) fn exact_runs(
     choice: &Choice,
     gathered: &Gathered,
@@ -107,7 +108,7 @@ pub(crate) fn exact_runs(
 /// The scores of one outer group's selection, as runs in the order of the candidates.
 ///
 /// # Guarantee
-/// Exact: the run of a candidate says its score, in units of the choice; low scores that win are turned round.
+/// Exact: the run of a candidate gives its score, in units of the choice; if low scores win, the signs are inverted.
 fn scores(
     choice: &Choice,
     gathered: &Gathered,
@@ -129,7 +130,7 @@ fn scores(
         }
         (Source::Line { axis, score }, Gathered::Places(places)) => {
             let places = places.get(group).ok_or_else(failed)?;
-            on_line(score, axis.count(), places, rank)?
+            on_axis(score, axis.count(), places, rank)?
         }
         _ => return Err(failed().into()),
     };
@@ -152,7 +153,7 @@ fn single(scores: impl Iterator<Item = Option<i128>>) -> Result<Runs, DrawError>
         .collect()
 }
 
-fn on_line(
+fn on_axis(
     score: &LineScore,
     count: u64,
     places: &[(u64, i128)],
@@ -209,7 +210,7 @@ fn in_order(ticks: TickRuns) -> Runs {
     ticks.first.into_iter().zip(ticks.runs).collect()
 }
 
-/// For every candidate the sum of what has a place above it; places are ascending, weights of either sign.
+/// For every candidate, the sum of the integers at places above it; places are ascending, and integers have either sign.
 fn above(places: &[(u64, i128)], count: u64) -> Result<Runs, DrawError> {
     let all = places.iter().try_fold(0_i128, |sum, (_, weight)| sum.checked_add(*weight));
     let mut left = all.ok_or_else(failed)?;
@@ -277,10 +278,10 @@ fn among(
     Ok(chosen)
 }
 
-/// The candidates with the best noisy scores, best first; of equal ones the first in the public order.
+/// The candidates with the best noisy scores, best first; among equal scores, the first in the public order wins.
 ///
 /// # Guarantee
-/// Every candidate's score takes one draw of its own, and what comes out is a function of the noisy scores.
+/// Every candidate's score takes a separate draw, and the result is a function of the noisy scores.
 fn best_of_noisy(
     runs: &Runs,
     noise: &Laplace,
@@ -295,7 +296,7 @@ fn best_of_noisy(
     Ok(noisy.into_iter().take(most).map(|(_, candidate)| candidate).collect())
 }
 
-/// Every candidate as a run of its own, with its prior weight.
+/// Every candidate as a run by itself, with its prior weight.
 fn weighted(runs: &Runs, weights: &[u128]) -> Result<Runs, DrawError> {
     let mut single = Vec::with_capacity(weights.len());
     for (start, run) in runs {
@@ -314,8 +315,7 @@ fn score_at(run: &ScoredRun, i: u64) -> Result<i128, DrawError> {
     Ok(run.score.checked_add(change).ok_or_else(failed)?)
 }
 
-/// The scores one by one, for the mechanisms that look at every candidate; the release has checked that they
-/// are few.
+/// The scores one by one, for the mechanisms that examine every candidate; the release has limited their number.
 fn listed(runs: &Runs) -> Result<Vec<i128>, DrawError> {
     let count = runs.iter().try_fold(0_u64, |n, (_, run)| n.checked_add(run.count));
     let few = count.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MOST_KEYS);
@@ -328,7 +328,7 @@ fn listed(runs: &Runs) -> Result<Vec<i128>, DrawError> {
     Ok(scores)
 }
 
-/// The run, and the place in it, of the candidate that is `index`-th among those listed.
+/// The run that holds the `index`-th listed candidate, and the position in it.
 fn place_of(runs: &Runs, index: usize) -> Result<(usize, u64), DrawError> {
     let mut before = u64::try_from(index).map_err(|_| failed())?;
     for (i, (_, run)) in runs.iter().enumerate() {
@@ -340,7 +340,7 @@ fn place_of(runs: &Runs, index: usize) -> Result<(usize, u64), DrawError> {
     Err(failed().into())
 }
 
-/// The run, and the place in it, of a candidate.
+/// The run that holds a candidate, and the position in it.
 fn holding(runs: &Runs, candidate: u64) -> Result<(usize, u64), DrawError> {
     let found = runs.iter().enumerate().find_map(|(i, (start, run))| {
         let within = candidate.checked_sub(*start)?;
@@ -349,7 +349,7 @@ fn holding(runs: &Runs, candidate: u64) -> Result<(usize, u64), DrawError> {
     found.ok_or_else(|| failed().into())
 }
 
-/// Takes one candidate out.
+/// Removes one candidate.
 fn without(runs: &mut Runs, run: usize, within: u64) -> Result<(), DrawError> {
     let (start, chosen) = *runs.get(run).ok_or_else(failed)?;
     let after = chosen.count - within - 1;

@@ -1,4 +1,4 @@
-//! Which groups of the data come out, and their integers.
+//! Chooses the groups of the data that come out, and adds up their integers.
 
 use futures::StreamExt;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::release::PartitionSelection;
 use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
 
-/// Adds up the groups of the data: rows of (keys, integers).
+/// Adds up the groups of the data, from rows of (keys, integers).
 ///
 /// # Guarantee
-/// A function of the multiset of the feed's rows: every group with a unit once, in ascending order of the keys, NULL
-/// last. Groups without a counted unit are left out, whatever their integers are: without that one unit's rows they
-/// might not be there.
+/// A function of the multiset of the input's rows: every group that contains a unit appears once, in ascending order of
+/// the keys, NULL last. A group without a counted unit is left out, whatever its integers are: without the rows of the
+/// unit that caused them, the group might not exist.
 pub(crate) async fn groups(
     mut rows: SendableRecordBatchStream,
     key_columns: usize,
@@ -63,7 +63,7 @@ pub(crate) async fn groups(
     sorted(&keys, sums, counter)
 }
 
-/// The groups that a unit is counted in, in the order of their keys.
+/// The groups in which a unit is counted, in the order of their keys.
 pub(crate) fn sorted(keys: &[ArrayRef], sums: Vec<Vec<i128>>, counter: usize) -> Result<Gathered> {
     let order = |column: &ArrayRef| {
         let last = SortOptions { descending: false, nulls_first: false };
@@ -87,11 +87,11 @@ pub(crate) fn sorted(keys: &[ArrayRef], sums: Vec<Vec<i128>>, counter: usize) ->
 /// Hides the groups whose noisy number of units is below the threshold.
 ///
 /// # Guarantee
-/// A row stays exactly if the number compared, either the released column itself or a draw of its own for every
-/// group that is there, is at least the threshold. Source: the numbers' noise is that of `hidden`.
+/// A row stays exactly if the compared number is at least the threshold. That number is either the released column
+/// itself or a separate draw for every group. Source: the noise of the numbers is that of `hidden`.
 ///
 /// # Errors
-/// An internal error for columns that were not planned so.
+/// An internal error for columns that differ from the plan.
 pub(crate) fn hide(
     hidden: &PartitionSelection,
     key_columns: usize,

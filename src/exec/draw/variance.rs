@@ -1,8 +1,7 @@
-//! From three noisy sums to a variance or standard deviation, and how far off the noise may have put it.
+//! From three noisy sums to a variance or standard deviation, and the error that the noise may have caused.
 //!
-//! In: the drawn integers A, B, C of every group (see [`Moments`]), the public range and the size t that no noise
-//! exceeds with 95 %. Out: the released column, and its own ±. Everything here is a function of drawn integers and
-//! public numbers.
+//! In: the drawn integers A, B, C of every group (see [`Moments`]), the public range, and the size t that no noise exceeds with
+//! 95 %. Out: the released column, and its own ±. Everything here is a function of drawn integers and public numbers.
 //!
 //! With S = A + B + C, a variance is v·w² with v = (4AC − B²)/4S², and n = S/w². If every noise is within t, then
 //! with τ = t/w² rows
@@ -33,26 +32,26 @@ mod tests;
 pub(crate) struct Spreading {
     /// The value, in the column's own unit.
     pub(crate) value: f64,
-    /// With 95 %, the bounded aggregate is within this of the value.
+    /// With 95 %, the bounded aggregate is within this distance of the value.
     pub(crate) within: f64,
 }
 
-/// What is public of a variance: the range, in steps of the squares and in the column's own unit.
+/// The public numbers of a variance: the range, in steps of the squares and in the column's own unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     spread: Spread,
     /// w² in squared steps.
     weight: f64,
-    /// w in the column's unit, by which the values are clamped: before rounding.
+    /// w in the column's unit, to which the values are clamped before they are rounded.
     width: f64,
     /// w of the rounded values, in the column's unit.
     coarse: f64,
-    /// τ: what no noise exceeds with 95 %, in rows.
+    /// τ: the size that no noise exceeds with 95 %, in rows.
     noise: f64,
 }
 
 impl Scale {
-    /// The scale of a measure: `unit` is what a grid step is worth.
+    /// The scale of a measure: `unit` is the value of a grid step.
     pub(crate) fn new(moments: &Moments, lo: i128, hi: i128, unit: f64, noise: f64) -> Self {
         let float = |x: i128| x.to_f64().unwrap_or(0.0);
         let weight = moments.weight(lo, hi).and_then(|w| w.to_f64()).unwrap_or(1.0).max(1.0);
@@ -69,10 +68,10 @@ impl Scale {
     /// The released value of one group.
     ///
     /// # Guarantee
-    /// A function of the three drawn integers and the public scale. `None` where they say that there are no rows (less
-    /// than a half, or less than one and a half where it divides by n − 1). A variance lies in [0, w²/4], over n − 1 in
-    /// [0, w²/2], a standard deviation between their roots. With 95 % the aggregate without noise, if it has a value,
-    /// is within `within` of the value. Source: the proof above.
+    /// A function of the three drawn integers and the public scale. `None` if they say that there are no rows (fewer
+    /// than half a row, or fewer than one and a half when dividing by n − 1). A variance lies in [0, w²/4], over n − 1
+    /// in [0, w²/2], a standard deviation between their roots. With 95 %, the aggregate without noise, if it has a
+    /// value, is within `within` of the value. Source: the proof above.
     pub(crate) fn of(&self, [a, b, c]: [i128; 3]) -> Option<Spreading> {
         let [a, b, c] = [a, b, c].map(BigInt::from);
         let sum = &a + &b + &c;
@@ -81,7 +80,7 @@ impl Scale {
         if rows < least {
             return None;
         }
-        // Exact until here: where values lie close together, 4AC and B² are nearly the same.
+        // The arithmetic is exact until here: if values are close to each other, 4AC and B² are nearly equal.
         let four = BigInt::from(4);
         let fraction = Rational::new(&four * &a * &c - &b * &b, &four * &sum * &sum).to_f64()?;
         let fraction = fraction.clamp(0.0, 0.25);

@@ -1,7 +1,7 @@
-//! The operators that private plans consist of beside DataFusion's own.
+//! The operators of private plans that DataFusion does not provide.
 //!
-//! In: rows, or the exact integers that were added up from them. Out: bounded contributions of each privacy unit, bounded rows
-//! of each unit, and at the root of every private plan the values that the mechanisms release.
+//! In: rows, or the exact integers that were added up from them. Out: bounded contributions of each privacy unit,
+//! bounded rows of each unit, and at the root of every private plan the values that the mechanisms release.
 //!
 //! ```text
 //! PrivatizeExec                    draws, once, after the charge

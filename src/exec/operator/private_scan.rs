@@ -1,10 +1,9 @@
-//! Tables whose rows are private: scans that are marked, and tell no statistics.
+//! Tables whose rows are private: their scans are marked, and report no statistics.
 //!
-//! In: any [`TableProvider`]. Out: one whose scans are wrapped in [`PrivateScanExec`], so that the finished
-//! plan can be searched for them, and which reports no statistics: `COUNT(*)`, `MIN` and `MAX` would else be
-//! answered from a file's footer without reading a row. Nor does it say in which order rows come, or that rows
-//! with equal values come together. Of filters, only comparisons that prune soundly reach the source, and only
-//! where the engine opens it itself.
+//! In: any [`TableProvider`]. Out: a provider whose scans are wrapped in [`PrivateScanExec`], so that the finished plan can be
+//! searched for them. It reports no statistics, because otherwise `COUNT(*)`, `MIN` and `MAX` would be answered from a file's
+//! footer without reading a row. Nor does it report the order of the rows, or that rows with equal values are adjacent. Among
+//! filters, only comparisons that prune soundly reach the source, and only if the engine itself opens it.
 //!
 //! ```text
 //! FilterExec: x < 5 AND y < 2.5        x is a BIGINT, y a DOUBLE
@@ -38,7 +37,7 @@ use datafusion::physical_plan::{
 
 use crate::analysis::prunes;
 
-/// A private table, as the planner sees it.
+/// A private table as the planner sees it.
 pub struct PrivateTable {
     name: String,
     inner: Arc<dyn TableProvider>,
@@ -46,7 +45,7 @@ pub struct PrivateTable {
     prunes: bool,
 }
 
-/// Its rows are not shown, which a table in memory would.
+/// Its rows are left out; a table in memory would show them.
 impl fmt::Debug for PrivateTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PrivateTable").field("name", &self.name).finish_non_exhaustive()
@@ -59,17 +58,17 @@ impl PrivateTable {
         Self { name: name.into(), inner, rows_of_a_unit: 1, prunes: false }
     }
 
-    /// The same, whose source may leave out parts of itself by the least and the greatest value of each.
+    /// The same table, but its source may skip parts of itself by the minimum and maximum of each part.
     ///
-    /// The source must do so by row groups of Parquet alone, whose statistics are those of the format; what any
-    /// other source does with a filter is not known here.
+    /// The source must skip row groups of Parquet only, whose statistics are defined by the format. How any other
+    /// source uses a filter is unknown.
     #[must_use]
     pub fn pruned(mut self) -> Self {
         self.prunes = true;
         self
     }
 
-    /// The same, of which a unit has so many rows by what is declared: larger tables stream by smaller ones in joins.
+    /// The same table with the declared number of rows of a unit: in joins, larger tables stream past smaller ones.
     #[must_use]
     pub fn with_rows_of_a_unit(mut self, rows: u32) -> Self {
         self.rows_of_a_unit = rows;
@@ -102,7 +101,7 @@ impl TableProvider for PrivateTable {
     }
 }
 
-/// Nothing that a source says of its rows is believed: neither that they are in order, nor where equal ones are.
+/// Trusts no claim of a source about its rows: neither that they are ordered, nor where equal rows are.
 fn properties(input: &Arc<dyn ExecutionPlan>) -> PlanProperties {
     let PlanProperties { emission_type, boundedness, .. } = input.properties().as_ref();
     PlanProperties::new(
@@ -113,12 +112,12 @@ fn properties(input: &Arc<dyn ExecutionPlan>) -> PlanProperties {
     )
 }
 
-/// Whether a source may leave out what this filter excludes by its statistics.
+/// Whether a source may use its statistics to skip what this filter excludes.
 ///
 /// # Guarantee
-/// When true, the filter compares a column, as the file holds it, with literals of its own type, for which
-/// [`prunes`] holds. A part that the statistics exclude then has no row that satisfies the filter, whoever the
-/// rows belong to: one person's value cannot hide the rows of another.
+/// If true, the filter compares a column, as the file holds it, with literals of the column's own type, for which
+/// [`prunes`] holds. If the statistics exclude a part, it has no row that satisfies the filter, no matter whose rows
+/// they are: one person's value cannot hide the rows of another.
 fn may_prune(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let column = |expr: &Arc<dyn PhysicalExpr>| {
         let column = expr.downcast_ref::<Column>()?;
@@ -142,12 +141,12 @@ fn may_prune(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     false
 }
 
-/// Whether what an operator says follows from the least and the greatest value.
+/// Whether the result of an operator follows from the minimum and maximum.
 fn compares(op: Operator) -> bool {
     matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
-/// The scan of a private table: passes rows on, and nothing that is known about them beforehand.
+/// The scan of a private table: passes rows on, and no prior knowledge about them.
 #[derive(Clone)]
 pub struct PrivateScanExec {
     table: String,
@@ -157,7 +156,7 @@ pub struct PrivateScanExec {
     properties: Arc<PlanProperties>,
 }
 
-/// Its rows are not shown, which a scan of a table in memory would.
+/// Its rows are left out; a scan of a table in memory would show them.
 impl fmt::Debug for PrivateScanExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PrivateScanExec").field("table", &self.table).finish_non_exhaustive()
@@ -165,13 +164,13 @@ impl fmt::Debug for PrivateScanExec {
 }
 
 impl PrivateScanExec {
-    /// The same scan of another plan.
+    /// The same scan over another plan.
     fn of(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let properties = Arc::new(properties(&input));
         Arc::new(Self { input, properties, ..self.clone() })
     }
 
-    /// How many rows a unit has, by what is declared.
+    /// The declared number of rows of a unit.
     pub(crate) fn rows_of_a_unit(&self) -> u32 {
         self.rows_of_a_unit
     }
@@ -259,7 +258,7 @@ impl ExecutionPlan for PrivateScanExec {
         let mut child = ChildFilterDescription::all_unsupported(&parent_filters);
         if self.prunes {
             let schema = self.schema();
-            // As filters of its own, so that nobody above takes them for applied.
+            // Filters of its own, so that no operator above assumes that they were applied.
             let sound = parent_filters.into_iter().filter(|filter| may_prune(filter, &schema));
             child = child.with_self_filters(sound.collect());
         }
@@ -272,7 +271,7 @@ impl ExecutionPlan for PrivateScanExec {
         child_pushdown_result: ChildPushdownResult,
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        // A source may prune by a filter; it is never trusted to have applied one.
+        // A source may prune by a filter; it is never trusted to have applied it.
         let none = vec![PushedDown::No; child_pushdown_result.parent_filters.len()];
         Ok(FilterPushdownPropagation::with_parent_pushdown_result(none))
     }
@@ -288,9 +287,9 @@ mod tests {
     use super::*;
     use crate::exec::session_state;
 
-    /// How many rows there are is a secret, also to the planner, whose plans are shown.
+    /// The number of rows is secret, even from the planner, because its plans are shown.
     #[tokio::test]
-    async fn nothing_is_told_of_private_rows_beforehand() {
+    async fn no_statistics_of_private_rows_are_reported() {
         let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
         let rows = Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap());
@@ -309,7 +308,7 @@ mod tests {
         }
     }
 
-    /// What is passed on, and to whom: comparisons of whole numbers and dates with literals, to a source that is known.
+    /// Comparisons of whole numbers and dates with literals are passed on, and only to a known source.
     #[tokio::test]
     async fn a_source_gets_no_filter_that_could_hide_a_row() {
         use arrow::datatypes::{DataType, Field};
@@ -380,11 +379,11 @@ mod tests {
         ] {
             let scan = table.scan(&session_state(), None, &[], None).await.unwrap();
             let phase = FilterPushdownPhase::Pre;
-            let told = scan
+            let description = scan
                 .gather_filters_for_pushdown(phase, all.clone(), &ConfigOptions::new())
                 .unwrap();
-            assert_eq!(told.self_filters()[0].len(), passed);
-            let none = told.parent_filters().concat();
+            assert_eq!(description.self_filters()[0].len(), passed);
+            let none = description.parent_filters().concat();
             assert!(none.iter().all(|f| matches!(f.discriminant, PushedDown::No)));
         }
     }

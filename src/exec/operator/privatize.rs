@@ -1,11 +1,11 @@
 //! `PrivatizeExec`: the privatizing final operator, the root of every private plan.
 //!
-//! In: feeds of bounded integers, each from one partition. Out: one batch, the released table. It adds up
-//! the partitions' integers, gives every key of the key space its row (zero where no row has it), and draws
-//! each mechanism once. Between its input and its output stands nothing else.
+//! In: bounded inputs of integers, each from one partition. Out: one batch, the released table. It adds up the
+//! partitions' integers, gives every key of the key space its row (zero if no row has it), and draws each mechanism
+//! once. It does nothing else.
 //!
-//! It runs once: the right to draw is taken out of a [`Permit`] that was filled when the query was paid for.
-//! A second execution, an execution before the charge, and an execution of a copy are errors.
+//! It runs once: it takes the right to draw out of a [`Permit`] that was filled when the query was paid for. A second
+//! execution, an execution before the charge, and an execution of a copy are errors.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use crate::exec::draw::plan::Specification;
 use crate::grid::failed;
 use crate::sampler::QueryRng;
 
-/// The right to draw once: empty until the query is paid for, empty again once it was used.
+/// The right to draw once: empty until the query is paid for, and empty again after use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Permit(Arc<Mutex<Option<QueryRng>>>);
 
@@ -78,8 +78,8 @@ impl DisplayAs for PrivatizeExec {
     }
 }
 
-/// What is not written here stays at DataFusion's default: no fetch, no limit, no filter passed down, no
-/// projection swapped, no statistics.
+/// Methods that are not overridden keep DataFusion's defaults: no fetch, no limit, no filter passed down, no projection
+/// swapped, no statistics.
 impl ExecutionPlan for PrivatizeExec {
     fn name(&self) -> &'static str {
         "PrivatizeExec"
@@ -131,7 +131,7 @@ impl ExecutionPlan for PrivatizeExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        // Noise drawn once per partition would not protect the sum of the partitions.
+        // Noise drawn once in each partition would not protect the sum of the partitions.
         let single = self.inputs.iter().all(|i| i.output_partitioning().partition_count() == 1);
         if partition != 0 || !single || self.inputs.len() != self.specification.bounded_inputs.len()
         {

@@ -1,7 +1,7 @@
-//! Released tables: the public rest of a query is planned over them before there is a row in them.
+//! Released tables: the public plan of a query is planned over them before they have rows.
 //!
-//! In: a schema, and later, once, the rows that a part released. Out: a table whose scan waits for nothing: it yields
-//! the rows that it was given, or fails. So the plan that was verified before the charge is the plan that runs after it.
+//! In: a schema, and later, once, the rows that a private aggregate released. Out: a table whose scan never waits: it
+//! yields the given rows, or fails. So the plan that was verified before the charge is the plan that runs after it.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -23,16 +23,16 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 
-/// The table that a part releases.
+/// The table that a private aggregate releases.
 #[derive(Clone)]
 pub(crate) struct ReleasedTable {
     schema: SchemaRef,
-    /// How many rows come out, where that is known before.
+    /// The number of rows, if it is known before the release.
     expected: Option<usize>,
     rows: Arc<OnceLock<RecordBatch>>,
 }
 
-/// Rows are not shown: what is said of a plan is the same before and after them.
+/// Rows are left out, so that the text of a plan is the same before and after the release.
 impl fmt::Debug for ReleasedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReleasedTable").finish_non_exhaustive()
@@ -40,21 +40,21 @@ impl fmt::Debug for ReleasedTable {
 }
 
 impl ReleasedTable {
-    /// A table without its rows, of which there will be so many, if that is known.
+    /// A table without its rows; `expected` is the number of rows, if known.
     pub(crate) fn new(schema: SchemaRef, expected: Option<u64>) -> Self {
         let expected = expected.and_then(|rows| usize::try_from(rows).ok());
         Self { schema, expected, rows: Arc::default() }
     }
 
-    /// How many columns it has.
+    /// The number of its columns.
     pub(crate) fn columns(&self) -> usize {
         self.schema.fields().len()
     }
 
-    /// Hands over the rows, for every scan of this table that was or will be planned.
+    /// Hands over the rows to every scan of this table, whether planned before or after.
     ///
     /// # Errors
-    /// When they have other columns, or were handed over before.
+    /// If they have other columns, or rows were handed over before.
     pub(crate) fn give(&self, rows: &RecordBatch) -> Result<()> {
         let rows = RecordBatch::try_new(Arc::clone(&self.schema), rows.columns().to_vec())?;
         match self.rows.set(rows) {
@@ -85,7 +85,7 @@ impl TableProvider for ReleasedTable {
             Some(columns) => Arc::new(self.schema.project(columns)?),
             None => Arc::clone(&self.schema),
         };
-        // One partition: rank order is a promise.
+        // One partition, because the answer promises rank order.
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),
@@ -200,17 +200,20 @@ mod tests {
         RecordBatch::try_new(schema(), vec![column(0), column(100)]).unwrap()
     }
 
-    /// One released table may be read in several places, before and after which nothing else of a plan changes.
+    /// One released table may be read in several places, and the release changes nothing else in a plan.
     #[tokio::test]
     async fn every_scan_yields_the_rows_in_their_order_once_they_are_there() {
         let state = session_state();
         let table = ReleasedTable::new(schema(), None);
-        let of_b = table.scan(&state, Some(&vec![1]), &[], None).await.unwrap();
+        let scan_of_b = table.scan(&state, Some(&vec![1]), &[], None).await.unwrap();
         let whole = table.scan(&state, None, &[], None).await.unwrap();
-        assert!(collect(Arc::clone(&of_b), state.task_ctx()).await.is_err(), "not released yet");
+        assert!(
+            collect(Arc::clone(&scan_of_b), state.task_ctx()).await.is_err(),
+            "not released yet"
+        );
 
         table.give(&rows(20_000)).unwrap();
-        let batches = collect(of_b, state.task_ctx()).await.unwrap();
+        let batches = collect(scan_of_b, state.task_ctx()).await.unwrap();
         let values = batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values());
         assert!(values.copied().eq(100..20_100));
         assert!(batches.len() > 1, "large tables come in pieces");

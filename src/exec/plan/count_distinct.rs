@@ -1,16 +1,16 @@
-//! `COUNT(DISTINCT x)`: the plan that counts different values of a group, bounded per unit.
+//! `COUNT(DISTINCT x)`: the plan that counts the distinct values of a group, bounded per unit.
 //!
-//! In: a private part and its measure, or rows that are a unit, group keys and a value. Out: a plan that yields the
-//! keys and one integer. A unit's rows become pairs of a group and a value; it keeps as many different ones as its
-//! bounds allow, chosen by a keyed hash of its own groups and values alone. Only then are pairs of different units
-//! put together, so that nobody's choice depends on what others have: a choice that preferred values nobody else
-//! brought would let one person move many counts.
+//! In: a private aggregate and its measure, or rows of a unit, group keys and a value. Out: a plan that yields the keys
+//! and one integer. A unit's rows become pairs of a group and a value. The unit keeps as many distinct pairs as its
+//! bounds allow, chosen by a keyed hash of its own groups and values alone. Only then are equal pairs of different
+//! units merged, so that no unit's choice depends on the rows of others. A choice that preferred values that no other
+//! unit has would let one person change many counts.
 //!
 //! ```text
 //! CoalescePartitionsExec                            adds the partitions' counts up
 //!   AggregateExec: gby=[city]  count                one for every pair
-//!     AggregateExec: gby=[city, product]            every pair once, whoever brought it
-//!       RepartitionExec: Hash([city, product], 2)   all of a pair in one partition
+//!     AggregateExec: gby=[city, product]            every distinct pair once
+//!       RepartitionExec: Hash([city, product], 2)   equal pairs in one partition
 //!         SampleContributionsExec: distinct values, …          at most m of a unit in a group, M in all, C groups
 //!           RepartitionExec: Hash([user_id], 2)
 //! ```
@@ -36,15 +36,14 @@ use crate::exec::plan::rows::{by_unit, column, conditions};
 #[cfg(test)]
 mod tests;
 
-/// Plans the counts of different values of the input's column `value`.
+/// Plans the counts of distinct values of the input's column `value`.
 ///
 /// # Guarantee
-/// For all data, removing one unit lowers the count of a group by at most the pairs that the unit keeps there, which
-/// obey the measure's limits, and changes nothing else. Where every row is a unit no pair needs to be chosen: a row
-/// has one.
+/// For all data, removing one unit lowers the count of a group by at most the number of pairs that the unit keeps there, which
+/// obey the measure's limits, and changes nothing else. If every row is a unit, no choice is necessary: a row has one pair.
 ///
 /// # Errors
-/// What DataFusion says while planning; it has seen no data.
+/// DataFusion's planning errors; planning has seen no data.
 pub(crate) async fn different(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -54,7 +53,8 @@ pub(crate) async fn different(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let input = part.input();
     let groups = part.key_names().len();
-    // NULL is no value; what FILTER drops brings none. Both come before the bounds: they use up none of them.
+    // NULL is not counted, and a row that FILTER drops adds no value. Both go before the bounds, so that they use up
+    // none of them.
     let mut condition = column(input, value).is_not_null();
     if let Some(filter) = measure.filter {
         condition = condition.and(column(input, filter));
@@ -84,24 +84,22 @@ pub(crate) async fn different(
     counted(by_unit(&plan, state).await?, limits, key)
 }
 
-/// Counts the different values of rows that are a unit, group keys and a value, in this order.
+/// Counts the distinct values of rows that are a unit, group keys and a value, in this order.
 ///
-/// The columns of the result are the keys and an Int64 count; a group may have one row for each partition, whose
-/// counts add up.
+/// The columns of the result are the keys and an Int64 count. A group may have one row in each partition; their counts add up.
 ///
 /// # Guarantee
-/// For every group, all counts together are the number of different values that units keep there: of each unit at
-/// most m values of a group, M in all, in at most C groups, chosen by the unit, its own groups and values and the
-/// key alone. Exact.
+/// For every group, its counts add up to the number of distinct values that units keep there: of each unit at most m values in
+/// a group, M in all, in at most C groups. The choice depends on the unit, its own groups and values, and the key alone. Exact.
 ///
 /// # Errors
-/// A planning error for a missing column, or values that cannot be told apart.
+/// A planning error for a missing column, or for values that cannot be compared.
 fn counted(
     rows: Arc<dyn ExecutionPlan>,
     limits: EnforcedBounds,
     key: &LateKey,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    // The unit and the value are no groups.
+    // The unit and the value are not group keys.
     let groups = rows.schema().fields().len().saturating_sub(2);
     let keys = (1..=groups).collect();
     let mut pairs: Arc<dyn ExecutionPlan> =
@@ -118,7 +116,7 @@ fn counted(
         .collect();
     let partitions = pairs.output_partitioning().partition_count();
     if partitions > 1 {
-        // Two units' equal pairs may be in two partitions, and are one pair.
+        // Equal pairs of two units may be in two partitions, and count as one pair.
         let by_pair = columns.iter().map(|(column, _)| Arc::clone(column)).collect();
         pairs = Arc::new(RepartitionExec::try_new(pairs, Partitioning::Hash(by_pair, partitions))?);
     }

@@ -1,8 +1,8 @@
-//! Feeds: the plans that yield a part's exact integers.
+//! Bounded inputs: the plans that yield the exact integers of a private aggregate.
 //!
-//! In: a private part. Out: one physical plan for all measures that are sums of public keys, and one for each
-//! measure that needs more of its rows: their places on a line, different values, or keys that only the data know. Every plan
-//! bounds what a unit contributes before anything is added up.
+//! In: a private aggregate. Out: one physical plan for all measures that are sums of public keys, and one for each
+//! measure that needs more of its rows: their places on a candidate axis, distinct values, or keys that only the data
+//! know. Every plan bounds what a unit contributes before anything is added up.
 //!
 //! ```text
 //! sums      keys, integers of every measure          AggregateExec, or BoundContributionsExec
@@ -34,23 +34,23 @@ pub(crate) mod rows;
 pub(crate) mod sums;
 pub(crate) mod unknown_groups;
 
-/// A plan, and how what it yields is read.
+/// A plan, and how its output is read.
 #[derive(Debug)]
 pub(super) struct BoundedInput {
     pub(super) input_shape: InputShape,
-    /// The measures that it feeds, by their position in the part.
+    /// The measures that read it, by their position in the private aggregate.
     pub(super) measures: Vec<usize>,
     pub(super) plan: Arc<dyn ExecutionPlan>,
 }
 
-/// Plans the feeds of a part.
+/// Plans the bounded inputs of a private aggregate.
 ///
 /// # Guarantee
-/// For all data, removing one unit changes what a feed yields by no more than the limits and ranges of its
-/// measures say: the unit's rows and partial results are bounded in the plan itself.
+/// For all data, removing one unit changes the output of a plan by no more than the limits and ranges of its measures
+/// say: the plan itself bounds the unit's rows and partial results.
 ///
 /// # Errors
-/// What DataFusion says while planning; it has seen no data.
+/// DataFusion's planning errors; planning has seen no data.
 pub(super) async fn bounded_inputs(
     part: &PrivateAggregate,
     state: &SessionState,
@@ -118,7 +118,7 @@ async fn sums(
     Ok(Arc::new(BoundContributionsExec::new(rows, 0, keys, space, inputs, key.clone())?))
 }
 
-/// The rows that a measure needs by themselves, bounded per unit, and added up by what tells them apart.
+/// The rows that one measure needs, bounded per unit, and added up by the keys and the place.
 async fn rows(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -129,7 +129,7 @@ async fn rows(
     let unit = usize::from(part.has_unit());
     let mut wanted: Vec<usize> = (0..unit + part.key_names().len()).collect();
     let groups = part.key_names().len();
-    // What tells the added rows apart: the keys, and the place if there is one.
+    // The added rows are grouped by the keys, and by the place if there is one.
     let mut keys = groups;
     if let Input::Places { place, .. } = &measure.input {
         wanted.push(*place);
@@ -157,7 +157,7 @@ async fn rows(
         builder = builder.filter(condition)?;
     }
     let plan = builder.project(wanted.iter().map(|i| column(input, *i)))?.build()?;
-    // The term over the columns without the unit.
+    // The term is computed over the columns without the unit.
     let at = |column: usize| column - unit;
     let kind = match (&measure.input, value) {
         (Input::Values(_), Some(column)) => TermKind::CountValues(at(column)),

@@ -1,4 +1,4 @@
-//! The rows of a private aggregate: planned, put together by unit, and added up.
+//! The rows of a private aggregate: planned, partitioned by unit, and added up.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ pub(crate) async fn by_unit(
     Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(vec![unit], partitions))?))
 }
 
-/// Sums over rows of a part's input, for tables in which every row is a unit; the number of rows behind them if
-/// `counted`.
+/// Sums over rows of an aggregate's input, for tables in which every row is a unit; with the number of rows behind them
+/// if `counted`.
 pub(crate) fn row_sums(
     part: &PrivateAggregate,
     rows: LogicalPlan,
@@ -56,7 +56,7 @@ pub(crate) fn row_sums(
     if part.late_clamps().iter().all(Option::is_none) {
         return Ok(sums);
     }
-    // What was grouped by raw keys: few groups are clamped instead of many rows.
+    // The rows were grouped by raw keys, so that few groups are clamped instead of many rows.
     let clamped = (0..sums.schema().fields().len()).map(|i| {
         let name = sums.schema().field(i).name().clone();
         match part.late_clamps().get(i) {
@@ -72,7 +72,7 @@ pub(crate) fn column(plan: &LogicalPlan, i: usize) -> Expr {
     Expr::Column(Column::from(plan.schema().qualified_field(i)))
 }
 
-/// A measure as the bounding operator computes it.
+/// A measure in the form that the bounding operator computes.
 pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>> {
     let Measure { filter, grid, lo, hi, .. } = *measure;
     let simple = |input: &Input, column: Option<usize>, filter| {
@@ -93,7 +93,7 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
     };
     let kinds = match &measure.input {
         Input::SumPerUnit(column) => {
-            // One value may be as large as the whole sum; the sum is what is clamped.
+            // One value may be as large as the whole sum; the sum itself is clamped.
             let most = lo.unsigned_abs().max(hi.unsigned_abs());
             let most = i128::try_from(most).unwrap_or(i128::MAX);
             vec![InputKind::SumPerUnit {
@@ -117,9 +117,9 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
         | Input::MeanPerUnit(c) => {
             vec![simple(&measure.input, Some(*c), filter)?]
         }
-        Input::Distinct(_) => return internal_err!("different values are no sum over rows"),
+        Input::Distinct(_) => return internal_err!("distinct values are not a sum over rows"),
         Input::Rows | Input::Units => vec![simple(&measure.input, None, filter)?],
-        Input::Places { .. } => return internal_err!("places are no sums of a key"),
+        Input::Places { .. } => return internal_err!("places are not sums of a key"),
     };
     let limits = EnforcedBounds {
         total: measure.limits.total,
@@ -129,9 +129,9 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
     Ok(kinds.into_iter().map(|kind| AggregateInput { kind, limits }).collect())
 }
 
-/// Which rows count: those with a place, and with keys that are asked for.
+/// Which rows count: those with a place, and with keys of the key space.
 ///
-/// It comes before the bounds, so that rows that count for nothing use up none of them.
+/// This filter goes before the bounds, so that rows that do not count use up none of them.
 pub(crate) fn conditions(part: &PrivateAggregate, measure: &Measure) -> Option<Expr> {
     let input = part.input();
     let unit = usize::from(part.has_unit());
@@ -154,7 +154,7 @@ pub(crate) fn conditions(part: &PrivateAggregate, measure: &Measure) -> Option<E
     conditions.into_iter().reduce(Expr::and)
 }
 
-/// Whether a key is one of those that come out.
+/// Whether a key is in the key space.
 pub(crate) fn is_asked_for(key: &Expr, keys: &[ScalarValue]) -> Expr {
     let listed: Vec<ScalarValue> = keys.iter().filter(|k| !k.is_null()).cloned().collect();
     let known = match only_listed(key.clone(), &listed) {

@@ -1,9 +1,9 @@
 //! Terms: the columns of exact integers that an aggregation over rows adds up.
 //!
-//! In go column positions, grids and intervals; out comes the same aggregate call for a logical plan (where
-//! every row is a unit) or for a finished physical one (where [`SampleContributionsExec`] bounded the rows). It assumes
-//! that nothing below multiplies rows that were bounded. It guarantees that both plans count and clamp by
-//! one description, and that partitions add up: every output of a partition is the integer of its own rows.
+//! In: column positions, grids and intervals. Out: the same aggregate call for a logical plan (if every row is a unit)
+//! or for a finished physical one (if [`SampleContributionsExec`] bounded the rows). It assumes that no operator below
+//! multiplies rows after they were bounded. It guarantees that both plans count and clamp by one description, and that
+//! partitions add up: every output of a partition is the integer of its own rows.
 //!
 //! [`SampleContributionsExec`]: crate::exec::operator::sample_rows::SampleContributionsExec
 //!
@@ -52,10 +52,10 @@ pub(crate) enum TermKind {
 }
 
 impl Term {
-    /// The terms of a measure over rows that each count for themselves, in the order of its outputs.
+    /// The terms of a measure over rows that count one by one, in the order of its outputs.
     ///
     /// # Errors
-    /// An internal error for what counts a unit once per group: rows alone do not say it.
+    /// An internal error for a measure that counts a unit once per group: rows alone cannot express it.
     pub(crate) fn of(measure: &Measure) -> Result<Vec<Self>> {
         let Measure { filter, grid, lo, hi, .. } = *measure;
         let sum = |column, measured| TermKind::Sum { column, grid, lo, hi, measured };
@@ -74,7 +74,7 @@ impl Term {
                     sum(*column, Measured::AboveLowSquared { shift }),
                 ]
             }
-            Input::Distinct(_) => return internal_err!("different values are no sum over rows"),
+            Input::Distinct(_) => return internal_err!("distinct values are not a sum over rows"),
             Input::Terms { kind, columns } => {
                 let term = |one: &TermColumns| {
                     let kind = match (kind.as_ref(), one.value) {
@@ -87,7 +87,7 @@ impl Term {
                 };
                 return columns.iter().map(term).collect();
             }
-            Input::Places { .. } => return internal_err!("places are no sums of a key"),
+            Input::Places { .. } => return internal_err!("places are not sums of a key"),
             Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_) => {
                 return internal_err!("a row that is its own unit counts once anyway");
             }
@@ -95,7 +95,7 @@ impl Term {
         Ok(kinds.into_iter().map(|kind| Self { kind, filter }).collect())
     }
 
-    /// The aggregate function, and the column it takes; none is a constant.
+    /// The aggregate function, and the column that it takes; `None` means a constant.
     fn function(&self) -> Result<(Arc<AggregateUDF>, Option<usize>)> {
         match self.kind {
             TermKind::Count => Ok((count_udaf(), None)),
@@ -128,17 +128,16 @@ impl Term {
     }
 }
 
-/// Counts and sums of rows that are bounded already: GROUP BY the columns at `groups`, one column per term.
+/// Counts and sums of bounded rows: GROUP BY the columns at `groups`, one column for each term.
 ///
 /// The columns are the groups, then Int64 counts and Decimal128(38, 0) raw sums, named `sum0`, `sum1`, …
 ///
 /// # Guarantee
-/// For every group, what all output rows with its values add up to is the term over all rows of the group,
-/// exactly, whatever the partitions. A group may have one row for each partition, and has none without
-/// rows; without `groups` every partition has one row.
+/// For every group, its output rows add up to the term over all rows of the group, exactly, for every partitioning. A group has
+/// at most one row in each partition, and none if it has no rows; without `groups`, every partition has one row.
 ///
 /// # Errors
-/// A planning error for an empty interval, a missing column, a filter that is not Boolean.
+/// A planning error for an empty interval, a missing column, or a filter that is not Boolean.
 pub(crate) fn summed(
     rows: Arc<dyn ExecutionPlan>,
     groups: &[usize],
@@ -168,15 +167,15 @@ pub(crate) fn summed(
             Some(filter) => {
                 let (filter, _) = filter?;
                 if filter.data_type(&schema)? != DataType::Boolean {
-                    return plan_err!("a filter is no Boolean column");
+                    return plan_err!("a filter is not a Boolean column");
                 }
                 Some(filter)
             }
             None => None,
         });
     }
-    // No optimizer runs after this. `Single` finishes each partition for itself, and never passes rows on
-    // unaggregated as a partial step may; whoever reads the partitions adds them up.
+    // No optimizer runs after this. `Single` finishes each partition separately, and never passes rows on unaggregated
+    // as a partial step may. The reader of the partitions adds them up.
     let groups = PhysicalGroupBy::new_single(groups);
     let sums = AggregateExec::try_new(AggregateMode::Single, groups, calls, filters, rows, schema)?;
     Ok(Arc::new(sums))

@@ -1,10 +1,10 @@
-//! Groups that only the data know: their feed, their integers, and which of them come out.
+//! Groups that only the data know: their plan, their integers, and which of them come out.
 //!
-//! In: a part whose groups are those of the data. Out: a plan that yields the integers of every measure for every
-//! group that a unit has, with the number of its units, all bounded per unit; the same, added up and in the order of
-//! the keys; and of the released rows those whose noisy number of units reaches the threshold. It assumes
-//! that the threshold was calibrated for the limits that the plan enforces. What is hidden, hides with all its
-//! released numbers: nothing that comes out depends on the draws of a hidden group but its being hidden.
+//! In: a private aggregate whose groups are those of the data. Out: a plan that yields, for every group that contains a
+//! unit, the integers of every measure and the number of units, all bounded per unit. The integers are then added up in
+//! the order of the keys, and the groups whose noisy number of units reaches the threshold come out. The threshold must
+//! be calibrated for the limits that the plan enforces. A hidden group hides all its released numbers: the output
+//! depends on the draws of a hidden group only in that the group is missing.
 //!
 //! ```text
 //! PrivatizeExec                                      adds partitions up, draws for every group, hides the small ones
@@ -28,13 +28,13 @@ use crate::exec::operator::bound_contributions::{
 };
 use crate::exec::plan::rows::{aggregate_inputs, by_unit, column, is_asked_for, row_sums};
 
-/// How the feed of a part's groups is read: which of its columns of integers is the number of units.
+/// How the plan of a private aggregate's groups is read: which of its columns of integers is the number of units.
 pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {
     let before = measures.get(..groups.counter.unwrap_or(measures.len())).unwrap_or_default();
     InputShape::Groups { counter: before.iter().map(Measure::width).sum() }
 }
 
-/// How many columns of integers the feed has beside those of the measures.
+/// The number of columns of integers in addition to those of the measures.
 pub(crate) fn extra_columns(input_shape: InputShape, measures: &[Measure]) -> usize {
     let own: usize = measures.iter().map(Measure::width).sum();
     match input_shape {
@@ -43,15 +43,15 @@ pub(crate) fn extra_columns(input_shape: InputShape, measures: &[Measure]) -> us
     }
 }
 
-/// The plan that yields the exact integers of every group of the data, bounded per unit, and its number of units.
+/// The plan that yields the exact integers of every group of the data and its number of units, bounded per unit.
 ///
 /// # Guarantee
 /// For all data, removing one unit changes the integers of the groups by no more than the limits and ranges of the
-/// measures say, and numbers of units by at most 1 in each of at most C groups. Which groups a unit is counted in
-/// depends on its own rows and the key of the hash alone.
+/// measures say, and the number of units by at most 1 in each of at most C groups. The groups in which a unit is
+/// counted depend on its own rows and the key of the hash alone.
 ///
 /// # Errors
-/// What DataFusion says while planning; it has seen no data.
+/// DataFusion's planning errors; planning has seen no data.
 pub(crate) async fn unknown_partition_sums(
     part: &PrivateAggregate,
     groups: &UnknownPartitions,
@@ -85,8 +85,8 @@ pub(crate) async fn unknown_partition_sums(
     Ok(Arc::new(BoundContributionsExec::new(rows, 0, keys, space, inputs, key.clone())?))
 }
 
-/// The enforced rows, but for those whose value in a column with public keys is none of these. It comes before the
-/// bounds, so that rows that count for nothing use up none of them.
+/// The enforced rows without those whose value in a column with public keys is not one of these keys. This filter goes
+/// before the bounds, so that rows that do not count use up none of them.
 fn only_known_keys(part: &PrivateAggregate) -> Result<LogicalPlan> {
     let input = part.input();
     let unit = usize::from(part.has_unit());

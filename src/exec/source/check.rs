@@ -1,7 +1,7 @@
-//! Whether a file is still the one that was declared.
+//! Checks whether a file is still the declared one.
 //!
-//! In: the files that a statement names, each opened once. Out: a refusal before anything is charged where a file is
-//! another one than was declared, and, once its rows were read, the word that it was the same all the time.
+//! In: the files that a statement names, each opened once. Out: a refusal, before anything is charged, if a file
+//! differs from the declared one; and after its rows were read, whether the file stayed the same.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,8 +18,8 @@ use crate::catalog::{FileFormat, Fingerprint, Source, Table, Unit};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
 
-/// The files of one statement: each is opened when it is first asked for, checked and read through that one handle, and
-/// let go with the statement.
+/// The files of one statement. Each file is opened at its first use, checked and read through the same handle, and
+/// closed with the statement.
 pub(crate) struct OpenFiles {
     store: Arc<HeldFiles>,
     open: Mutex<Open>,
@@ -28,11 +28,11 @@ pub(crate) struct OpenFiles {
 #[derive(Default)]
 struct Open {
     files: BTreeMap<String, Arc<Held>>,
-    /// What claims rest on.
+    /// The files on which verified constraints depend.
     verified: Vec<Verified>,
 }
 
-/// A file, and what it was when something was verified on it.
+/// A file, and its properties at the time when constraints were verified on it.
 #[derive(Clone, PartialEq)]
 struct Verified {
     location: String,
@@ -40,17 +40,17 @@ struct Verified {
     hashes: bool,
 }
 
-/// Paths stay out of plans and messages.
+/// Paths must not appear in plans and messages.
 impl std::fmt::Debug for OpenFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenFiles").finish_non_exhaustive()
     }
 }
 
-/// Lets DataFusion find held files.
+/// Registers held files with DataFusion.
 ///
 /// # Errors
-/// DataFusion's, for a name that is no URL: never.
+/// DataFusion's, for a name that is not a URL; this never happens.
 pub(crate) fn register(
     store: &Arc<HeldFiles>,
     runtime: &RuntimeEnv,
@@ -61,15 +61,15 @@ pub(crate) fn register(
 }
 
 impl OpenFiles {
-    /// No file yet.
+    /// An empty set of files.
     pub(crate) fn new(store: &Arc<HeldFiles>) -> Self {
         Self { store: Arc::clone(store), open: Mutex::default() }
     }
 
-    /// The file at a path, opened now or before.
+    /// The file at a path; opened now, unless it is already open.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If the file cannot be opened.
     pub(super) fn held(&self, location: &str) -> io::Result<Arc<Held>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = open.files.get(location) {
@@ -80,10 +80,10 @@ impl OpenFiles {
         Ok(held)
     }
 
-    /// What a file looks like, all through what was read of it so far.
+    /// The fingerprint of a file, which must not have changed since it was opened.
     ///
     /// # Errors
-    /// [`Error::Catalog`] when it cannot be read, or was changed since it was opened.
+    /// [`Error::Catalog`] when the file cannot be read, or was changed since it was opened.
     pub(crate) fn fingerprint(&self, location: &str) -> Result<Fingerprint, Error> {
         let failed = |e| Error::catalog_from(format!("`{location}` cannot be read"), e);
         let held = self.held(location).map_err(failed)?;
@@ -96,16 +96,16 @@ impl OpenFiles {
         Ok(Fingerprint { device, inode, size, modified_nanos, changed_nanos, sha256 })
     }
 
-    /// Whether the file of a table is still the declared one; costs nothing. What is checked is what is read.
+    /// Checks that the file of a table is still the declared one; costs nothing. The checked file is the one that is read.
     ///
     /// # Guarantee
-    /// Of a file without verified constraints, nothing is looked at but its header or footer, never a row: a
-    /// refusal is free, and one that a person's row can cause would tell of that row for nothing. Where constraints
-    /// were verified, the bytes are those that they were verified on: by what the file system says of the file, and
-    /// where that differs, or the owner wants it so, by their SHA-256.
+    /// If a file has no verified constraints, only its header or footer is read, never a row. A refusal is free, so a
+    /// refusal that a person's row can cause would reveal that row for nothing. If constraints were verified, the bytes
+    /// are those that they were verified on. The properties from the file system decide that; if they differ, or the
+    /// owner wants it so, the SHA-256 of the bytes decides.
     ///
     /// # Errors
-    /// A refusal when it is missing, was changed since its constraints were verified, or has other columns.
+    /// A refusal if the file is missing, was changed since its constraints were verified, or has other columns.
     pub(crate) fn check(&self, table: &Table) -> Result<(), Error> {
         let Source::File { format, location, options, fingerprint } = &table.source else {
             return Ok(());
@@ -120,7 +120,7 @@ impl OpenFiles {
             changed(table, what, write)
         };
         let held = self.held(location).map_err(|e| match e.kind() {
-            io::ErrorKind::InvalidInput => unread("is no file"),
+            io::ErrorKind::InvalidInput => unread("is not a file"),
             _ => unread("cannot be read"),
         })?;
         if let Some(fingerprint) = fingerprint {
@@ -147,7 +147,7 @@ impl OpenFiles {
                 let header = header_of(&held, delimiter).map_err(|_| unread("cannot be read"))?;
                 header.iter().eq(table.columns.iter().map(|column| column.name.as_bytes()))
             }
-            // Any line may be somebody's: nothing but the declaration says what is in these files.
+            // Any line may belong to a person, so only the declaration describes these files.
             (FileFormat::Csv | FileFormat::Json, _) => true,
             (FileFormat::Parquet | FileFormat::Arrow, shape) => {
                 let now = plain_columns(&held, *format, &shape, &table.name)
@@ -165,13 +165,12 @@ impl OpenFiles {
         }
     }
 
-    /// Whether everything that was verified is true of the rows that were read: asked when they were, and before
-    /// anything is answered.
+    /// Whether everything that was verified holds for the rows that were read. The caller asks after reading them and
+    /// before answering.
     ///
     /// # Guarantee
-    /// When true, nobody wrote into a file that claims rest on between its check and now, as far as the file system
-    /// knows; where it says that something happened, the bytes are still those that were verified. What comes out
-    /// depends on files alone, never on a row.
+    /// If true, no verified file was written to between its check and now, according to the file system; or it was, and
+    /// its bytes are still those that were verified. The result depends on files alone, never on a row.
     pub(crate) fn is_unchanged(&self) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.verified.iter().all(|Verified { location, fingerprint, hashes }| {
@@ -182,8 +181,8 @@ impl OpenFiles {
     }
 }
 
-/// Whether a file is the one of a fingerprint, by what the file system says. A fingerprint of an older vault lacks what
-/// shows that somebody put back size and time; then only the hash tells.
+/// Whether a file has this fingerprint, according to the file system. A fingerprint of an older vault lacks the
+/// properties that reveal a reset size and time; then only the hash decides.
 fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
     verified.device == Some(stamp.device)
         && verified.inode == stamp.inode
@@ -197,7 +196,7 @@ fn changed(table: &Table, what: &str, write: String) -> Error {
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
 }
 
-/// The first line of a CSV file, taken apart.
+/// The cells of the first line of a CSV file.
 fn header_of(held: &Arc<Held>, delimiter: u8) -> io::Result<csv::ByteRecord> {
     let mut record = csv::ByteRecord::new();
     if let Some(line) = Lines::new(held.reader()).next()? {
@@ -210,7 +209,7 @@ fn header_of(held: &Arc<Held>, delimiter: u8) -> io::Result<csv::ByteRecord> {
 mod tests {
     use super::*;
 
-    /// What is checked and what is read are one open file, whatever stands at its path in between.
+    /// The checked file and the file that is read are one open file, even if another file replaces it at its path.
     #[test]
     fn a_file_is_opened_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -224,9 +223,9 @@ mod tests {
         assert!(Arc::ptr_eq(&checked, &files.held(location).unwrap()));
     }
 
-    /// Size and time of modification can be put back; a vault that notes no more than these notes too little.
+    /// Size and time of modification can be reset, so a vault that stores only these stores too little.
     #[test]
-    fn what_can_be_put_back_is_not_enough() {
+    fn properties_that_can_be_reset_are_not_enough() {
         let stamp = Stamp { device: 1, inode: 2, size: 3, modified_nanos: 4, changed_nanos: 5 };
         let fingerprint = |device, changed_nanos| Fingerprint {
             size: 3,

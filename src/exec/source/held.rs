@@ -1,8 +1,8 @@
-//! Files that are held open, and read through the handle that was checked.
+//! Keeps files open, and reads them through the handle that was checked.
 //!
-//! In: a path, once. Out: a [`Held`] file, of which every reader has a place of its own, and [`HeldFiles`], where
-//! DataFusion finds it by a number instead of its path. Whatever is put in the place of the file afterwards, the bytes
-//! come from the one that was opened; whether somebody wrote into that one is seen by its [`Stamp`].
+//! In: a path, once. Out: a [`Held`] file, in which every reader has its own position, and [`HeldFiles`], where
+//! DataFusion finds it by a number instead of its path. If another file is put in its place afterwards, the bytes still
+//! come from the opened file. Its [`Stamp`] reveals whether it was written to.
 //!
 //! ```text
 //! /data/visits.parquet ── opened ──▶ Held ◀── held://files/17 ── ParquetSource
@@ -31,20 +31,20 @@ use futures::stream::{self, BoxStream};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
-/// Where DataFusion looks for held files.
+/// The store in which DataFusion looks for held files.
 pub(super) const STORE: &str = "held://files";
 
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const BLOCK: usize = 4 << 20;
 
-/// What the file system says of a file; writing into it changes this, also where its size and its time are put back.
+/// Properties of a file from the file system. Writing to the file changes them, even if its size and time are reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) size: u64,
     pub(super) modified_nanos: i64,
-    /// When the file or what is said of it was last changed: nobody can set that.
+    /// When the file or its metadata was last changed; this cannot be set.
     pub(super) changed_nanos: i64,
 }
 
@@ -62,18 +62,18 @@ impl Stamp {
     }
 }
 
-/// A file that is open.
+/// An open file.
 pub(super) struct Held {
     number: u64,
     file: File,
     metadata: Metadata,
     stamp: Stamp,
     sha256: OnceLock<String>,
-    /// What the file says of its columns, once somebody has asked.
+    /// The columns that the file itself describes, once they were read.
     pub(super) columns: OnceLock<SchemaRef>,
 }
 
-/// Paths stay out of plans and messages.
+/// Paths must not appear in plans and messages.
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held").field("number", &self.number).finish_non_exhaustive()
@@ -84,9 +84,9 @@ impl Held {
     /// Opens a file.
     ///
     /// # Errors
-    /// When it is missing, no file, or cannot be read.
+    /// If it is missing, is not a file, or cannot be read.
     pub(super) fn open(location: &str, number: u64) -> io::Result<Self> {
-        // To open a pipe would wait for somebody to write into it.
+        // Opening a pipe would wait for a writer.
         if !std::fs::metadata(location)?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -100,35 +100,35 @@ impl Held {
         Ok(Self { number, file, metadata, stamp, sha256, columns })
     }
 
-    /// Its place in the store.
+    /// Its URL in the store.
     pub(super) fn url(&self) -> String {
         format!("{STORE}/{}", self.number)
     }
 
-    /// What it looked like when it was opened.
+    /// Its properties when it was opened.
     pub(super) fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// Whether it looks as it did when it was opened.
+    /// Whether its properties are unchanged since it was opened.
     pub(super) fn is_untouched(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| Stamp::of(&metadata) == self.stamp)
     }
 
-    /// The handle itself, whose place all share: for readers that seek before they read, one at a time.
+    /// The handle itself, whose position is shared: for readers that seek before they read, one at a time.
     pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// A reader from the beginning.
+    /// A reader that starts at the beginning.
     pub(super) fn reader(self: &Arc<Self>) -> Reader {
         Reader { held: Arc::clone(self), at: 0 }
     }
 
-    /// The SHA-256 of its bytes, in hexadecimal, as it was when somebody first asked.
+    /// The SHA-256 of its bytes, in hexadecimal, computed at the first call.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub(super) fn sha256(self: &Arc<Self>) -> io::Result<&str> {
         if self.sha256.get().is_none() {
             let hash = self.sha256_now()?;
@@ -137,10 +137,10 @@ impl Held {
         Ok(self.sha256.get().map_or("", String::as_str))
     }
 
-    /// The SHA-256 of its bytes, read once more.
+    /// The SHA-256 of its bytes, computed anew.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub(super) fn sha256_now(self: &Arc<Self>) -> io::Result<String> {
         let mut hash = Sha256::new();
         let mut reader = self.reader();
@@ -173,7 +173,7 @@ impl Held {
     }
 }
 
-/// A reader of a held file, with a place of its own.
+/// A reader of a held file, with its own position.
 #[derive(Debug)]
 pub(super) struct Reader {
     held: Arc<Held>,
@@ -213,7 +213,7 @@ struct Known {
 }
 
 impl HeldFiles {
-    /// Opens a file and holds it until the last who has it lets it go.
+    /// Opens a file and keeps it open until its last user drops it.
     ///
     /// # Errors
     /// As [`Held::open`].
@@ -273,7 +273,7 @@ fn blocks(held: Arc<Held>, range: Range<u64>) -> GetResultPayload {
     GetResultPayload::Stream(blocks.boxed())
 }
 
-/// Files are read by their numbers, and nothing else can be done with them.
+/// Files can be read by their numbers; every other operation fails.
 #[async_trait]
 impl ObjectStore for HeldFiles {
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {

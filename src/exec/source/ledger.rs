@@ -1,9 +1,9 @@
-//! The ledger as a public table, whose entries are read when and as far as a query asks for them.
+//! The ledger as a public table, which reads only the entries that a query needs.
 //!
-//! In: a vault, and how far its ledger reached when the query was planned. Out: batches of the columns that are asked for,
-//! a page of entries at a time, in the order of their numbers or against it. Filters on `sequence`, LIMIT and ORDER BY
-//! `sequence` decide which pages are read; a query that asks for nothing but the numbers reads none, since they have no
-//! gaps. The vault verifies each page, and what it refuses with ends the query.
+//! In: a vault, and the length of its ledger when the query was planned. Out: batches of the requested columns, a page
+//! of entries at a time, in ascending or descending order of their numbers. Filters on `sequence`, LIMIT and ORDER BY
+//! `sequence` decide which pages are read. A query that needs only the numbers reads no page, because the numbers have
+//! no gaps. The vault verifies each page; if it refuses one, the query ends with that error.
 //!
 //! ```text
 //! SELECT mechanism FROM hushql.ledger WHERE sequence > 900000 ORDER BY sequence DESC LIMIT 5
@@ -39,19 +39,19 @@ use futures::stream;
 use crate::ledger::{Extent, LedgerEntry, PAGE, Vault, VaultError};
 use crate::privacy::{Notion, Spend};
 
-/// The column by which the ledger is read.
+/// The column that determines which pages are read.
 const SEQUENCE: &str = "sequence";
 
 /// A column of the table: its name, its type, whether it may be NULL, and its values.
 type LedgerColumn = (&'static str, DataType, bool, fn(&[Shown]) -> ArrayRef);
 
-/// An entry, and what its reader may see of its statement.
+/// An entry, and the part of its statement that the reader may see.
 struct Shown {
     entry: LedgerEntry,
     statement: Option<String>,
 }
 
-/// Where `statement` is among the columns.
+/// The index of `statement` among the columns.
 const STATEMENT: usize = 13;
 
 /// Every column, in order.
@@ -98,7 +98,7 @@ fn amounts(entries: &[Shown], notion: Notion, of: fn(&Spend) -> String) -> Array
     Arc::new(amounts.collect::<StringArray>())
 }
 
-/// What a vault said while its ledger was read, if that is why a plan failed.
+/// The vault's error while its ledger was read, if it made a plan fail.
 pub(crate) fn vault_error(error: &DataFusionError) -> Option<VaultError> {
     match error.find_root() {
         DataFusionError::External(source) => {
@@ -118,8 +118,8 @@ pub(crate) struct LedgerTable {
 }
 
 impl LedgerTable {
-    /// The ledger as it is now; what is charged later is not in the table. Its reader sees the texts of their own
-    /// statements, the owner all.
+    /// The present ledger; later charges are not in the table. An analyst sees the texts of their own statements, and
+    /// the owner sees all texts.
     ///
     /// # Errors
     /// [`VaultError`] when the vault cannot be read.
@@ -168,7 +168,7 @@ impl TableProvider for LedgerTable {
         let mut range = Range { first: 1, last: self.extent.last() };
         for filter in filters {
             let Some(other) = Range::of(filter) else {
-                return internal_err!("the ledger is asked for what it cannot filter");
+                return internal_err!("the ledger got a filter that it cannot apply");
             };
             range = range.within(other);
         }
@@ -190,7 +190,7 @@ impl TableProvider for LedgerTable {
     }
 }
 
-/// Numbers of entries, both ends included; empty where the first is greater than the last.
+/// Numbers of entries, both ends included; empty if the first is greater than the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     first: i64,
@@ -201,7 +201,7 @@ impl Range {
     const ALL: Self = Self { first: i64::MIN, last: i64::MAX };
     const NONE: Self = Self { first: i64::MAX, last: i64::MIN };
 
-    /// The numbers that a comparison of `sequence` with a literal lets through; `None` for any other filter.
+    /// The numbers that satisfy a comparison of `sequence` with a literal; `None` for any other filter.
     fn of(filter: &Expr) -> Option<Self> {
         let Expr::BinaryExpr(comparison) = filter else { return None };
         let (operator, literal) = match (&*comparison.left, &*comparison.right) {
@@ -234,20 +234,20 @@ impl Range {
         (self.first..=self.last).contains(&sequence)
     }
 
-    /// How many numbers there are.
+    /// The number of its elements.
     fn len(self) -> usize {
         let rows = i128::from(self.last) - i128::from(self.first) + 1;
         usize::try_from(rows.max(0)).unwrap_or(usize::MAX)
     }
 }
 
-/// Which entries are read, how, and which of their columns.
+/// Which entries and columns are read, and how.
 #[derive(Debug, Clone)]
 struct Scan {
     vault: Arc<Vault>,
     extent: Extent,
     reader: Arc<str>,
-    /// The columns of [`COLUMNS`], by number, and the schema that they have.
+    /// Indices into [`COLUMNS`], with the schema of these columns.
     columns: Vec<usize>,
     schema: SchemaRef,
     range: Range,
@@ -256,12 +256,12 @@ struct Scan {
 }
 
 impl Scan {
-    /// Where `sequence` is among the columns.
+    /// The index of `sequence` among the columns.
     fn sequence(&self) -> Option<usize> {
         self.columns.iter().position(|column| *column == 0)
     }
 
-    /// The next batch, and the scan of what is left; `None` at the end.
+    /// The next batch, and the scan of the rest; `None` at the end.
     async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
         if self.range.len() == 0 || self.fetch == Some(0) {
             return Ok(None);
@@ -277,7 +277,7 @@ impl Scan {
         Ok(Some((batch, self)))
     }
 
-    /// Takes a stretch of the range off its end, no longer than a page and than what is still to be fetched.
+    /// Removes a part from the end of the range, at most a page and at most the rest of the fetch.
     fn take(&mut self, most: i64) -> Range {
         let fetch = self.fetch.map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
         let less = most.min(fetch).saturating_sub(1);
@@ -293,7 +293,7 @@ impl Scan {
         }
     }
 
-    /// The numbers alone: every one from the first to the last is an entry's.
+    /// The numbers alone: every number from the first to the last belongs to an entry.
     fn batch_of_numbers(&mut self) -> Result<RecordBatch> {
         let taken = self.take(PAGE);
         let mut numbers: Vec<i64> = (taken.first..=taken.last).collect();
@@ -311,7 +311,7 @@ impl Scan {
         let (vault, extent) = (Arc::clone(&self.vault), self.extent);
         let (range, newest_first, fetch) = (self.range, self.newest_first, self.fetch);
         let (texts, reader) = (self.columns.contains(&STATEMENT), Arc::clone(&self.reader));
-        // Waiting for the vault must not keep others from running.
+        // Waiting for the vault must not block other tasks.
         let page = tokio::task::spawn_blocking(move || {
             let mut entries = vault.page(&extent, at)?;
             entries.retain(|entry| range.holds(entry.sequence));
@@ -358,7 +358,7 @@ pub(crate) struct LedgerExec {
 }
 
 impl LedgerExec {
-    /// A scan that gives rows in this order, which its own direction makes true; by itself it is that of the numbers.
+    /// A scan that yields rows in `order`, which must agree with its direction; without `order`, that of the numbers.
     fn new(scan: Scan, order: Option<&[PhysicalSortExpr]>) -> Self {
         let schema = &scan.schema;
         let by_number = scan.sequence().map(|at| {
@@ -453,14 +453,14 @@ impl ExecutionPlan for LedgerExec {
         Some(Arc::new(Self { scan, properties: Arc::clone(&self.properties) }))
     }
 
-    /// No two entries have the same number, so whatever comes behind it in an order decides nothing.
+    /// Entries have distinct numbers, so any further sort keys have no effect.
     fn try_pushdown_sort(
         &self,
         order: &[PhysicalSortExpr],
     ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
         let column = order.first().and_then(|first| first.expr.downcast_ref::<Column>());
         let by_number = column.is_some_and(|column| Some(column.index()) == self.scan.sequence());
-        // A scan that stops early gives other entries in the other direction.
+        // A scan that stops early would return other entries in the other direction.
         if !by_number || self.scan.fetch.is_some() {
             return Ok(SortOrderPushdownResult::Unsupported);
         }
@@ -560,7 +560,7 @@ mod tests {
         let batch = RecordBatch::try_new(Arc::clone(&table.schema), columns).unwrap();
         let whole = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
         let (read, whole) = (context(Arc::new(table)), context(Arc::new(whole)));
-        // What is charged after a query was planned is not in its table.
+        // Charges after a query was planned are not in its table.
         charge(&vault, 10);
         for sql in [
             "SELECT * FROM ledger ORDER BY sequence",
@@ -626,7 +626,7 @@ mod tests {
         other.execute_batch(sql).unwrap();
     }
 
-    /// Entries before the newest checkpoint are not verified when a vault is opened, but when they are read.
+    /// Entries before the newest checkpoint are verified when they are read, not when a vault is opened.
     #[tokio::test]
     async fn damaged_entries_are_not_shown() {
         let (folder, vault) = vault();
@@ -643,8 +643,8 @@ mod tests {
             "SELECT count(DISTINCT parameters) FROM ledger",
         ] {
             let error = context.sql(sql).await.unwrap().collect().await.unwrap_err();
-            let said = vault_error(&error).map(|error| error.to_string()).unwrap_or_default();
-            assert!(said.contains("the chain of its ledger is broken"), "{sql}: {error}");
+            let message = vault_error(&error).map(|error| error.to_string()).unwrap_or_default();
+            assert!(message.contains("the chain of its ledger is broken"), "{sql}: {error}");
         }
     }
 

@@ -1,10 +1,9 @@
-//! CSV and newline-delimited JSON, read so that no row can make the reading fail.
+//! Reads CSV and newline-delimited JSON so that no row can make the reading fail.
 //!
-//! In: a text file and the declared columns. Out: batches of those columns. A cell that is no value of its
-//! column's type is NULL; a line with another number of cells, or that is no JSON object, is a row of
-//! NULLs; bytes that are no UTF-8 are NULL, and so is a cell of more than 16 MiB. Only the disk can fail. A
-//! line is a row and a row is a line, so that what one person wrote never decides how another one's line is
-//! read.
+//! In: a text file and the declared columns. Out: batches of those columns. A cell that is not a value of its column's
+//! type is NULL. A line with another number of cells, or that is not a JSON object, is a row of NULLs. Bytes that are
+//! not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error makes the reading fail. Each line is one
+//! row, so that one person's text never affects how another person's line is read.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader};
@@ -20,10 +19,10 @@ use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::held::{Held, Reader};
 
-/// Rows a batch.
+/// Rows in a batch.
 const BATCH: usize = 8_192;
 
-/// Bytes of text a batch: long cells make short batches, far below what an array of text can hold.
+/// Bytes of text in a batch: long cells make short batches, far below the limit of a text array.
 const BATCH_BYTES: usize = 16 << 20;
 
 /// The text format of a file.
@@ -33,10 +32,10 @@ pub(super) enum Shape {
     Csv {
         /// Whether the first line names the columns.
         header: bool,
-        /// What separates cells.
+        /// The separator of cells.
         delimiter: u8,
     },
-    /// One JSON object a line.
+    /// One JSON object in each line.
     Json,
 }
 
@@ -55,7 +54,7 @@ pub(super) struct LenientFile {
 }
 
 impl fmt::Debug for LenientFile {
-    /// Paths stay out of plans and messages.
+    /// Paths must not appear in plans and messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LenientFile").field("shape", &self.shape).finish_non_exhaustive()
     }
@@ -94,7 +93,7 @@ impl PartitionStream for LenientFile {
     }
 }
 
-/// Cells as text, until a batch is full.
+/// Cells as text, collected until a batch is full.
 struct Rows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
@@ -108,11 +107,11 @@ impl Rows {
         Self { schema: Arc::clone(schema), columns, len: 0, bytes: 0 }
     }
 
-    /// Adds a row; true when the batch is full.
+    /// Adds a row; true if the batch is full.
     fn push<'a>(&mut self, cells: impl Iterator<Item = Option<&'a str>>) -> bool {
         let mut cells = cells;
         for column in &mut self.columns {
-            // A text column is an array of fewer bytes than a cell may have.
+            // A text column is an array that must hold fewer bytes than a cell may have.
             let cell = cells.next().flatten().filter(|cell| cell.len() <= BATCH_BYTES);
             self.bytes += cell.map_or(0, str::len);
             column.append_option(cell);
@@ -161,7 +160,7 @@ fn csv_rows(
     Ok(())
 }
 
-/// The lines of a text file without their ends; empty ones and a byte order mark are left out.
+/// The lines of a text file without their line endings; skips empty lines and a byte order mark.
 pub(super) struct Lines {
     reader: BufReader<Reader>,
     line: Vec<u8>,
@@ -177,7 +176,7 @@ impl Lines {
     /// The next line.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// If the disk fails.
     pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             self.line.clear();
@@ -196,10 +195,10 @@ impl Lines {
     }
 }
 
-/// Takes a line of a CSV file apart; false where it is not one record.
+/// Splits a line of a CSV file into cells; false if it is not one record.
 ///
-/// A quotation ends with its line at the latest. One that went on would swallow the lines of others: a
-/// single person's open quotation mark once hid everybody who came after.
+/// A quotation ends with its line at the latest. Otherwise it would swallow the lines of others: one person's open
+/// quotation mark once hid all people after it.
 pub(super) fn read_cells(line: &[u8], delimiter: u8, record: &mut csv::ByteRecord) -> bool {
     record.clear();
     if !line.contains(&b'"') {
@@ -245,7 +244,7 @@ fn json_rows(
     Ok(())
 }
 
-/// The object that a line of a JSON file is, if it is one.
+/// The JSON object in a line, if the line is one.
 pub(super) fn read_object(line: &[u8]) -> Option<serde_json::Map<String, serde_json::Value>> {
     serde_json::from_slice(line).ok()
 }

@@ -1,9 +1,8 @@
-//! Data files as tables: what an owner declares, opened when a query is paid for.
+//! Data files as tables: an owner declares them, and queries that are paid for open them.
 //!
-//! In: a declared file. Out: a [`TableProvider`] with the declared columns. CSV and JSON are read leniently:
-//! a cell that does not parse is NULL and a malformed line is a row of NULLs, so that no one person's row can
-//! make a query fail. The columns are fixed when the table is created. A statement opens each file once, and reads
-//! what it checked: see [`held`].
+//! In: a declared file. Out: a [`TableProvider`] with the declared columns. CSV and JSON are read leniently: a cell that does
+//! not parse is NULL and a malformed line is a row of NULLs, so that no person's row can make a query fail. The columns are
+//! fixed when the table is created. A statement opens each file once, and reads the file that it checked: see [`held`].
 
 pub(crate) mod ledger;
 
@@ -43,21 +42,21 @@ use lenient::{LenientFile, Lines, Shape, read_cells, read_object};
 use crate::catalog::{Column, FileFormat, Privacy, RESERVED, Source, Table};
 use crate::error::Error;
 
-/// The option of a table whose file is known by its bytes: `'true'` or `'false'`.
+/// The option of a table whose file is identified by its bytes: `'true'` or `'false'`.
 const CONTENT_HASH: &str = "content_hash";
 
-/// Whether the owner wants the file to be known by its bytes.
+/// Whether the owner wants the file to be identified by its bytes.
 pub(crate) fn hashes_content(options: &BTreeMap<String, String>) -> bool {
     options.get(CONTENT_HASH).is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
-/// How many rows the types of a CSV or JSON file are inferred from.
+/// The number of rows from which the types of a CSV or JSON file are inferred.
 const INFERRED_ROWS: usize = 10_000;
 
-/// A file declared as a table; its columns are read now and fixed.
+/// A file declared as a table; its columns are read now and do not change.
 ///
 /// # Errors
-/// [`Error::Catalog`] when the file is missing, empty or not of its format.
+/// [`Error::Catalog`] when the file is missing, empty or not in its format.
 pub(crate) fn declared(
     name: &str,
     columns: &[(String, sql::DataType)],
@@ -71,7 +70,7 @@ pub(crate) fn declared(
         let key = key.trim_start_matches("format.");
         match (format, key) {
             (FileFormat::Csv, "has_header" | "delimiter") | (_, CONTENT_HASH) => {}
-            _ => return Err(Error::catalog(format!("{format} files take no option `{key}`"))),
+            _ => return Err(Error::catalog(format!("{format} files have no option `{key}`"))),
         }
         known.insert(key.to_owned(), value.clone());
     }
@@ -114,7 +113,7 @@ pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
         .collect()
 }
 
-/// A column named like the engine's hidden ones could stand in for them.
+/// A column with the name of one of the engine's hidden columns could replace it.
 pub(crate) fn refuse_reserved(columns: &[Column]) -> Result<(), Error> {
     match columns.iter().find(|c| c.name.to_lowercase().starts_with(RESERVED)) {
         None => Ok(()),
@@ -138,7 +137,7 @@ fn absolute(location: &str) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// The value of an option that is true or false.
+/// The value of a Boolean option.
 fn is_true(value: Option<&String>, option: &str, unless: bool) -> Result<bool, Error> {
     match value.map(|v| v.to_lowercase()).as_deref() {
         None => Ok(unless),
@@ -224,7 +223,7 @@ fn schema_of(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The first lines of a text file that are whole: the others are rows of NULLs and have no types.
+/// The complete first lines of a text file; other lines are rows of NULLs and have no types.
 fn sample(file: Reader, shape: &Shape) -> io::Result<Vec<u8>> {
     let (mut sample, mut rows, mut width) = (Vec::new(), 0, None);
     let mut record = csv::ByteRecord::new();
@@ -242,7 +241,7 @@ fn sample(file: Reader, shape: &Shape) -> io::Result<Vec<u8>> {
             sample.extend_from_slice(line);
             sample.push(b'\n');
         } else if rows == 0 && *shape != Shape::Json {
-            // Without a first line nothing says how many columns there are.
+            // Without a first line, the number of columns is unknown.
             return Ok(Vec::new());
         }
         rows += 1;
@@ -253,12 +252,12 @@ fn sample(file: Reader, shape: &Shape) -> io::Result<Vec<u8>> {
     Ok(sample)
 }
 
-/// A column of the type that its cells are read as.
+/// A column with the type that its cells are read as.
 fn plain(field: &Field, format: FileFormat) -> Field {
     let data_type = match field.data_type() {
-        // These are read as they are.
+        // Arrow columns keep their types.
         own if format == FileFormat::Arrow => own.clone(),
-        // Lists and objects in a text file are read as their text: a cell must fit its column's type.
+        // Lists and objects in a text file are read as text: a cell must fit its column's type.
         nested if nested.is_nested() && format == FileFormat::Json => DataType::Utf8,
         DataType::Null => DataType::Utf8,
         DataType::Dictionary(_, value) => value.as_ref().clone(),
@@ -268,7 +267,7 @@ fn plain(field: &Field, format: FileFormat) -> Field {
     Field::new(field.name(), data_type, true)
 }
 
-/// The columns that the owner wrote, checked against the file.
+/// The columns that the owner declared, checked against the file.
 fn given(
     columns: &[(String, sql::DataType)],
     inferred: &SchemaRef,
@@ -282,7 +281,7 @@ fn given(
     let mut given = Vec::new();
     for ((name, data_type), field) in columns.iter().zip(inferred.fields()) {
         let data_type = arrow_type(data_type)?;
-        // The text of a cell is read as any type; a header still names its columns.
+        // The text of a CSV cell is read as any type, but a header still names its columns.
         let text = format == FileFormat::Csv;
         if (header && name != field.name()) || (!text && data_type != *field.data_type()) {
             return Err(Error::catalog(format!(
@@ -341,8 +340,8 @@ fn schema(table: &Table) -> Result<SchemaRef, Error> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The same columns with texts as views, which Parquet is read into without copying each. Texts of other formats are of the
-/// same type, so that tables of either lead to one another.
+/// The same columns with texts as views, which Parquet reads without copying each text. Texts of other formats get the
+/// same type, so that tables of either format can link to each other.
 fn viewed(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => {
@@ -356,7 +355,7 @@ fn viewed(schema: &Schema) -> SchemaRef {
 /// A declared file as a table; opens nothing before it is scanned.
 ///
 /// # Errors
-/// [`Error::Catalog`] for a table that is no file, or whose declaration is damaged.
+/// [`Error::Catalog`] for a table that is not a file, or whose declaration is damaged.
 pub(crate) fn provider(
     table: &Table,
     open: &Arc<OpenFiles>,
@@ -373,7 +372,7 @@ pub(crate) fn provider(
     Ok(Arc::new(FileTable { table: table.clone(), schema, shape, open }))
 }
 
-/// A declared file, of which a statement reads what it checked.
+/// A declared file; a statement reads the file that it checked.
 struct FileTable {
     table: Table,
     schema: SchemaRef,
@@ -381,7 +380,7 @@ struct FileTable {
     open: Arc<OpenFiles>,
 }
 
-/// Paths stay out of plans and messages.
+/// Paths must not appear in plans and messages.
 impl fmt::Debug for FileTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileTable").field("name", &self.table.name).finish_non_exhaustive()
@@ -425,7 +424,7 @@ impl TableProvider for FileTable {
         &self,
         filters: &[&Expr],
     ) -> datafusion::common::Result<Vec<TableProviderFilterPushDown>> {
-        // Readers leave out what they can by themselves.
+        // Readers decide by themselves which rows to skip.
         Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
     }
 
@@ -452,10 +451,10 @@ fn listing(
     Ok(Arc::new(ListingTable::try_new(config)?))
 }
 
-/// How Parquet is read: of a private table, by the statistics of row groups at most.
+/// The reader's options for Parquet. For a private table, it uses the statistics of row groups at most.
 ///
-/// Bloom filters and the statistics of pages would be more that has to be right, for the same answers; filters that the
-/// reader evaluates by itself would take the place of those above it.
+/// Bloom filters and page statistics would be further parts that must be correct, for the same answers. Filters that
+/// the reader evaluates itself would replace the filters above it.
 fn options_of(table: &Table) -> TableParquetOptions {
     let mut options = TableParquetOptions::default();
     options.global.pushdown_filters = false;
@@ -466,7 +465,7 @@ fn options_of(table: &Table) -> TableParquetOptions {
     options
 }
 
-/// Whether a file has the columns that were declared.
+/// Whether a file has the declared columns.
 fn same_columns(schema: &SchemaRef, table: &Table) -> bool {
     schema.fields().len() == table.columns.len()
         && schema

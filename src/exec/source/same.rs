@@ -1,8 +1,8 @@
-//! Whether two files hold the same rows: one file under two paths, or two files with the same bytes.
+//! Detects that two files hold the same rows: one file under two paths, or two files with the same bytes.
 //!
-//! In: two paths. Out: what they have in common. A file that is declared twice would be spent on twice, so that owners
-//! are asked about it when they declare whom a table is about. It is a look at how the files are now; it finds no file
-//! with the same rows in another order or format.
+//! In: two paths. Out: what they have in common. A file that is declared twice has two budgets for the same people, so
+//! owners are warned when they declare the unit of a table. The comparison uses the present contents of the files; it
+//! does not detect the same rows in another order or format.
 //!
 //! ```text
 //! /data/visits.csv, /data/link-to-visits.csv   one file
@@ -25,16 +25,16 @@ pub(crate) enum Same {
 /// What two files have in common, if they hold the same rows.
 ///
 /// # Errors
-/// What the system says when a file cannot be read.
+/// The system's error when a file cannot be read.
 pub(crate) fn same(one: &str, other: &str) -> io::Result<Option<Same>> {
     if one == other {
         return Ok(Some(Same::File));
     }
-    // Opening what is no file may wait forever.
+    // Opening a path that is not a file may wait forever.
     if !fs::metadata(one)?.is_file() || !fs::metadata(other)?.is_file() {
         return Ok(None);
     }
-    // What was opened is compared, whatever the paths name by then.
+    // Compares the opened files, even if the paths change meanwhile.
     let (mut one, mut other) = (File::open(one)?, File::open(other)?);
     let (of_one, of_other) = (one.metadata()?, other.metadata()?);
     if (of_one.dev(), of_one.ino()) == (of_other.dev(), of_other.ino()) {
@@ -59,7 +59,7 @@ fn same_bytes(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {
     }
 }
 
-/// The next bytes, as many as there is room for, or all that are left.
+/// The next bytes: as many as fit, or all that are left.
 fn block<'a>(file: &mut impl Read, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {

@@ -438,8 +438,8 @@ async fn nothing_is_declared_of_a_view() {
     let error = engine.register_batch("secret", one_column("x", &[1])).unwrap_err();
     assert!(error.to_string().starts_with("`secret` is a view"), "{error}");
     assert_eq!(before, told(&owner, "SHOW PRIVACY").await.unwrap());
-    assert_eq!(why(&owner, "DROP VIEW people").await, "`people` is a table and no view");
-    assert_eq!(why(&owner, "DROP VIEW IF EXISTS people").await, "`people` is a table and no view");
+    assert_eq!(why(&owner, "DROP VIEW people").await, "`people` is a table, not a view");
+    assert_eq!(why(&owner, "DROP VIEW IF EXISTS people").await, "`people` is a table, not a view");
     assert_eq!(why(&owner, "DROP VIEW peopl").await, "there is no view `peopl`");
     // What clauses read beside a query is a table.
     for (sql, code) in [

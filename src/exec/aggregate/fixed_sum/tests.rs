@@ -189,7 +189,7 @@ fn distances_from_both_ends_add_up() {
     assert_eq!(sum(Measured::BelowHigh), [12, 0]);
 }
 
-/// VAR is released as three sums that add up to w² for every row, also where values are rounded.
+/// VAR is released as three sums that add up to w² for every row, even if values are rounded.
 #[test]
 fn squared_distances_add_up() {
     let range = GridRange::new(Grid::Integer, -2, 5).unwrap();
@@ -207,9 +207,9 @@ fn squared_distances_add_up() {
             sum(Measured::AboveLowSquared { shift }),
         ]
     };
-    // X is 0, 2, 7, 7 of w = 7.
+    // X is 0, 2, 7, 7, with w = 7.
     assert_eq!(three(0), [[49 + 25, 0], [20, 0], [4, 98]]);
-    // In steps of 2: 0, 1, 4 (7/2 is halfway, to the even one), 4 of w = 4.
+    // In steps of 2, X is 0, 1, 4 (7/2 is rounded to the even neighbour), 4, with w = 4.
     assert_eq!(three(1), [[16 + 9, 0], [6, 0], [1, 32]]);
     let squares =
         |hi| FixedSum::new(Grid::Integer, 0, hi, Measured::TwiceBoth { shift: 3 }).is_ok();

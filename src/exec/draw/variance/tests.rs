@@ -1,4 +1,4 @@
-//! Variances against the textbook, and their ± against every noise.
+//! Compares variances with the textbook, and their ± with every noise.
 
 use num_traits::ToPrimitive;
 
@@ -27,7 +27,7 @@ fn sums(values: &[i128], lo: i128, hi: i128) -> [i128; 3] {
 
 const ALL: [Spread; 4] = [Spread::VarPop, Spread::VarSamp, Spread::StddevPop, Spread::StddevSamp];
 
-/// Without noise they are the textbook's.
+/// Without noise, the results are those of the textbook.
 #[test]
 fn without_noise_they_are_exact() {
     for values in [vec![3, 4, 4, 9, -2], vec![0, 10], vec![5; 7], vec![-2, -2, -2, 10]] {
@@ -64,7 +64,7 @@ fn too_few_rows_are_null_and_values_stay_in_their_range() {
     }
 }
 
-/// Every noise up to t, on every small table: the ± holds for all, and is nearly reached by some.
+/// For every noise up to t, on every small table: the ± always holds, and some noise nearly reaches it.
 #[test]
 fn the_bound_holds_for_every_noise_within_t() {
     let (lo, hi) = (0, 4);
@@ -107,7 +107,7 @@ fn the_bound_holds_for_every_noise_within_t() {
     assert!(tightest.iter().all(|t| *t > 0.7), "{tightest:?}");
 }
 
-/// Also of vectors that no rows have, such as those of a unit that was scaled down and rounded.
+/// The bound also holds for vectors that no rows yield, such as those of a unit that was scaled down and rounded.
 #[test]
 fn the_bound_holds_for_vectors_that_are_no_rows() {
     for a in 0..7_i128 {
@@ -130,12 +130,12 @@ fn the_bound_holds_for_vectors_that_are_no_rows() {
     }
 }
 
-/// Steps of 4 grid units: the value is that of the rounded values, clamped to the range before rounding.
+/// Steps of 4 grid units: the result is that of the rounded values, clamped to the range before rounding.
 #[test]
 fn coarse_steps_are_worth_their_width() {
     let moments = Moments { column: 0, shift: 2, spread: Spread::VarPop };
     let scale = Scale::new(&moments, 0, 6, 0.5, 0.0);
-    // w = 2 steps; one row at each end: a variance of 1 step², 4 units² at most (6·0.5)²/4.
+    // w = 2 steps; one row at each end gives a variance of 1 step², limited to (6·0.5)²/4 units².
     let got = scale.of([4, 0, 4]).unwrap();
     assert!(near(got.value, 2.25));
     let uneven = scale.of([5, 2, 1]).unwrap().value;

@@ -1,11 +1,11 @@
 //! Collects rows by unit, and adds up what each unit may contribute.
 //!
-//! In go the batches of one partition; out come the totals of every output for every key. It assumes that
-//! all rows of a unit are in this partition. It guarantees that each unit's contribution is bounded
-//! whole, from all its rows, whatever order they arrive in.
+//! In: the batches of one partition. Out: the totals of every output for every key. It assumes that all rows of a unit
+//! are in this partition. It guarantees that each unit's contribution is bounded as a whole, from all its rows, in
+//! whatever order they arrive.
 //!
-//! Rows are thrown into [`BUCKETS`] by a keyed hash of their unit, so that the second pass works on
-//! pieces that fit the processor's cache; nothing is ever sorted as a whole.
+//! A keyed hash of the unit distributes the rows over [`BUCKETS`], so that the second pass works on pieces that fit the
+//! processor's cache; the rows are never sorted as a whole.
 //!
 //! ```text
 //! batch ─ locate key, code unit ─▶ bucket 0..256 ─▶ rows by unit ─▶ runs by key ─▶ k_j ─▶ totals
@@ -24,7 +24,7 @@ use super::payload::Payload;
 use super::units::{BUCKETS, Row, UnitCodes, UnitNames, Units, key_of};
 use crate::grid::failed;
 
-/// What every part of the operator reads and none changes.
+/// The constant state that all phases of the operator read.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) unit: usize,
@@ -59,7 +59,7 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Takes in one batch. Rows without a unit, and rows whose key is not asked for, do not exist.
+    /// Adds one batch. Rows without a unit, and rows whose key is not in the key space, are ignored.
     pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         let units = batch.column(self.task.unit);
         let keys: Vec<ArrayRef> =
@@ -88,14 +88,14 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Bytes held, near enough for a memory limit.
+    /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
         let payloads: usize = self.payloads.iter().map(Payload::size).sum();
         rows * size_of::<Row>() + payloads + self.codes.size() + self.index.size()
     }
 
-    /// Goes over to the second pass.
+    /// Starts the second pass.
     pub(super) fn finish(self) -> Result<Totals<'a>> {
         let keys = self.index.finish()?;
         let bounded = self.task.inputs.iter().any(|i| i.limits != EnforcedBounds::default());
@@ -160,7 +160,7 @@ impl Run {
 }
 
 impl Totals<'_> {
-    /// Works off one bucket that has rows; false when there was none left.
+    /// Processes one bucket that has rows; false if none is left.
     pub(super) fn next_bucket(&mut self) -> Result<bool> {
         while self.buckets.last().is_some_and(Vec::is_empty) {
             self.buckets.pop();
@@ -179,12 +179,12 @@ impl Totals<'_> {
         Ok(true)
     }
 
-    /// The keys, and the totals: for every output, one number per key.
+    /// The keys, and the totals: for every output, one number for each key.
     pub(super) fn into_sums(self) -> (Located, Vec<Vec<i128>>) {
         (self.keys, self.sums)
     }
 
-    /// Bounds one unit and adds what is left of it.
+    /// Bounds one unit's rows and adds the kept ones.
     fn add_unit(&mut self, bucket: usize, code: u64, rows: &mut [u64]) -> Result<()> {
         rows.sort_unstable();
         self.runs.clear();
@@ -238,7 +238,7 @@ impl Totals<'_> {
                         self.order.sort_unstable();
                     }
                     Some(names) => {
-                        // A place tells what other units' rows came before; the key itself does not.
+                        // A place depends on which rows of other units came before; the key itself does not.
                         let name = |key: u32| names.row(key as usize).data();
                         let ranked =
                             runs.map(|(i, run)| (hash.group_rank(unit, name(run.key)), run.key, i));

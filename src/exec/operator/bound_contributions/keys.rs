@@ -1,10 +1,9 @@
-//! The keys a private aggregate answers for: known before any row is read, or those that the rows have.
+//! The keys of a private aggregate: known before any row is read, or taken from the rows.
 //!
-//! In go the key columns of a domain or of KEYS; out comes, for every row of a batch, the position of its
-//! key or [`OUTSIDE`]. It assumes that the keys are public. It guarantees that which keys are answered, and
-//! in which order, does not depend on the data: a key without rows keeps its place, a row without a
-//! place is dropped. Keys of the data get their places as they come; whoever reads them hides those of few
-//! units, and no order rests on their places.
+//! In: the key columns of a domain or of KEYS. Out: for every row of a batch, the position of its key or [`OUTSIDE`].
+//! It assumes that the keys are public. It guarantees that the keys in the answer and their order do not depend on the
+//! data: a key without rows keeps its place, and a row without a place is dropped. Keys of the data get their places in
+//! order of arrival. Their reader hides those with few units, and no order depends on their places.
 //!
 //! ```text
 //! let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))])?;
@@ -27,13 +26,13 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
 use crate::grid::failed;
 
-/// The position of a key that is not asked for.
+/// The position of a key outside the key space.
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
-/// Strange keys remembered before the index is built anew; keeps memory a function of the key space.
-const STRANGERS: usize = 1 << 16;
+/// How many unknown keys are remembered before the index is rebuilt, so that memory depends on the key space alone.
+const MOST_UNKNOWN: usize = 1 << 16;
 
-/// The key columns, in the order of the answer, without duplicates; no column at all is one global group.
+/// The key columns, in the order of the answer, without duplicates; no columns at all means one global group.
 #[derive(Debug, Clone)]
 pub(crate) struct KeySpace {
     columns: Vec<ArrayRef>,
@@ -47,7 +46,7 @@ impl KeySpace {
         Self { columns: Vec::new(), len: 1, of_the_data: false }
     }
 
-    /// Every tuple that the rows have, of columns of these types: for keys that only the data know.
+    /// Every tuple in the rows, of columns of these types: for keys that only the data know.
     pub(crate) fn of_the_data<'a>(types: impl IntoIterator<Item = &'a DataType>) -> Self {
         let columns = types.into_iter().map(new_empty_array).collect();
         Self { columns, len: 0, of_the_data: true }
@@ -92,7 +91,7 @@ pub(crate) struct KeyIndex {
 
 struct Known {
     values: Box<dyn GroupValues>,
-    /// Position by interned id: ids need not be handed out in the order of the rows.
+    /// The position of each interned id: ids may be assigned in another order than the rows have.
     places: Vec<u32>,
 }
 
@@ -127,7 +126,7 @@ impl KeyIndex {
         Ok(())
     }
 
-    /// Replaces `places` by the positions of `rows` key tuples, [`OUTSIDE`] for tuples that are no keys.
+    /// Replaces `places` by the positions of `rows` key tuples, or [`OUTSIDE`] for tuples that are not keys.
     pub(crate) fn locate(
         &mut self,
         columns: &[ArrayRef],
@@ -153,7 +152,7 @@ impl KeyIndex {
             return Ok(());
         }
         places.extend(self.ids.iter().map(|id| known.places.get(*id).copied().unwrap_or(OUTSIDE)));
-        if known.values.len() > self.space.len.saturating_add(STRANGERS) {
+        if known.values.len() > self.space.len.saturating_add(MOST_UNKNOWN) {
             self.rebuild()?;
         }
         Ok(())
@@ -161,20 +160,20 @@ impl KeyIndex {
 }
 
 impl KeyIndex {
-    /// Bytes held, where they depend on the rows.
+    /// The bytes in use, as far as they depend on the rows.
     pub(crate) fn size(&self) -> usize {
         let known = self.known.as_ref().filter(|_| self.space.of_the_data);
         known.map_or(0, |known| known.values.size())
     }
 
-    /// The keys that were asked for, or that came.
+    /// The keys of the space, or those that arrived.
     pub(crate) fn finish(self) -> Result<Located> {
         let Self { space, known, .. } = self;
         let Some(mut known) = known.filter(|_| space.of_the_data) else {
             return Ok(Located { columns: space.columns, len: space.len, names: None });
         };
         let len = known.values.len();
-        // Some interners panic when no row came, and whether one came must not tell.
+        // Some interners panic if no row arrives, and the result must not reveal whether one did.
         let mut columns = match known.values.is_empty() {
             true => space.columns.iter().map(|column| column.slice(0, 0)).collect(),
             false => known.values.emit(EmitTo::All)?,
@@ -194,7 +193,7 @@ impl KeyIndex {
 pub(crate) struct Located {
     pub(super) columns: Vec<ArrayRef>,
     pub(super) len: usize,
-    /// The keys as bytes, where their places were given out as they came: an order of theirs may rest on these alone.
+    /// The keys as bytes, if places were assigned in order of arrival: an order of such keys may use only these bytes.
     pub(super) names: Option<Rows>,
 }
 
@@ -210,7 +209,7 @@ pub(crate) fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
 }
 
-/// Floats that compare equal become the same bits; what is no number becomes NULL.
+/// Floats that compare equal get the same bits; NaN becomes NULL.
 pub(crate) fn canonical(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Float16 => numbers::<Float16Type>(column, |x| {
@@ -237,7 +236,7 @@ mod tests {
     use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
     use arrow::datatypes::DataType;
 
-    use super::{KeySpace, OUTSIDE, STRANGERS};
+    use super::{KeySpace, MOST_UNKNOWN, OUTSIDE};
 
     fn places(space: &KeySpace, columns: &[ArrayRef]) -> Vec<u32> {
         let mut places = Vec::new();
@@ -287,22 +286,22 @@ mod tests {
     }
 
     #[test]
-    fn strangers_do_not_pile_up_and_do_not_move_keys() {
+    fn unknown_keys_do_not_accumulate_and_do_not_move_keys() {
         let space = KeySpace::new(&[Arc::new(Int64Array::from(vec![-7, -8]))]).unwrap();
         let mut index = space.index().unwrap();
         let mut places = Vec::new();
-        let chunk = i64::try_from(STRANGERS).unwrap();
+        let chunk = i64::try_from(MOST_UNKNOWN).unwrap();
         for round in 0..4 {
             let rows = (round * chunk..(round + 1) * chunk).chain([-8, -7]);
             let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(rows));
             index.locate(&[Arc::clone(&rows)], rows.len(), &mut places).unwrap();
-            assert_eq!(places.split_off(STRANGERS), [1, 0]);
+            assert_eq!(places.split_off(MOST_UNKNOWN), [1, 0]);
             assert!(places.iter().all(|place| *place == OUTSIDE));
-            assert!(index.known.as_ref().unwrap().values.len() <= STRANGERS + 2);
+            assert!(index.known.as_ref().unwrap().values.len() <= MOST_UNKNOWN + 2);
         }
     }
 
-    /// Places are given out as keys come; the bytes of a key are its own, wherever it came.
+    /// Places are assigned in order of arrival; the bytes of a key do not depend on when it arrives.
     #[test]
     fn keys_of_the_data_are_the_same_bytes_in_any_order() {
         let rows = [Some(0.0), None, Some(2.5), Some(-0.0), Some(f64::NAN), Some(2.5)];

@@ -1,14 +1,13 @@
 //! `BoundContributionsExec`: bounds what each unit contributes, and aggregates, in one operator.
 //!
-//! In go rows with a unit, key columns and arguments; out comes one row for every key of a known key
-//! space, with the raw integer of every aggregate (zero for keys without rows), or for every key that the rows
-//! have, in no particular order. It assumes that a unit's
-//! rows are all in one partition, asks the planner for that and checks it again when it runs. It
-//! guarantees that removing one unit changes each aggregate by no more than its bounds and [`EnforcedBounds`]
-//! say, exactly, in integers, whatever the order, batches and partitions of the rows.
+//! In: rows with a unit, key columns and arguments. Out: one row for every key of a known key space, with the raw
+//! integer of every aggregate (zero for keys without rows), or for every key in the rows, in no particular order. It
+//! assumes that all rows of a unit are in one partition, requests that from the planner and checks it again when it
+//! runs. It guarantees that removing one unit changes each aggregate by no more than its bounds and [`EnforcedBounds`]
+//! allow, exactly, in integers, for every order, batching and partitioning of the rows.
 //!
-//! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest of M)
-//! rows, at most C groups keep any. Rows without a unit and rows with other keys are dropped before that.
+//! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest of M) rows, and at
+//! most C groups keep any. Rows without a unit and rows with other keys are dropped before that.
 //!
 //! ```text
 //! PrivatizeExec                                     adds the partitions' rows up
@@ -56,7 +55,7 @@ mod payload;
 mod tests;
 mod units;
 
-/// What the operator does, but for the hash key, which comes when the query is paid for.
+/// The parameters of the operator, except the hash key, which is set when the query is paid for.
 #[derive(Debug)]
 struct Plan {
     unit: usize,
@@ -65,7 +64,7 @@ struct Plan {
     hash: LateKey,
 }
 
-/// The operator. Each output partition carries every key: whoever reads it adds the partitions up.
+/// The operator. Each output partition contains every key; the reader adds the partitions up.
 #[derive(Debug)]
 pub(crate) struct BoundContributionsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -77,12 +76,12 @@ pub(crate) struct BoundContributionsExec {
 impl BoundContributionsExec {
     /// Checks the columns and builds the operator.
     ///
-    /// `unit` and `keys` are positions in the input; `keys` belong to the columns of `space` one by one.
+    /// `unit` and `keys` are positions in the input; `keys` correspond to the columns of `space` one by one.
     ///
     /// # Guarantee
-    /// With b the largest magnitude of a value (1 for counts), the outputs of an aggregate with limits M, m
-    /// and C change by at most min(C·m, M)·b in sum when one unit is removed; for AVG b is hi − lo and both
-    /// outputs count, for variances w² of its steps and all three; for what counts a unit once per group, m is 1.
+    /// With b the largest magnitude of a value (1 for counts), the outputs of an aggregate with limits M, m and C change by at
+    /// most min(C·m, M)·b in sum when one unit is removed. For AVG, b is hi − lo and covers both outputs together; for
+    /// variances, b is w² of its steps and covers all three. For an aggregate that counts a unit once per group, m is 1.
     ///
     /// # Errors
     /// A planning error when a column is missing or of the wrong type, or an interval is empty.
@@ -146,7 +145,7 @@ pub(crate) fn output_schema(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Nothing that the input promises about its values or its order holds for the output.
+/// No promise of the input about its values or their order holds for the output.
 fn properties(input: &Arc<dyn ExecutionPlan>, schema: SchemaRef) -> PlanProperties {
     PlanProperties::new(
         EquivalenceProperties::new(schema),
@@ -175,8 +174,8 @@ impl DisplayAs for BoundContributionsExec {
     }
 }
 
-/// What is not written here stays at DataFusion's default, and the tests pin it: no fetch, no limit, no
-/// filter passed down, no projection swapped, no statistics. Each would change what is counted or tell it.
+/// Methods that are not overridden keep DataFusion's defaults, and tests check these: no fetch, no limit, no filter
+/// passed down, no projection swapped, no statistics. Each would change what is counted or reveal it.
 impl ExecutionPlan for BoundContributionsExec {
     fn name(&self) -> &'static str {
         "BoundContributionsExec"
@@ -231,7 +230,7 @@ impl ExecutionPlan for BoundContributionsExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        // A unit that is spread over partitions would be bounded once in each of them.
+        // A unit with rows in several partitions would be bounded once in each of them.
         let satisfied = self.input_distribution_requirements().child_satisfaction(
             0,
             self.input.as_ref(),
@@ -254,7 +253,7 @@ impl ExecutionPlan for BoundContributionsExec {
     }
 }
 
-/// Reads one partition and returns its answer for every key.
+/// Reads one partition and returns its totals for every key.
 async fn run(
     mut rows: SendableRecordBatchStream,
     space: KeySpace,

@@ -1,10 +1,9 @@
 //! The keyed hash that decides which groups of a unit come first, and which rows of a group.
 //!
-//! In go a unit's value and the position of a key, or the values of a group and of a row; out comes a
-//! rank for this unit. It assumes a key drawn freshly for each query from the engine's random source. It
-//! guarantees that a rank depends on the key, the unit's own value and what is ranked only: never on other
-//! units, on the order of rows, on batches or on partitions. Privacy needs no more than that; the hash
-//! being hard to guess keeps an analyst from choosing which groups and rows survive.
+//! In: a unit's value and the position of a key, or the values of a group and of a row. Out: a rank for this unit. It assumes a
+//! key drawn freshly for each query from the engine's random source. It guarantees that a rank depends only on the key, the
+//! unit's own value and the ranked values: never on other units, on the order of rows, on batches or on partitions. Privacy
+//! needs only that. Because the hash is hard to guess, an analyst cannot choose which groups and rows survive.
 //!
 //! ```text
 //! let hash = HashKey::new(random_words);
@@ -18,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 /// The golden ratio in 64 bits: the step of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The first word of what is hashed for a group, and for a row: no group is ever hashed like a row.
+/// The first hashed word for a group and for a row differ, so that a group is never hashed like a row.
 const GROUP: u64 = 1;
 const ROW: u64 = 2;
 
@@ -28,17 +27,17 @@ const ROW: u64 = 2;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HashKey([u64; 4]);
 
-/// A place for the key of a query that is planned before it is paid for, and keyed after.
+/// Holds the key of a query that is planned before it is paid for; the key is set afterwards.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LateKey(Arc<OnceLock<HashKey>>);
 
 impl LateKey {
-    /// Sets the key; the first one stays.
+    /// Sets the key; later calls have no effect.
     pub(crate) fn set(&self, key: HashKey) {
         let _ = self.0.set(key);
     }
 
-    /// The key, once it is there.
+    /// The key, once it is set.
     pub(crate) fn key(&self) -> Option<HashKey> {
         self.0.get().copied()
     }
@@ -56,7 +55,7 @@ impl HashKey {
         Self(words)
     }
 
-    /// A one-to-one scattering of 64-bit codes: equal results mean equal codes.
+    /// A bijective scattering of 64-bit codes: equal results mean equal codes.
     pub(crate) fn scatter(&self, code: u64) -> u64 {
         mix(code ^ self.0[0])
     }
@@ -72,27 +71,27 @@ impl HashKey {
         sip([k0, k1], &[], bytes)
     }
 
-    /// Where a group, given as canonical bytes, stands in the order of its unit: smaller ranks first.
+    /// The rank of a group, given as canonical bytes, among the groups of its unit: smaller ranks first.
     pub(crate) fn group_rank(&self, unit: u64, group: &[u8]) -> u64 {
         let [.., k2, k3] = self.0;
         sip([k2, k3], &[GROUP, unit], group)
     }
 
-    /// Where a row, given as canonical bytes, stands in the order of its group of that rank.
+    /// The rank of a row, given as canonical bytes, among the rows of the group of that rank.
     ///
-    /// The group's rank is part of what is hashed: units and groups choose among equal values anew, so that
-    /// no value is cut everywhere.
+    /// The hash includes the group's rank: units and groups choose among equal values independently, so that no value
+    /// is dropped everywhere.
     pub(crate) fn row_rank(&self, group: u64, row: &[u8]) -> u64 {
         let [.., k2, k3] = self.0;
         sip([k2, k3], &[ROW, group], row)
     }
 
-    /// Where the n-th of equal rows stands: a value that a group holds twice is kept twice as often.
+    /// The rank of the n-th of equal rows: a value that a group holds twice is kept twice as often.
     pub(crate) fn copy_rank(&self, row: u64, copy: u64) -> u64 {
         mix(mix(row.wrapping_add(STEP.wrapping_mul(copy)) ^ self.0[2]).wrapping_add(self.0[3]))
     }
 
-    /// Where a group stands in the order of its unit: smaller ranks are served first.
+    /// The rank of a group among the groups of its unit: smaller ranks are served first.
     pub(super) fn rank(&self, unit: u64, key: u32) -> u64 {
         let step = STEP.wrapping_mul(u64::from(key).wrapping_add(1));
         mix(mix(unit.wrapping_add(step) ^ self.0[2]).wrapping_add(self.0[3]))
@@ -128,7 +127,7 @@ fn mix(mut bits: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// The state of SipHash (Aumasson, Bernstein 2012) with one round a word and three at the end.
+/// The state of SipHash (Aumasson, Bernstein 2012) with one round for each word and three at the end.
 struct Sip([u64; 4]);
 
 impl Sip {
@@ -209,8 +208,8 @@ mod tests {
         for other in [[1, 2, 3, 4], [9, 2, 3, 4], [1, 9, 3, 4], [1, 2, 9, 4], [1, 2, 3, 9]] {
             assert!(seen.insert(HashKey::new(other).rank(HashKey::new(other).integer_unit(5), 6)));
         }
-        // 60,000 units choose the first of 6 keys. Chi-square with 5 degrees of freedom exceeds 40 with
-        // probability 1.5e-7 if choices are even; the key is fixed, so the test gives one answer forever.
+        // 60,000 units choose the first of 6 keys. If the choices are even, chi-square with 5 degrees of freedom
+        // exceeds 40 with probability 1.5e-7. The key is fixed, so the test always gives the same result.
         let mut wins = [0_i64; 6];
         for unit in 0..60_000 {
             let unit = hash.integer_unit(unit);

@@ -1,13 +1,12 @@
 //! What one unit adds to one group, after its bounds.
 //!
-//! In go the unit's rows per group and what they count and sum to; out comes the number of rows that
-//! each group may keep, and the bounded partial results. Everything is integer arithmetic on the
-//! unit's own rows. It guarantees the sensitivities that the analysis claims: see [`EnforcedBounds::keep`] and
-//! [`InputKind::partial`].
+//! In: the unit's rows per group, with their counts and sums. Out: the number of rows that each group may keep, and the
+//! bounded partial results. Everything is integer arithmetic on the unit's own rows. It guarantees the sensitivities
+//! that the analysis claims: see [`EnforcedBounds::keep`] and [`InputKind::partial`].
 //!
 //! ```text
 //! // Three groups with 5, 1 and 4 rows, in hash order; 4 rows a unit, 3 a group:
-//! let limits = Limits { rows_per_unit: Some(4), rows_per_group: Some(3), groups: None };
+//! let limits = EnforcedBounds { total: Some(4), per_partition: Some(3), l0: None };
 //! limits.keep([5, 1, 4].into_iter(), |group, kept| …); // 3, 1, 0
 //! ```
 
@@ -16,10 +15,10 @@ use datafusion::common::{Result, plan_err};
 
 use crate::grid::{Grid, GridRange, coarse_width, failed};
 
-/// Squares are taken of so many steps at most: a sum of 2⁴⁶ of them fits.
+/// The largest number of steps that is squared: a sum of 2⁴⁶ such squares fits.
 const MOST_SQUARED: i128 = 1 << 40;
 
-/// How much of a unit's data an aggregate may see. `None` is no bound.
+/// How much of a unit's data an aggregate may use. `None` means no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct EnforcedBounds {
     /// M: rows of one unit in all groups together.
@@ -46,16 +45,16 @@ impl EnforcedBounds {
         most.into_iter().flatten().all(|most| rows <= most)
     }
 
-    /// Rows kept of a group when only its own bound counts.
+    /// The number of rows kept in a group if only the group's own bound applies.
     pub(super) fn in_group(self, rows: u64) -> u64 {
         self.per_partition.map_or(rows, |most| rows.min(most))
     }
 
-    /// Deals out a unit's rows: calls `keep(i, k)` for the i-th group, k = min(rows, m, rest of M).
+    /// Distributes a unit's rows: calls `keep(i, k)` for the i-th group, k = min(rows, m, rest of M).
     ///
     /// # Guarantee
-    /// For all groups given in any order, Σk ≤ M, every k ≤ m, and at most C of them are above 0. Each
-    /// k depends on the given numbers alone. Source: the rule of contribution bounding by hash order.
+    /// For all groups in any order, Σk ≤ M, every k ≤ m, and at most C of them are above 0. Each k depends on the given
+    /// numbers alone. Source: the rule of contribution bounding by hash order.
     pub(crate) fn keep(self, rows: impl Iterator<Item = u64>, mut keep: impl FnMut(usize, u64)) {
         let mut rows_left = self.total.unwrap_or(u64::MAX);
         let mut groups_left = self.l0.unwrap_or(u64::MAX);
@@ -70,17 +69,17 @@ impl EnforcedBounds {
     }
 }
 
-/// One aggregate to compute, with the bounds that hold for it.
+/// One aggregate to compute, with its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct AggregateInput {
-    /// What is computed.
+    /// The kind of aggregate.
     pub kind: InputKind,
     /// The bounds of a unit's contribution.
     pub limits: EnforcedBounds,
 }
 
 impl AggregateInput {
-    /// The bounds as enforced: what counts a unit once per group takes one row of each.
+    /// The bounds as enforced: an aggregate that counts a unit once per group uses one row of each group.
     pub(super) fn effective_limits(&self) -> EnforcedBounds {
         match self.kind {
             InputKind::CountUnits { .. }
@@ -191,19 +190,19 @@ pub(crate) enum InputKind {
     },
 }
 
-/// What a unit's rows of one group amount to, before bounding.
+/// The count and sums of a unit's rows in one group, before bounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Tally {
-    /// Rows that pass the filter and, where a column is read, hold a value.
+    /// Rows that pass the filter and, if a column is read, hold a value.
     pub(super) count: u64,
-    /// Their values on the grid; for variances their distances X from the lower end.
+    /// Their values on the grid; for variances, their distances X from the lower end.
     pub(super) sum: i128,
     /// For variances, the sum of X².
     pub(super) squares: i128,
 }
 
 impl InputKind {
-    /// How many output columns this aggregate has: 2 for the means, 3 for variances, else 1.
+    /// The number of output columns of this aggregate: 2 for the means, 3 for variances, otherwise 1.
     pub(crate) fn outputs(&self) -> usize {
         match self {
             Self::Moments { .. } => 3,
@@ -243,7 +242,7 @@ impl InputKind {
         }
     }
 
-    /// Whether the partial needs the number of rows that pass, and not all of them pass.
+    /// Whether the partial result needs the number of rows that pass, and some rows may not pass.
     pub(super) fn reads_flags(&self) -> bool {
         match self {
             Self::CountRows { filter } | Self::CountUnits { filter } => filter.is_some(),
@@ -256,7 +255,7 @@ impl InputKind {
         }
     }
 
-    /// Where values are squared: how coarsely they are rounded before.
+    /// For squared values: how coarsely they are rounded before.
     pub(super) fn shift(&self) -> Option<u32> {
         match self {
             Self::Moments { shift, .. } => Some(*shift),
@@ -270,10 +269,10 @@ impl InputKind {
         }
     }
 
-    /// The grid and interval of single values, where values are read.
+    /// The grid and interval of single values, if values are read.
     ///
     /// # Errors
-    /// A planning error for an empty or too wide interval, also the one of a unit's sum.
+    /// A planning error for an empty or too wide interval, including that of a unit's sum.
     pub(super) fn range(&self) -> Result<Option<GridRange>> {
         match *self {
             Self::CountRows { .. } | Self::CountValues { .. } | Self::CountUnits { .. } => Ok(None),
@@ -286,7 +285,7 @@ impl InputKind {
                 }
                 GridRange::new(grid, lo, hi).map(Some)
             }
-            // The mean is clamped, not the values that make it.
+            // The mean is clamped, not its values.
             Self::MeanPerUnit { grid, lo, hi, .. } => {
                 GridRange::new(grid, lo, hi)?;
                 GridRange::widest(grid).map(Some)
@@ -301,12 +300,12 @@ impl InputKind {
     /// Checks the columns that this aggregate reads against the types of the input.
     ///
     /// # Errors
-    /// A planning error for a missing column, a filter that is not Boolean, a column off the grid.
+    /// A planning error for a missing column, a filter that is not Boolean, or a column that does not fit the grid.
     pub(super) fn check(&self, types: &[&DataType]) -> Result<()> {
         if let Some(filter) = self.filter()
             && types.get(filter) != Some(&&DataType::Boolean)
         {
-            return plan_err!("a filter is no Boolean column");
+            return plan_err!("a filter is not a Boolean column");
         }
         let range = self.range()?;
         match self.column().map(|column| types.get(column)) {
@@ -319,16 +318,16 @@ impl InputKind {
         }
     }
 
-    /// What one unit adds to one group (0 in the place of outputs that there are not).
+    /// What one unit adds to one group (0 for outputs that do not exist).
     ///
     /// # Guarantee
-    /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`: counts lie in [0, k]; SUM in
-    /// [k·min(lo, 0), k·max(hi, 0)]; the two parts of AVG are ≥ 0 and together ≤ k·(hi − lo), scaled by
-    /// k/rows toward zero when k < rows; the three parts of a variance likewise, together ≤ k·w²; per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of
+    /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`: counts lie in [0, k]; SUM in [k·min(lo, 0), k·max(hi, 0)];
+    /// the two parts of AVG are ≥ 0 and together ≤ k·(hi − lo), scaled by k/rows toward zero when k < rows; the three
+    /// parts of a variance likewise, together ≤ k·w²; per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of
     /// per-unit AVG are ≥ 0 and together hi − lo or 0.
     ///
     /// # Errors
-    /// A constant text when 128 bits do not suffice, which takes more than 2⁴⁶ rows.
+    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows.
     pub(super) fn partial(&self, tally: Tally, rows: u64, kept: u64) -> Result<[i128; 3]> {
         let Tally { count, sum, squares } = tally;
         match *self {
@@ -392,7 +391,7 @@ fn scale_floor(value: i128, kept: u64, rows: u64) -> Result<i128> {
     i128::try_from(scaled).map_err(|_| failed())
 }
 
-/// sum/count rounded to the nearest integer, halves to the even one; count ≥ 1.
+/// sum/count rounded to the nearest integer, halves to the even neighbour; count ≥ 1.
 fn mean_half_even(sum: i128, count: u64) -> i128 {
     let count = i128::from(count);
     let (down, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_dealt_out_in_order() {
+    fn rows_are_distributed_in_order() {
         let rows = [5, 1, 4, 2];
         assert_eq!(kept([None, None, None], &rows), rows);
         assert_eq!(kept([Some(7), None, None], &rows), [5, 1, 1, 0]);
@@ -429,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_asked_for_only_where_it_matters() {
+    fn order_is_computed_only_if_it_matters() {
         for m in 0..6 {
             for (unit, groups) in [(None, Some(2)), (Some(4), None), (Some(4), Some(2))] {
                 let limits = EnforcedBounds { total: unit, per_partition: Some(m), l0: groups };
@@ -457,7 +456,7 @@ mod tests {
                 }
             }
         }
-        // Beyond a product in 128 bits.
+        // The product exceeds 128 bits.
         let wide = scale_floor(i128::MAX, u64::MAX - 1, u64::MAX).unwrap();
         assert!(wide < i128::MAX && wide > i128::MAX - (1 << 64));
         let halves = [(-3, 2, -2), (-1, 2, 0), (1, 2, 0), (3, 2, 2), (5, 3, 2), (-5, 3, -2)];
@@ -466,7 +465,7 @@ mod tests {
         }
     }
 
-    /// Whole vectors are scaled: the parts of few kept rows are never more than theirs.
+    /// Whole vectors are scaled: the parts of few kept rows never exceed the share of those rows.
     #[test]
     fn variances_are_scaled_whole() {
         let (lo, hi) = (-3, 4);

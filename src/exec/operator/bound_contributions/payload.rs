@@ -1,8 +1,7 @@
 //! The arguments of one aggregate, kept row by row between the two passes.
 //!
-//! In go the argument and FILTER columns of a batch; out comes, for any set of rows, how many of them pass
-//! and what they sum to. It assumes that columns were checked against the grid. It guarantees that NULL, NaN
-//! and filtered rows add nothing.
+//! In: the argument and FILTER columns of a batch. Out: for any set of rows, how many of them pass, and their sum. It
+//! assumes that columns were checked against the grid. It guarantees that NULL, NaN and filtered rows add nothing.
 //!
 //! ```text
 //! payload.push(&kind, &batch, &rows_that_count_and_their_buckets)?;
@@ -19,8 +18,8 @@ use super::partial::{InputKind, Tally};
 use super::units::{BUCKETS, place_of};
 use crate::grid::{GridRange, failed, passing, present};
 
-/// The values of one aggregate, one entry per row that counts, split like the rows themselves: what the
-/// second pass reads in no particular order then lies close together.
+/// The values of one aggregate, one entry for each row that counts, split into buckets like the rows themselves. The
+/// second pass reads them in no particular order, and a bucket keeps them close together in memory.
 pub(super) struct Payload {
     range: Option<GridRange>,
     flags: Option<Split<bool>>,
@@ -36,7 +35,7 @@ enum Values {
     Wide(Split<i128>),
 }
 
-/// One list per bucket.
+/// One list for each bucket.
 struct Split<T>(Vec<Vec<T>>);
 
 impl<T: Clone> Split<T> {
@@ -54,7 +53,7 @@ impl Payload {
         let range = kind.range()?;
         let values = match range {
             None => Values::None,
-            // The width of what is squared was checked: it is narrow wherever the interval lies.
+            // The width of squared intervals was checked: it is narrow wherever the interval lies.
             Some(range) if range.is_narrow() || kind.shift().is_some() => {
                 Values::Narrow(Split::new())
             }
@@ -68,7 +67,7 @@ impl Payload {
         self.range.is_some() || self.flags.is_some()
     }
 
-    /// Takes the arguments of the rows that count, each with its bucket.
+    /// Adds the arguments of the rows that count, each with its bucket.
     pub(super) fn push(
         &mut self,
         kind: &InputKind,

@@ -1,4 +1,4 @@
-//! The operator against a plain re-statement of its rules, on small random tables.
+//! Compares the operator with a plain restatement of its rules on small random tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::grid::Grid;
 
-/// A key that is there already.
+/// A key that is already set.
 fn keyed(words: [u64; 4]) -> LateKey {
     let key = LateKey::default();
     key.set(HashKey::new(words));
@@ -39,7 +39,7 @@ const INTEGER: usize = 4;
 const FLOAT: usize = 5;
 const DECIMAL: usize = 6;
 
-/// A linear congruential generator: the tests are the same on every run.
+/// A linear congruential generator, so that the tests are the same on every run.
 struct Dice(u64);
 
 impl Dice {
@@ -114,7 +114,7 @@ fn batch(rows: &[Row], unit_type: &DataType) -> RecordBatch {
         .unwrap()
 }
 
-/// A random key space over 0, 1 or 2 columns; always a proper part of the keys that occur.
+/// A random key space over 0, 1 or 2 columns; always a proper subset of the keys that occur.
 fn random_space(dice: &mut Dice) -> (Vec<usize>, KeySpace, Vec<Key>) {
     let mut names = NAMES.to_vec();
     for i in (1..names.len()).rev() {
@@ -176,7 +176,7 @@ fn random_inputs(dice: &mut Dice) -> Vec<AggregateInput> {
     inputs
 }
 
-/// The value of a row's column on its grid, unclamped, as the rules say it.
+/// The value of a row's column on its grid, unclamped, by the rules.
 fn on_grid(row: &Row, column: usize) -> Option<i128> {
     match column {
         INTEGER => row.integer.map(i128::from),
@@ -186,7 +186,7 @@ fn on_grid(row: &Row, column: usize) -> Option<i128> {
     }
 }
 
-/// The rules, once more: bounds and sums for one aggregate, unit by unit.
+/// The rules restated: bounds and sums for one aggregate, unit by unit.
 fn naive(
     rows: &[Row],
     keys: &[Key],
@@ -255,7 +255,7 @@ fn naive(
                 InputKind::Moments { lo, hi, shift, .. } => {
                     let step = 1 << shift;
                     let width = (hi - lo + step - 1) / step;
-                    // Half up, and back down where that was halfway and odd.
+                    // Rounds half up, then down again if the value was halfway and the result is odd.
                     let above = clamped(lo, hi).map(|x| {
                         let (up, rest) = (
                             (2 * (x - lo) + step) / (2 * step),
@@ -303,7 +303,7 @@ fn by_unit(input: Arc<dyn ExecutionPlan>, partitions: usize) -> Arc<dyn Executio
     Arc::new(RepartitionExec::try_new(input, Partitioning::Hash(vec![unit], partitions)).unwrap())
 }
 
-/// Runs a plan and adds its partitions up: the outputs, one number per key.
+/// Runs a plan and adds its partitions up: the outputs, one number for each key.
 async fn outputs(plan: Arc<dyn ExecutionPlan>, keys: usize, columns: usize) -> Vec<Vec<i128>> {
     let batches = collect(plan, Arc::new(TaskContext::default())).await.unwrap();
     let width = batches[0].num_columns();
@@ -387,7 +387,7 @@ fn encoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What the analysis claims for one aggregate: Δ₁ and, for one output, the range R; none if unbounded.
+/// What the analysis claims for one aggregate: Δ₁ and, if it has one output, the range R; `None` if unbounded.
 fn claimed(input: &AggregateInput) -> (Option<i128>, Option<i128>) {
     let limits = input.limits;
     let (lo, hi) = match input.kind {
@@ -474,7 +474,7 @@ async fn removing_a_unit_changes_each_aggregate_by_no_more_than_claimed() {
             }
         }
     }
-    // The claims are reached, not only kept: a bound too large by one row would show here.
+    // The bounds are reached as well as kept: a bound too large by one row would fail here.
     assert!(full > 100 && full_range > 20, "{full} {full_range}");
 }
 

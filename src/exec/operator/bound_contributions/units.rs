@@ -1,9 +1,8 @@
-//! Units: their 64-bit codes, their hashes, and rows put together by unit.
+//! Units: their 64-bit codes, their hashes, and the grouping of rows by unit.
 //!
-//! In go unit values of any type that can be a unit; out come codes that are equal exactly where the values
-//! are, and, for a bucket of rows, each unit's rows side by side. It guarantees that no two units ever share
-//! a code (a shared one would let a person count twice), and that a unit's hash is one of its value, never
-//! of the number under which it was first seen.
+//! In: unit values of any type that can be a unit. Out: codes that are equal exactly if the values are equal, and, for
+//! a bucket of rows, each unit's rows side by side. It guarantees that no two units share a code (with a shared code, a
+//! person could count twice), and that a unit's hash depends on its value, never on the number that it got on arrival.
 //!
 //! ```text
 //! codes.read(&column, &mut scratch)?;
@@ -24,13 +23,13 @@ use super::keys::interner;
 use super::order::HashKey;
 use crate::grid::failed;
 
-/// Pieces into which the rows of a partition are thrown: one for each value of a byte.
+/// The number of buckets over which the rows of a partition are distributed: one for each value of a byte.
 pub(crate) const BUCKETS: usize = 256;
 
 /// The marker of an unused slot in the table of [`Units`].
 const EMPTY: u32 = u32::MAX;
 
-/// One row that counts: whose it is, which key it has, and where in its bucket its values lie.
+/// One row that counts: its unit, its key, and the position of its values in the bucket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) unit: u64,
@@ -38,11 +37,11 @@ pub(crate) struct Row {
     pub(crate) place: u32,
 }
 
-/// Turns unit values into 64-bit codes, one to one.
+/// Maps unit values to 64-bit codes, one to one.
 pub(crate) enum UnitCodes {
     /// Integers and dates are their own code.
     Direct,
-    /// Everything else is numbered as it comes.
+    /// Other values are numbered in order of arrival.
     Interned { values: Box<dyn GroupValues>, ids: Vec<usize> },
 }
 
@@ -96,8 +95,8 @@ impl UnitCodes {
 
     pub(crate) fn finish(self, bounded: bool) -> Result<UnitNames> {
         match self {
-            // Some interners panic when no row came, and whether one came must not tell. Where there is no unit, no
-            // unit is hashed.
+            // Some interners panic if no row arrives, and the result must not reveal whether one did. If there is no
+            // unit, none is hashed.
             Self::Interned { mut values, .. } if bounded && !values.is_empty() => {
                 let units = values.emit(EmitTo::All)?;
                 let fields = units.iter().map(|unit| SortField::new(unit.data_type().clone()));
@@ -109,7 +108,7 @@ impl UnitCodes {
     }
 }
 
-/// What is hashed of a unit: its value, never the number under which it was first seen.
+/// The hashed name of a unit: its value, never the number that it got on arrival.
 pub(crate) enum UnitNames {
     Direct,
     Encoded(Rows),
@@ -127,7 +126,7 @@ impl UnitNames {
     }
 }
 
-/// Rows of a bucket put together by unit: a small hash table and a counting sort.
+/// Groups the rows of a bucket by unit, with a small hash table and a counting sort.
 #[derive(Default)]
 pub(crate) struct Units {
     slots: Vec<(u64, u32)>,
@@ -135,7 +134,7 @@ pub(crate) struct Units {
     pub(crate) counts: Vec<usize>,
     ends: Vec<usize>,
     ids: Vec<u32>,
-    /// Key and place of every row, the units one after the other.
+    /// The key and place of every row, ordered by unit.
     pub(crate) rows: Vec<u64>,
 }
 
@@ -144,7 +143,7 @@ impl Units {
         self.codes.clear();
         self.counts.clear();
         self.ids.clear();
-        // Buckets are alike in size, so the table keeps the one it has grown to.
+        // Buckets have similar sizes, so the table is not shrunk.
         self.slots.fill((0, EMPTY));
         if self.slots.is_empty() {
             self.slots.resize(64, (0, EMPTY));
@@ -193,7 +192,7 @@ impl Units {
     }
 }
 
-/// The slot that holds this code, or the free one where it belongs; tables are a power of two in size.
+/// The slot that holds this code, or the free slot for it; the size of a table is a power of two.
 fn find(slots: &[(u64, u32)], code: u64, hash: HashKey) -> Result<usize> {
     let mask = slots.len() - 1;
     let start = hash.scatter(code) & u64::try_from(mask).map_err(|_| failed())?;
@@ -212,7 +211,7 @@ pub(crate) fn key_of(row: u64) -> u32 {
     (row >> 32) as u32
 }
 
-/// Where the values of a packed row lie.
+/// The position of the values of a packed row.
 #[expect(clippy::cast_possible_truncation, reason = "the lower half of the word")]
 pub(crate) fn place_of(row: u64) -> usize {
     row as u32 as usize

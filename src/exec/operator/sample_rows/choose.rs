@@ -1,9 +1,8 @@
 //! Chooses which rows of each unit stay.
 //!
-//! In goes one partition's collected rows; out come the kept ones, bucket by bucket. It assumes that all
-//! rows of a unit are in this partition. It guarantees that the choice is a function of the unit's value,
-//! its multiset of rows and the key: rows are compared by their values, encoded as bytes, wherever two
-//! hashes are the same, never by where they stand.
+//! In: one partition's collected rows. Out: the kept rows, bucket by bucket. It assumes that all rows of a unit are in
+//! this partition. It guarantees that the choice is a function of the unit's value, its multiset of rows and the key:
+//! if two hashes are equal, rows are compared by their values, encoded as bytes, never by their positions.
 //!
 //! ```text
 //! bucket ─▶ rows by unit ─▶ by rank and bytes of the group ─▶ k_j ─▶ the k_j least ranks of rows
@@ -70,7 +69,7 @@ impl Chooser {
         self.ready.pop_front()
     }
 
-    /// Works off one bucket; false when there was none left.
+    /// Processes one bucket; false if none is left.
     pub(super) fn next_bucket(&mut self) -> Result<bool> {
         let Some(mut rows) = self.buckets.pop() else { return Ok(false) };
         if rows.is_empty() {
@@ -122,7 +121,7 @@ impl Chooser {
         Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
     }
 
-    /// One unit may have all the rows: then its bucket is as large as the rest.
+    /// One unit may have all rows; its bucket is then as large as the partition.
     fn account(&mut self, rows: usize, gathered: &[RecordBatch]) -> Result<()> {
         let left: usize = self.buckets.iter().map(Vec::capacity).sum();
         let left = left.saturating_add(rows.saturating_mul(3)) * size_of::<Row>();
@@ -133,7 +132,7 @@ impl Chooser {
 }
 
 impl Choice {
-    /// Takes over a bucket; its bytes are needed only where a unit may lose rows.
+    /// Loads a bucket; encodes its rows only if a unit may lose rows.
     fn load(&mut self, gathered: &[RecordBatch], rows: usize, encode: bool) -> Result<()> {
         self.kept.clear();
         self.kept.resize(rows, false);
@@ -147,9 +146,9 @@ impl Choice {
     /// Marks the rows that one unit keeps.
     ///
     /// # Guarantee
-    /// For all rows of a unit, those marked number at most M in all and m in one group, lie in at most C
-    /// groups, and are as a multiset a function of the unit, the rows as a multiset and the key. Source: the
-    /// rule of contribution bounding by hash order.
+    /// For all rows of a unit: at most M are marked, at most m of them in one group, and they lie in at most C groups.
+    /// The marked rows are as a multiset a function of the unit, its multiset of rows and the key. Source: the rule of
+    /// contribution bounding by hash order.
     fn choose(&mut self, task: &Task, unit: u64, rows: &[u64]) -> Result<()> {
         let mut by_group = std::mem::take(&mut self.by_group);
         by_group.clear();
@@ -180,11 +179,11 @@ impl Choice {
         Ok(())
     }
 
-    /// Marks the different rows that one unit keeps: of each, one, and it does not matter which.
+    /// Marks the distinct rows that one unit keeps. It marks one of several equal rows, and it does not matter which.
     ///
     /// # Guarantee
-    /// As [`Choice::choose`], with rows_j the number of different rows of group j; which of them stay is a function
-    /// of the unit, the set of its rows and the key.
+    /// As [`Choice::choose`], with rows_j the number of distinct rows of group j; which of them stay is a function of
+    /// the unit, the set of its rows and the key.
     fn choose_distinct(&mut self, task: &Task, groups: &[&[Ranked]]) {
         let others = &self.others;
         let mut different: Vec<Vec<usize>> = Vec::with_capacity(groups.len());
@@ -208,7 +207,7 @@ impl Choice {
         });
     }
 
-    /// Marks `quota` of one group's rows; there are more, and at least one is to be marked.
+    /// Marks `quota` of one group's rows; the group has more, and `quota` is at least one.
     fn choose_in_group(&mut self, task: &Task, group: &[Ranked], quota: usize) {
         let others = &self.others;
         let ranked = group.iter();
@@ -218,7 +217,7 @@ impl Choice {
         self.by_row.extend(ranked);
         others.sort(&mut self.by_row);
         self.by_copy.clear();
-        // Equal rows get numbers, and it does not matter which gets which.
+        // Equal rows are numbered, and it does not matter in which order.
         for equal in self.by_row.chunk_by(|a, b| others.compare(a, b).is_eq()) {
             for (copy, (rank, place)) in (0..).zip(equal) {
                 self.by_copy.push((task.hash.copy_rank(*rank, copy), *place));
@@ -228,7 +227,7 @@ impl Choice {
         self.by_copy[..quota].iter().for_each(|(_, place)| self.kept[*place] = true);
     }
 
-    /// Bytes held, ranks included that are yet to be computed.
+    /// The bytes in use, including ranks that are not computed yet.
     fn size(&self) -> usize {
         let ranked = self.by_group.capacity() + self.by_row.capacity() + self.by_copy.capacity();
         let ranked = ranked.max(self.kept.len().saturating_mul(3)) * size_of::<Ranked>();
@@ -236,7 +235,7 @@ impl Choice {
     }
 }
 
-/// Some columns of a bucket's rows as bytes that are equal exactly where the values are.
+/// Some columns of a bucket's rows, as bytes that are equal exactly if the values are equal.
 struct Encoded {
     columns: Vec<usize>,
     converter: RowConverter,
@@ -268,8 +267,8 @@ impl Encoded {
         if self.columns.is_empty() { &[] } else { self.rows.row(place).data() }
     }
 
-    /// Sorts as [`Encoded::compare`] says. Where ranks are the same, values nearly always are, which is
-    /// looked up once for each row instead of in every comparison.
+    /// Sorts in the order of [`Encoded::compare`]. If ranks are equal, values nearly always are equal too; this is
+    /// checked once for each row instead of in every comparison.
     fn sort(&self, ranked: &mut [Ranked]) {
         ranked.sort_unstable_by_key(|(rank, _)| *rank);
         for same in ranked.chunk_by_mut(|(a, _), (b, _)| a == b) {
@@ -281,7 +280,7 @@ impl Encoded {
         }
     }
 
-    /// By rank, and where ranks are the same by value: different values are never taken for one.
+    /// Compares by rank, and equal ranks by value: distinct values never compare equal.
     fn compare(&self, (a, place_a): &Ranked, (b, place_b): &Ranked) -> Ordering {
         a.cmp(b).then_with(|| self.bytes(*place_a).cmp(self.bytes(*place_b)))
     }
@@ -295,9 +294,9 @@ mod tests {
     use super::*;
     use crate::exec::operator::bound_contributions::{EnforcedBounds, HashKey};
 
-    /// Two rows with one hash are not one row, and their order is that of their values.
+    /// Two rows with the same hash remain two rows, and are ordered by value.
     #[test]
-    fn equal_ranks_are_ordered_by_value_wherever_the_rows_stand() {
+    fn equal_ranks_are_ordered_by_value_in_any_order_of_the_rows() {
         let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
         let hash = HashKey::new([1, 2, 3, 4]);
         let task = Task::new(1, &[], EnforcedBounds::default(), hash, Arc::clone(&schema));

@@ -1,8 +1,8 @@
-//! Collects the rows of one partition, and notes whose they are.
+//! Collects the rows of one partition, and records their units.
 //!
-//! In go batches; out come the same rows in batches of one size, without unit column and without rows that
-//! have no unit, and for every row its unit's code, thrown into buckets by a keyed hash of it. It guarantees
-//! that two rows share a code exactly where they share a unit, so that a unit lies in one bucket, whole.
+//! In: batches. Out: the same rows in batches of one size, without the unit column and without rows that have no unit;
+//! and the code of each row's unit, distributed over buckets by its keyed hash. It guarantees that two rows share a
+//! code exactly if they share a unit, so that all rows of a unit are in one bucket.
 //!
 //! ```text
 //! batch ─ drop NULL units, code units ─▶ bucket 0..256 of (unit, batch, row)
@@ -22,10 +22,10 @@ use crate::exec::operator::bound_contributions::{
 };
 use crate::grid::failed;
 
-/// Rows of a batch: few enough for every offset of an array to stay small.
+/// Rows of a batch: few enough that every offset of an array stays small.
 pub(super) const BATCH: usize = 8_192;
 
-/// What every part of the operator reads and none changes.
+/// The constant state that all phases of the operator read.
 #[derive(Debug)]
 pub(super) struct Task {
     /// The unit column of the input.
@@ -35,14 +35,14 @@ pub(super) struct Task {
     /// All other columns of the output.
     pub(super) other: Vec<usize>,
     pub(super) limits: EnforcedBounds,
-    /// Whether equal rows of a group are one row.
+    /// Whether equal rows of a group count as one row.
     pub(super) distinct: bool,
     pub(super) hash: HashKey,
     pub(super) schema: SchemaRef,
 }
 
 impl Task {
-    /// `group` holds positions in the input, where the unit still has its column.
+    /// `group` holds positions in the input, which still has the unit column.
     pub(super) fn new(
         unit: usize,
         group: &[usize],
@@ -68,15 +68,15 @@ pub(super) struct Collector {
     scratch: Vec<u64>,
 }
 
-/// A partition, read.
+/// A partition after it was read.
 pub(super) struct Collected {
     pub(super) task: Task,
     pub(super) names: UnitNames,
-    /// All but the last have [`BATCH`] rows.
+    /// All batches except the last have [`BATCH`] rows.
     pub(super) batches: Vec<RecordBatch>,
-    /// `key` is the number of a batch, `place` the row in it.
+    /// `key` is the number of a batch, `place` is the row in it.
     pub(super) buckets: Vec<Vec<Row>>,
-    /// Bytes held but for the buckets, near enough for a memory limit.
+    /// The bytes in use without the buckets, accurate enough for a memory limit.
     pub(super) bytes: usize,
 }
 
@@ -94,7 +94,7 @@ impl Collector {
         })
     }
 
-    /// Takes in one batch. Rows without a unit do not exist.
+    /// Adds one batch. Rows without a unit are ignored.
     pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         let units = batch.column(self.task.unit);
         if units.logical_nulls().is_some_and(|nulls| nulls.null_count() > 0) {
@@ -116,7 +116,7 @@ impl Collector {
         let mut columns = batch.columns().to_vec();
         columns.remove(self.task.unit);
         for group in &self.task.group {
-            // GROUP BY takes 0.0 and −0.0 for one group; told apart here, it could keep twice its rows.
+            // GROUP BY treats 0.0 and −0.0 as one group; if they were two groups here, that group could keep twice its rows.
             columns[*group] = canonical(&columns[*group]);
         }
         if self.task.distinct {
@@ -138,13 +138,13 @@ impl Collector {
         }
     }
 
-    /// Bytes held, near enough for a memory limit.
+    /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
         rows * size_of::<Row>() + self.bytes + self.coalescer.size() + self.codes.size()
     }
 
-    /// Goes over to the second pass.
+    /// Starts the second pass.
     pub(super) fn finish(mut self) -> Result<Collected> {
         self.coalescer.finish_buffered_batch()?;
         self.take_batches();

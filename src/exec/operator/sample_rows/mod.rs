@@ -1,15 +1,14 @@
-//! `SampleContributionsExec`: keeps a bounded number of each unit's rows, for releases that need rows themselves.
+//! `SampleContributionsExec`: keeps a bounded number of each unit's rows, for releases that need the rows themselves.
 //!
-//! In go rows with a unit, group columns and any other columns; out come some of them, without the unit. It
-//! assumes that a unit's rows are all in one partition, asks the planner for that and checks it again when
-//! it runs. It guarantees that removing one unit removes at most the rows that [`EnforcedBounds`] allow it and adds
-//! none, and that what every other unit keeps stays the same, whatever the order, batches and partitions.
+//! In: rows with a unit, group columns and any other columns. Out: some of these rows, without the unit. It assumes
+//! that all rows of a unit are in one partition, requests that from the planner and checks it again when it runs. It
+//! guarantees that removing one unit removes at most the rows that [`EnforcedBounds`] allow it and adds none, and that
+//! every other unit keeps the same rows, for every order, batching and partitioning.
 //!
-//! A unit's groups are served in the order of a keyed hash of their values: group j keeps
-//! k_j = min(rows_j, m, rest of M) rows, at most C groups keep any. A keyed hash of the other columns decides
-//! which k_j rows these are; equal rows are numbered and hashed one by one, so that a row's chance does not
-//! depend on how many are like it. Where different rows are asked for, equal ones are one row instead. Rows without
-//! a unit are dropped before that.
+//! A unit's groups are served in the order of a keyed hash of their values: group j keeps k_j = min(rows_j, m, rest of
+//! M) rows, and at most C groups keep any. A keyed hash of the other columns decides which k_j rows these are. Equal
+//! rows are numbered and hashed one by one, so that a row's chance does not depend on how many rows equal it. If
+//! distinct rows are required, equal rows count as one row instead. Rows without a unit are dropped before that.
 //!
 //! ```text
 //! PrivatizeExec                                     adds the partitions' rows up
@@ -63,15 +62,15 @@ pub(crate) struct SampleContributionsExec {
 }
 
 impl SampleContributionsExec {
-    /// The operator that keeps different rows: of a unit's equal rows in a group the bounds count one.
+    /// The operator that keeps distinct rows: the bounds count a unit's equal rows in a group as one.
     ///
-    /// As [`SampleContributionsExec::new`], but floats of all columns come out with −0.0 as 0.0 and NaN as NULL. A unit that
-    /// the bounds cannot touch keeps its equal rows: whoever reads the output takes them for one.
+    /// As [`SampleContributionsExec::new`], but floats of all columns come out with −0.0 as 0.0 and NaN as NULL. A unit
+    /// that the bounds cannot affect keeps its equal rows; the reader of the output must merge them.
     ///
     /// # Guarantee
-    /// For all inputs, with the limits M, m and C: the output rows of one unit number at most M in all and m in
-    /// one group, lie in at most C groups, and are as a set a function of that unit's set of rows and the key alone;
-    /// the bounds leave out no row while there is room for a different one. Exact.
+    /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of them in one group,
+    /// and they lie in at most C groups. As a set they are a function of that unit's set of rows and the key alone. The
+    /// bounds leave out no row while there is room for a distinct one. Exact.
     ///
     /// # Errors
     /// As [`SampleContributionsExec::new`].
@@ -87,13 +86,13 @@ impl SampleContributionsExec {
 
     /// Checks the columns and builds the operator; `unit` and `group` are positions in the input.
     ///
-    /// The output has the columns of the input in their order, the unit left out. Group columns of floats
-    /// come out with −0.0 as 0.0 and NaN as NULL, the way they were told apart.
+    /// The output has the columns of the input in their order, without the unit. Group columns of floats come out with
+    /// −0.0 as 0.0 and NaN as NULL, as they were compared.
     ///
     /// # Guarantee
-    /// For all inputs, with the limits M, m and C: the output rows of one unit number at most M in all and m
-    /// in one group, lie in at most C groups, and depend on that unit's multiset of rows and the key alone.
-    /// Removing a unit therefore takes at most min(C·m, M) rows away, and changes nothing else. Exact.
+    /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of them in one group,
+    /// and they lie in at most C groups. They depend on that unit's multiset of rows and the key alone. Removing a unit
+    /// therefore removes at most min(C·m, M) rows, and changes nothing else. Exact.
     ///
     /// # Errors
     /// A planning error when a column is missing, the unit is a group column, or a type cannot be encoded.
@@ -123,15 +122,15 @@ impl SampleContributionsExec {
             return plan_err!("a group column is missing");
         }
         if group.contains(&unit) {
-            return plan_err!("the unit is no group column");
+            return plan_err!("the unit cannot be a group column");
         }
         let encoded: Vec<_> =
             schema.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
         if !RowConverter::supports_fields(&encoded) {
-            return plan_err!("rows with a column of this type cannot be told apart");
+            return plan_err!("rows with a column of this type cannot be compared");
         }
         let schema = output_schema(&schema, unit, &group, distinct);
-        // Nothing that the input promises about its values or its order holds for the output.
+        // No promise of the input about its values or their order holds for the output.
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -147,7 +146,7 @@ impl SampleContributionsExec {
     }
 }
 
-/// All columns but the unit; a float among those that are told apart may turn NULL.
+/// All columns except the unit; a float column that is compared may contain NULL.
 fn output_schema(input: &Schema, unit: usize, group: &[usize], distinct: bool) -> SchemaRef {
     let columns = input.fields().iter().enumerate().filter(|(i, _)| *i != unit);
     let fields = columns.map(|(i, field)| -> FieldRef {
@@ -187,9 +186,8 @@ impl DisplayAs for SampleContributionsExec {
     }
 }
 
-/// What is not written here stays at DataFusion's default, and the tests pin it: no fetch, no limit, no
-/// filter passed down, no projection swapped, no statistics. Each would change which rows there are to
-/// choose from, or tell how many there were.
+/// Methods that are not overridden keep DataFusion's defaults, and tests check these: no fetch, no limit, no filter passed
+/// down, no projection swapped, no statistics. Each would change the rows to choose from, or reveal their number.
 impl ExecutionPlan for SampleContributionsExec {
     fn name(&self) -> &'static str {
         "SampleContributionsExec"
@@ -243,7 +241,7 @@ impl ExecutionPlan for SampleContributionsExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        // A unit that is spread over partitions would keep its rows once in each of them.
+        // A unit with rows in several partitions would keep its rows once in each of them.
         let satisfied = self.input_distribution_requirements().child_satisfaction(
             0,
             self.input.as_ref(),

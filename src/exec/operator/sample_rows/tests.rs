@@ -1,4 +1,4 @@
-//! The operator against a plain re-statement of its rules, on small random tables.
+//! Compares the operator with a plain restatement of its rules on small random tables.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const NUMBER: usize = 2;
 
 const HASH: [u64; 4] = [11, 22, 33, 44];
 
-/// A key that is there already.
+/// A key that is already set.
 fn keyed(words: [u64; 4]) -> LateKey {
     let key = LateKey::default();
     key.set(HashKey::new(words));
@@ -77,7 +77,7 @@ fn random_rows(dice: &mut Dice, units: usize, rows: usize) -> Vec<Person> {
     (0..rows).map(|_| row()).collect()
 }
 
-/// The last column repeats the unit: the operator does not show whose a kept row was.
+/// The last column repeats the unit, because the operator does not show the unit of a kept row.
 fn batch(rows: &[Person], unit_type: &DataType) -> RecordBatch {
     let unit: ArrayRef = Arc::new(rows.iter().map(|row| row.unit).collect::<Int64Array>());
     let columns: [(&str, ArrayRef); 5] = [
@@ -148,7 +148,7 @@ fn encoded(columns: &[ArrayRef], rows: usize) -> Vec<Vec<u8>> {
     encoded.iter().map(|row| row.data().to_vec()).collect()
 }
 
-/// The rules, once more, unit by unit.
+/// The rules restated, unit by unit.
 fn naive(whole: &RecordBatch, group: &[usize], limits: EnforcedBounds) -> Vec<String> {
     let hash = HashKey::new(HASH);
     let mut columns = whole.columns().to_vec();
@@ -161,9 +161,9 @@ fn naive(whole: &RecordBatch, group: &[usize], limits: EnforcedBounds) -> Vec<St
         let is = |i: usize| i != UNIT && group.contains(&i) == wanted;
         (0..columns.len()).filter(|i| is(*i)).map(|i| columns[i].clone()).collect::<Vec<_>>()
     };
-    // Groups are encoded in the order in which they were asked for.
-    let asked: Vec<_> = group.iter().map(|i| columns[*i].clone()).collect();
-    let (groups, others) = (encoded(&asked, length), encoded(&pick(false), length));
+    // Groups are encoded in the order of `group`.
+    let group_columns: Vec<_> = group.iter().map(|i| columns[*i].clone()).collect();
+    let (groups, others) = (encoded(&group_columns, length), encoded(&pick(false), length));
     let names = encoded(&[Arc::clone(&unit)], length);
     let owner = whole.column(4).as_primitive::<Int64Type>();
     let mut units: BTreeMap<i64, BTreeMap<Vec<u8>, Vec<usize>>> = BTreeMap::new();
@@ -214,7 +214,7 @@ fn naive(whole: &RecordBatch, group: &[usize], limits: EnforcedBounds) -> Vec<St
     lines(&[take_record_batch(&rows, &UInt32Array::from(kept)).unwrap()])
 }
 
-/// The rows in a random order, in batches of this many.
+/// The rows in a random order, in batches of `step` rows.
 fn shuffled(dice: &mut Dice, whole: &RecordBatch, step: usize) -> Vec<RecordBatch> {
     let length = whole.num_rows();
     let mut order: Vec<u32> = (0..u32::try_from(length).unwrap()).collect();
@@ -330,7 +330,7 @@ async fn every_unit_obeys_its_bounds_and_no_unit_moves_anothers_rows() {
             assert_eq!(by_owner(&outcome(&rest).await), others, "round {round} unit {unit}");
         }
     }
-    // The bounds are reached, not only kept.
+    // The bounds are reached as well as kept.
     assert!(full_unit > 50 && full_group > 50 && full_groups > 50);
 }
 
@@ -365,7 +365,7 @@ async fn wins(values: &[i64], group: &[usize]) -> Vec<i64> {
     };
     let owners: ArrayRef = Arc::new(Int64Array::from(vec![None; rows.len()]));
     let whole = batch(&rows, &DataType::Int64);
-    // Nothing but the value tells a unit's rows apart, or one unit's rows from another's.
+    // Only the value distinguishes a unit's rows, and one unit's rows from another's.
     let mut columns = whole.columns().to_vec();
     columns[4] = owners;
     let whole = RecordBatch::try_new(whole.schema(), columns).unwrap();
@@ -378,7 +378,7 @@ async fn wins(values: &[i64], group: &[usize]) -> Vec<i64> {
     wins
 }
 
-/// The key is fixed, so the test gives one answer forever. If choices are even, chi-square with 5 degrees of
+/// The key is fixed, so the test always gives the same result. If choices are even, chi-square with 5 degrees of
 /// freedom exceeds 40 with probability 1.5e-7, and with 1 degree 28 with probability 1.2e-7.
 #[tokio::test]
 async fn groups_and_rows_are_chosen_evenly() {
@@ -388,7 +388,7 @@ async fn groups_and_rows_are_chosen_evenly() {
         assert_eq!(wins.iter().sum::<i64>(), 60_000);
         assert!(squares < 40 * 10_000, "{wins:?}");
     }
-    // A row's chance does not depend on how many are like it: three of four rows are 0.
+    // A row's chance does not depend on how many rows equal it: three of four rows are 0.
     let wins = wins(&[0, 0, 0, 1], &[]).await;
     let off = wins[1] - 15_000;
     assert_eq!(wins[0] + wins[1], 60_000);
@@ -422,7 +422,7 @@ async fn equal_numbers_are_one_group_and_null_is_another() {
     }
 }
 
-/// A projection may leave the unit as the only column, and still has rows to count.
+/// A projection may leave only the unit column, and there are still rows to count.
 #[tokio::test]
 async fn rows_without_columns_are_counted() {
     let units: ArrayRef = Arc::new(Int64Array::from_iter(
@@ -480,7 +480,7 @@ async fn running_twice_gives_the_same_and_running_uncharged_nothing() {
     assert!(early.execute(0, Arc::new(TaskContext::default())).is_err());
 }
 
-/// What the rows take is asked of the pool, and the error says nothing about them.
+/// The operator requests memory for the rows from the pool, and the error reveals nothing about them.
 #[tokio::test]
 async fn memory_is_limited() {
     let plan = keep(source(&[vec![table(5, 50_000)]]), &[KEY], TWO);

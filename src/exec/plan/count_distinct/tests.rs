@@ -1,4 +1,4 @@
-//! The plan against a plain re-statement of its rules, on small random tables; and one unit against all others.
+//! Compares the plan with a plain restatement of its rules on small random tables, and one unit with all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn limits(dice: &mut Dice) -> EnforcedBounds {
     }
 }
 
-/// Counts by group, the group as text.
+/// Counts by group, with the group as text.
 type Counts = BTreeMap<String, i64>;
 
 async fn run(batches: Vec<RecordBatch>, partitions: usize, limits: EnforcedBounds) -> Counts {
@@ -131,7 +131,7 @@ fn encoded(columns: &[ArrayRef], rows: usize) -> Vec<Vec<u8>> {
 /// The name of one of a unit's groups, and its values there.
 type Own = (String, BTreeSet<Vec<u8>>);
 
-/// The rules, once more: unit by unit, with sets.
+/// The rules restated: unit by unit, with sets.
 fn naive(whole: &RecordBatch, limits: EnforcedBounds, of: impl Fn(usize) -> Option<i64>) -> Counts {
     let hash = HashKey::new(HASH);
     let columns: Vec<ArrayRef> =
@@ -212,7 +212,7 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
     assert!(cut > 50, "{cut}");
 }
 
-/// The counts of large tables without bounds are those of plain sets, also of units with more rows than a batch.
+/// Without bounds, the counts of large tables equal those of plain sets, even if a unit has more rows than a batch.
 #[tokio::test]
 async fn without_bounds_every_value_counts_once() {
     let mut dice = Dice(QueryRng::seeded_for_tests(32));
@@ -229,12 +229,12 @@ async fn without_bounds_every_value_counts_once() {
         run(shuffled(&mut dice, &batch, 4_000), 2, EnforcedBounds::default()).await,
         expected
     );
-    // Bounds that nobody reaches change nothing, though every unit has more rows than they allow.
+    // Bounds that no unit reaches change nothing, although every unit has more rows than they allow.
     let wide = EnforcedBounds { total: Some(40), per_partition: Some(7), l0: Some(4) };
     assert_eq!(run(shuffled(&mut dice, &batch, 4_000), 2, wide).await, expected);
 }
 
-/// One unit lowers each count by what its bounds allow, raises none, and the bounds are reached.
+/// One unit lowers each count by at most what its bounds allow and raises none; the bounds are reached.
 #[tokio::test]
 async fn removing_a_unit_changes_the_counts_by_no_more_than_claimed() {
     let mut dice = Dice(QueryRng::seeded_for_tests(33));

@@ -41,7 +41,7 @@ fn rows() -> RecordBatch {
         .unwrap()
 }
 
-/// Every kind of term with and without a filter, over columns x, y and flag at `first` and after.
+/// Every kind of term with and without a filter, over columns x, y and flag, which begin at `first`.
 fn terms(first: usize) -> Vec<Term> {
     let [x, y, flag] = [first, first + 1, first + 2];
     let sum = |column, grid, measured| TermKind::Sum { column, grid, lo: -40, hi: 900, measured };
@@ -64,7 +64,7 @@ fn key_space() -> KeySpace {
     KeySpace::product(&[names.to_vec()], "").unwrap()
 }
 
-/// The terms once more, over rows of key, x, y and flag.
+/// The terms restated, over rows of key, x, y and flag.
 fn naive(batches: &[RecordBatch], keys: &KeySpace) -> Vec<Vec<i128>> {
     let mut sums = vec![vec![0; keys.len()]; terms(1).len()];
     for batch in batches {
@@ -105,7 +105,7 @@ fn naive(batches: &[RecordBatch], keys: &KeySpace) -> Vec<Vec<i128>> {
     sums
 }
 
-/// The kept rows of a table in this many partitions.
+/// The kept rows of a table in `partitions` partitions.
 fn kept(batch: &RecordBatch, partitions: usize) -> Arc<dyn ExecutionPlan> {
     let pieces = (0..batch.num_rows()).step_by(100).map(|start| batch.slice(start, 100)).collect();
     let mut plan: Arc<dyn ExecutionPlan> =
@@ -121,8 +121,8 @@ fn kept(batch: &RecordBatch, partitions: usize) -> Arc<dyn ExecutionPlan> {
     Arc::new(SampleContributionsExec::new(plan, 0, vec![1], limits, key).unwrap())
 }
 
-/// A session that would pass rows on unaggregated wherever an aggregation may.
-fn hasty() -> Arc<TaskContext> {
+/// A session that passes rows on unaggregated wherever an aggregation allows it.
+fn pass_through_session() -> Arc<TaskContext> {
     let mut config = SessionConfig::new().with_batch_size(64);
     config.options_mut().execution.skip_partial_aggregation_probe_rows_threshold = 0;
     config.options_mut().execution.skip_partial_aggregation_probe_ratio_threshold = 0.0;
@@ -133,7 +133,7 @@ fn hasty() -> Arc<TaskContext> {
 async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
     let whole = rows();
     for (groups, keys) in [(&[0][..], key_space()), (&[], KeySpace::product(&[], "").unwrap())] {
-        let rows = collect(kept(&whole, 1), hasty()).await.unwrap();
+        let rows = collect(kept(&whole, 1), pass_through_session()).await.unwrap();
         let expected = naive(&rows, &keys);
         assert!(expected.iter().all(|sums| sums.iter().any(|sum| *sum != 0)));
         for partitions in [1, 2, 7] {
@@ -144,10 +144,10 @@ async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
                 let expected = if sum { DataType::Decimal128(38, 0) } else { DataType::Int64 };
                 assert_eq!((field.name(), field.data_type()), (&format!("sum{i}"), &expected));
             }
-            // One row per group and partition: nothing passes through as it is.
+            // There is one row for each group and partition: no row passes through unaggregated.
             let mut found = 0;
             for partition in 0..partitions {
-                let rows = plan.execute(partition, hasty()).unwrap();
+                let rows = plan.execute(partition, pass_through_session()).unwrap();
                 let rows: Vec<_> = futures::TryStreamExt::try_collect(rows).await.unwrap();
                 let rows: usize = rows.iter().map(RecordBatch::num_rows).sum();
                 assert!(rows <= if groups.is_empty() { 1 } else { 7 }, "{rows}");
@@ -156,14 +156,14 @@ async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
             assert!(found >= partitions);
             let again = summed(kept(&whole, partitions), groups, &terms(1)).unwrap();
             let single = Arc::new(CoalescePartitionsExec::new(again));
-            let rows = single.execute(0, hasty()).unwrap();
+            let rows = single.execute(0, pass_through_session()).unwrap();
             let sums = gather::sums(rows, &keys, terms(1).len()).await.unwrap();
             assert_eq!(sums, expected, "{partitions} {groups:?}");
         }
     }
 }
 
-/// A sum or count of a batch's row, whatever its type.
+/// The sums or counts of the batches' rows, whatever their type.
 fn integers(batches: &[RecordBatch], keys: usize) -> Vec<(String, Vec<i128>)> {
     let mut rows = Vec::new();
     for batch in batches {
@@ -196,7 +196,7 @@ async fn a_term_means_the_same_in_both_plans() {
         let input =
             MemorySourceConfig::try_new_exec(&[vec![whole.clone()]], whole.schema(), None).unwrap();
         let physical = summed(input, groups, &terms(2)).unwrap();
-        let physical = collect(physical, hasty()).await.unwrap();
+        let physical = collect(physical, pass_through_session()).await.unwrap();
         let expected = integers(&logical, groups.len());
         assert_eq!(expected.len(), if groups.is_empty() { 1 } else { 4 });
         assert_eq!(integers(&physical, groups.len()), expected);
