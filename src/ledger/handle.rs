@@ -1,8 +1,8 @@
-//! One connection to a vault with all that it remembers, and what follows a commit.
+//! One connection to a vault with its state, and the work after a commit.
 //!
-//! A file goes in, a [`Handle`] comes out: the connection, how far it has followed the ledger, where the file
-//! is and which anchor it is held to. The vault takes it from behind its lock. After every commit the handle
-//! makes sure that what was written outlasts a power cut, in the file that the path names, before anyone is told.
+//! In: a file. Out: a [`Handle`]: the connection, how far it has followed the ledger, the place of the file, and its
+//! anchor. The vault keeps the handle behind a lock. After each commit the handle makes sure that the written data
+//! survives a power cut, in the file that the path names, before the vault reports success.
 //!
 //! ```text
 //! BEGIN IMMEDIATE … sync the folder, COMMIT ─▶ settle: sync the folder, same file?, move the anchor ─▶ done
@@ -21,47 +21,47 @@ use super::place::Place;
 use super::{home, schema};
 use crate::catalog::Catalog;
 
-/// A connection, and what it has seen.
+/// A connection and its state.
 #[derive(Debug)]
 pub(super) struct Handle {
     pub(super) connection: Connection,
     pub(super) witness: Witness,
     pub(super) poisoned: bool,
-    /// Where the file is; nowhere for a vault in memory.
+    /// The place of the file; `None` for a vault in memory.
     pub(super) place: Option<Place>,
     pub(super) anchor: Option<Anchor>,
-    /// The last catalog that was read, with the seals of what it was read from.
+    /// The last catalog that was read, with its seals.
     pub(super) catalog: Option<([[u8; 32]; 2], Arc<Catalog>)>,
 }
 
 impl Handle {
-    /// A handle that has followed nothing yet, without an anchor.
+    /// A new handle without an anchor, which has followed nothing yet.
     pub(super) fn new(connection: Connection, place: Option<Place>) -> Self {
         let witness = Witness::default();
         Self { connection, witness, poisoned: false, place, anchor: None, catalog: None }
     }
 
-    /// Refuses when the path names another file than the one that is open, or the file has another name.
+    /// Refuses if the path does not name the open file, or if the file has another name.
     pub(super) fn still_there(&self, path: &str) -> Result<(), VaultError> {
         self.place.as_ref().map_or(Ok(()), |place| place.check(path))
     }
 
-    /// Refuses when SQLite would roll back what was committed elsewhere; to be asked before every transaction.
+    /// Refuses if SQLite would roll back transactions that were committed elsewhere; call it before each transaction.
     pub(super) fn may_begin(&self, path: &str) -> Result<(), VaultError> {
         self.place.as_ref().map_or(Ok(()), |place| place.check_journal(path))
     }
 
-    /// Refuses when the vault is at home elsewhere, or has an anchor that this handle does not have.
+    /// Refuses if the vault's home is elsewhere, or if the vault has an anchor that this handle lacks.
     pub(super) fn at_home(&self, connection: &Connection, path: &str) -> Result<(), Fault> {
         let home = self.place.as_ref().map(Place::home);
         home::check(connection, home, self.anchor.is_some(), path)
     }
 
-    /// What remains to be done between a commit and the word that it is done.
+    /// Completes a commit before the vault reports success.
     ///
     /// # Guarantee
-    /// `Ok` only if what was committed outlasts a power cut, in the file that the path names, and the anchor is as
-    /// far as the ledger. On an error the handle is poisoned: what stands on the disk is for the next one to see.
+    /// `Ok` only if the committed data survives a power cut, in the file that the path names, and the anchor is as far as
+    /// the ledger. On an error the handle is poisoned: the next handle reads the state from the disk.
     pub(super) fn settle(&mut self, charged: bool, path: &str) -> Result<(), VaultError> {
         let settle = |handle: &mut Self| {
             if let Some(place) = &handle.place {
@@ -71,15 +71,15 @@ impl Handle {
             if charged { handle.move_anchor(path) } else { Ok(()) }
         };
         let settled = settle(self);
-        // A lock that came late left nothing unknown.
+        // If only the lock came too late, the state is known.
         self.poisoned |= !matches!(settled, Ok(()) | Err(VaultError::AnchorLate { .. }));
         settled
     }
 
-    /// Moves the anchor, if there is one, to the end of the ledger, whoever wrote that.
+    /// Moves the anchor, if there is one, to the end of the ledger, whichever program wrote it.
     pub(super) fn move_anchor(&mut self, path: &str) -> Result<(), VaultError> {
         let Self { connection, witness, anchor: Some(anchor), .. } = self else { return Ok(()) };
-        // A commit gives the write lock away, and two programs must not move the anchor at once.
+        // A commit releases the write lock, and two programs must not move the anchor at once.
         connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| {
             match Fault::from(error).at(path) {
                 VaultError::Locked { path } => VaultError::AnchorLate { path },
@@ -97,10 +97,9 @@ impl Handle {
     }
 }
 
-/// Opens a file that exists.
+/// Opens an existing file.
 pub(super) fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connection, VaultError> {
-    // No CREATE: a missing vault is an error. No URI: a name such as `file:x?immutable=1` must not
-    // turn locks off.
+    // No CREATE: a missing vault is an error. No URI: a name such as `file:x?immutable=1` must not turn locks off.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let mut connection = Connection::open_with_flags(path, flags)?;
@@ -110,14 +109,14 @@ pub(super) fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connec
     open().map_err(|fault: Fault| fault.at(shown))
 }
 
-/// Runs `work` in a transaction that only reads.
+/// Runs `work` in a read-only transaction.
 pub(super) fn in_snapshot<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     connection.execute_batch("BEGIN")?;
     let result = work(connection);
-    // Nothing was written, so rolling back ends the transaction like a commit, and cannot fail on a lock.
+    // Nothing was written, so a rollback ends the transaction like a commit, and cannot fail on a lock.
     let end =
         if connection.is_autocommit() { Ok(()) } else { connection.execute_batch("ROLLBACK") };
     let value = result?;

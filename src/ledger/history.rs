@@ -1,7 +1,7 @@
-//! The history of declarations: who changed what when, chained like the ledger.
+//! The history of declarations: who changed what and when, in a hash chain like that of the ledger.
 //!
-//! What is declared before and after a transaction goes in; one entry for each thing that changed is appended in the
-//! same transaction, so that no declaration is without its entry. Entries are never changed or deleted.
+//! In: the declarations before and after a transaction. Out: one entry for each change, appended in the same transaction,
+//! so that every declaration has its entry. Entries are never changed or deleted.
 //!
 //! ```text
 //! sequence  at                    analyst  change
@@ -38,16 +38,16 @@ CREATE TRIGGER declaration_is_never_deleted BEFORE DELETE ON declaration
 BEGIN SELECT RAISE(ABORT, 'the history is never deleted'); END;
 ";
 
-/// One thing that was declared, changed or dropped.
+/// One declaration that was made, changed or dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// Its number, from 1, without gaps.
+    /// Its number: from 1, without gaps.
     pub sequence: i64,
-    /// When, in seconds since 1970 (UTC).
+    /// The time, in seconds since 1970 (UTC).
     pub at: i64,
-    /// Whose session declared it.
+    /// The analyst whose session declared it.
     pub analyst: String,
-    /// What is declared from then on, such as `budget study: for visits, limit ε = 5, …` or `view v: dropped`.
+    /// The declaration from then on, such as `budget study: for visits, limit ε = 5, …` or `view v: dropped`.
     pub change: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, Kind::History, [0; 32])?)
 }
 
-/// Appends what changed; the caller holds the write lock.
+/// Appends changes; the caller holds the write lock.
 pub(super) fn append(
     connection: &Connection,
     analyst: &str,
@@ -89,7 +89,7 @@ pub(super) fn append(
 /// The whole history, oldest first.
 ///
 /// # Errors
-/// [`Fault::Damage`] when an entry was altered, dropped, inserted or cut off.
+/// [`Fault::Damage`] if an entry was altered, removed, inserted or cut off.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Declared>, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT sequence, at, analyst, change, chain FROM declaration ORDER BY sequence",

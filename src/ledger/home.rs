@@ -1,16 +1,16 @@
-//! Where a vault is at home: the name, the file and the folder under which it may be written, kept inside of it.
+//! The home of a vault: the name, the file and the folder under which it may be written, stored in the vault.
 //!
-//! SQLite finds the journal of a file by the path through which it was opened. One file under two names (a hard
-//! link, a bind mount, a rename between a crash and the next opening) has two journals, and one of them may undo
-//! what was charged under the other name. So a vault remembers where it is at home and is refused anywhere else until its owner
-//! adopts it there. A copy is another file, and is refused as well: two copies would be two budgets.
+//! SQLite finds the journal of a file by the path with which it was opened. One file with two names (by a hard link, a
+//! bind mount, or a rename between a crash and the next opening) has two journals, and one of them may undo charges that
+//! were made under the other name. A vault therefore stores its home and is refused elsewhere until its owner adopts it
+//! there. A copy is another file and is refused too: two copies would be two budgets.
 //!
 //! ```text
 //! home(name, file, folder, anchored)          seal('home') = SHA-256 of them
 //! ```
 //!
-//! The number of the *device* is not compared: systems number their devices anew when they start. Within one
-//! running program [`place`](super::place) compares it.
+//! The home does not include the number of the *device*, because a system may renumber its devices when it starts.
+//! Within one running program, [`place`](super::place) compares it.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -28,7 +28,7 @@ CREATE TABLE home (
 ) STRICT;
 ";
 
-/// What tells the place of a vault from others, also after the machine has been started anew.
+/// The identity of a vault's place, which survives a restart of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Home {
     /// The file's name in its folder, as bytes.
@@ -39,7 +39,7 @@ pub(super) struct Home {
     pub(super) folder: u64,
 }
 
-/// What a vault remembers: its home, and whether it has an anchor.
+/// The stored home, and whether the vault has an anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Remembered {
     pub(super) home: Home,
@@ -51,17 +51,17 @@ pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
     reseal(connection)
 }
 
-/// What the vault remembers; `None` in memory.
+/// The stored home; `None` for a vault in memory.
 ///
 /// # Errors
-/// [`Fault::Damage`] when it is not what was written.
+/// [`Fault::Damage`] if it differs from its seal.
 pub(super) fn read(connection: &Connection) -> Result<Option<Remembered>, Fault> {
     let found = row(connection)?;
     store::check_seal(connection, Kind::Home, digest(found.as_ref()))?;
     Ok(found)
 }
 
-/// Makes this the home, with the anchor as it was; the caller holds the write lock.
+/// Stores the home and whether there is an anchor; the caller holds the write lock.
 pub(super) fn set(connection: &Connection, home: &Home, anchored: bool) -> Result<(), Fault> {
     connection.execute(
         "INSERT INTO home (only, name, file, folder, anchored) VALUES (1, ?1, ?2, ?3, ?4)
@@ -72,11 +72,11 @@ pub(super) fn set(connection: &Connection, home: &Home, anchored: bool) -> Resul
     reseal(connection)
 }
 
-/// Refuses a vault that is at home elsewhere, and one that has an anchor where it is opened without.
+/// Refuses a vault whose home is elsewhere, and a vault with an anchor that is opened without it.
 ///
 /// # Guarantee
-/// `Ok` only if the vault was made, adopted or upgraded under this very name, file and folder, and, where it has an
-/// anchor, `anchored` says that the caller holds it to one.
+/// `Ok` only if the vault was created, adopted or upgraded under this very name, file and folder, and, if it has an
+/// anchor, `anchored` says that the caller uses one.
 pub(super) fn check(
     connection: &Connection,
     home: Option<&Home>,
@@ -93,10 +93,10 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Makes this the home, wherever the vault was before; the caller holds the write lock.
+/// Makes this the home, wherever the home was before; the caller holds the write lock.
 ///
 /// # Errors
-/// [`VaultError::Unanchored`] where the vault has an anchor and the caller does not hold it to one.
+/// [`VaultError::Unanchored`] if the vault has an anchor and the caller does not use one.
 pub(super) fn adopt(
     connection: &Connection,
     home: Option<&Home>,

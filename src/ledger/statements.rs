@@ -1,7 +1,7 @@
-//! The texts of the statements that were charged, each kept once and named by its hash.
+//! The texts of the charged statements, each stored once under its hash.
 //!
-//! An entry of the ledger holds the hash, which the chain covers; the text is looked up for its own analyst and the owner. A text
-//! that does not have its hash is damage.
+//! An entry of the ledger contains the hash, which the chain covers; only the analyst who asked and the owner see the
+//! text. A text that does not match its hash is damage.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -22,19 +22,19 @@ CREATE TRIGGER statement_is_never_deleted BEFORE DELETE ON statement
 BEGIN SELECT RAISE(ABORT, 'a statement is never deleted'); END;
 ";
 
-/// The hash under which a text is kept.
+/// The hash under which a text is stored.
 pub(super) fn hash(text: &str) -> [u8; 32] {
     let mut fields = Fields::new("hushql statement 1");
     fields.text(text);
     fields.digest()
 }
 
-/// What stands for a text whose reader may not see it.
+/// The replacement for a text that the reader may not see.
 pub(super) fn name(hash: &[u8; 32]) -> String {
     hash.iter().fold("sha256:".to_owned(), |name, byte| name + &format!("{byte:02x}"))
 }
 
-/// Keeps a text; the caller holds the write lock.
+/// Stores a text; the caller holds the write lock.
 pub(super) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
     connection
         .prepare_cached(
@@ -44,10 +44,10 @@ pub(super) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The text with this hash, if it was kept.
+/// The text with this hash, if it is stored.
 ///
 /// # Errors
-/// [`Fault::Damage`] when another text is in its place.
+/// [`Fault::Damage`] if another text is in its place.
 pub(super) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<String>, Fault> {
     let mut statement = connection.prepare_cached("SELECT text FROM statement WHERE hash = ?1")?;
     let text: Option<String> = statement.query_row([hash], |row| row.get(0)).optional()?;
@@ -59,10 +59,10 @@ pub(super) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<St
     }
 }
 
-/// Checks that every entry that names a text has it, and that every text is the one of its hash.
+/// Checks that each text to which an entry refers is stored, and that each text matches its hash.
 ///
 /// # Errors
-/// [`Fault::Damage`] for the first one that is not.
+/// [`Fault::Damage`] for the first text that is missing or altered.
 pub(super) fn check(connection: &Connection) -> Result<(), Fault> {
     let damage = || Fault::Damage("a statement of its ledger is missing or altered".to_owned());
     let mut missing = connection.prepare(

@@ -79,7 +79,7 @@ fn a_journal_of_another_state_is_not_rolled_back() {
     assert!(matches!(bench.adopt(&vault), Err(VaultError::ForeignJournal { .. })));
     let path = vault.to_str().unwrap();
     let run = hushql(&[path, "--analyst", "lab", "-c", ASK]);
-    run.says(1, &["lies a journal of another state of it", "move the file"]);
+    run.says(1, &["belongs to another state of the vault", "move the file"]);
     assert_eq!(fs::read(&vault).unwrap(), bytes, "nothing was rolled back");
 
     // As the message says.

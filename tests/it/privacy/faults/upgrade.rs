@@ -191,7 +191,7 @@ fn an_old_vault_is_carried_over() {
         let path = older.copy(&bench, false);
         let shown = path.to_str().unwrap();
         let refused = hushql(&[shown, "--analyst", "lab", "-c", "SHOW PRIVACY"]);
-        refused.says(1, &[&format!("its owner carries it over with `hushql upgrade {shown}`")]);
+        refused.says(1, &[&format!("its owner can upgrade it with `hushql upgrade {shown}`")]);
         let error = Vault::open(&path).unwrap_err();
         assert!(matches!(error, VaultError::Version { found, .. } if found == older.format));
         hushql(&["upgrade", shown]).says(0, &["has today's format"]);
