@@ -153,7 +153,7 @@ fn an_anchor_is_made_by_an_explicit_word_only() {
     let (path, shown) = (vault.to_str().unwrap(), anchor.to_str().unwrap());
     program(&["anchor", path, shown]).says(1, &["has an anchor and opens only with it"]);
     program(&[path, "--analyst", "lab", "-c", "SHOW PRIVACY"]).says(1, &["add `--anchor FILE`"]);
-    program(&["anchor", path, "--remove"]).says(0, &["has no anchor any more"]);
+    program(&["anchor", path, "--remove"]).says(0, &["no longer has an anchor"]);
     program(&["anchor", path, shown])
         .says(1, &["already exists; HushQL never overwrites an anchor"]);
     assert_eq!(sequence(&anchor), 1);

@@ -85,7 +85,7 @@ fn a_journal_of_another_state_is_not_rolled_back() {
     // As the message says.
     fs::rename(&journal, journal.with_file_name("kept")).unwrap();
     assert!(matches!(Vault::open(&vault), Err(VaultError::NotAtHome { .. })));
-    hushql(&["adopt", path]).says(0, &["is at home where it is now"]);
+    hushql(&["adopt", path]).says(0, &["is now at home in this place"]);
     assert_eq!(charges(&Vault::open(&vault).unwrap()), before + 1);
 }
 
