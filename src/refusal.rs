@@ -266,7 +266,6 @@ mod tests {
     use super::*;
 
     /// No part of a refusal contains a control character of the statement.
-
     #[test]
     fn every_part_is_spelled_out() {
         let hostile = "a\u{1b}[2J\u{202e}b";

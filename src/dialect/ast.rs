@@ -510,7 +510,6 @@ impl fmt::Display for AggregateName {
 }
 
 /// `GROUP BY x KEYS …`: the group keys of the output, whatever the data.
-
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeysClause {
     /// `KEYS ('a', 'b')`.

@@ -67,7 +67,6 @@ fn a_name_is_a_tables_or_a_views() {
 }
 
 /// The seal of the tables covers the text of a view.
-
 #[test]
 fn an_altered_view_is_noticed() {
     for sql in [
