@@ -479,7 +479,7 @@ impl VaultError {
 
 /// A failure inside a transaction, before the file is named.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Sqlite(rusqlite::Error),
     Damage(String),
     Refusal(VaultError),

@@ -46,38 +46,20 @@
 
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects)]
 
-mod analyst;
-mod anchor;
-mod chain;
-mod charge;
-mod checkpoint;
+mod charging;
 mod error;
-mod handle;
-mod history;
-mod home;
-mod journal;
-mod moves;
-mod open;
-mod pages;
-mod place;
-mod queue;
-mod schema;
-mod statements;
+mod file;
+mod records;
 #[cfg(test)]
 mod tests;
-mod time;
-mod upgrade;
 mod vault;
-mod verify;
 pub(crate) mod version;
-mod wait;
 
-pub use analyst::OWNER;
-pub use chain::{LedgerEntry, plan_hash};
-pub use charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
+pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
 pub use error::VaultError;
-pub use history::Declared;
-pub(crate) use pages::{Extent, PAGE};
-pub use vault::BudgetState;
-pub use vault::Vault;
-pub use verify::Verified;
+pub use records::analyst::OWNER;
+pub use records::chain::{LedgerEntry, plan_hash};
+pub use records::history::Declared;
+pub(crate) use vault::pages::{Extent, PAGE};
+pub use vault::verify::Verified;
+pub use vault::{BudgetState, Vault};

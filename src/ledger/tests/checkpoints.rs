@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::damage::{alter, dump};
 use super::{entry, epsilon, file, request, spend, total};
-use crate::ledger::checkpoint::{self, Checkpoint, Sums};
+use crate::ledger::records::checkpoint::{self, Checkpoint, Sums};
 use crate::ledger::{ChargeRequest, Vault, VaultError, charge};
 use crate::privacy::{Cost, Epsilon, Loss, Rational};
 

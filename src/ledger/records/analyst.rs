@@ -9,14 +9,14 @@
 
 use rusqlite::{Connection, params};
 
-use super::error::{Fault, VaultError};
 use crate::catalog::store::{self, Fields, Kind};
+use crate::ledger::error::{Fault, VaultError};
 
 /// Refuses a name that no analyst may have: one with other characters, or one that looks like the owner's name.
 ///
 /// People read the names beside the charges. An older vault may contain such a name: it remains in the list with its
 /// charges, but is not admitted again.
-pub(super) fn admit(name: &str) -> Result<(), VaultError> {
+pub(crate) fn admit(name: &str) -> Result<(), VaultError> {
     check(name)?;
     if skeleton(name) == OWNER {
         return Err(VaultError::AnalystName { name: name.to_owned() });
@@ -31,7 +31,7 @@ fn skeleton(name: &str) -> String {
 }
 
 /// Refuses a name that the ledger cannot hold.
-pub(super) fn check(name: &str) -> Result<(), VaultError> {
+pub(crate) fn check(name: &str) -> Result<(), VaultError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
         return Ok(());
@@ -40,7 +40,7 @@ pub(super) fn check(name: &str) -> Result<(), VaultError> {
 }
 
 /// Adds an analyst unless the name is known; the caller has checked the name.
-pub(super) fn add(connection: &Connection, name: &str) -> Result<(), Fault> {
+pub(crate) fn add(connection: &Connection, name: &str) -> Result<(), Fault> {
     if all(connection)?.iter().any(|known| known == name) {
         return Ok(());
     }
@@ -49,14 +49,14 @@ pub(super) fn add(connection: &Connection, name: &str) -> Result<(), Fault> {
 }
 
 /// All admitted analysts in order, checked against the seal.
-pub(super) fn all(connection: &Connection) -> Result<Vec<String>, Fault> {
+pub(crate) fn all(connection: &Connection) -> Result<Vec<String>, Fault> {
     let names = rows(connection)?;
     store::check_seal(connection, Kind::Analysts, digest(&names))?;
     Ok(names)
 }
 
 /// Seals the list as it is.
-pub(super) fn reseal(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn reseal(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, Kind::Analysts, digest(&rows(connection)?))?)
 }
 

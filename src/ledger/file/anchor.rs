@@ -22,14 +22,14 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::chain::{self, Mark, Witness};
-use super::error::{Fault, VaultError};
-use super::place::Folder;
 use crate::catalog::store::Fields;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::place::Folder;
+use crate::ledger::records::chain::{self, Mark, Witness};
 
 /// The anchor of an open vault.
 #[derive(Debug)]
-pub(super) struct Anchor {
+pub(crate) struct Anchor {
     path: PathBuf,
     shown: String,
     folder: Folder,
@@ -40,7 +40,7 @@ impl Anchor {
     ///
     /// # Errors
     /// [`VaultError::NoAnchor`] when it does not, [`VaultError::Anchor`] when it cannot be read.
-    pub(super) fn open(path: &Path) -> Result<Self, VaultError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
         // Resolve a link once: a rename over it would replace the link and leave its target behind.
         let resolved = match fs::canonicalize(path) {
@@ -63,7 +63,7 @@ impl Anchor {
     /// # Errors
     /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] in the vault's own folder,
     /// [`VaultError::AnchorUnmade`] if the file cannot be created.
-    pub(super) fn create(path: &Path, vault: &Path, mark: Mark) -> Result<Self, VaultError> {
+    pub(crate) fn create(path: &Path, vault: &Path, mark: Mark) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
         let failed = |source| VaultError::AnchorUnmade { anchor: shown.clone(), source };
         let folder = |path: &Path| {
@@ -97,7 +97,7 @@ impl Anchor {
     /// `Ok` only if the ledger has an entry with this number and this hash, and so, as far as its chain is intact, every
     /// entry that existed when the anchor was last moved. Opening a vault verifies the chain from the newest checkpoint on,
     /// and `hushql check` verifies it from the first entry on.
-    pub(super) fn check(&self, connection: &Connection, vault: &str) -> Result<(), Fault> {
+    pub(crate) fn check(&self, connection: &Connection, vault: &str) -> Result<(), Fault> {
         let known = self.read()?;
         if known.sequence > 0 {
             let (vault, anchor) = (vault.to_owned(), self.shown.clone());
@@ -116,7 +116,7 @@ impl Anchor {
     /// # Guarantee
     /// `Ok` only if the anchor on the disk is at least as far as the ledger. At every moment the path names the complete
     /// old anchor or the complete new one.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &self,
         connection: &Connection,
         witness: &Witness,

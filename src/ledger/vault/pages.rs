@@ -11,10 +11,10 @@
 
 use rusqlite::Connection;
 
-use super::chain::{self, LedgerEntry, Mark};
-use super::checkpoint::{self, Checkpoint};
-use super::error::{Fault, VaultError};
-use super::vault::Vault;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::chain::{self, LedgerEntry, Mark};
+use crate::ledger::records::checkpoint::{self, Checkpoint};
+use crate::ledger::vault::Vault;
 
 /// The number of entries in a page: a multiple of those between two checkpoints.
 pub(crate) const PAGE: i64 = 8 * checkpoint::EVERY;

@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::chain::{LedgerEntry, Witness};
-use super::error::{Fault, VaultError};
-use super::statements;
 use crate::catalog::store::{self, Account};
 use crate::catalog::{Budget, Catalog};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::chain::{LedgerEntry, Witness};
+use crate::ledger::records::statements;
 use crate::privacy::{Cost, Loss, Notion, Spend};
 
 /// The planned releases of a statement, with their privacy losses.
@@ -30,7 +30,7 @@ use crate::privacy::{Cost, Loss, Notion, Spend};
 pub struct ChargeRequest {
     /// The analyst who asks.
     pub analyst: String,
-    /// The hash of the plan; see [`plan_hash`](super::plan_hash).
+    /// The hash of the plan; see [`plan_hash`](crate::ledger::plan_hash).
     pub plan_hash: [u8; 32],
     /// The text of the statement, as written.
     pub statement: String,
@@ -76,7 +76,7 @@ pub struct ChargeEntry {
 
 /// The proof of a durable payment for a statement.
 ///
-/// Only [`Vault::charge`](super::Vault::charge) makes one, and it cannot be copied: one payment allows one execution.
+/// Only [`Vault::charge`](crate::ledger::Vault::charge) makes one, and it cannot be copied: one payment allows one execution.
 ///
 /// ```compile_fail
 /// fn twice(charge: &hushql::ledger::Charge) -> hushql::ledger::Charge {
@@ -140,7 +140,7 @@ pub struct BudgetQuote {
 /// # Guarantee
 /// `Ok` only if the spent amount of every budget is the sum of the ledger's entries that count for the unit domain of
 /// its table. The catalog must be current, and the witness must have advanced in the same transaction.
-pub(super) fn accounts(
+pub(crate) fn accounts(
     connection: &Connection,
     witness: &Witness,
     catalog: &Catalog,
@@ -161,7 +161,7 @@ pub(super) fn accounts(
 /// `Ok` only if the declarations are those with which the request was planned, every unit domain of the request has a
 /// budget, the cost is neither below a budget's minimum per query nor above its maximum, and every budget can pay the
 /// whole cost in the notion in which it counts.
-pub(super) fn quote(
+pub(crate) fn quote(
     connection: &Connection,
     witness: &Witness,
     request: &ChargeRequest,
@@ -288,7 +288,7 @@ fn check_minimum(
 /// # Guarantee
 /// `Ok` only if [`quote`] would be `Ok`. Then the spent amount of every affected budget has grown by the whole cost, and
 /// the ledger by the request's entries. On an error the caller rolls back, and nothing changes.
-pub(super) fn pay(
+pub(crate) fn pay(
     connection: &Connection,
     witness: &mut Witness,
     request: &ChargeRequest,

@@ -19,10 +19,10 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::checkpoint::{self, Checkpoint, Sums};
-use super::error::{Fault, VaultError};
-use super::time;
 use crate::catalog::store::{self, Fields, Kind};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::checkpoint::{self, Checkpoint, Sums};
+use crate::ledger::records::time;
 use crate::privacy::{Cost, ParameterError};
 use crate::sampler::QueryRng;
 
@@ -51,7 +51,7 @@ pub struct LedgerEntry {
     pub plan_hash: [u8; 32],
     /// The time of the charge, in seconds since 1970 (UTC); unknown for a charge of an older program.
     pub at: Option<i64>,
-    /// The hash of the statement's text; see [`Vault::statement`](super::Vault::statement).
+    /// The hash of the statement's text; see [`Vault::statement`](crate::ledger::Vault::statement).
     pub statement: Option<[u8; 32]>,
     /// Random bytes: no two entries are equal, even in different copies of a vault.
     pub nonce: [u8; 16],
@@ -68,13 +68,13 @@ pub fn plan_hash(plan: &str) -> [u8; 32] {
 
 /// A place in the chain: an entry's number and hash; the default is the place before the first entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) sequence: i64,
-    pub(super) hash: [u8; 32],
+pub(crate) struct Mark {
+    pub(crate) sequence: i64,
+    pub(crate) hash: [u8; 32],
 }
 
 /// The hash of the entry with this number, if there is one.
-pub(super) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[u8; 32]>, Fault> {
+pub(crate) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[u8; 32]>, Fault> {
     let mut statement =
         connection.prepare_cached("SELECT chain FROM ledger WHERE sequence = ?1")?;
     Ok(statement.query_row([sequence], |row| row.get(0)).optional()?)
@@ -82,7 +82,7 @@ pub(super) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[
 
 /// How far one handle has followed the chain, and the sums up to there.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Witness {
+pub(crate) struct Witness {
     sequence: i64,
     chain: [u8; 32],
     /// The sum of the entries for each set of unit domains that an entry names.
@@ -99,13 +99,13 @@ impl Witness {
     ///
     /// # Errors
     /// [`VaultError::Amount`] for a sum that is out of range.
-    pub(super) fn spent(&self, spaces: &BTreeSet<String>) -> Result<Cost, Fault> {
+    pub(crate) fn spent(&self, spaces: &BTreeSet<String>) -> Result<Cost, Fault> {
         let sum = self.of(spaces).try_fold(Cost::zero(), Cost::plus);
         Ok(sum?)
     }
 
     /// Whether anything was ever charged to one of these unit domains.
-    pub(super) fn is_charged(&self, spaces: &BTreeSet<String>) -> bool {
+    pub(crate) fn is_charged(&self, spaces: &BTreeSet<String>) -> bool {
         self.of(spaces).next().is_some()
     }
 
@@ -115,7 +115,7 @@ impl Witness {
     }
 
     /// The place up to which the chain was followed.
-    pub(super) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark { sequence: self.sequence, hash: self.chain }
     }
 
@@ -127,7 +127,7 @@ impl Witness {
     /// `Ok` only if the last entry that this handle saw (or that of the newest checkpoint) still exists, every later entry
     /// is linked to it, the last entry is the sealed one, and every later checkpoint equals the sums of these entries: none
     /// of them was altered, removed, inserted or cut off.
-    pub(super) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
         let damage = |detail: &str| Fault::Damage(detail.to_owned());
         if self.sequence > 0 && hash_of(connection, self.sequence)? != Some(self.chain) {
             return Err(damage("it is not the ledger that was there before"));
@@ -162,7 +162,7 @@ impl Witness {
     ///
     /// # Guarantee
     /// `Ok` only if each entry is linked to the one before it, and every checkpoint on the way equals their sums.
-    pub(super) fn follow(&mut self, connection: &Connection, most: i64) -> Result<(), Fault> {
+    pub(crate) fn follow(&mut self, connection: &Connection, most: i64) -> Result<(), Fault> {
         self.follow_with(connection, most, Checkpoint::check)
     }
 
@@ -170,7 +170,7 @@ impl Witness {
     ///
     /// # Guarantee
     /// As [`Witness::advance`]: `Ok` only if the chain is intact from the first entry to the sealed one.
-    pub(super) fn with_new_checkpoints(connection: &Connection) -> Result<Self, Fault> {
+    pub(crate) fn with_new_checkpoints(connection: &Connection) -> Result<Self, Fault> {
         let mut witness = Self::default();
         witness.follow_with(connection, i64::MAX, Checkpoint::write)?;
         witness.check_end(connection)?;
@@ -199,7 +199,7 @@ impl Witness {
     }
 
     /// Checks that the chain was followed to the sealed end of the ledger and of its checkpoints.
-    pub(super) fn check_end(&self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn check_end(&self, connection: &Connection) -> Result<(), Fault> {
         checkpoint::check_end(connection, self.sequence)?;
         Ok(store::check_seal(connection, Kind::Ledger, self.chain)?)
     }
@@ -212,7 +212,7 @@ impl Witness {
 
     /// Appends the entries of one charge to the end of the chain, and seals it. The caller holds a transaction and rolls it
     /// back on an error. This function sets `entry.sequence`, `entry.charge`, `entry.nonce`, `entry.chain` and `entry.at`.
-    pub(super) fn append(
+    pub(crate) fn append(
         &mut self,
         connection: &Connection,
         entries: Vec<LedgerEntry>,
@@ -252,7 +252,7 @@ impl Witness {
 }
 
 /// Checks that an entry continues the chain at this place.
-pub(super) fn check_link(before: &Mark, entry: &LedgerEntry) -> Result<(), Fault> {
+pub(crate) fn check_link(before: &Mark, entry: &LedgerEntry) -> Result<(), Fault> {
     if Some(entry.sequence) == before.sequence.checked_add(1)
         && entry.chain == link(&before.hash, entry)
     {
@@ -263,12 +263,12 @@ pub(super) fn check_link(before: &Mark, entry: &LedgerEntry) -> Result<(), Fault
 }
 
 /// Seals a ledger without entries.
-pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, Kind::Ledger, Witness::default().chain)?)
 }
 
 /// The stored entries after one number up to another, oldest first.
-pub(super) fn entries(
+pub(crate) fn entries(
     connection: &Connection,
     after: i64,
     last: i64,

@@ -14,16 +14,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::Connection;
 
-use super::error::Fault;
+use crate::ledger::error::Fault;
 
 /// The time to wait for other programs before the vault is refused as locked.
-pub(super) const BUSY: Duration = Duration::from_secs(10);
+pub(crate) const BUSY: Duration = Duration::from_secs(10);
 
 /// The longest pause before each of the first attempts, in microseconds; the last one applies to all later attempts.
 const PAUSES: [u64; 6] = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
 /// Makes a connection wait for locks: for [`BUSY`] with random pauses, for any other time as SQLite does.
-pub(super) fn set(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
+pub(crate) fn set(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
     if busy == BUSY {
         connection.busy_handler(Some(look_again))?;
     } else {
@@ -69,7 +69,6 @@ mod tests {
 
     /// With SQLite's own pauses of up to 100 ms, one of 8 programs that charged at once tried 50 times within 5 seconds,
     /// found the vault locked each time, and was refused.
-
     #[test]
     fn nobody_pauses_for_long() {
         for looks in [0, 1, 5, 6, 1_000, i32::MAX] {

@@ -14,17 +14,18 @@ use std::{fs, io};
 
 use rusqlite::Connection;
 
-use super::anchor::Anchor;
-use super::error::{Fault, VaultError};
-use super::handle::{Handle, connect, in_snapshot};
-use super::home::{self, Home};
-use super::place::Place;
-use super::queue::Queue;
-use super::upgrade::Moved;
-use super::vault::Vault;
-use super::wait::BUSY;
-use super::{analyst, schema};
-use crate::ledger::analyst::OWNER;
+use crate::ledger::charging::queue::Queue;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::anchor::Anchor;
+use crate::ledger::file::handle::{Handle, connect, in_snapshot};
+use crate::ledger::file::home::{self, Home};
+use crate::ledger::file::place::Place;
+use crate::ledger::file::schema;
+use crate::ledger::file::wait::BUSY;
+use crate::ledger::records::analyst;
+use crate::ledger::records::analyst::OWNER;
+use crate::ledger::vault::Vault;
+use crate::ledger::vault::upgrade::Moved;
 
 impl Vault {
     /// Creates a vault in a new file that only its creator can read and write.
@@ -74,7 +75,7 @@ impl Vault {
     }
 
     /// Opens a vault with this time-out for the locks of other programs.
-    pub(super) fn open_with(path: &Path, busy: Duration) -> Result<Self, VaultError> {
+    pub(in crate::ledger) fn open_with(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let vault = Self::verified(path, busy)?;
         vault.check_home()?;
         Ok(vault)
@@ -133,7 +134,7 @@ impl Vault {
             connection.execute_batch("PRAGMA foreign_keys = OFF")?;
             schema::format(connection, &vault.path)
         })?;
-        Ok((format < super::version::VERSION).then_some(vault))
+        Ok((format < crate::ledger::version::VERSION).then_some(vault))
     }
 
     fn on_connection<T>(

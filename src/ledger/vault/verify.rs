@@ -9,14 +9,15 @@
 
 use std::fmt;
 
-use super::analyst;
-use super::chain::Witness;
-use super::charge;
-use super::error::{Fault, VaultError};
-use super::pages::PAGE;
-use super::vault::Vault;
-use super::{history, schema, statements};
 use crate::catalog::store;
+use crate::ledger::charging::charge;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::schema;
+use crate::ledger::records::analyst;
+use crate::ledger::records::chain::Witness;
+use crate::ledger::records::{history, statements};
+use crate::ledger::vault::Vault;
+use crate::ledger::vault::pages::PAGE;
 
 /// The contents of a verified vault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

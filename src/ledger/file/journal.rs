@@ -11,7 +11,7 @@
 //! ```
 //!
 //! One transaction raises the counter by one. A vault can be charged elsewhere only after it is adopted there (see
-//! [`home`](super::home)). Adoption is a transaction too, so the counter rises by at least two, and the two cases differ.
+//! [`home`](crate::ledger::file::home)). Adoption is a transaction too, so the counter rises by at least two, and the two cases differ.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,7 +21,7 @@ const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 /// The state of the file that a journal describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     /// A number that differs between transactions.
     nonce: [u8; 4],
     /// The number of pages that the file had.
@@ -32,7 +32,7 @@ pub(super) struct Journal {
 
 /// The state of a database file, from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State {
+pub(crate) struct State {
     /// The file's change counter.
     counter: u32,
     /// The number of its pages.
@@ -44,7 +44,7 @@ impl Journal {
     ///
     /// # Errors
     /// If it cannot be read. A journal that ends early counts as far as it goes.
-    pub(super) fn read(journal: &mut (impl Read + Seek)) -> io::Result<Option<Self>> {
+    pub(crate) fn read(journal: &mut (impl Read + Seek)) -> io::Result<Option<Self>> {
         let mut header = [0; 28];
         journal.seek(SeekFrom::Start(0))?;
         if !filled(journal, &mut header)? || header[..8] != MAGIC {
@@ -77,7 +77,7 @@ impl Journal {
     ///
     /// # Guarantee
     /// False if two or more transactions were committed to the file since the journal was begun.
-    pub(super) fn fits(&self, state: State) -> bool {
+    pub(crate) fn fits(&self, state: State) -> bool {
         match self.counter {
             Some(before) => state.counter == before || state.counter == before.wrapping_add(1),
             // The file was being created.
@@ -92,7 +92,7 @@ impl State {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(super) fn read(file: &mut File) -> io::Result<Option<Self>> {
+    pub(crate) fn read(file: &mut File) -> io::Result<Option<Self>> {
         let mut header = [0; 100];
         file.seek(SeekFrom::Start(0))?;
         let whole = filled(file, &mut header)?;

@@ -18,9 +18,10 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use super::error::{Fault, VaultError};
-use super::{analyst, chain, checkpoint, history, home, statements, wait};
 use crate::catalog::store;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::{home, wait};
+use crate::ledger::records::{analyst, chain, checkpoint, history, statements};
 use crate::ledger::version::VERSION;
 
 /// "Hush" in ASCII, which marks a SQLite file as a vault.
@@ -78,7 +79,7 @@ BEGIN SELECT RAISE(ABORT, 'the ledger is never deleted'); END;
 /// # Guarantee
 /// When a `COMMIT` on this connection returns without an error, it has been synced to the disk, with the removal of
 /// the journal (`synchronous = EXTRA`).
-pub(super) fn configure(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
+pub(crate) fn configure(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
     wait::set(connection, busy)?;
     // The file must not make SQLite run dangerous code, and no write may bypass the tables.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -101,7 +102,7 @@ pub(super) fn configure(connection: &mut Connection, busy: Duration) -> Result<(
 }
 
 /// Creates the tables in an empty database; the caller holds the transaction.
-pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     connection.execute_batch(store::SCHEMA)?;
     for schema in [SCHEMA, statements::SCHEMA, history::SCHEMA, home::SCHEMA] {
         connection.execute_batch(schema)?;
@@ -114,7 +115,7 @@ pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
 }
 
 /// Writes the seals of a vault without declarations, charges or a home.
-pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     store::reseal(connection)?;
     chain::initialise(connection)?;
     history::initialise(connection)?;
@@ -126,7 +127,7 @@ pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
 ///
 /// # Errors
 /// [`VaultError::NotAVault`].
-pub(super) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> {
+pub(crate) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> {
     if number(connection, "PRAGMA application_id")? != APPLICATION_ID {
         return Err(VaultError::NotAVault { path: path.to_owned() }.into());
     }
@@ -139,7 +140,7 @@ pub(super) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> 
 /// `Ok` only if SQLite finds the list of free pages and the pages of the declarations sound. The pages of the ledger and
 /// of its checkpoints, whose number grows with the charges, are not checked here: their hashes detect damage when they
 /// are read, and so does [`check_whole`].
-pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
+pub(crate) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     let expected = Connection::open_in_memory()?;
     create(&expected)?;
     check_tables(connection, path, VERSION, &expected)?;
@@ -149,7 +150,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
 }
 
 /// Checks that a file is a sound vault of another format with these tables.
-pub(super) fn check_format(
+pub(crate) fn check_format(
     connection: &Connection,
     path: &str,
     version: i64,
@@ -183,7 +184,7 @@ fn check_tables(
 ///
 /// # Guarantee
 /// `Ok` only if SQLite's full check finds no page that is damaged, lost or used twice, and no row that breaks a constraint.
-pub(super) fn check_whole(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn check_whole(connection: &Connection) -> Result<(), Fault> {
     check_sound(connection, "PRAGMA integrity_check(1)")?;
     let mut references = connection.prepare("PRAGMA foreign_key_check")?;
     if references.exists([])? {
@@ -193,7 +194,7 @@ pub(super) fn check_whole(connection: &Connection) -> Result<(), Fault> {
 }
 
 /// The length in bytes that the file must have according to its header.
-pub(super) fn length(connection: &Connection) -> Result<u64, Fault> {
+pub(crate) fn length(connection: &Connection) -> Result<u64, Fault> {
     let (pages, size) =
         (number(connection, "PRAGMA page_count")?, number(connection, "PRAGMA page_size")?);
     Ok(u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0)))

@@ -12,13 +12,13 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::Fault;
-use super::time;
 use crate::catalog::store::{self, Fields, Kind};
+use crate::ledger::error::Fault;
+use crate::ledger::records::time;
 use crate::privacy::ParameterError;
 
 /// The table of the history.
-pub(super) const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
 CREATE TABLE declaration (
     sequence INTEGER PRIMARY KEY NOT NULL CHECK (sequence > 0),
     at INTEGER NOT NULL,
@@ -52,12 +52,12 @@ pub struct Declared {
 }
 
 /// Seals a history without entries.
-pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, Kind::History, [0; 32])?)
 }
 
 /// Appends changes; the caller holds the write lock.
-pub(super) fn append(
+pub(crate) fn append(
     connection: &Connection,
     analyst: &str,
     changes: Vec<String>,
@@ -90,7 +90,7 @@ pub(super) fn append(
 ///
 /// # Errors
 /// [`Fault::Damage`] if an entry was altered, removed, inserted or cut off.
-pub(super) fn all(connection: &Connection) -> Result<Vec<Declared>, Fault> {
+pub(crate) fn all(connection: &Connection) -> Result<Vec<Declared>, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT sequence, at, analyst, change, chain FROM declaration ORDER BY sequence",
     )?;

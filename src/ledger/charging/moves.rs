@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use super::chain::Witness;
-use super::error::Fault;
 use crate::catalog::joins::{carry_spent, join_spaces};
 use crate::catalog::{Catalog, CatalogError, store};
+use crate::ledger::error::Fault;
+use crate::ledger::records::chain::Witness;
 
 /// Changes declared tables and carries their charges over. `change` takes the declarations before the change.
 ///
@@ -28,7 +28,7 @@ use crate::catalog::{Catalog, CatalogError, store};
 /// # Errors
 /// Errors of the change itself; [`CatalogError::Declaration`] if a link would lead to no unit;
 /// [`CatalogError::Uncarried`] if a budget could not count earlier charges. The caller rolls back.
-pub(super) fn redeclared(
+pub(crate) fn redeclared(
     connection: &Connection,
     witness: &mut Witness,
     change: impl FnOnce(&Catalog) -> Result<(), Fault>,
@@ -83,7 +83,7 @@ fn join(
 ///
 /// # Errors
 /// [`CatalogError::Uncarried`] if a budget could not count earlier charges. The caller rolls back.
-pub(super) fn carried_over(
+pub(crate) fn carried_over(
     connection: &Connection,
     witness: &Witness,
     kept: &[(String, String)],
@@ -102,7 +102,6 @@ pub(super) fn carried_over(
 }
 
 /// Writes, for every budget, the amount spent on the people of its table.
-
 fn carry(connection: &Connection, witness: &Witness, now: &Catalog) -> Result<(), Fault> {
     for account in store::accounts(connection)? {
         let budget = &account.budget;

@@ -11,11 +11,13 @@ use rusqlite::Connection;
 use super::sealed::check_budgets;
 use crate::catalog::describe;
 use crate::catalog::store::{self, Fields, Kind, check_seal};
-use crate::ledger::analyst::OWNER;
-use crate::ledger::chain::Witness;
+use crate::ledger::charging::moves;
 use crate::ledger::error::Fault;
-use crate::ledger::home::{self, Home};
-use crate::ledger::{history, moves, schema};
+use crate::ledger::file::home::{self, Home};
+use crate::ledger::file::schema;
+use crate::ledger::records::analyst::OWNER;
+use crate::ledger::records::chain::Witness;
+use crate::ledger::records::history;
 use crate::privacy::{Notion, Spend};
 
 /// The number of this format.

@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::Fault;
 use crate::catalog::store::Fields;
+use crate::ledger::error::Fault;
 use crate::privacy::Cost;
 
 /// The number of entries between two checkpoints.
-pub(super) const EVERY: i64 = 256;
+pub(crate) const EVERY: i64 = 256;
 
 /// The table of checkpoints.
 const SCHEMA: &str = "
@@ -44,36 +44,36 @@ BEGIN SELECT RAISE(ABORT, 'a checkpoint is never deleted'); END;
 ";
 
 /// The amount charged to each set of unit domains that an entry names.
-pub(super) type Sums = BTreeMap<Vec<String>, Cost>;
+pub(crate) type Sums = BTreeMap<Vec<String>, Cost>;
 
 /// The state of the ledger at an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// The entry's number.
-    pub(super) sequence: i64,
+    pub(crate) sequence: i64,
     /// The entry's hash.
-    pub(super) chain: [u8; 32],
+    pub(crate) chain: [u8; 32],
     /// The sums of all entries up to it.
-    pub(super) spent: Sums,
+    pub(crate) spent: Sums,
 }
 
 /// Creates the table; the caller holds the transaction.
-pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     Ok(connection.execute_batch(SCHEMA)?)
 }
 
 /// Whether the entry with this number has a checkpoint.
-pub(super) fn is_due(sequence: i64) -> bool {
+pub(crate) fn is_due(sequence: i64) -> bool {
     before(sequence) == sequence
 }
 
 /// The number of the last checkpoint at or before this entry; 0 if there is none.
-pub(super) fn before(sequence: i64) -> i64 {
+pub(crate) fn before(sequence: i64) -> i64 {
     sequence.saturating_sub(sequence.rem_euclid(EVERY))
 }
 
 /// Refuses a vault whose last checkpoint is not that of a ledger with this number of entries.
-pub(super) fn check_end(connection: &Connection, entries: i64) -> Result<(), Fault> {
+pub(crate) fn check_end(connection: &Connection, entries: i64) -> Result<(), Fault> {
     let mut statement =
         connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM checkpoint")?;
     let last: i64 = statement.query_row([], |row| row.get(0))?;
@@ -88,7 +88,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`Fault::Damage`] when it is missing or differs from its digest.
-    pub(super) fn read(connection: &Connection, sequence: i64) -> Result<Self, Fault> {
+    pub(crate) fn read(connection: &Connection, sequence: i64) -> Result<Self, Fault> {
         let mut statement = connection
             .prepare_cached("SELECT chain, sums, digest FROM checkpoint WHERE sequence = ?1")?;
         let row = statement.query_row([sequence], |row| {
@@ -101,7 +101,7 @@ impl Checkpoint {
     }
 
     /// Stores it; the caller holds the transaction in which its entry was appended.
-    pub(super) fn write(&self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn write(&self, connection: &Connection) -> Result<(), Fault> {
         connection
             .prepare_cached(
                 "INSERT INTO checkpoint (sequence, chain, sums, digest) VALUES (?1, ?2, ?3, ?4)",
@@ -114,7 +114,7 @@ impl Checkpoint {
     ///
     /// # Guarantee
     /// `Ok` only if the stored checkpoint of this number has this hash and exactly these sums.
-    pub(super) fn check(&self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn check(&self, connection: &Connection) -> Result<(), Fault> {
         if Self::read(connection, self.sequence)? == *self { Ok(()) } else { Err(damage()) }
     }
 

@@ -8,9 +8,10 @@ use rusqlite::Connection;
 
 use super::sealed::check_budgets;
 use crate::catalog::store;
-use crate::ledger::chain::Witness;
 use crate::ledger::error::Fault;
-use crate::ledger::{history, schema, statements};
+use crate::ledger::file::schema;
+use crate::ledger::records::chain::Witness;
+use crate::ledger::records::{history, statements};
 
 /// The number of this format.
 pub(super) const FORMAT: i64 = 5;

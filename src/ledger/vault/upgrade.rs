@@ -20,12 +20,14 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::anchor::Anchor;
-use super::error::{Fault, VaultError};
-use super::vault::Vault;
-use super::version::VERSION;
-use super::{analyst, charge, home, schema};
 use crate::catalog::store;
+use crate::ledger::charging::charge;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::anchor::Anchor;
+use crate::ledger::file::{home, schema};
+use crate::ledger::records::analyst;
+use crate::ledger::vault::Vault;
+use crate::ledger::version::VERSION;
 
 /// Whether the owner declares that the vault has moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The vault's interface: declarations, queries and charges. [`open`](super::open) creates and opens vaults.
+//! The vault's interface: declarations, queries and charges. [`open`](crate::ledger::vault::open) creates and opens vaults.
 //!
 //! In: requests. Out: declarations, budgets and charges. A [`Vault`] is a connection behind a lock, so that threads can
 //! share it, and several processes can open the same file. Each method is one SQLite transaction: it sees one state of
@@ -14,21 +14,28 @@
 //! # Ok::<(), hushql::ledger::VaultError>(())
 //! ```
 
+mod open;
+pub(crate) mod pages;
+mod upgrade;
+pub(crate) mod verify;
+
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::chain::{LedgerEntry, Witness};
-use super::charge::{self, BudgetQuote, Charge, ChargeRequest};
-use super::error::{Fault, VaultError};
-use super::handle::{Handle, in_snapshot};
-use super::history::{self, Declared};
-use super::place::Place;
-use super::queue::{Group, Queue};
-use super::{analyst, home, moves, statements};
 use crate::catalog::store::{self, Account, Kind};
 use crate::catalog::{Budget, Catalog, CatalogError, Table, View, describe};
-use crate::ledger::analyst::OWNER;
+use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
+use crate::ledger::charging::moves;
+use crate::ledger::charging::queue::{Group, Queue};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::handle::{Handle, in_snapshot};
+use crate::ledger::file::home;
+use crate::ledger::file::place::Place;
+use crate::ledger::records::analyst::OWNER;
+use crate::ledger::records::chain::{LedgerEntry, Witness};
+use crate::ledger::records::history::{self, Declared};
+use crate::ledger::records::{analyst, statements};
 use crate::privacy::Spend;
 
 /// The catalog and the ledger, in one SQLite file.

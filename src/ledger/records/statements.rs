@@ -5,11 +5,11 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::Fault;
 use crate::catalog::store::Fields;
+use crate::ledger::error::Fault;
 
 /// The table of the texts.
-pub(super) const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
 CREATE TABLE statement (
     hash BLOB PRIMARY KEY NOT NULL CHECK (length(hash) = 32),
     text TEXT NOT NULL
@@ -23,19 +23,19 @@ BEGIN SELECT RAISE(ABORT, 'a statement is never deleted'); END;
 ";
 
 /// The hash under which a text is stored.
-pub(super) fn hash(text: &str) -> [u8; 32] {
+pub(crate) fn hash(text: &str) -> [u8; 32] {
     let mut fields = Fields::new("hushql statement 1");
     fields.text(text);
     fields.digest()
 }
 
 /// The replacement for a text that the reader may not see.
-pub(super) fn name(hash: &[u8; 32]) -> String {
+pub(crate) fn name(hash: &[u8; 32]) -> String {
     hash.iter().fold("sha256:".to_owned(), |name, byte| name + &format!("{byte:02x}"))
 }
 
 /// Stores a text; the caller holds the write lock.
-pub(super) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
+pub(crate) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
     connection
         .prepare_cached(
             "INSERT INTO statement (hash, text) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
@@ -48,7 +48,7 @@ pub(super) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
 ///
 /// # Errors
 /// [`Fault::Damage`] if another text is in its place.
-pub(super) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<String>, Fault> {
+pub(crate) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<String>, Fault> {
     let mut statement = connection.prepare_cached("SELECT text FROM statement WHERE hash = ?1")?;
     let text: Option<String> = statement.query_row([hash], |row| row.get(0)).optional()?;
     match text {
@@ -63,7 +63,7 @@ pub(super) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<St
 ///
 /// # Errors
 /// [`Fault::Damage`] for the first text that is missing or altered.
-pub(super) fn check(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     let damage = || Fault::Damage("a statement of its ledger is missing or altered".to_owned());
     let mut missing = connection.prepare(
         "SELECT 1 FROM ledger WHERE statement IS NOT NULL

@@ -16,17 +16,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, ffi};
 
-use super::analyst;
-use super::chain::Witness;
-use super::charge::{self, Charge, ChargeRequest};
-use super::error::{Fault, VaultError};
+use crate::ledger::charging::charge::{self, Charge, ChargeRequest};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::analyst;
+use crate::ledger::records::chain::Witness;
 
 /// The outcome of a request.
-pub(super) type Outcome = Result<Charge, VaultError>;
+pub(crate) type Outcome = Result<Charge, VaultError>;
 
 /// The requests that wait for the next transaction, in the order of their arrival.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     line: Mutex<Line>,
 }
 
@@ -39,7 +39,7 @@ struct Line {
 
 /// One request and its state.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     request: ChargeRequest,
     state: Mutex<State>,
     changed: Condvar,
@@ -54,11 +54,11 @@ enum State {
 
 /// The lead; dropping it passes it on.
 #[derive(Debug)]
-pub(super) struct Lead<'a>(&'a Queue);
+pub(crate) struct Lead<'a>(&'a Queue);
 
 impl Queue {
     /// Adds a request at the end; it leads if no other request leads.
-    pub(super) fn join(&self, request: &ChargeRequest) -> Arc<Ticket> {
+    pub(crate) fn join(&self, request: &ChargeRequest) -> Arc<Ticket> {
         let mut line = unpoisoned(&self.line);
         let state = if line.led { State::Waits } else { State::Leads };
         let (request, state) = (request.clone(), Mutex::new(state));
@@ -69,7 +69,7 @@ impl Queue {
     }
 
     /// Waits until the request is done, or until the caller has to lead.
-    pub(super) fn wait(&self, ticket: &Ticket) -> Result<Outcome, Lead<'_>> {
+    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<Outcome, Lead<'_>> {
         let mut state = unpoisoned(&ticket.state);
         loop {
             match std::mem::replace(&mut *state, State::Waits) {
@@ -100,7 +100,7 @@ impl Drop for Lead<'_> {
 
 impl Ticket {
     /// The outcome of a finished request; it can be taken once.
-    pub(super) fn outcome(&self) -> Option<Outcome> {
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
         match std::mem::replace(&mut *unpoisoned(&self.state), State::Waits) {
             State::Done(outcome) => Some(outcome),
             State::Waits | State::Leads => None,
@@ -115,7 +115,7 @@ impl Ticket {
 
 /// Requests that share a transaction, and their outcomes, which are valid only after the commit.
 #[derive(Debug)]
-pub(super) struct Group<'a> {
+pub(crate) struct Group<'a> {
     queue: &'a Queue,
     path: &'a str,
     tickets: Vec<Arc<Ticket>>,
@@ -134,7 +134,7 @@ impl Drop for Group<'_> {
 
 impl<'a> Group<'a> {
     /// The requests that now wait for the vault at this path; the caller leads.
-    pub(super) fn of(queue: &'a Queue, path: &'a str) -> Self {
+    pub(crate) fn of(queue: &'a Queue, path: &'a str) -> Self {
         Self { queue, path, tickets: queue.take(), outcomes: Vec::new() }
     }
 
@@ -146,7 +146,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// [`VaultError::EmptyCharge`] if there is nothing to commit, and errors of the whole transaction.
-    pub(super) fn pay(
+    pub(crate) fn pay(
         &mut self,
         connection: &Connection,
         witness: &mut Witness,
@@ -166,7 +166,7 @@ impl<'a> Group<'a> {
     ///
     /// # Guarantee
     /// A request gets a [`Charge`] only if the transaction was committed.
-    pub(super) fn settle(mut self, committed: Result<(), VaultError>) {
+    pub(crate) fn settle(mut self, committed: Result<(), VaultError>) {
         let outcomes = std::mem::take(&mut self.outcomes);
         let tickets = std::mem::take(&mut self.tickets);
         let all_refused = outcomes.len() == tickets.len() && outcomes.iter().all(Result::is_err);

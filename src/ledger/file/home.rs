@@ -10,15 +10,15 @@
 //! ```
 //!
 //! The home does not include the number of the *device*, because a system may renumber its devices when it starts.
-//! Within one running program, [`place`](super::place) compares it.
+//! Within one running program, [`place`](crate::ledger::file::place) compares it.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::{Fault, VaultError};
 use crate::catalog::store::{self, Fields, Kind};
+use crate::ledger::error::{Fault, VaultError};
 
 /// The table of the home. A vault in memory has no row.
-pub(super) const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
 CREATE TABLE home (
     only INTEGER PRIMARY KEY NOT NULL CHECK (only = 1),
     name BLOB NOT NULL,
@@ -30,24 +30,24 @@ CREATE TABLE home (
 
 /// The identity of a vault's place, which survives a restart of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Home {
+pub(crate) struct Home {
     /// The file's name in its folder, as bytes.
-    pub(super) name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
     /// The file's inode.
-    pub(super) file: u64,
+    pub(crate) file: u64,
     /// The folder's inode.
-    pub(super) folder: u64,
+    pub(crate) folder: u64,
 }
 
 /// The stored home, and whether the vault has an anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Remembered {
-    pub(super) home: Home,
-    pub(super) anchored: bool,
+pub(crate) struct Remembered {
+    pub(crate) home: Home,
+    pub(crate) anchored: bool,
 }
 
 /// Writes the seal of a vault without a home.
-pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     reseal(connection)
 }
 
@@ -55,14 +55,14 @@ pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
 ///
 /// # Errors
 /// [`Fault::Damage`] if it differs from its seal.
-pub(super) fn read(connection: &Connection) -> Result<Option<Remembered>, Fault> {
+pub(crate) fn read(connection: &Connection) -> Result<Option<Remembered>, Fault> {
     let found = row(connection)?;
     store::check_seal(connection, Kind::Home, digest(found.as_ref()))?;
     Ok(found)
 }
 
 /// Stores the home and whether there is an anchor; the caller holds the write lock.
-pub(super) fn set(connection: &Connection, home: &Home, anchored: bool) -> Result<(), Fault> {
+pub(crate) fn set(connection: &Connection, home: &Home, anchored: bool) -> Result<(), Fault> {
     connection.execute(
         "INSERT INTO home (only, name, file, folder, anchored) VALUES (1, ?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET name = excluded.name, file = excluded.file,
@@ -77,7 +77,7 @@ pub(super) fn set(connection: &Connection, home: &Home, anchored: bool) -> Resul
 /// # Guarantee
 /// `Ok` only if the vault was created, adopted or upgraded under this very name, file and folder, and, if it has an
 /// anchor, `anchored` says that the caller uses one.
-pub(super) fn check(
+pub(crate) fn check(
     connection: &Connection,
     home: Option<&Home>,
     anchored: bool,
@@ -97,7 +97,7 @@ pub(super) fn check(
 ///
 /// # Errors
 /// [`VaultError::Unanchored`] if the vault has an anchor and the caller does not use one.
-pub(super) fn adopt(
+pub(crate) fn adopt(
     connection: &Connection,
     home: Option<&Home>,
     held: bool,

@@ -15,16 +15,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::error::VaultError;
-use super::home::Home;
-use super::journal::{Journal, State};
+use crate::ledger::error::VaultError;
+use crate::ledger::file::home::Home;
+use crate::ledger::file::journal::{Journal, State};
 
 /// How often to read a journal again if it changes meanwhile because another program charges.
 const LOOKS: usize = 1_000;
 
 /// A path, the file that it named when it was opened, and the folder of that file.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     path: PathBuf,
     journal: PathBuf,
     file: Identity,
@@ -73,7 +73,7 @@ impl Place {
     ///
     /// # Errors
     /// If the file does not exist, or its folder cannot be read.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         let file = Identity::of(&fs::metadata(&path)?);
         // SQLite resolves links before it names the journal.
@@ -91,7 +91,7 @@ impl Place {
     }
 
     /// The home that the vault stores for this place.
-    pub(super) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &Home {
         &self.home
     }
 
@@ -100,7 +100,7 @@ impl Place {
     ///
     /// # Errors
     /// [`VaultError::Moved`], [`VaultError::Linked`].
-    pub(super) fn check(&self, shown: &str) -> Result<(), VaultError> {
+    pub(crate) fn check(&self, shown: &str) -> Result<(), VaultError> {
         let path = || shown.to_owned();
         match fs::metadata(&self.path) {
             Ok(found) if Identity::of(&found) != self.file => {
@@ -119,7 +119,7 @@ impl Place {
     ///
     /// # Errors
     /// [`VaultError::ForeignJournal`], and [`VaultError::CannotOpen`] if the journal or the file cannot be read.
-    pub(super) fn check_journal(&self, shown: &str) -> Result<(), VaultError> {
+    pub(crate) fn check_journal(&self, shown: &str) -> Result<(), VaultError> {
         let unread = |e| VaultError::CannotOpen { path: shown.to_owned(), source: Box::new(e) };
         for _ in 0..LOOKS {
             let Some(journal) = self.journal().map_err(unread)? else { return Ok(()) };
@@ -170,7 +170,7 @@ impl Place {
     ///
     /// # Errors
     /// [`VaultError::Unsynced`].
-    pub(super) fn sync(&self, shown: &str) -> Result<(), VaultError> {
+    pub(crate) fn sync(&self, shown: &str) -> Result<(), VaultError> {
         let unsynced = |source| VaultError::Unsynced { path: shown.to_owned(), source };
         self.folder.sync().map_err(unsynced)
     }
@@ -180,7 +180,7 @@ impl Place {
 ///
 /// On systems other than Unix, a folder cannot be opened as a file, and the system itself makes its names durable.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     #[cfg(unix)]
     file: fs::File,
 }
@@ -190,7 +190,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(super) fn of(file: &Path) -> io::Result<Self> {
+    pub(crate) fn of(file: &Path) -> io::Result<Self> {
         let path = file.parent().unwrap_or(Path::new("/"));
         Ok(Self {
             #[cfg(unix)]
@@ -213,7 +213,7 @@ impl Folder {
     ///
     /// # Errors
     /// The error of the system.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         #[cfg(unix)]
         self.file.sync_all()?;
         Ok(())

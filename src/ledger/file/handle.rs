@@ -14,45 +14,45 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::anchor::Anchor;
-use super::chain::Witness;
-use super::error::{Fault, VaultError};
-use super::place::Place;
-use super::{home, schema};
 use crate::catalog::Catalog;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::anchor::Anchor;
+use crate::ledger::file::place::Place;
+use crate::ledger::file::{home, schema};
+use crate::ledger::records::chain::Witness;
 
 /// A connection and its state.
 #[derive(Debug)]
-pub(super) struct Handle {
-    pub(super) connection: Connection,
-    pub(super) witness: Witness,
-    pub(super) poisoned: bool,
+pub(crate) struct Handle {
+    pub(crate) connection: Connection,
+    pub(crate) witness: Witness,
+    pub(crate) poisoned: bool,
     /// The place of the file; `None` for a vault in memory.
-    pub(super) place: Option<Place>,
-    pub(super) anchor: Option<Anchor>,
+    pub(crate) place: Option<Place>,
+    pub(crate) anchor: Option<Anchor>,
     /// The last catalog that was read, with its seals.
-    pub(super) catalog: Option<([[u8; 32]; 2], Arc<Catalog>)>,
+    pub(crate) catalog: Option<([[u8; 32]; 2], Arc<Catalog>)>,
 }
 
 impl Handle {
     /// A new handle without an anchor, which has followed nothing yet.
-    pub(super) fn new(connection: Connection, place: Option<Place>) -> Self {
+    pub(crate) fn new(connection: Connection, place: Option<Place>) -> Self {
         let witness = Witness::default();
         Self { connection, witness, poisoned: false, place, anchor: None, catalog: None }
     }
 
     /// Refuses if the path does not name the open file, or if the file has another name.
-    pub(super) fn still_there(&self, path: &str) -> Result<(), VaultError> {
+    pub(crate) fn still_there(&self, path: &str) -> Result<(), VaultError> {
         self.place.as_ref().map_or(Ok(()), |place| place.check(path))
     }
 
     /// Refuses if SQLite would roll back transactions that were committed elsewhere; call it before each transaction.
-    pub(super) fn may_begin(&self, path: &str) -> Result<(), VaultError> {
+    pub(crate) fn may_begin(&self, path: &str) -> Result<(), VaultError> {
         self.place.as_ref().map_or(Ok(()), |place| place.check_journal(path))
     }
 
     /// Refuses if the vault's home is elsewhere, or if the vault has an anchor that this handle lacks.
-    pub(super) fn at_home(&self, connection: &Connection, path: &str) -> Result<(), Fault> {
+    pub(crate) fn at_home(&self, connection: &Connection, path: &str) -> Result<(), Fault> {
         let home = self.place.as_ref().map(Place::home);
         home::check(connection, home, self.anchor.is_some(), path)
     }
@@ -62,7 +62,7 @@ impl Handle {
     /// # Guarantee
     /// `Ok` only if the committed data survives a power cut, in the file that the path names, and the anchor is as far as
     /// the ledger. On an error the handle is poisoned: the next handle reads the state from the disk.
-    pub(super) fn settle(&mut self, charged: bool, path: &str) -> Result<(), VaultError> {
+    pub(crate) fn settle(&mut self, charged: bool, path: &str) -> Result<(), VaultError> {
         let settle = |handle: &mut Self| {
             if let Some(place) = &handle.place {
                 place.sync(path)?;
@@ -77,7 +77,7 @@ impl Handle {
     }
 
     /// Moves the anchor, if there is one, to the end of the ledger, whichever program wrote it.
-    pub(super) fn move_anchor(&mut self, path: &str) -> Result<(), VaultError> {
+    pub(crate) fn move_anchor(&mut self, path: &str) -> Result<(), VaultError> {
         let Self { connection, witness, anchor: Some(anchor), .. } = self else { return Ok(()) };
         // A commit releases the write lock, and two programs must not move the anchor at once.
         connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| {
@@ -98,7 +98,7 @@ impl Handle {
 }
 
 /// Opens an existing file.
-pub(super) fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connection, VaultError> {
+pub(crate) fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connection, VaultError> {
     // No CREATE: a missing vault is an error. No URI: a name such as `file:x?immutable=1` must not turn locks off.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
@@ -110,7 +110,7 @@ pub(super) fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connec
 }
 
 /// Runs `work` in a read-only transaction.
-pub(super) fn in_snapshot<T>(
+pub(crate) fn in_snapshot<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
