@@ -1,7 +1,7 @@
-//! What can go wrong, by what the reader should do about it, and what of it an analyst may see.
+//! The errors of a statement, grouped by the action that they require, and the parts that an analyst may see.
 //!
-//! Everything up to the charge depends on the query, the catalog and the budget alone, and says what it
-//! knows. What fails after it gives one constant sentence: which of two databases made it fail is not told.
+//! An error before the charge depends only on the query, the catalog and the budget, and contains every detail. An error
+//! after it is one constant sentence, which does not reveal which of two databases made the statement fail.
 
 use crate::analysis::{DomainError, NoRange, NotAnalyzed};
 use crate::bind::BindError;
@@ -13,7 +13,7 @@ use crate::privacy::ParameterError;
 use crate::refusal::Refusal;
 use crate::visible;
 
-/// Why a statement has no answer.
+/// The reason why a statement has no answer.
 ///
 /// ```
 /// use hushql::Error;
@@ -31,7 +31,7 @@ pub enum Error {
     /// The text does not parse: correct it at the position.
     #[error("syntax error{}: {}", place(.position), visible::lines(.message))]
     Syntax {
-        /// What was expected.
+        /// The expected text.
         message: String,
         /// Line and column, from 1, where it is known.
         position: Option<(u64, u64)>,
@@ -39,29 +39,29 @@ pub enum Error {
     /// A name or type is wrong: correct the query.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The engine will not answer this: write what the refusal says.
+    /// The engine refuses the statement: write what the refusal suggests.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The budget does not allow it: ask for less, or ask the owner.
+    /// The budget does not allow the statement: lower its cost, or ask the owner.
     #[error("{}", visible::lines(&.0.to_string()))]
     Budget(#[source] VaultError),
     /// A declaration contradicts the catalog or a data file: correct it.
     #[error("{}", visible::lines(.message))]
     Catalog {
-        /// What is wrong.
+        /// The problem.
         message: String,
-        /// What the catalog, file or type said, where one did.
+        /// The error of the catalog, file or type, if there is one.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// The vault cannot be read or written: nothing is answered without it.
+    /// The vault cannot be read or written, and no statement is answered without it.
     #[error("{}", visible::lines(&.0.to_string()))]
     Ledger(#[source] VaultError),
-    /// The query failed while it ran. The charge stands.
+    /// The query failed while it ran. The charge remains.
     #[error("the query failed while it ran; what was charged stays charged")]
     Execution,
-    /// The engine's own checks failed: a bug, and nothing was answered. There is nothing else to write, so this is not a
-    /// refusal; the sentence is always the same and does not say which check failed.
+    /// The engine's own checks failed: a bug, and nothing was answered. This is not a refusal, because no other statement
+    /// would help; the sentence is always the same and does not reveal which check failed.
     #[error("the engine's own checks failed, and nothing was answered; please report the query")]
     Internal,
 }
@@ -82,8 +82,8 @@ impl Error {
         Self::Catalog { message: message.into(), source: Some(Box::new(source)) }
     }
 
-    /// What an analyst may see of it: the same sentence, but for the paths of the vault and its anchor, and without what a
-    /// file, a type or the system said behind it.
+    /// The parts of the error that an analyst may see: the same sentence without the paths of the vault and its anchor, and
+    /// without the errors of a file, a type or the system.
     #[must_use]
     pub fn for_analyst(self) -> Self {
         match self {
@@ -98,12 +98,12 @@ impl Error {
         }
     }
 
-    /// Whether the declarations changed while a statement was prepared, so that it may be prepared again.
+    /// Whether the declarations changed while a statement was prepared, so that it can be prepared again.
     pub(crate) fn is_redeclared(&self) -> bool {
         matches!(self, Self::Ledger(VaultError::Redeclared))
     }
 
-    /// The same error of a statement in a script: its position is one of the script.
+    /// The same error for a statement in a script, with its position in the script.
     pub fn in_script(mut self, statement: &ScriptStatement) -> Self {
         match &mut self {
             Self::Syntax { position: Some(place), .. }
@@ -115,7 +115,7 @@ impl Error {
         self
     }
 
-    /// Line and column of the text, from 1, where it is known.
+    /// Line and column of the text, from 1, if known.
     pub fn position(&self) -> Option<(u64, u64)> {
         match self {
             Self::Syntax { position, .. } => *position,
@@ -139,7 +139,7 @@ impl Error {
         }
     }
 
-    /// The stable code of a refusal, such as `HQ007`; `None` for other errors, which [`Error::kind`] tells apart. Codes are
+    /// The stable code of a refusal, such as `HQ007`; `None` for other errors, which [`Error::kind`] distinguishes. Codes are
     /// never reused; [`Reason::ALL`](crate::Reason::ALL) lists them.
     ///
     /// ```
@@ -159,7 +159,7 @@ impl Error {
         }
     }
 
-    /// What is wrong, without code and hint.
+    /// The problem, without code and hint.
     pub fn message(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal.message().to_owned(),
@@ -167,19 +167,19 @@ impl Error {
         }
     }
 
-    /// What to write instead, where the engine knows.
+    /// What to write instead, if the engine knows it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(refusal) => Some(refusal.hint().to_owned()).filter(|h| !h.is_empty()),
             Self::Budget(VaultError::Exhausted { budget, .. }) => Some(format!(
-                "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} SET LIMIT (…)",
+                "a query that costs no more than is left; the owner can raise the limit with ALTER PRIVACY BUDGET {} SET LIMIT (…)",
                 visible::line(budget)
             )),
             _ => None,
         }
     }
 
-    /// The exit status of a command that ends with this error: 3 refused, 4 budget exhausted, else 1.
+    /// The exit status of a command that ends with this error: 3 refused, 4 budget exhausted, otherwise 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Refused(_) => 3,
@@ -204,7 +204,7 @@ impl From<DialectError> for Error {
 }
 
 impl From<NotAnalyzed> for Error {
-    /// What failed in the engine is not said: the sentence is the same for every fault.
+    /// The message of an internal error does not reveal the fault: the sentence is always the same.
     fn from(error: NotAnalyzed) -> Self {
         match error {
             NotAnalyzed::Refused(refusal) | NotAnalyzed::NoRange(NoRange { refusal, .. }) => {
@@ -223,7 +223,7 @@ impl From<VaultError> for Error {
             VaultError::NoBudget { table } => Self::Refused(Refusal::new(
                 crate::refusal::Reason::NoBudget,
                 &table,
-                format!("{table} has no privacy budget, so nothing may be spent on it"),
+                format!("{table} has no privacy budget, so no query can be charged to it"),
                 format!(
                     "CREATE PRIVACY BUDGET name FOR {table} LIMIT (epsilon=10), in an owner's session"
                 ),

@@ -1,7 +1,7 @@
-//! The binary `hushql`: reads its arguments and hands over to [`cli`].
+//! The program `hushql`: reads its arguments and calls [`cli`].
 //!
-//! In: the arguments of the process. Out: its exit status. It assumes nothing and decides nothing; what
-//! an analyst may see is decided by the library alone, of which [`cli`] is an ordinary user.
+//! In: the arguments of the process. Out: its exit status. The library alone decides what an analyst may see; [`cli`] is
+//! an ordinary user of the library.
 //!
 //! ```text
 //! hushql demo -c 'SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status'

@@ -1,7 +1,7 @@
-//! Every reason why the engine says no, each with a stable code and what to write instead.
+//! The reasons for refusals, each with a stable code and a suggestion of what to write instead.
 //!
-//! A refusal is decided from the query, the catalog and the budget alone, before anything is read, so it
-//! is the same whatever the data. It costs nothing.
+//! A refusal depends only on the query, the catalog and the budget. The engine decides it before it reads any data, so it
+//! is the same for all data. It costs nothing.
 //!
 //! ```text
 //! HQ007 refused: SUM(price) has no range
@@ -13,9 +13,9 @@ use std::fmt;
 
 use crate::visible;
 
-/// The nearest of some names, whatever their case, if any is near and none is the same.
+/// The nearest of some names, in upper or lower case, if one is near and none is equal.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    /// Longer names are near to none, and comparing a megabyte with hundreds of functions takes long.
+    /// The longest name to compare: comparing a megabyte with hundreds of functions takes long.
     const LONGEST: usize = 200;
     if name.len() > LONGEST {
         return None;
@@ -40,11 +40,11 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The answer would hold exact values of a private table.
+    /// The answer would contain exact values of a private table.
     Exact,
     /// The table is neither private nor public.
     Undeclared,
-    /// The statement is not one this session may run.
+    /// The session may not run this statement.
     Statement,
     /// A clause of SQL that the dialect leaves out.
     Clause,
@@ -54,17 +54,17 @@ pub enum Reason {
     Partial,
     /// A sum without a range.
     NoRange,
-    /// Group keys that only the data know.
+    /// Group keys that only the data contain.
     UnknownKeys,
-    /// Candidates that only the data know.
+    /// Candidates that only the data contain.
     UnknownCandidates,
-    /// The target of a selection is no group key.
+    /// The target of a selection is not a group key.
     Target,
-    /// A release where none can stand.
+    /// A release in a place that cannot contain one.
     Place,
     /// A bare aggregate that no mechanism releases.
     NoMechanism,
-    /// The privacy unit among the group keys.
+    /// The privacy unit as a group key.
     UnitAsKey,
     /// The mechanism cannot release this operand.
     Operand,
@@ -72,7 +72,7 @@ pub enum Reason {
     NoEpsilon,
     /// The mechanism needs δ.
     NoDelta,
-    /// Nothing bounds what one unit contributes.
+    /// No bound on the contribution of one unit.
     NoContributionBound,
     /// An operator that is not allowed below a release.
     Operator,
@@ -92,17 +92,17 @@ pub enum Reason {
     BadValue,
     /// The noise would be too large for exact sampling.
     TooNoisy,
-    /// A system table that tells about the installation.
+    /// A system table that describes the installation.
     SystemTable,
     /// A data file that is no longer the declared one.
     ChangedFile,
-    /// A parameter that this mechanism does not take.
+    /// A parameter that this mechanism does not accept.
     Parameter,
     /// A function whose value changes from call to call.
     Volatile,
     /// A column that cannot be a group key.
     KeyType,
-    /// Known to the language and not built yet.
+    /// A part of the language that is not implemented yet.
     NotYet,
     /// A private table beside another one, or beside a released one.
     Join,
@@ -155,7 +155,7 @@ impl Reason {
     }
 }
 
-/// Why a statement is refused, the clause it is about, and what to write instead.
+/// A refusal: the reason, the refused clause, and what to write instead.
 ///
 /// ```
 /// use hushql::{Error, Reason};
@@ -176,8 +176,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of `clause`: what is wrong with it, and what to write instead. Names and texts of the statement are in
-    /// all three, so what steers a terminal is spelled out here, for whoever shows any of them.
+    /// A refusal of `clause`: the problem, and what to write instead. All three may contain names and texts of the statement,
+    /// so this function escapes control characters.
     pub(crate) fn new(
         reason: Reason,
         clause: impl fmt::Display,
@@ -193,7 +193,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal with the steps of the analysis that had succeeded before it.
+    /// The same refusal with the steps of the analysis that succeeded before it.
     #[must_use]
     pub(crate) fn after(mut self, derivation: &[String]) -> Self {
         if self.derivation.is_empty() {
@@ -202,7 +202,7 @@ impl Refusal {
         self
     }
 
-    /// The same refusal of a query that reads views, by name: what is refused may stand in one of them.
+    /// The same refusal for a query that reads these views, one of which may contain the refused clause.
     #[must_use]
     pub(crate) fn over_views(mut self, views: &[String]) -> Self {
         if !views.is_empty() {
@@ -225,12 +225,12 @@ impl Refusal {
         self.reason.code()
     }
 
-    /// The part of the statement that the refusal is about.
+    /// The refused part of the statement.
     pub fn clause(&self) -> &str {
         &self.clause
     }
 
-    /// What is wrong.
+    /// The problem.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -265,7 +265,7 @@ impl std::error::Error for Refusal {}
 mod tests {
     use super::*;
 
-    /// Whoever shows a part of a refusal shows no control character of the statement.
+    /// No part of a refusal contains a control character of the statement.
     #[test]
     fn every_part_is_spelled_out() {
         let hostile = "a\u{1b}[2J\u{202e}b";

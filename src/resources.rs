@@ -1,9 +1,9 @@
-//! What one statement may use of the machine.
+//! The machine resources that one statement may use.
 //!
-//! In: numbers that whoever opens an engine chooses. Out: refusals before anything is charged where a number depends
-//! on the statement and on public tables alone (its size, its candidates, the rows that its joins make of one person's, the
-//! time that planning takes), and else one constant error after the charge (memory, time, rows): which data made a
-//! statement fail is not told, although *that* it failed may depend on them.
+//! In: numbers chosen by the program that opens an engine. Out: a refusal before the charge, if a number depends only on
+//! the statement and on public tables (its size, its candidates, the rows that its joins make of one person's, the time
+//! for planning); otherwise one constant error after the charge (memory, time, rows). The error does not reveal which
+//! data made a statement fail, although the failure itself may depend on them.
 //!
 //! ```
 //! use hushql::{Engine, Resources};
@@ -34,7 +34,7 @@ pub(crate) use clock::Clock;
 mod clock;
 mod memory;
 
-/// What one statement may use.
+/// The resources that one statement may use.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,29 +48,30 @@ mod memory;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resources {
-    /// How large its text and its tree may be.
+    /// The largest size of its text and its tree.
     pub statement: Size,
-    /// How many keys or candidates one release may have; at most, and by default, 100,000. (Numbers of a line that no
-    /// mechanism looks at one by one are not counted.)
+    /// The most keys or candidates of one release; at most, and by default, 100,000. Numbers of a range do not count if no
+    /// mechanism visits them one by one.
     pub keys: usize,
-    /// How many rows an answer may have; by default a million.
+    /// The most rows of an answer; by default a million.
     pub rows: usize,
-    /// How many rows joins may make of those of one privacy unit before they are bounded; by default 100,000. A join that may
-    /// make more, by what is declared and by what is in public tables, is refused.
+    /// The most rows into which joins may turn the rows of one privacy unit before they are bounded; by default 100,000. A
+    /// join that may exceed this, according to the declarations and the public tables, is refused.
     pub rows_of_a_unit: u64,
-    /// The least ε, in billionths, that a statement may cost where it is counted in ε; by default 1,000, an ε of 10⁻⁶.
-    /// Whether a statement fails is told at any price. A budget may ask for more: `PER QUERY (min=…)`.
+    /// The least ε, in billionths, that a statement may cost if it is counted in ε; by default 1,000, an ε of 10⁻⁶. A minimum
+    /// is necessary because a statement reveals whether it fails, however little it costs. A budget can require more:
+    /// `PER QUERY (min=…)`.
     pub least_epsilon: i64,
-    /// Bytes of memory for all statements of the engine that run at the same time; by default half of what the machine, or
-    /// the control group of the process, has. Counted are the tables that queries build, not single batches. `None`: no
-    /// limit.
+    /// Bytes of memory for all statements of the engine that run at the same time; by default half of the memory of the
+    /// machine or of the process's control group. This counts the tables that queries build, not single batches. `None`
+    /// means no limit.
     pub memory: Option<usize>,
-    /// Where what does not fit into the memory may be kept while a statement runs; by default nowhere, and the
-    /// statement fails. The files hold rows of private tables. They have no names, so that they end with the process at the
-    /// latest, however it ends.
+    /// The folder for data that exceeds the memory while a statement runs; by default none, and the statement fails. The
+    /// files contain rows of private tables. They have no names, so they disappear with the process at the latest, however it
+    /// ends.
     pub spill: Option<PathBuf>,
-    /// How long a statement may take, from its text to its answer; by default five minutes. What runs out of time while it is
-    /// planned is refused and costs nothing. Declarations take as long as they take. `None`: no limit.
+    /// The most time from the text of a statement to its answer; by default five minutes. A statement whose planning takes
+    /// longer is refused and costs nothing. Declarations have no limit. `None` means no limit.
     pub time: Option<Duration>,
 }
 
@@ -90,64 +91,64 @@ impl Default for Resources {
 }
 
 impl Resources {
-    /// How large a statement may be; see [`Resources::statement`].
+    /// Sets the largest size of a statement; see [`Resources::statement`].
     #[must_use]
     pub fn with_statement(self, statement: Size) -> Self {
         Self { statement, ..self }
     }
 
-    /// How many keys or candidates one release may have; see [`Resources::keys`].
+    /// Sets the most keys or candidates of one release; see [`Resources::keys`].
     #[must_use]
     pub fn with_keys(self, keys: usize) -> Self {
         Self { keys, ..self }
     }
 
-    /// How many rows an answer may have; see [`Resources::rows`].
+    /// Sets the most rows of an answer; see [`Resources::rows`].
     #[must_use]
     pub fn with_rows(self, rows: usize) -> Self {
         Self { rows, ..self }
     }
 
-    /// How many rows joins may make of those of one privacy unit; see [`Resources::rows_of_a_unit`].
+    /// Sets the most rows into which joins may turn those of one privacy unit; see [`Resources::rows_of_a_unit`].
     #[must_use]
     pub fn with_rows_of_a_unit(self, rows: u64) -> Self {
         Self { rows_of_a_unit: rows, ..self }
     }
 
-    /// The least ε that a statement may cost, in billionths; see [`Resources::least_epsilon`].
+    /// Sets the least ε that a statement may cost, in billionths; see [`Resources::least_epsilon`].
     #[must_use]
     pub fn with_least_epsilon(self, billionths: i64) -> Self {
         Self { least_epsilon: billionths, ..self }
     }
 
-    /// Bytes of memory for all statements together; see [`Resources::memory`].
+    /// Sets the bytes of memory for all statements together; see [`Resources::memory`].
     #[must_use]
     pub fn with_memory(self, bytes: Option<usize>) -> Self {
         Self { memory: bytes, ..self }
     }
 
-    /// Where what does not fit into the memory may be kept; see [`Resources::spill`].
+    /// Sets the folder for data that exceeds the memory; see [`Resources::spill`].
     #[must_use]
     pub fn with_spill(self, folder: Option<PathBuf>) -> Self {
         Self { spill: folder, ..self }
     }
 
-    /// How long a statement may take; see [`Resources::time`].
+    /// Sets the most time for a statement; see [`Resources::time`].
     #[must_use]
     pub fn with_time(self, time: Option<Duration>) -> Self {
         Self { time, ..self }
     }
 
-    /// The session in which statements run within this memory.
+    /// The session in which statements run with this memory.
     ///
     /// # Errors
-    /// [`Error::Catalog`] when the folder for what does not fit cannot be used.
+    /// [`Error::Catalog`] if the folder for data that exceeds the memory cannot be used.
     pub(crate) fn session_state(&self) -> Result<SessionState, Error> {
         let state = session_state_within(self.memory, self.spill.as_deref());
         state.map_err(|e| Error::catalog_from("the folder to spill to cannot be used", e))
     }
 
-    /// Refuses an analysis in which a release has more keys, or looks at more candidates, than allowed.
+    /// Refuses an analysis in which a release has more keys, or visits more candidates, than allowed.
     ///
     /// # Errors
     /// The refusal.
@@ -158,7 +159,7 @@ impl Resources {
                 return Err(Refusal::new(
                     Reason::TooManyKeys,
                     "",
-                    format!("one release may have at most {most} keys or candidates here"),
+                    format!("one release may have at most {most} keys or candidates"),
                     "fewer key columns, a coarser domain (STEP), or KEYS (…) with the keys of interest",
                 ));
             }
@@ -166,7 +167,7 @@ impl Resources {
         Ok(())
     }
 
-    /// Refuses a query whose operators reserve more memory than there is, whatever rows they find.
+    /// Refuses a query whose operators reserve more memory than is available before they read a row.
     ///
     /// # Errors
     /// The refusal.
@@ -178,7 +179,7 @@ impl Resources {
             Reason::TooLarge,
             "",
             format!(
-                "the operators of this query reserve {needed} MB of memory before they read a row, and there are {memory} MB"
+                "the operators of this query reserve {needed} MB of memory before they read a row, but only {memory} MB are available"
             ),
             format!(
                 "a query with fewer joins, groups and orders, or more memory: --memory {needed}MB"
@@ -186,7 +187,7 @@ impl Resources {
         ))
     }
 
-    /// Refuses a statement that costs something, and less than the least ε.
+    /// Refuses a statement that costs less than the least ε but more than nothing.
     ///
     /// # Errors
     /// The refusal.
@@ -198,7 +199,7 @@ impl Resources {
                 format!("epsilon={}", spend.loss_text()),
                 format!("a statement costs at least ε = {} here", epsilon_text(self.least_epsilon)),
                 format!(
-                    "eps={} or more, in all releases of a statement together",
+                    "eps={} or more for all releases of the statement together",
                     epsilon_text(self.least_epsilon)
                 ),
             )),
@@ -206,7 +207,7 @@ impl Resources {
         }
     }
 
-    /// Refuses to declare a least ε of a budget that is below the least ε of every statement, which holds anyway.
+    /// Refuses a budget whose least ε is below the least ε of every statement.
     ///
     /// # Errors
     /// [`Error::Catalog`] with the smallest number that may be declared.
@@ -235,7 +236,7 @@ fn epsilon_text(nano: i64) -> String {
     Spend::of_epsilon(nano, 0).loss_text()
 }
 
-/// The candidates that each selection of a part looks at one by one, in all its groups.
+/// The candidates that each selection of a private aggregate visits one by one, in all of its groups.
 fn candidates(part: &PrivateAggregate) -> impl Iterator<Item = usize> {
     let choices = part.measures().iter().filter_map(|measure| measure.choice());
     choices.filter_map(|choice: &Choice| {

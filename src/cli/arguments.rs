@@ -19,7 +19,7 @@ use super::print::Format;
 const EXIT_STATUSES: &str = "Exit status: 0 all answered · 1 error · 2 usage · 3 refused · 4 budget \
 exhausted.\nResults go to standard output, everything else to standard error.";
 
-/// A SQL engine that answers questions about people without telling on anyone.
+/// A SQL engine with differential privacy.
 #[derive(Debug, Parser)]
 #[command(name = "hushql", version, arg_required_else_help = true, after_help = EXIT_STATUSES)]
 #[command(override_usage = "hushql demo [-c SQL | -f FILE]\n       \
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     command: Option<Command>,
     /// The vault to open
     vault: Option<PathBuf>,
-    /// Refuse if the vault was put back since this anchor was last moved, and move it with every charge
+    /// Refuse a vault that is older than this anchor, and move the anchor with each charge
     #[arg(long, value_name = "FILE", requires = "vault")]
     anchor: Option<PathBuf>,
     #[command(flatten)]
@@ -46,44 +46,44 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Ask about built-in tables, in memory; nothing to set up
+    /// Query built-in tables in memory, without any setup
     Demo {
         #[command(flatten)]
         ask: Ask,
     },
-    /// Make a vault: the file that holds the declarations and the ledger
+    /// Create a vault: the file for declarations and the ledger of charges
     Init {
-        /// Where; an existing file is never touched
+        /// The path of the new vault; an existing file is never changed
         path: PathBuf,
     },
-    /// Make an anchor: a file outside of the vault's folder that notices when the vault is put back
+    /// Create an anchor: a file outside the vault's folder that detects when an older copy replaces the vault
     Anchor {
-        /// The vault, which must not have been put back until now
+        /// The vault, which must not be an older copy already
         vault: PathBuf,
-        /// Where; an existing file is never touched
+        /// The path of the new anchor; an existing file is never changed
         #[arg(required_unless_present = "remove", conflicts_with = "remove")]
         anchor: Option<PathBuf>,
-        /// Take the anchor off instead: from then on the vault is opened without
+        /// Remove the vault's anchor instead; the vault then opens without one
         #[arg(long)]
         remove: bool,
     },
-    /// Verify a whole vault: every page of the file, every entry of the ledger, every seal and budget
+    /// Verify a whole vault: all pages of the file, all entries of the ledger, all seals and budgets
     Check {
         /// The vault
         vault: PathBuf,
-        /// Refuse if the vault was put back since this anchor was last moved
+        /// Refuse a vault that is older than this anchor
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Say that a vault that was copied, restored, renamed or moved is the one that is used from now on
+    /// Adopt a vault that was copied, restored, renamed or moved; use no other copy of it from then on
     Adopt {
-        /// The vault, of which no other copy is used
+        /// The only copy of the vault that is in use
         vault: PathBuf,
         /// The vault's anchor, if it has one
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Carry a vault of an older version over to this one
+    /// Upgrade a vault of an older version to the present format
     Upgrade {
         /// The vault
         vault: PathBuf,
@@ -91,9 +91,9 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Run sqllogictest suites; `connection NAME` picks the analyst who asks
+    /// Run sqllogictest suites; `connection NAME` chooses the analyst
     Slt {
-        /// The suites; on the built-in tables, each in an engine of its own
+        /// The suites; without a vault, each has its own copy of the built-in tables
         #[arg(required = true)]
         files: Vec<PathBuf>,
         #[command(flatten)]
@@ -101,39 +101,39 @@ enum Command {
     },
 }
 
-/// Where suites run, and who asks.
+/// Where suites run, and who runs their statements.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct Stage {
-    /// Run on this vault instead of the built-in tables, and charge it
+    /// Query this vault instead of the built-in tables, and charge it
     #[arg(long, value_name = "PATH", conflicts_with = "public")]
     pub(super) vault: Option<PathBuf>,
     /// The anchor of the vault
     #[arg(long, value_name = "FILE", requires = "vault")]
     pub(super) anchor: Option<PathBuf>,
-    /// Who asks where a record has no `connection`: this analyst instead of `slt`
+    /// The analyst for records without a `connection` [default: slt]
     #[arg(long, value_name = "NAME")]
     pub(super) analyst: Option<String>,
-    /// Let `connection owner` declare and ask as the owner
+    /// Let `connection owner` declare and query as the owner
     #[arg(long)]
     pub(super) owner: bool,
-    /// Add a public table to the built-in ones: a CSV, Parquet, JSON or Arrow file, by its ending
+    /// Add a public table to the built-in ones: a file that ends with .csv, .parquet, .json or .arrow
     #[arg(long, value_name = "NAME=FILE")]
     pub(super) public: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 struct Ask {
-    /// Ask and declare as the owner
+    /// Declare and query as the owner
     #[arg(long, conflicts_with = "analyst")]
     owner: bool,
-    /// Ask as this analyst
+    /// Query as this analyst
     #[arg(long, value_name = "NAME")]
     analyst: Option<String>,
-    /// Run these statements and leave
+    /// Run these statements and exit
     #[arg(short = 'c', long = "command", value_name = "SQL", conflicts_with = "file")]
     #[arg(allow_hyphen_values = true)]
     text: Option<String>,
-    /// Run the statements of this file and leave
+    /// Run the statements in this file and exit
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     file: Option<PathBuf>,
 }
@@ -141,40 +141,40 @@ struct Ask {
 /// How answers are displayed, when a script ends, and whether the shell keeps a history.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Style {
-    /// How answers are written
+    /// The format of answers
     #[arg(long, value_enum, global = true, default_value_t = Format::Table)]
     pub(super) format: Format,
-    /// Run all statements of a script, whatever fails
+    /// Run all statements of a script, even after a failure
     #[arg(long, global = true)]
     pub(super) keep_going: bool,
-    /// No receipts and no remarks
+    /// Print no receipts and no remarks
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
-    /// In CSV, put an apostrophe before texts that a spreadsheet would run as formulas
+    /// In CSV, write an apostrophe before texts that a spreadsheet would run as formulas
     #[arg(long, global = true)]
     pub(super) csv_safe: bool,
-    /// In the shell, neither read what was typed before nor write it down
+    /// In the shell, neither read nor write the history of inputs
     #[arg(long, global = true)]
     pub(super) no_history: bool,
 }
 
 /// The resources that one statement may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-#[command(next_help_heading = "What a statement may use")]
+#[command(next_help_heading = "Limits of a statement")]
 pub(super) struct Allowed {
-    /// At most so much memory, such as 2GB or 500MB; a statement that needs more fails [default: half of the machine's]
+    /// The most memory, such as 2GB or 500MB; a statement that needs more fails [default: half of the machine's memory]
     #[arg(long, global = true, value_name = "SIZE|none", value_parser = limit(size))]
     memory: Option<Limit<usize>>,
-    /// Write what does not fit into the memory to files below this folder, which have no names and end with the program
+    /// The folder for data beyond the memory, in files without names that end with the program [default: none]
     #[arg(long, global = true, value_name = "FOLDER")]
     spill: Option<PathBuf>,
-    /// At most so many seconds, from its text to its answer [default: 300]
+    /// The most seconds from the text of a statement to its answer [default: 300]
     #[arg(long, global = true, value_name = "SECONDS|none", value_parser = limit(seconds))]
     timeout: Option<Limit<u64>>,
-    /// At most so many rows in an answer [default: 1000000]
+    /// The most rows in an answer [default: 1000000]
     #[arg(long, global = true, value_name = "ROWS|none", value_parser = limit(rows))]
     max_rows: Option<Limit<usize>>,
-    /// At most so many rows that joins make of those of one person, before they are bounded [default: 100000]
+    /// The most rows into which joins may turn the rows of one person [default: 100000]
     #[arg(long, global = true, value_name = "ROWS|none", value_parser = limit(rows))]
     max_fan_out: Option<Limit<usize>>,
 }
@@ -213,7 +213,7 @@ fn limit<T>(
 }
 
 impl Allowed {
-    /// The limit as the library takes it.
+    /// The limits in the library's type.
     pub(super) fn resources(self) -> Resources {
         let usual = Resources::default();
         let fan_out = self.max_fan_out.map(|limit| limit.or_without(usize::MAX));
@@ -237,14 +237,14 @@ fn seconds(text: &str) -> Result<u64, String> {
     seconds.ok_or_else(|| "a time is a whole number of seconds, such as 60".to_owned())
 }
 
-/// Reads a number of rows. It must not be 0, because every statement would then be paid for and fail.
+/// Reads a number of rows. It must not be 0, because every statement would then fail after its charge.
 fn rows(text: &str) -> Result<usize, String> {
     let rows = text.parse::<usize>().ok().filter(|n| *n > 0);
     rows.ok_or_else(|| "a number of rows is a whole number, at least 1".to_owned())
 }
 
-/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte, statements would be paid for
-/// and fail.
+/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte, statements would fail after their
+/// charge.
 fn size(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -259,20 +259,20 @@ fn size(text: &str) -> Result<usize, String> {
     let bytes =
         number.parse::<usize>().ok().and_then(|n| n.checked_mul(1000_usize.checked_pow(power)?));
     bytes.filter(|n| *n >= 1_000_000).ok_or_else(|| {
-        "a size is at least 1MB, and as many bytes as there can be at most".to_owned()
+        "a size must be at least 1MB and must fit the machine's address space".to_owned()
     })
 }
 
 /// The task of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// Makes a vault.
+    /// Creates a vault.
     Init { path: PathBuf },
-    /// Makes an anchor, or removes it.
+    /// Creates an anchor, or removes it.
     Anchor { vault: PathBuf, anchor: Option<PathBuf> },
-    /// Makes a vault's present location its home.
+    /// Makes the present place of a vault its home.
     Adopt { vault: PathBuf, anchor: Option<PathBuf> },
-    /// Carries a vault over from an older format.
+    /// Upgrades a vault from an older format.
     Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
     /// Verifies a vault.
     Check { vault: PathBuf, anchor: Option<PathBuf> },
@@ -320,8 +320,8 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options do not go with `demo`, `init`, `anchor`, `adopt`, `check`, `upgrade` or `slt`; \
-                options of `demo` stand after the word";
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `upgrade` or `slt`; \
+            write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let task = match (self.command, self.vault) {
@@ -341,8 +341,8 @@ impl Arguments {
             (None, Some(path)) => {
                 let (asker, source) = self.ask.split();
                 let Some(asker) = asker else {
-                    let message = "who is asking? Add `--analyst NAME` to ask questions, or \
-                        `--owner` to declare tables";
+                    let message = "no user is given: add `--analyst NAME` to ask questions, or \
+                    `--owner` to declare tables";
                     return Err(usage(ErrorKind::MissingRequiredArgument, message));
                 };
                 let place = match self.anchor {
@@ -352,7 +352,7 @@ impl Arguments {
                 Task::Ask { place, asker, source }
             }
             (None, None) => {
-                let message = "nothing to open: add the path of a vault, or `demo`";
+                let message = "no vault is given: add the path of a vault, or `demo`";
                 return Err(usage(ErrorKind::MissingRequiredArgument, message));
             }
         };
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!((resources.rows, resources.rows_of_a_unit), (usize::MAX, u64::MAX));
     }
 
-    /// `-c "-- a comment"` was once read as an unknown option.
+    /// `-c "-- a comment"` was once taken for an unknown option.
     #[test]
     fn any_text_is_a_statement() {
         for text in ["-- why\nSELECT 1", "-1", "--x", "-c", "--owner", "-", "--", "", " -- x"] {

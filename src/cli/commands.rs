@@ -22,9 +22,9 @@ pub(super) enum Action {
     Explain,
     /// Runs a query and draws it.
     Plot,
-    /// Turns times on or off.
+    /// Turns the display of times on or off.
     Timing,
-    /// Chooses how answers are written.
+    /// Chooses the format of answers.
     Format,
     /// Runs a file.
     Include,
@@ -37,9 +37,9 @@ pub(super) struct Command {
     pub(super) name: &'static str,
     /// Its argument, as help displays it.
     pub(super) argument: &'static str,
-    /// What it does, in a few words.
+    /// Its effect, in a few words.
     pub(super) help: &'static str,
-    /// What it does.
+    /// Its action.
     pub(super) action: Action,
 }
 
@@ -57,28 +57,18 @@ pub(super) const COMMANDS: [Command; 9] = [
     command("\\?", "", "this list", Action::Help),
     command("\\q", "", "leave (Ctrl-D does too)", Action::Quit),
     command("\\d", "[table]", "the tables and views, or the columns of one", Action::Describe),
-    command("\\budget", "", "every budget: limit, spent, left", Action::Budget),
-    command(
-        "\\explain",
-        "QUERY",
-        "how a query is answered and what it costs; free",
-        Action::Explain,
-    ),
-    command("\\plot", "QUERY", "ask a grouped query and draw bars with error bars", Action::Plot),
-    command("\\timing", "", "how long statements take, on or off", Action::Timing),
-    command("\\format", "table|csv|json", "how answers are written", Action::Format),
-    command(
-        "\\i",
-        "FILE",
-        "run the statements of a file (the owner's, and in the demo)",
-        Action::Include,
-    ),
+    command("\\budget", "", "all budgets: limit, spent, left", Action::Budget),
+    command("\\explain", "QUERY", "the plan and the cost of a query; free", Action::Explain),
+    command("\\plot", "QUERY", "run a grouped query and draw bars with error bars", Action::Plot),
+    command("\\timing", "", "show or hide the time that statements take", Action::Timing),
+    command("\\format", "table|csv|json", "the format of answers", Action::Format),
+    command("\\i", "FILE", "run the statements in a file (owner and demo only)", Action::Include),
 ];
 
 /// Reads a command line.
 ///
 /// # Errors
-/// A sentence that names the nearest command, or the argument that is missing.
+/// A sentence that names the nearest command, or the missing argument.
 pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -95,7 +85,7 @@ pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
     }
 }
 
-/// The command that a plain word means, as in other shells: `help`, `quit` and `exit` are not SQL.
+/// The command for a plain word, as in other shells: `help`, `quit` and `exit` are not SQL.
 pub(super) fn plain_word(input: &str) -> Option<&'static str> {
     let word = input.trim().trim_end_matches(';').trim_end();
     [("help", "\\?"), ("?", "\\?"), ("quit", "\\q"), ("exit", "\\q")]
@@ -118,7 +108,7 @@ pub(super) fn help() -> String {
     let line = |command: &Command| format!("{:<width$}  {}", head(command), command.help);
     let lines: Vec<_> = COMMANDS.iter().map(line).collect();
     format!(
-        "{}\nEverything else is SQL and ends with a semicolon. The prompt shows the least that a budget has left.",
+        "{}\nEverything else is SQL and ends with a semicolon. The prompt shows the smallest remainder of a budget.",
         lines.join("\n")
     )
 }
@@ -149,7 +139,7 @@ mod tests {
         assert_eq!(parse("\\explain SELECT\n 1;"), Ok((Action::Explain, "SELECT\n 1")));
     }
 
-    /// Without a semicolon, these words once began a statement that only Ctrl-C could end.
+    /// These words without a semicolon once began a statement that only Ctrl-C could end.
     #[test]
     fn plain_words_are_understood() {
         assert_eq!(plain_word("help"), Some("\\?"));

@@ -1,7 +1,7 @@
-//! The line editor of the shell: when an input ends, what completes it, and how it is coloured.
+//! The line editor of the shell: it detects the end of an input, completes words and colours the text.
 //!
-//! In: the text being typed and a [`Vocabulary`]. Out: what rustyline needs from a helper. It knows the names of
-//! tables and columns, which every session may see, but no values.
+//! In: the text being typed and a [`Vocabulary`]. Out: the answers that rustyline needs from a helper. It knows the names
+//! of tables and columns, which every session may see, but no values.
 //!
 //! ```text
 //! SELECT ARGM⇥ → ARGMAX      FROM ad⇥ → adult      \pl⇥ → \plot      EXPONENTIAL⟨(eps=1)⟩ (a hint)
@@ -20,18 +20,18 @@ use rustyline::{Context, Helper};
 use super::commands::{COMMANDS, plain_word};
 use super::lex::{self, Kind, Piece};
 
-/// The words that open clauses, and the functions that aggregate.
+/// The words of clauses, and the aggregate functions.
 const KEYWORDS: &str = "ACCOUNTANT ALTER ANALYZE AND ARGMAX ARGMIN AS ASC AVG BETWEEN BOTTOM BUDGET BY CASE CAST CLAMP \
 COLUMN COUNT CREATE CSV DESC DESCRIBE DIFFERENTIAL_PRIVACY DISTINCT DOMAIN DROP ELSE END EXPLAIN EXTERNAL FILTER \
 FOR FORMAT FROM GREATEST GROUP HAVING IN IS JOIN JSON KEYS LEAST LIKE LIMIT LOCATION MAX MEDIAN MIN NOT NULL \
 ON OPTIONS OR ORDER PARQUET PER PRIOR PRIVACY PUBLIC QUANTILE QUERY RANGE REFERENCES REPLACE ROW ROWS SELECT SET \
 SHOW STEP STORED SUM TABLE TABLES THEN TOP UNION UNIQUE UNIT VIA VIEW WHEN WHERE WITH ZCDP";
 
-/// What follows a mechanism's name.
+/// The hint after a mechanism's name.
 const PARAMETERS: &str = "(eps=1) ";
 
-/// What is shown where a statement goes on in another line.
-const UNFINISHED: &str = "  ; ends the statement, Ctrl-C drops it";
+/// The hint for a statement that continues in another line.
+const UNFINISHED: &str = "  ; ends the statement, Ctrl-C discards it";
 
 /// The names that complete a word.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The names of these tables and their columns, except those that would control the terminal.
+    /// The names of these tables and of their columns, except names with control characters.
     pub(super) fn new(tables: Vec<(String, Vec<String>)>) -> Self {
         let mut names = Self::default();
         for (table, columns) in tables {
@@ -54,7 +54,7 @@ impl Vocabulary {
         names
     }
 
-    /// What the word before the end of `line` can become, and where that word starts.
+    /// The completions of the word at the end of `line`, and the start of that word.
     fn complete(&self, line: &str) -> (usize, Vec<String>) {
         if line.starts_with('\\') && !line.contains(char::is_whitespace) {
             let names = COMMANDS.iter().map(|command| command.name.to_owned());
@@ -83,7 +83,7 @@ impl Vocabulary {
     }
 }
 
-/// A name as SQL reads it: quoted unless it is lower-case letters, digits and `_`.
+/// A name as SQL needs it: quoted unless it consists of lower-case letters, digits and `_`.
 fn written(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let starts_well = !name.starts_with(|c: char| c.is_ascii_digit());
@@ -98,18 +98,18 @@ fn mechanisms() -> impl Iterator<Item = &'static str> {
     MechanismName::ALL.iter().map(|(name, _)| *name)
 }
 
-/// What rustyline asks while a line is typed.
+/// Answers rustyline while a line is typed.
 pub(super) struct Assistant {
     /// The names that complete a word.
     pub(super) vocabulary: Vocabulary,
-    /// A question is displayed, and any line answers it.
+    /// A question is displayed, and the next line is its answer.
     pub(super) asking: bool,
     colour: bool,
     history: HistoryHinter,
 }
 
 impl Assistant {
-    /// An assistant that colours the input, or does not.
+    /// An assistant with or without colours.
     pub(super) fn new(colour: bool) -> Self {
         let vocabulary = Vocabulary::default();
         Self { vocabulary, asking: false, colour, history: HistoryHinter::new() }
@@ -155,7 +155,7 @@ impl Hinter for Assistant {
     }
 }
 
-/// The hint after a whole mechanism or command.
+/// The hint after a complete mechanism or command.
 fn hint(line: &str) -> Option<String> {
     if line.ends_with('\n') && !lex::is_complete(line) {
         return Some(UNFINISHED.to_owned());

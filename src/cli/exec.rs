@@ -1,8 +1,8 @@
-//! Runs scripts: the statements of `-c`, of a file or of a pipe, one after the other.
+//! Runs scripts: the statements of `-c`, of a file or of a pipe, one after another.
 //!
-//! In: a session and a text. Out: everything printed, and the exit status of the first failure, or 0. A script never
-//! asks before it spends. A statement whose output cannot be written ends the run, so that no budget is spent on
-//! answers that cannot be read.
+//! In: a session and a text. Out: the printed results, and the exit status of the first failure, or 0. A script never
+//! asks for confirmation. If the output of a statement cannot be written, the run ends, so that no more budget is spent
+//! on answers that cannot be read.
 //!
 //! ```text
 //! "SELECT …; SELECT …" ─▶ split ─▶ execute ─▶ print, until one fails (or all, with --keep-going)
@@ -23,7 +23,7 @@ use super::progress;
 
 /// Runs a script and prints its results.
 ///
-/// Returns the exit status; an error only when printing failed and nothing else had.
+/// Returns the exit status, or an error if printing was the first failure.
 pub(super) async fn script(
     session: &Session,
     printer: Printer,
@@ -61,7 +61,7 @@ pub(super) async fn script(
     Ok(status)
 }
 
-/// How a script ends after its last output: a reader that is gone does not hide an earlier failure.
+/// The end of a script after its last output: a reader that has gone does not hide an earlier failure.
 fn ended(status: u8, said: Result<(), Failure>) -> Result<u8, Failure> {
     match said {
         Err(failure) if status == 0 || !failure.is_broken_pipe() => Err(failure),
@@ -69,7 +69,7 @@ fn ended(status: u8, said: Result<(), Failure>) -> Result<u8, Failure> {
     }
 }
 
-/// What Ctrl-C does while statements run.
+/// The effect of Ctrl-C while statements run.
 pub(super) struct Interrupt(Pin<Box<dyn Future<Output = ()> + Send>>);
 
 impl Interrupt {
@@ -78,7 +78,7 @@ impl Interrupt {
         Self(Box::pin(pending()))
     }
 
-    /// It cancels the statement that runs, or the next one if it comes between two.
+    /// It cancels the running statement, or the next one if none is running.
     pub(super) fn that_cancels() -> Self {
         let mut interrupt = Self(Box::pin(interrupted().fuse()));
         // The first check subscribes to the signal.
@@ -86,7 +86,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Whether it has arrived since the last check.
+    /// Whether the signal has arrived since the last check.
     pub(super) fn has_come(&mut self) -> bool {
         (&mut self.0).now_or_never().is_some()
     }

@@ -1,7 +1,7 @@
 //! Failures on the command line, in the terms of the library's errors.
 //!
-//! In: an error of the library, a file or a stream. Out: kind, code, message, hint and exit status. The library's
-//! messages are passed on unchanged.
+//! In: an error of the library, a file or a stream. Out: kind, code, message, hint and exit status. Messages of the
+//! library remain unchanged.
 //!
 //! ```text
 //! Failure::Engine(HQ007 …) → kind "refused", code "HQ007", exit status 3
@@ -32,23 +32,23 @@ pub(super) enum Failure {
     #[error("{0}")]
     Editor(#[from] rustyline::error::ReadlineError),
     /// The threads that run queries could not be started.
-    #[error("the runtime does not start: {source}")]
+    #[error("the threads for queries cannot be started: {source}")]
     Start { source: io::Error },
     /// An answer that cannot be written as text.
     #[error("the answer cannot be written: {0}")]
     Unprintable(#[from] arrow::error::ArrowError),
     /// The library returned an output that this program does not know.
-    #[error("the library's output is of a kind that this program cannot print")]
+    #[error("this program cannot print this kind of output")]
     UnknownOutput,
     /// A query ended without an answer or an error.
     #[error("the query ended abnormally; what was charged stays charged")]
     Lost,
     /// A record of a suite that only an owner may run.
-    #[error("`connection owner` declares and asks as the owner: add --owner to `hushql slt`")]
+    #[error("`connection owner` is not allowed here: add --owner to `hushql slt`")]
     NotTheOwner,
     /// `--public` without a table or a file.
     #[error(
-        "--public {0}: write NAME=FILE, of a file that ends with .csv, .parquet, .json or .arrow"
+        "--public {0}: write NAME=FILE, for a file that ends with .csv, .parquet, .json or .arrow"
     )]
     NoPublicTable(String),
     /// `\plot` of a result without bars.
@@ -78,7 +78,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong, in a sentence.
+    /// The problem, in a sentence.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Engine(error) => error.message(),
@@ -94,7 +94,7 @@ impl Failure {
         }
     }
 
-    /// The failure of a statement, placed in its script.
+    /// The failure of a statement, with its position in the script.
     pub(super) fn in_script(self, statement: &ScriptStatement) -> Self {
         match self {
             Self::Engine(error) => Self::Engine(error.in_script(statement)),
@@ -102,12 +102,12 @@ impl Failure {
         }
     }
 
-    /// Whether its message states its position in the text.
+    /// Whether its message contains a position in the text.
     pub(super) fn has_position(&self) -> bool {
         matches!(self, Self::Engine(error) if error.position().is_some())
     }
 
-    /// The status that a run ends with when this is its first failure.
+    /// The exit status of a run with this first failure.
     pub(super) fn exit_status(&self) -> u8 {
         match self {
             Self::Engine(error) => error.exit_status(),
@@ -121,7 +121,7 @@ impl Failure {
         Self::Unwritten(Box::new(self))
     }
 
-    /// Whether the reader of standard output is gone, and missed nothing that was paid for.
+    /// Whether the reader of standard output has gone without missing a charged answer.
     pub(super) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -1,9 +1,8 @@
 //! The history of the shell: one file for each vault and each name.
 //!
-//! In: the vault and the user of a shell. Out: the path of a file that only this user can read, or none if there
-//! cannot be one. Questions reveal the intentions of an analyst, so other analysts must not see them, even if all of
-//! them share a service account. Older versions had one file `history` for everyone: it is left as it is, and not
-//! read.
+//! In: the vault and the user of a shell. Out: the path of a file that only this user can read, or none if it cannot be
+//! created. Queries reveal the intentions of an analyst, so other analysts must not see them, even if they share a
+//! service account. Older versions had one file `history` for all users, which is neither read nor changed.
 //!
 //! ```text
 //! hushql study.db --analyst lab  →  ~/.local/share/hushql/history-lab-5f1c…  (0600, in a folder of 0700)
@@ -25,8 +24,8 @@ pub(super) fn file(place: &Place, asker: &Asker) -> Option<PathBuf> {
     private(&folder, &name(place, asker)).ok()
 }
 
-/// A name that no other vault's or asker's file has. Names of analysts are letters, digits, `_` and `-`, by the time a session
-/// has let them in.
+/// A file name that is unique to the vault and the user. The name of an admitted analyst consists of letters, digits, `_`
+/// and `-`.
 fn name(place: &Place, asker: &Asker) -> String {
     let vault = match place {
         Place::Demo => None,
@@ -39,7 +38,7 @@ fn name(place: &Place, asker: &Asker) -> String {
         Asker::Analyst(name) => name,
     };
     let mut hash = Sha256::new();
-    // No name has this byte. It also tells the letters' case apart where the file system does not.
+    // No name contains this byte. The hash also distinguishes upper and lower case where the file system does not.
     hash.update(asker.as_bytes());
     hash.update([0]);
     if let Some(path) = &vault {
@@ -50,7 +49,7 @@ fn name(place: &Place, asker: &Asker) -> String {
     format!("history-{asker}-{digest}")
 }
 
-/// A file of this name for this user alone, in a folder for this user alone, whatever they were before.
+/// A file with this name for this user alone, in a folder for this user alone, even if they existed before.
 fn private(folder: &Path, name: &str) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))?;
@@ -101,14 +100,14 @@ mod tests {
         let below = folder.join("data").join("hushql");
         let path = private(&below, "history-lab-1").unwrap();
         assert_eq!((mode(&path), mode(&below)), (0o600, 0o700));
-        // What was there before is kept, and narrowed.
+        // Existing content remains, with narrower permissions.
         fs::write(&path, "#V2\nSELECT 1;\n").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         fs::set_permissions(&below, Permissions::from_mode(0o755)).unwrap();
         assert_eq!(private(&below, "history-lab-1").unwrap(), path);
         assert_eq!((mode(&path), mode(&below)), (0o600, 0o700));
         assert_eq!(fs::read_to_string(&path).unwrap(), "#V2\nSELECT 1;\n");
-        // A link leads to a file of somebody else's choice.
+        // Another user could choose the target of a link.
         std::os::unix::fs::symlink(&path, below.join("history-x-2")).unwrap();
         assert!(private(&below, "history-x-2").is_err());
         fs::remove_dir_all(&folder).unwrap();

@@ -67,7 +67,7 @@ struct DoneLine<'a> {
     done: &'a str,
 }
 
-/// An answer, its accuracy and what it cost.
+/// An answer, its accuracy and its cost.
 pub(super) fn answer(answer: &Answer, view: &View) -> serde_json::Result<String> {
     let item = |a: &'_ Accuracy| (a.kind.to_string(), a.value, a.confidence);
     let accuracy = answer.accuracy().iter().map(|a| {
@@ -97,7 +97,7 @@ fn line<'a>(
     })
 }
 
-/// A failure, and the line of a script at which its statement begins.
+/// A failure, and the line of the script at which its statement begins.
 pub(super) fn failure(failure: &Failure, line: Option<u64>) -> serde_json::Result<String> {
     let (message, hint) = (failure.message(), failure.hint());
     let (kind, code) = (failure.kind(), failure.code());
@@ -105,7 +105,7 @@ pub(super) fn failure(failure: &Failure, line: Option<u64>) -> serde_json::Resul
     written(&ErrorLine { error })
 }
 
-/// What a declaration did.
+/// The effect of a declaration.
 pub(super) fn done(sentence: &str) -> serde_json::Result<String> {
     written(&DoneLine { done: sentence })
 }
@@ -115,7 +115,7 @@ fn written(line: &impl Serialize) -> serde_json::Result<String> {
     Ok(visible::json(&serde_json::to_string(line)?).into_owned())
 }
 
-/// An object on one line, however it was laid out: a JSON string holds no raw line break.
+/// An object on one line: a JSON string contains no raw line break, so the layout can be removed.
 pub(super) fn one_line(object: &str) -> String {
     object.lines().map(str::trim).collect()
 }
@@ -146,7 +146,7 @@ fn cost(cost: Cost) -> Amount {
     amount
 }
 
-/// The number that a decimal text stands for; JSON has no infinities.
+/// The number for a decimal text; JSON has no infinities.
 fn number(text: &str) -> Value {
     text.parse::<Number>().map_or(Value::Null, Value::Number)
 }

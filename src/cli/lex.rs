@@ -1,13 +1,13 @@
-//! The words of a statement that is still being typed: for colours, completion and the end of input.
+//! Splits a statement into words while it is typed: for colours, completion and the end of input.
 //!
-//! In: any text, finished or not. Out: pieces that, put together, are the text again. This is no parser:
-//! it knows quotes and comments, so that a `;` inside them ends nothing.
+//! In: any text, finished or not. Out: pieces that form the text again when joined. This is not a parser: it knows quotes
+//! and comments, so that a `;` inside them does not end a statement.
 //!
 //! ```text
 //! SELECT 'a;b' -- c;     →  Word, Space, Text, Space, Comment
 //! ```
 
-/// What a piece of text is.
+/// The kind of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A keyword or a name.
@@ -22,18 +22,18 @@ pub(super) enum Kind {
     Comment,
     /// White space.
     Space,
-    /// One character of anything else.
+    /// Any other single character.
     Symbol,
 }
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
-    /// What it is.
+    /// Its kind.
     pub(super) kind: Kind,
     /// Its characters.
     pub(super) text: &'a str,
-    /// Whether its closing quote or comment mark is still to come.
+    /// Whether its closing quote or comment mark is missing.
     pub(super) open: bool,
 }
 
@@ -68,12 +68,12 @@ fn measure(rest: &str, first: char) -> (Kind, usize, bool) {
     }
 }
 
-/// Whether a character can stand in an unquoted name.
+/// Whether an unquoted name may contain a character.
 pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// A doubled quote is a quote inside; to a reader of pieces it is two quotations side by side.
+/// A doubled quote is a quote inside a text; here it counts as two adjacent quotations.
 fn quoted(rest: &str, kind: Kind, quote: char) -> (Kind, usize, bool) {
     match rest.char_indices().skip(1).find(|(_, c)| *c == quote) {
         Some((end, _)) => (kind, end.saturating_add(quote.len_utf8()), false),
@@ -101,7 +101,7 @@ fn block_comment(rest: &str) -> (Kind, usize, bool) {
     }
 }
 
-/// Whether an input is whole: empty, a backslash command, or statements of which the last ends with `;`.
+/// Whether an input is complete: empty, a backslash command, or statements with a `;` after the last one.
 pub(super) fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
     if trimmed.is_empty() || trimmed.starts_with('\\') {
@@ -112,7 +112,7 @@ pub(super) fn is_complete(input: &str) -> bool {
         |piece: &Piece<'_>| matches!(piece.kind, Kind::Space | Kind::Comment) && !piece.open;
     match pieces.iter().rev().find(|piece| !ignored(piece)) {
         Some(last) => last.text == ";",
-        // Comments alone ask for nothing.
+        // An input of comments alone is complete.
         None => true,
     }
 }

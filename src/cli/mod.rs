@@ -42,7 +42,7 @@ use self::arguments::{Asker, Place, Source, Style, Task};
 use self::failure::Failure;
 use self::print::Printer;
 
-/// Deep statements are refused by the parser; until then they need room on a worker's stack.
+/// Room on a worker's stack for deep statements, until the parser refuses them.
 const STACK: usize = 16 << 20;
 
 /// Runs the task that the arguments describe.
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let work = || {
         let runtime = runtime()?;
         let result = runtime.block_on(perform(task, style, allowed.resources(), printer));
-        // A cancelled query may still be finishing its last batch; the program does not wait for it.
+        // A cancelled query may still work on its last batch; the program does not wait for it.
         runtime.shutdown_background();
         result
     };
@@ -70,10 +70,10 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     };
     match result {
         Ok(status) => ExitCode::from(status),
-        // Whoever read the output has gone, and it cost nothing: there is nobody left to tell.
+        // The reader of the output has gone, and the output cost nothing, so no message is necessary.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            // A second failure to write leaves the exit status to say it.
+            // If this message cannot be written either, the exit status still reports the failure.
             let _ = printer.last(&failure);
             ExitCode::from(failure.exit_status())
         }
@@ -99,16 +99,16 @@ async fn perform(
         Task::Anchor { vault, anchor: Some(anchor) } => make_anchor(&vault, &anchor, printer),
         Task::Anchor { vault, anchor: None } => {
             Engine::remove_anchor(&vault)?;
-            said(printer, &format!("vault {} has no anchor any more", vault.display()))
+            said(printer, &format!("vault {} no longer has an anchor", vault.display()))
         }
         Task::Adopt { vault, anchor } => {
             Engine::adopt(&vault, anchor)?;
             let vault = vault.display();
-            said(printer, &format!("vault {vault} is at home where it is now; use no other copy"))
+            said(printer, &format!("vault {vault} is now at home in this place; use no other copy"))
         }
         Task::Upgrade { vault, anchor } => {
             Engine::upgrade(&vault, anchor)?;
-            said(printer, &format!("vault {} has today's format", vault.display()))
+            said(printer, &format!("vault {} has the present format", vault.display()))
         }
         Task::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
         Task::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
@@ -150,15 +150,17 @@ fn said(printer: Printer, sentence: &str) -> Result<u8, Failure> {
 fn init(path: &Path, printer: Printer) -> Result<u8, Failure> {
     Engine::init(path)?;
     let path = path.display();
-    printer.done(&format!("vault {path} made; declare its tables with: hushql {path} --owner"))?;
+    printer
+        .done(&format!("created vault {path}; declare its tables with: hushql {path} --owner"))?;
     Ok(0)
 }
 
 fn make_anchor(vault: &Path, anchor: &Path, printer: Printer) -> Result<u8, Failure> {
     Engine::make_anchor(vault, anchor)?;
     let (vault, anchor) = (vault.display(), anchor.display());
-    printer
-        .done(&format!("anchor {anchor} made; from now on: hushql {vault} --anchor {anchor} …"))?;
+    printer.done(&format!(
+        "created anchor {anchor}; from now on, write: hushql {vault} --anchor {anchor} …"
+    ))?;
     Ok(0)
 }
 

@@ -12,9 +12,9 @@ use hushql::visible;
 
 use super::view::{Cell, View, percent};
 
-/// Labels are cut to this many characters.
+/// The longest label, in characters; longer labels are cut.
 const LABEL: usize = 24;
-/// The bars get at least this many columns.
+/// The least number of columns for the bars.
 const LEAST: usize = 10;
 
 /// One bar.
@@ -25,9 +25,9 @@ struct Bar {
     text: String,
 }
 
-/// Draws the first released numeric column (else the first numeric one) against the columns beside it.
+/// Draws the first released numeric column, or else the first numeric column, against the columns beside it.
 ///
-/// Returns `None` when there is nothing to draw.
+/// Returns `None` if there is nothing to draw.
 pub(super) fn plot(view: &View, width: u16) -> Option<String> {
     let numeric = |with_margin: bool| {
         let fits =
@@ -58,7 +58,7 @@ fn bar(view: &View, row: &[Cell], index: usize) -> Option<Bar> {
     Some(Bar { label: cut(&label.join(" · ")), value, text: text.clone() })
 }
 
-/// At most [`LABEL`] characters, none of which steers the terminal.
+/// At most [`LABEL`] characters, without control characters.
 fn cut(label: &str) -> String {
     let clean: String = label.chars().map(|c| if visible::steers(c) { '?' } else { c }).collect();
     if clean.chars().count() <= LABEL {
@@ -95,12 +95,12 @@ struct Scale {
 }
 
 impl Scale {
-    /// The cell that a value lies in.
+    /// The cell that contains a value.
     fn cell(&self, value: f64) -> usize {
         let last = self.cells.saturating_sub(1);
         let width = (self.high - self.low).max(f64::MIN_POSITIVE);
         let share = (value - self.low) / width;
-        // Counting the borders passed needs no conversion from float to integer.
+        // Counting the borders below the value avoids a conversion from float to integer.
         let passed = |cell: &usize| {
             u32::try_from(*cell).is_ok_and(|c| f64::from(c) <= share * last_as_float(last))
         };
@@ -168,7 +168,7 @@ n
 a  █████████  4
 b  █████      2
 c  │          0";
-        // One cell stands for half a unit: 8 steps from 0 to 4, and the cell of zero itself.
+        // Each cell covers half a unit: 8 steps from 0 to 4, and the cell of zero itself.
         assert_eq!(draw_at(&view, 9), expected);
     }
 

@@ -18,18 +18,18 @@ use super::failure::Failure;
 use super::view::View;
 use super::{json, table};
 
-/// Keeps what a panic would print to itself: its message may quote a cell, and how often something is printed may
-/// depend on the rows. The session says what it says of every failure.
+/// Suppresses the output of panics: a panic message may quote a cell, and the number of messages may depend on the rows.
+/// The session returns the same error as for every failure.
 pub(super) fn silence_panics() {
     std::panic::set_hook(Box::new(|_| ()));
 }
 
-/// What is said of a panic that no session caught.
+/// The message for a panic that no session caught.
 pub(super) fn panicked() {
     let _ = writeln!(io::stderr(), "error: one of the program's own checks failed");
 }
 
-/// How answers are written.
+/// The format of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// Tables with accuracies, for people.
@@ -40,21 +40,21 @@ pub(super) enum Format {
     Json,
 }
 
-/// Where and how a run prints.
+/// The destination and the style of a run's output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Printer {
-    /// How answers are written.
+    /// The format of answers.
     pub(super) format: Format,
-    /// No receipts and no remarks.
+    /// Whether to leave out receipts and remarks.
     quiet: bool,
-    /// In CSV, texts that a spreadsheet would run as formulas have an apostrophe before them.
+    /// Whether CSV has an apostrophe before texts that a spreadsheet would run as formulas.
     pub(super) csv_safe: bool,
-    /// The terminal's width, where there is one.
+    /// The width of the terminal, if there is one.
     pub(super) width: Option<u16>,
 }
 
 impl Printer {
-    /// A printer for any stream; tables are as wide as they need to be.
+    /// A printer for any stream; it does not limit the width of tables.
     pub(super) fn new(format: Format, quiet: bool) -> Self {
         Self { format, quiet, csv_safe: false, width: None }
     }
@@ -89,7 +89,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Writes an answer, or something made of it. One that was charged and cannot be written is never passed over.
+    /// Writes an answer or something derived from it. If a charged answer cannot be written, this is always an error.
     pub(super) fn paid<T>(
         self,
         answer: &Answer,
@@ -101,7 +101,7 @@ impl Printer {
         })
     }
 
-    /// Prints what is hidden by design, and in one line what an answer cost and what is left.
+    /// Prints remarks about hidden groups, and the receipt: the cost of an answer and the remainder of its budgets.
     pub(super) fn receipt(self, answer: &Answer) {
         answer.notes().iter().for_each(|note| self.note(&visible::line(note)));
         if let Some(receipt) = answer.receipt() {
@@ -117,7 +117,7 @@ impl Printer {
         }
     }
 
-    /// Prints what a declaration did: a remark, but for programs that count lines of JSON a result.
+    /// Prints the effect of a declaration: a remark, or with JSON a result, for programs that count lines.
     pub(super) fn done(self, sentence: &str) -> Result<(), Failure> {
         match self.format {
             Format::Table | Format::Csv => {
@@ -133,7 +133,7 @@ impl Printer {
         self.failure_at(failure, None)
     }
 
-    /// Prints the failure that ends the run: on standard error, where standard output is what failed.
+    /// Prints the failure that ends the run, on standard error if standard output failed.
     pub(super) fn last(self, failure: &Failure) -> Result<(), Failure> {
         if failure.is_final() {
             self.warn(&failure.text());
@@ -161,16 +161,16 @@ impl Printer {
         out(&format!("{}\n", visible::lines(text)))
     }
 
-    /// Prints a remark, unless remarks are unwanted.
+    /// Prints a remark, unless the printer is quiet.
     pub(super) fn note(self, text: &str) {
         if !self.quiet {
             self.warn(text);
         }
     }
 
-    /// Prints what must be said on standard error.
+    /// Prints a necessary message on standard error.
     pub(super) fn warn(self, text: &str) {
-        // When standard error is gone there is no place left to say so.
+        // If standard error has gone, the message cannot be printed anywhere.
         let _ = writeln!(io::stderr().lock(), "{}", visible::lines(text));
     }
 }

@@ -1,7 +1,7 @@
-//! The spinner of statements that take longer than a second.
+//! The spinner for statements that take longer than a second.
 //!
-//! In: nothing but time. Out: a line on a terminal's standard error that is gone when the statement ends.
-//! It deliberately counts neither rows nor bytes: either would tell the exact size of a private table.
+//! In: time alone. Out: a line on a terminal's standard error that disappears when the statement ends.
+//! It deliberately counts neither rows nor bytes: either would reveal the exact size of a private table.
 //!
 //! ```text
 //! ⠙ running 3s
@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows the spinner after a second, for as long as the future is polled; it never ends by itself.
+/// Shows the spinner after a second, as long as the future is polled; the future never ends by itself.
 pub(super) async fn spin() -> Infallible {
     if !std::io::stderr().is_terminal() {
         return pending().await;
@@ -27,7 +27,7 @@ pub(super) async fn spin() -> Infallible {
     pending().await
 }
 
-/// A spinner that leaves no trace when it is dropped, also by cancellation.
+/// A spinner that leaves no trace when it is dropped, even by cancellation.
 struct Visible(ProgressBar);
 
 impl Visible {

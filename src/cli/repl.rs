@@ -1,12 +1,12 @@
-//! The shell: reads statements and backslash commands from a terminal until it is left.
+//! The shell: reads statements and backslash commands from a terminal until the user leaves.
 //!
-//! In: a session. Out: everything printed. It asks before a query costs more than the smallest PER QUERY
-//! default, shows in its prompt what is left of the tightest budget, and survives whatever fails, but for
-//! a terminal that has gone.
+//! In: a session. Out: the printed results. The shell asks before a query that costs more than the smallest PER QUERY
+//! default, shows the smallest remainder of a budget in its prompt, and survives every failure except the loss of its
+//! terminal.
 //!
 //! ```text
 //! hushql ε 9.0> SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status;
-//! this costs ε = 1. Ask it? (y/N) y
+//! this query costs ε = 1. Run it? (y/N) y
 //! ```
 
 use std::io::IsTerminal;
@@ -32,19 +32,19 @@ use super::table;
 use super::terminate;
 use super::view::View;
 
-/// The width of a plot where the terminal does not tell its own.
+/// The width of a plot if that of the terminal is unknown.
 const WIDTH: u16 = 80;
-/// How many inputs are remembered.
+/// The number of inputs in the history.
 const HISTORY: usize = 10_000;
 
-/// Runs the shell until the user leaves; the exit status is then 0. What is typed is remembered in `history`, if anywhere.
+/// Runs the shell until the user leaves; the exit status is then 0. It stores inputs in `history`, if that is given.
 pub(super) async fn run(
     session: Session,
     printer: Printer,
     demo: bool,
     history: Option<PathBuf>,
 ) -> Result<u8, Failure> {
-    // From here on Ctrl-C between two prompts must not end the process: this takes its signal over.
+    // From here on, Ctrl-C between two prompts must not end the process: this takes over its signal.
     let _ = tokio::signal::ctrl_c().now_or_never();
     terminate::restores_the_terminal();
     let reads_files = demo || session.is_owner();
@@ -54,7 +54,7 @@ pub(super) async fn run(
         "HushQL {version} · a statement ends with ; · \\? lists the commands, \\q leaves"
     ));
     if demo {
-        printer.note("The tables are made up and in memory: \\d lists them. Nothing is kept.");
+        printer.note("The tables are invented and in memory: \\d lists them. Nothing is stored.");
     }
     while let Some(input) = shell.read()? {
         if let Err(failure) = shell.answer(&input).await {
@@ -99,13 +99,13 @@ impl Shell {
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(colour)));
         if let Some(path) = &history {
-            // A shell without a past is a shell; the same below, where it is written.
+            // The shell also works without a history; the same applies below, where it is written.
             let _ = editor.load_history(path);
         }
         Ok(Self { session, printer, editor, history, timing: false, left: false, reads_files })
     }
 
-    /// The next input, or `None` when the user leaves.
+    /// The next input, or `None` if the user leaves.
     fn read(&mut self) -> Result<Option<String>, Failure> {
         self.printer.width = width(&mut self.editor);
         if let (Some(helper), Ok(tables)) = (self.editor.helper_mut(), self.session.tables()) {
@@ -173,10 +173,10 @@ impl Shell {
                 }
                 Ok(())
             }
-            // Behind a service account an analyst has this shell and no files: what is wrong in one tells what is in it.
+            // An analyst behind a service account has this shell but no files: a syntax error in a file reveals its content.
             Action::Include if !self.reads_files => {
                 self.printer
-                    .warn("\\i is the owner's; start with -f FILE to run the statements of a file");
+                    .warn("only the owner can use \\i; start hushql with -f FILE to run the statements in a file");
                 Ok(())
             }
             Action::Include => {
@@ -186,7 +186,7 @@ impl Shell {
         }
     }
 
-    /// Runs statements up to the first that fails, is declined or is cancelled.
+    /// Runs statements until one fails, is declined or is cancelled.
     async fn script(&mut self, text: &str) -> Result<(), Failure> {
         let mut interrupt = Interrupt::that_cancels();
         for statement in split_statements(text)? {
@@ -211,26 +211,26 @@ impl Shell {
                 self.printer.paid(answer, || self.printer.result(&drawn))?;
                 self.printer.receipt(answer);
             }
-            // It was paid for: what has no bars is shown as rows.
+            // The answer is charged, so it is shown as rows if it has no bars.
             None => self.printer.output(&output)?,
         }
         Ok(())
     }
 
-    /// Runs one statement, after asking whether it may cost what it costs.
+    /// Runs one statement after asking the user about its cost.
     async fn ask(
         &mut self,
         statement: &str,
         interrupt: &mut Interrupt,
     ) -> Result<Option<Output>, Failure> {
         let Some(cost) = exec::cost(&self.session, statement, interrupt).await else {
-            self.printer.warn("cancelled; this charged nothing");
+            self.printer.warn("cancelled; nothing was charged");
             return Ok(None);
         };
         if needs_consent(cost, &marks(&self.session.budgets().unwrap_or_default()))
-            && !self.consents(&format!("this costs {cost}. Ask it? (y/N) "))?
+            && !self.consents(&format!("this query costs {cost}. Run it? (y/N) "))?
         {
-            self.printer.note("not asked; this charged nothing");
+            self.printer.note("not run; nothing was charged");
             return Ok(None);
         }
         let started = Instant::now();
@@ -283,9 +283,10 @@ fn budget_row(state: &BudgetState) -> Vec<String> {
         .collect()
 }
 
-/// What one query may cost before the user is asked: its budget's PER QUERY defaults, in what it counts.
+/// The most that a query may cost without a question: the PER QUERY defaults of its budgets, in the notions in which they
+/// count.
 ///
-/// Budgets without a default set no mark.
+/// A budget without a default sets no such limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     notion: Notion,
@@ -314,7 +315,7 @@ fn is_yes(reply: &str) -> bool {
     ["y", "yes"].iter().any(|yes| reply.trim().eq_ignore_ascii_case(yes))
 }
 
-/// The prompt, with the least that is left of ε and of ρ, rounded down: never more than there is.
+/// The prompt, with the smallest remainders of ε and of ρ, rounded down.
 fn prompt(left: &[Spend]) -> String {
     let least = |notion| {
         left.iter().filter(|left| left.notion == notion).min_by_key(|left| left.nano).map(rest)
@@ -342,7 +343,7 @@ fn width<H: Helper>(editor: &mut Editor<H, DefaultHistory>) -> Option<u16> {
     editor.dimensions().map(|(columns, _)| columns).filter(|columns| *columns > 0)
 }
 
-/// The width of the terminal that the program runs in.
+/// The width of the program's terminal.
 pub(super) fn terminal_width() -> Option<u16> {
     width(&mut DefaultEditor::new().ok()?)
 }
@@ -369,8 +370,8 @@ mod tests {
         assert_eq!(prompt(&both.concat()), "hushql ε 0.000000001 ρ 0.000000003> ");
     }
 
-    /// An analyst who has no more than the shell of a service account read any file with it: a syntax error says what it
-    /// found, and where.
+    /// An analyst with only the shell of a service account could once read any file with it: a syntax error quotes what it
+    /// found.
     #[tokio::test]
     async fn an_analysts_shell_reads_no_files() {
         let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();

@@ -1,11 +1,12 @@
 //! Runs sqllogictest suites.
 //!
-//! In: files of records, and where they run. Out: every failed record on standard error and a last line
-//! `N passed, N failed`. Without a vault each file has the built-in tables in memory, with those that `--public` adds; with
-//! one, its statements ask and charge that vault like any others, so that no number of runs tells more than its budget
-//! allows. `connection NAME` picks the analyst who asks, without it the analyst `slt`; `connection owner` needs `--owner`.
+//! In: files of records, and where they run. Out: each failed record on standard error, and a last line
+//! `N passed, N failed`. Without a vault, each file has its own built-in tables in memory, with those that `--public`
+//! adds. With a vault, statements query and charge it like any others, so that no number of runs reveals more than its
+//! budget allows. `connection NAME` chooses the analyst, `slt` if absent; `connection owner` needs `--owner`.
 //!
-//! Whoever wrote a suite need not be who runs it. So nothing in it starts a program, reads another file or the environment.
+//! The author of a suite need not be the user who runs it. A suite therefore cannot start a program, or read another
+//! file or the environment.
 //!
 //! ```text
 //! statement error HQ001
@@ -37,10 +38,10 @@ use super::view::{Cell, Kind, View};
 
 /// The analyst of records without a `connection`.
 const ANALYST: &str = "slt";
-/// The connection that declares.
+/// The connection of the owner.
 const OWNER: &str = "owner";
 
-/// Runs the files; returns 1 when a record failed.
+/// Runs the files; returns 1 if a record failed.
 pub(super) async fn run(
     files: &[PathBuf],
     stage: &Stage,
@@ -56,14 +57,14 @@ pub(super) async fn run(
     }
     let status = u8::from(total.failed > 0);
     match printer.result(&total.to_string()) {
-        // What the records charged is not given back because nobody reads how they went.
+        // A reader that has gone does not undo the charges of the records.
         Err(failure) if stage.vault.is_some() => Err(failure.of_a_charged_answer()),
         Err(failure) if !(failure.is_broken_pipe() && status > 0) => Err(failure),
         Ok(()) | Err(_) => Ok(status),
     }
 }
 
-/// The vault itself, or the built-in tables in memory with the public ones that were named.
+/// The vault, or the built-in tables in memory with the given public ones.
 async fn engine(stage: &Stage) -> Result<Engine, Failure> {
     let engine = match (&stage.vault, &stage.anchor) {
         (None, _) => Engine::demo()?,
@@ -95,9 +96,9 @@ fn public(table: &str) -> Option<String> {
 #[derive(Debug, Clone)]
 struct Sessions {
     engine: Engine,
-    /// Who asks where a record does not say.
+    /// The analyst for records without a connection.
     usual: String,
-    /// Whether there is an owner's.
+    /// Whether `connection owner` is allowed.
     owner: bool,
 }
 
@@ -114,7 +115,7 @@ impl Sessions {
         }
     }
 
-    /// Whether a name is the owner's, and nobody who may say so let the owner in.
+    /// Whether a name is the owner's although `--owner` is not given.
     fn refuses(&self, name: &str) -> bool {
         name == OWNER && !self.owner
     }
@@ -128,7 +129,7 @@ impl Sessions {
     }
 }
 
-/// How many records went well.
+/// The number of records that passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
     passed: u32,
@@ -162,7 +163,7 @@ async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> Tally {
             return tally;
         }
     };
-    // The runner makes a connection when it meets its name, and does not say the name.
+    // The runner makes a connection at its first use, and does not pass its name.
     let name = Arc::new(Mutex::new(sessions.usual.clone()));
     let (asked, opened) = (Arc::clone(&name), sessions.clone());
     let mut runner = Runner::new(move || {
@@ -180,7 +181,7 @@ async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> Tally {
             | Record::Let { connection, .. } => Some(sessions.name(connection)),
             _ => None,
         };
-        // A record that expects an error would take either of these for it.
+        // A record that expects an error would accept either of these.
         let refused = match &asked {
             Some(asked) => sessions.refuses(asked).then(|| Failure::NotTheOwner.to_string()),
             None => reaches_out(&record).map(ToOwned::to_owned),
@@ -207,29 +208,29 @@ async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> Tally {
     tally
 }
 
-/// Why a record is not run: it would start a program, or read what its author may not have. The runner starts a command
-/// that ends with `&` by itself.
+/// Why a record is not run: it would start a program, or read data that its author may not see. The runner itself would
+/// start a command that ends with `&`.
 fn reaches_out(record: &Record<DefaultColumnType>) -> Option<&'static str> {
     match record {
-        Record::System { .. } => Some("suites run no system commands"),
+        Record::System { .. } => Some("suites cannot run system commands"),
         Record::Include { .. } => {
-            Some("suites include no other files; name them one after the other")
+            Some("suites cannot include other files; give all files to `hushql slt`")
         }
-        Record::Control(Control::Substitution(true)) => {
-            Some("suites substitute nothing: they would tell the environment of this program")
-        }
+        Record::Control(Control::Substitution(true)) => Some(
+            "suites cannot use substitutions, which would reveal the environment of this program",
+        ),
         _ => None,
     }
 }
 
-/// The records of a file, or why there are none.
+/// The records of a file, or the reason why it cannot run.
 fn records(file: &Path) -> Result<Vec<Record<DefaultColumnType>>, String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let name = file.display().to_string();
     parse_with_name(&text, name).map_err(|error| error.to_string())
 }
 
-/// As many columns as written, of the types written; `?` is any type.
+/// Whether the columns have the written number and types; `?` is any type.
 #[expect(clippy::ptr_arg, reason = "the runner prescribes the signature")]
 fn same_columns(actual: &Vec<DefaultColumnType>, expected: &Vec<DefaultColumnType>) -> bool {
     let fits = |(actual, expected): (&DefaultColumnType, &DefaultColumnType)| {
@@ -238,7 +239,7 @@ fn same_columns(actual: &Vec<DefaultColumnType>, expected: &Vec<DefaultColumnTyp
     actual.len() == expected.len() && actual.iter().zip(expected).all(fits)
 }
 
-/// A session, as the runner wants it.
+/// A session behind the runner's interface.
 struct Database(Session);
 
 #[async_trait]
@@ -266,9 +267,9 @@ impl AsyncDB for Database {
         tokio::time::sleep(duration).await;
     }
 
-    /// Never called: such records do not come to the runner.
+    /// Never called: such records do not reach the runner.
     async fn run_command(_: Command) -> io::Result<std::process::Output> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "suites run no system commands here"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "suites cannot run system commands"))
     }
 }
 
@@ -286,7 +287,7 @@ fn rows(view: &View) -> DBOutput<DefaultColumnType> {
     DBOutput::Rows { types: types.collect(), rows }
 }
 
-/// A text, a row per line; a suite cannot write an empty line.
+/// A text, one row in each line; a suite cannot contain an empty line.
 fn lines(text: &str) -> DBOutput<DefaultColumnType> {
     let rows =
         text.lines().filter(|line| !line.trim().is_empty()).map(|line| vec![line.to_owned()]);

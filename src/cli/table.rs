@@ -1,7 +1,7 @@
 //! Answers as tables for people and as CSV for programs.
 //!
-//! In: a [`View`]. Out: text without a final line break (tables) or with one per row (CSV). Tables show
-//! how accurate each released number is, right of it; CSV holds the answer alone.
+//! In: a [`View`]. Out: text without a final line break (tables), or with a line break after each row (CSV). Tables show
+//! the accuracy of each released number to its right; CSV contains only the answer.
 //!
 //! ```text
 //! ┌──────────┬──────┬────────┐
@@ -20,10 +20,10 @@ use hushql::visible;
 
 use super::view::{Cell, Column, View, percent};
 
-/// Longer values, such as domains of many words, go on in a second line.
+/// The longest value in one line; longer values, such as domains of many words, continue in a second one.
 const WIDEST: u16 = 72;
 
-/// An answer as a table, and a line per winner below it.
+/// An answer as a table, and a line for each winner below it.
 pub(super) fn table(view: &View, width: Option<u16>) -> String {
     let mut header = Vec::new();
     for column in &view.columns {
@@ -49,7 +49,7 @@ pub(super) fn table(view: &View, width: Option<u16>) -> String {
     text
 }
 
-/// A cell, and how far it may be off where that is known; nothing is off about NULL.
+/// A cell and its error margin, if that is known; NULL has none.
 fn with_margin(column: &Column, cell: &Cell) -> Vec<String> {
     let margin = column.margin.map(|margin| match cell {
         Cell::Null => String::new(),
@@ -78,7 +78,7 @@ pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], width: Optio
 
 /// An answer as CSV (RFC 4180, line feeds): a header and the rows; NULL is empty, empty text is `""`.
 ///
-/// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them. Numbers stay as they are.
+/// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them. Numbers do not change.
 pub(super) fn csv(view: &View, safe: bool) -> String {
     let name = |name: &str| if safe { field(&inert(name)) } else { field(name) };
     let value = |cell: &Cell| match cell {
@@ -94,9 +94,9 @@ pub(super) fn csv(view: &View, safe: bool) -> String {
     text
 }
 
-/// A text that no spreadsheet takes for a formula.
+/// A text that a spreadsheet does not take for a formula.
 fn inert(text: &str) -> Cow<'_, str> {
-    // The last four are what some spreadsheets take for the first four.
+    // Some spreadsheets take the last four for the first four.
     const RUN: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
     if text.starts_with(RUN) { format!("'{text}").into() } else { text.into() }
 }
@@ -182,7 +182,7 @@ mod tests {
         assert!(csv(&hostile, false).starts_with("=1+1,n\n\"=HYPERLINK"), "as it is, unless asked");
     }
 
-    /// Line breaks and tabs are data in CSV; what steers a terminal is spelled out there too.
+    /// Line breaks and tabs are data in CSV; other control characters are escaped there too.
     #[test]
     fn csv_steers_no_terminal() {
         assert_eq!(field("\u{1b}[2J\u{9b}\u{202e}"), "\\u{1b}[2J\\u{9b}\\u{202e}");

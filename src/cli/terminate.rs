@@ -1,17 +1,17 @@
-//! The shell that is told to end (SIGTERM): it leaves the terminal as it found it.
+//! Ends the shell on SIGTERM and restores the terminal.
 //!
-//! A script needs nothing of this: the signal ends it like Ctrl-C, and files of rows that do not fit into memory have
-//! no names. The shell's editor changes the terminal while a line is read, and would leave it so.
+//! A script does not need this: the signal ends it like Ctrl-C, and files for rows beyond the memory have no names. The
+//! shell's editor, however, changes the terminal while it reads a line.
 //!
 //! ```text
-//! kill PID ─▶ the statement that runs is dropped ─▶ the terminal as it was ─▶ exit status 143
+//! kill PID ─▶ drop the running statement ─▶ restore the terminal ─▶ exit status 143
 //! ```
 
-/// The status of a program that SIGTERM has ended, as shells count it.
+/// The exit status that shells use for a program ended by SIGTERM.
 #[cfg(unix)]
 const STATUS: i32 = 128 + 15;
 
-/// From here on SIGTERM restores the terminal and ends the program.
+/// From here on, SIGTERM restores the terminal and ends the program.
 #[cfg(unix)]
 pub(super) fn restores_the_terminal() {
     use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
@@ -29,6 +29,6 @@ pub(super) fn restores_the_terminal() {
     });
 }
 
-/// Elsewhere there is no such signal.
+/// Other systems do not have this signal.
 #[cfg(not(unix))]
 pub(super) fn restores_the_terminal() {}

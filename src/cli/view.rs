@@ -1,7 +1,7 @@
-//! An answer as cells of text, the form that every way of printing starts from.
+//! An answer as cells of text, from which every output format starts.
 //!
-//! In: an [`Answer`]. Out: columns (with how accurate they are) and rows of [`Cell`]s. Values are neither
-//! rounded nor cut here; only the accuracies get a text of three significant digits.
+//! In: an [`Answer`]. Out: columns with their accuracies, and rows of [`Cell`]s. This module neither rounds nor cuts
+//! values; only accuracies are rounded to three significant digits.
 //!
 //! ```text
 //! Answer { batches, accuracy } ─▶ View { columns: [status, n ± 3], rows: [[Divorced, 4440], …] }
@@ -14,14 +14,14 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use hushql::visible::rounded;
 use hushql::{AccuracyKind, Answer};
 
-/// An answer, ready to be written.
+/// An answer that is ready for output.
 #[derive(Debug)]
 pub(super) struct View {
     /// The columns, in order.
     pub(super) columns: Vec<Column>,
     /// The rows; each as long as `columns`.
     pub(super) rows: Vec<Vec<Cell>>,
-    /// One line per winner: how good it is.
+    /// One line about the accuracy of each winner.
     pub(super) winners: Vec<String>,
 }
 
@@ -30,13 +30,13 @@ pub(super) struct View {
 pub(super) struct Column {
     /// Its name.
     pub(super) name: String,
-    /// Whether it holds numbers.
+    /// Whether it contains numbers.
     pub(super) kind: Kind,
-    /// How far a value may be off.
+    /// The error margin of a value.
     pub(super) margin: Option<Margin>,
 }
 
-/// The kinds of columns that are written differently.
+/// The kinds of columns, which have different formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Whole numbers.
@@ -54,12 +54,12 @@ impl Kind {
     }
 }
 
-/// With probability `confidence`, a value is off by at most `value`.
+/// With probability `confidence`, the error of a value is at most `value`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Margin {
-    /// The most it is off.
+    /// The largest error.
     pub(super) value: f64,
-    /// How surely.
+    /// The probability.
     pub(super) confidence: f64,
 }
 
@@ -165,7 +165,7 @@ fn winners(answer: &Answer) -> Vec<String> {
     all.iter().filter_map(truthful).collect()
 }
 
-/// How good a winner is, such as `status: within 4.94 of the best (95 %), 1.95 on average`.
+/// The accuracy of a winner, such as `status: within 4.94 of the best (95 %), 1.95 on average`.
 fn winner_line(
     column: &str,
     of: &str,

@@ -1,10 +1,10 @@
-//! What was meant, where a text does not parse: the mistakes that are made again and again.
+//! Advice for common mistakes in a text that does not parse.
 //!
-//! In: a text, and what the parser says of it. Out: what to write instead, at the place of the mistake; what the parser
-//! says, where nothing is known. Only texts that were found wrong come here.
+//! In: a text and the parser's error. Out: what to write instead, at the place of the mistake, or the parser's error
+//! if the mistake is not a known one. This module sees only texts that the parser rejected.
 //!
 //! ```text
-//! SELECT LAPLACE COUNT(*) FROM t     the end of the statement expected, found (   →   LAPLACE needs its cost: LAPLACE(eps=1)
+//! SELECT LAPLACE COUNT(*) FROM t     Expected: the end of the statement, found: (   →   LAPLACE needs a cost: LAPLACE(eps=1)
 //! ```
 
 use sqlparser::keywords::Keyword;
@@ -15,15 +15,15 @@ use crate::dialect::error::DialectError;
 use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::nearest;
 
-/// How many tokens before the place of an error are looked at.
+/// How many tokens before the place of an error are searched for a mistake.
 const REACH: usize = 12;
 
 const SELECTORS: [&str; 4] = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"];
 
-/// Clauses that a misspelt word before the place of an error may be.
+/// Clauses whose names analysts misspell.
 const CLAUSES: [&str; 7] = ["FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "KEYS"];
 
-/// An error of the parser, or the advice in its place.
+/// The advice for an error of the parser, or the error itself if there is no advice.
 pub(super) fn advised(text: &str, error: DialectError) -> DialectError {
     let DialectError::Syntax { message, position } = &error else { return error };
     if !message.starts_with("Expected: ") {
@@ -38,7 +38,7 @@ pub(super) fn advised(text: &str, error: DialectError) -> DialectError {
     advice.unwrap_or(error)
 }
 
-/// A text in tokens, without white space.
+/// The tokens of a text, without white space.
 struct Tokens(Vec<TokenWithSpan>);
 
 impl Tokens {
@@ -53,7 +53,7 @@ impl Tokens {
         }
     }
 
-    /// A word that SQL does not know.
+    /// A word that is not an SQL keyword.
     fn name(&self, i: usize) -> Option<&str> {
         let word = self.word(i).filter(|word| word.keyword == Keyword::NoKeyword)?;
         Some(&word.value)
@@ -68,7 +68,7 @@ impl Tokens {
         Some(DialectError::syntax(message, Some((start.line, start.column))))
     }
 
-    /// The end of the text where more was expected: its place is known.
+    /// The error for a text that ends too early, with the place of its end.
     fn after_all(&self, message: &str) -> Option<DialectError> {
         let expected = message.strip_suffix("found: EOF")?;
         let last = self.0.iter().rev().find(|token| token.token != Token::EOF)?;
@@ -76,7 +76,7 @@ impl Tokens {
         Some(DialectError::syntax(format!("{expected}found: the end of the statement"), Some(end)))
     }
 
-    /// What was meant before the token at which the parser gave up.
+    /// The advice for a mistake at or before the token at which the parser gave up.
     fn meant(&self, here: usize) -> Option<DialectError> {
         let nearby = (here.saturating_sub(REACH)..=here).rev();
         let of_mechanism = nearby.filter_map(|i| Some((i, self.word(i)?)));
@@ -89,7 +89,7 @@ impl Tokens {
             .or_else(|| self.clause(here))
     }
 
-    /// A mechanism without its cost, or behind what it releases.
+    /// A mechanism without a cost, or a mechanism after what it releases.
     fn misplaced(&self, name: MechanismName, i: usize, here: usize) -> Option<DialectError> {
         let before = i.checked_sub(1).and_then(|i| self.word(i)).map(|word| word.value.as_str());
         let after_selector = before.is_some_and(|word| is_one_of(word, &SELECTORS));
@@ -99,8 +99,7 @@ impl Tokens {
                     || (AggregateName::parse(&word.value).is_some()
                         && self.is(i + 2, &Token::LParen))
             });
-            let message =
-                format!("{name} needs what it may cost, in parentheses behind it: {name}(eps=1)");
+            let message = format!("{name} needs a cost in parentheses: write {name}(eps=1)");
             return operand.then(|| self.said(i, message)).flatten();
         }
         if i + 1 != here {
@@ -114,23 +113,23 @@ impl Tokens {
         }
     }
 
-    /// What a mechanism is told that stands behind something else.
+    /// The advice for a mechanism that follows something else.
     fn in_front(&self, name: MechanismName, i: usize) -> String {
         let before = i.checked_sub(1);
         let word = before.and_then(|i| self.word(i)).map(|word| word.value.to_uppercase());
         let aggregate = word.filter(|word| AggregateName::parse(word).is_some());
         match (aggregate, before.and_then(|i| self.name(i))) {
             (Some(aggregate), _) => {
-                format!("{name} stands in front of what it releases: {name}(eps=1) {aggregate}(x)")
+                format!("write {name} before what it releases: {name}(eps=1) {aggregate}(x)")
             }
             (None, Some(column)) if !is_one_of(column, &SELECTORS) => {
                 format!("a comma is missing between {column} and {name}")
             }
-            (None, _) => format!("{name} stands in front of what it releases: {}", name.example()),
+            (None, _) => format!("write {name} before what it releases: {}", name.example()),
         }
     }
 
-    /// A word that is followed by the parameters of a mechanism, and is none.
+    /// A word that takes the parameters of a mechanism but does not name one.
     fn misspelt(&self, i: usize) -> Option<DialectError> {
         let parameter = self.word(i + 2)?;
         let is_mechanism = self.is(i + 1, &Token::LParen)
@@ -145,23 +144,22 @@ impl Tokens {
             Some(name) => format!("there is no mechanism {word}; did you mean {name}?"),
             None => {
                 let all: Vec<&str> = names().collect();
-                format!("there is no mechanism {word}; there are {}", all.join(", "))
+                format!("there is no mechanism {word}; the mechanisms are {}", all.join(", "))
             }
         };
         self.said(i, message)
     }
 
-    /// A clause that is misspelt, and so was read as a name; and KEYS without keys.
+    /// A misspelt clause, which the parser reads as a name; and KEYS without keys.
     fn clause(&self, here: usize) -> Option<DialectError> {
         if self.word(here).is_some_and(|word| word.value.eq_ignore_ascii_case("keys")) {
-            let message =
-                "KEYS is followed by the keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN";
+            let message = "KEYS needs its keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN";
             return self.said(here, message.to_owned());
         }
         let before = here.checked_sub(1)?;
         let word = self.name(before)?;
         let clause = nearest(word, CLAUSES.into_iter())?;
-        self.said(before, format!("did you mean {clause} where {word} stands?"))
+        self.said(before, format!("did you mean {clause} instead of {word}?"))
     }
 }
 
@@ -174,15 +172,15 @@ mod tests {
     use crate::dialect::parse;
 
     #[test]
-    fn common_mistakes_are_told_what_to_write() {
+    fn common_mistakes_get_advice() {
         for (text, says) in [
             (
                 "SELECT LAPLACE COUNT(*) FROM t",
-                "line 1, column 8: LAPLACE needs what it may cost, in parentheses behind it: LAPLACE(eps=1)",
+                "line 1, column 8: LAPLACE needs a cost in parentheses: write LAPLACE(eps=1)",
             ),
             (
                 "SELECT ARGMAX EXPONENTIAL status FROM t GROUP BY status",
-                "line 1, column 15: EXPONENTIAL needs what it may cost, in parentheses behind it: EXPONENTIAL(eps=1)",
+                "line 1, column 15: EXPONENTIAL needs a cost in parentheses: write EXPONENTIAL(eps=1)",
             ),
             (
                 "SELECT LAPLAC(eps=0.5) COUNT(*) FROM t",
@@ -194,7 +192,7 @@ mod tests {
             ),
             (
                 "SELECT hide(rho=1) COUNT(*) FROM t",
-                "line 1, column 8: there is no mechanism hide; there are EXPONENTIAL, PERMUTE_AND_FLIP, NOISY_MAX, LAPLACE, GAUSSIAN, AUTO, RANDOMIZED_RESPONSE",
+                "line 1, column 8: there is no mechanism hide; the mechanisms are EXPONENTIAL, PERMUTE_AND_FLIP, NOISY_MAX, LAPLACE, GAUSSIAN, AUTO, RANDOMIZED_RESPONSE",
             ),
             (
                 "SELECT ARGMX EXPONENTIAL(eps=1) status FROM t GROUP BY status",
@@ -202,15 +200,15 @@ mod tests {
             ),
             (
                 "SELECT COUNT(*) LAPLACE(eps=1) FROM t",
-                "line 1, column 17: LAPLACE stands in front of what it releases: LAPLACE(eps=1) COUNT(*)",
+                "line 1, column 17: write LAPLACE before what it releases: LAPLACE(eps=1) COUNT(*)",
             ),
             (
                 "SELECT COUNT(*) NOISY_MAX(eps=1) FROM t",
-                "line 1, column 17: NOISY_MAX stands in front of what it releases: ARGMAX NOISY_MAX(eps=1) status",
+                "line 1, column 17: write NOISY_MAX before what it releases: ARGMAX NOISY_MAX(eps=1) status",
             ),
             (
                 "SELECT MAX EXPONENTIAL(eps=1) age FROM t",
-                "line 1, column 12: EXPONENTIAL stands in front of what it releases: EXPONENTIAL(eps=1) MAX(x)",
+                "line 1, column 12: write EXPONENTIAL before what it releases: EXPONENTIAL(eps=1) MAX(x)",
             ),
             (
                 "SELECT sex LAPLACE(eps=1) COUNT(*) FROM t GROUP BY sex",
@@ -218,11 +216,11 @@ mod tests {
             ),
             (
                 "SELECT LAPLACE(eps=1) COUNT(*) FORM t",
-                "line 1, column 32: did you mean FROM where FORM stands?",
+                "line 1, column 32: did you mean FROM instead of FORM?",
             ),
             (
                 "SELECT a, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY a KEYS",
-                "line 1, column 53: KEYS is followed by the keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN",
+                "line 1, column 53: KEYS needs its keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN",
             ),
             (
                 "SELECT LAPLACE(eps=1) COUNT(*)\nFROM t WHERE",
@@ -234,9 +232,9 @@ mod tests {
         }
     }
 
-    /// What only looks like one of them is told what the parser says.
+    /// A text that only resembles a known mistake keeps the parser's error.
     #[test]
-    fn other_mistakes_are_told_as_they_are() {
+    fn other_mistakes_keep_the_error_of_the_parser() {
         for (text, says) in [
             ("SELECT laplace x FROM t )", "Expected: the end of the statement, found: )"),
             ("SELECT f(a = 1) b c FROM t", "Expected: the end of the statement, found: c"),

@@ -1,7 +1,7 @@
-//! Aggregate calls: the one that a mechanism releases, the one that scores a candidate.
+//! Reads aggregate calls: what a mechanism releases, and what scores a candidate.
 //!
-//! In: a parser that stands before a call, or the call as sqlparser read it. Out: an [`AggregateCall`], its
-//! arguments and its FILTER. Every part of a call that nobody asked for is an error, never dropped.
+//! In: a parser at the start of a call, or the call as sqlparser read it. Out: an [`AggregateCall`], its
+//! arguments and its FILTER. An unexpected part of a call is an error; nothing is dropped.
 //!
 //! ```text
 //! SUM(x) FILTER (WHERE y > 0)  →  AggregateCall { function: Sum, … }, [x], y > 0
@@ -31,7 +31,7 @@ pub(super) fn column_name(function: &sql::Function) -> String {
     named.to_string()
 }
 
-/// Exactly one aggregate call, with its FILTER and its name; `expected` says what it is, and where.
+/// Reads exactly one aggregate call, with its FILTER and its name; `expected` describes it for the error.
 pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedParts, ParserError> {
     let at = parser.peek_token();
     let expr = parser.parse_prefix()?;
@@ -46,7 +46,7 @@ pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedPart
     }
 }
 
-/// Takes an aggregate's function call apart; the error is a sentence without a position.
+/// Splits an aggregate's function call into its parts; the error is a sentence without a position.
 pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, String> {
     let sql::Function {
         name,
@@ -60,11 +60,14 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
     } = function;
     let written = name.to_string();
     if marked(&written).is_some() {
-        return Err("a release cannot stand inside another release: one mechanism stands in front of an aggregate".to_owned());
+        return Err(
+            "a release cannot contain another release: write one mechanism before each aggregate"
+                .to_owned(),
+        );
     }
     let Some(function) = AggregateName::parse(&written) else {
         return Err(format!(
-            "{written} is no aggregate that can be released; COUNT, SUM, AVG and STDDEV are"
+            "{written} is not an aggregate that can be released; use COUNT, SUM, AVG or STDDEV"
         ));
     };
     if over.is_some() {
@@ -75,7 +78,7 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         || null_treatment.is_some()
         || !within_group.is_empty()
     {
-        return Err(format!("{written} takes an argument and FILTER, nothing else"));
+        return Err(format!("{written} takes only an argument and FILTER"));
     }
     let sql::FunctionArguments::List(sql::FunctionArgumentList {
         duplicate_treatment,
@@ -86,18 +89,38 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         return Err(format!("{written} needs an argument"));
     };
     if !clauses.is_empty() {
-        return Err(format!("{written} takes no ORDER BY, LIMIT or other clause inside"));
+        return Err(format!(
+            "{written} takes no ORDER BY, LIMIT or other clause in its parentheses"
+        ));
     }
     let mut parsed = AggregateCall {
         distinct: duplicate_treatment == Some(sql::DuplicateTreatment::Distinct),
         ..AggregateCall::of(function)
     };
+    let mut arguments = read_arguments(&written, args, &mut parsed)?;
+    check_arguments(&written, &parsed, arguments.len())?;
+    if function == AggregateName::Quantile {
+        let fraction = arguments.pop().as_ref().and_then(literal_of);
+        let fraction = fraction.filter(|f| matches!(f, Literal::Number(_)));
+        parsed.fraction = Some(
+            fraction.ok_or(format!("the fraction of {written} must be a number, such as 0.9"))?,
+        );
+    }
+    Ok((parsed, arguments, filter))
+}
+
+/// The arguments of an aggregate; `*` and named bounds go into `call`.
+fn read_arguments(
+    written: &str,
+    args: Vec<sql::FunctionArg>,
+    call: &mut AggregateCall,
+) -> Result<Vec<Expr>, String> {
     let mut arguments = Vec::new();
     for argument in args {
         match argument {
             sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(expr)) => arguments.push(expr),
             sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Wildcard) => {
-                parsed.star = true;
+                call.star = true;
                 arguments.push(number("1"));
             }
             sql::FunctionArg::Named {
@@ -106,22 +129,30 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
                 operator: sql::FunctionArgOperator::RightArrow,
             } => {
                 let slot = match bound.value.to_lowercase().as_str() {
-                    "contribution_bounds_per_group" => &mut parsed.bounds_per_group,
-                    "contribution_bounds_per_row" => &mut parsed.bounds_per_row,
+                    "contribution_bounds_per_group" => &mut call.bounds_per_group,
+                    "contribution_bounds_per_row" => &mut call.bounds_per_row,
                     other => return Err(format!("{written} takes no argument named {other}")),
                 };
                 let [lo, hi] = pair.as_slice() else {
-                    return Err(format!("{bound} takes two numbers: (lo, hi)"));
+                    return Err(format!("{bound} takes two bounds: {bound} => (lo, hi)"));
                 };
                 let bounds = literal_of(lo).zip(literal_of(hi));
-                if slot.replace(bounds.ok_or(format!("{bound} takes two literals"))?).is_some() {
+                if slot
+                    .replace(bounds.ok_or(format!("the bounds of {bound} must be literals"))?)
+                    .is_some()
+                {
                     return Err(format!("{bound} is given twice"));
                 }
             }
             other => return Err(format!("{written} does not take the argument {other}")),
         }
     }
-    let (least, most) = match function {
+    Ok(arguments)
+}
+
+/// Refuses `*` and a number of arguments that the aggregate does not take.
+fn check_arguments(written: &str, call: &AggregateCall, count: usize) -> Result<(), String> {
+    let (least, most) = match call.function {
         AggregateName::Unsupported(_) => (1, usize::MAX),
         AggregateName::Quantile => (2, 2),
         AggregateName::Revenue => (2, 3),
@@ -133,26 +164,21 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         | AggregateName::Median
         | AggregateName::Spread(_) => (1, 1),
     };
-    if !(least..=most).contains(&arguments.len())
-        || (parsed.star && (function != AggregateName::Count || parsed.distinct))
+    if !(least..=most).contains(&count)
+        || (call.star && (call.function != AggregateName::Count || call.distinct))
     {
-        return Err(match function {
+        return Err(match call.function {
             AggregateName::Quantile => {
                 format!("{written} takes a column and a fraction: {written}(x, 0.9)")
             }
             AggregateName::Revenue => {
-                format!("{written} takes a bid, the price, and a quantity if there is one")
+                format!("{written} takes a bid, a price and optionally a quantity")
             }
-            AggregateName::Count if parsed.star && parsed.distinct => {
-                format!("{written}(DISTINCT …) takes a column")
+            AggregateName::Count if call.star && call.distinct => {
+                format!("{written}(DISTINCT …) needs a column")
             }
             _ => format!("{written} takes one argument"),
         });
     }
-    if function == AggregateName::Quantile {
-        let fraction = arguments.pop().as_ref().and_then(literal_of);
-        let fraction = fraction.filter(|f| matches!(f, Literal::Number(_)));
-        parsed.fraction = Some(fraction.ok_or(format!("the fraction of {written} is a number"))?);
-    }
-    Ok((parsed, arguments, filter))
+    Ok(())
 }

@@ -1,7 +1,7 @@
-//! What the dialect keeps of SQL, node by node: an allow-list.
+//! The parts of SQL that the dialect accepts, node by node: an allow-list.
 //!
-//! Every node is destructured field by field: a field nobody thought about stops the compiler, a clause
-//! nobody allowed is refused with its name.
+//! The code destructures each node field by field. A field that is not handled does not compile, and a clause that is
+//! not on the list is refused by name.
 
 use sqlparser::ast::{self as sql, Expr, TableFactor};
 
@@ -22,7 +22,68 @@ pub(super) fn absent(is_absent: bool, clause: &str) -> Result<(), DialectError> 
     .into())
 }
 
-/// The condition after ON.
+/// Refuses the clauses of a SELECT that are not standard, with its joins and the options after `*`.
+pub(super) fn standard_select(select: &sql::Select) -> Result<(), DialectError> {
+    let sql::Select {
+        select_token: _,
+        optimizer_hints,
+        distinct,
+        select_modifiers,
+        top,
+        top_before_distinct: _,
+        projection,
+        exclude,
+        into,
+        from,
+        lateral_views,
+        prewhere,
+        selection: _,
+        connect_by,
+        group_by: _,
+        cluster_by,
+        distribute_by,
+        sort_by,
+        having: _,
+        named_window,
+        qualify: _,
+        window_before_qualify: _,
+        value_table_mode,
+        flavor,
+    } = select;
+    absent(optimizer_hints.is_empty(), "an optimizer hint")?;
+    absent(!matches!(distinct, Some(sql::Distinct::On(_))), "DISTINCT ON")?;
+    absent(select_modifiers.is_none(), "a SELECT modifier")?;
+    absent(top.is_none(), "TOP without a mechanism")?;
+    absent(exclude.is_none(), "EXCLUDE")?;
+    absent(into.is_none(), "INTO")?;
+    absent(lateral_views.is_empty(), "LATERAL VIEW")?;
+    absent(prewhere.is_none(), "PREWHERE")?;
+    absent(connect_by.is_empty(), "CONNECT BY")?;
+    absent(cluster_by.is_empty(), "CLUSTER BY")?;
+    absent(distribute_by.is_empty(), "DISTRIBUTE BY")?;
+    absent(sort_by.is_empty(), "SORT BY")?;
+    absent(named_window.is_empty(), "WINDOW")?;
+    absent(value_table_mode.is_none(), "AS STRUCT/VALUE")?;
+    absent(*flavor == sql::SelectFlavor::Standard, "FROM without SELECT")?;
+    for sql::TableWithJoins { relation: _, joins } in from {
+        for sql::Join { relation: _, global, join_operator } in joins {
+            absent(!*global, "GLOBAL JOIN")?;
+            absent(standard_join(join_operator), "this kind of join")?;
+        }
+    }
+    for item in projection {
+        match item {
+            sql::SelectItem::UnnamedExpr(_) | sql::SelectItem::ExprWithAlias { .. } => {}
+            sql::SelectItem::Wildcard(options) | sql::SelectItem::QualifiedWildcard(_, options) => {
+                absent(options.to_string().is_empty(), "an option after *")?;
+            }
+            sql::SelectItem::ExprWithAliases { .. } => absent(false, "several aliases")?,
+        }
+    }
+    Ok(())
+}
+
+/// The condition after ON, if there is one.
 pub(super) fn join_condition(operator: &sql::JoinOperator) -> Option<&Expr> {
     match join_constraint(operator)? {
         sql::JoinConstraint::On(condition) => Some(condition),
@@ -32,12 +93,12 @@ pub(super) fn join_condition(operator: &sql::JoinOperator) -> Option<&Expr> {
     }
 }
 
-/// Whether a join is one of standard SQL's.
-pub(super) fn standard_join(operator: &sql::JoinOperator) -> bool {
+/// Whether standard SQL has this kind of join.
+fn standard_join(operator: &sql::JoinOperator) -> bool {
     join_constraint(operator).is_some()
 }
 
-/// What joins the two sides of a join of standard SQL; the others are refused as a whole.
+/// The constraint of a join of standard SQL; the other kinds of join are refused as a whole.
 fn join_constraint(operator: &sql::JoinOperator) -> Option<&sql::JoinConstraint> {
     use sql::JoinOperator as J;
     match operator {
@@ -106,7 +167,7 @@ pub(super) fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
     }
 }
 
-/// The expressions of SQL that the dialect keeps; the analysis decides which may stand below a release.
+/// Accepts the expressions of the dialect; the analysis decides which of them may occur below a release.
 pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
     match expr {
         Expr::Function(sql::Function {
@@ -196,13 +257,13 @@ fn star_counts(name: &sql::ObjectName, args: &sql::FunctionArguments) -> Result<
     Err(Refusal::new(
         Reason::Function,
         format!("{name}({list})"),
-        "`*` stands for all columns in COUNT(*) only",
+        "`*` is an argument of COUNT only",
         format!("{name}(column), or COUNT(*)"),
     )
     .into())
 }
 
-/// Refuses a number of rows that is not written as one.
+/// Refuses LIMIT and OFFSET unless they are literals.
 pub(super) fn limit(clause: &sql::LimitClause) -> Result<(), DialectError> {
     let (limit, offset) = match clause {
         sql::LimitClause::LimitOffset { limit, offset, limit_by } => {
@@ -213,7 +274,7 @@ pub(super) fn limit(clause: &sql::LimitClause) -> Result<(), DialectError> {
     };
     for (clause, rows) in [("LIMIT", limit), ("OFFSET", offset)] {
         if !rows.is_none_or(is_written_out) {
-            let why = format!("{clause} takes a whole number that is written out");
+            let why = format!("{clause} takes a literal whole number");
             return Err(Refusal::new(Reason::Clause, clause, why, format!("{clause} 10")).into());
         }
     }

@@ -1,7 +1,7 @@
-//! The clauses that HushQL adds to SQL, as the parser hands them on.
+//! The clauses that HushQL adds to SQL, as the parser returns them.
 //!
-//! Everything here is syntax: names are unresolved, literals untyped, nothing has been checked against a
-//! catalog. Each type's `Display` writes text that parses back to the same value.
+//! These types are syntax only: names are unresolved, literals are untyped, and nothing is checked against a catalog
+//! yet. Each type's `Display` writes text that parses back to the same value.
 
 use std::fmt;
 
@@ -13,22 +13,22 @@ use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::Refusal;
 
-/// The name of the aggregate function that stands for release `n` in a rewritten tree.
+/// The name of the aggregate function that represents release `n` in a rewritten tree.
 pub fn marker(n: usize) -> String {
     format!("{RESERVED}_release_{n}")
 }
 
-/// The release that an aggregate function's name stands for, if it is a marker.
+/// The number of the release that an aggregate function's name represents, if the name is a marker.
 pub fn marked(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_release_")?.parse().ok()
 }
 
-/// The name of the function that stands for the candidate of release `n` inside of its BY.
+/// The name of the function that represents the candidate of release `n` inside its BY.
 pub fn candidate_marker(n: usize) -> String {
     format!("{RESERVED}_candidate_{n}")
 }
 
-/// The release whose candidate a function's name stands for, if it does.
+/// The number of the release whose candidate a function's name represents, if the name is such a marker.
 pub fn candidate_of(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_candidate_")?.parse().ok()
 }
@@ -41,20 +41,20 @@ pub enum Statement {
     Query(QueryStatement),
     /// `EXPLAIN PRIVACY [FORMAT TEXT | JSON] query`.
     ExplainPrivacy {
-        /// The query that is explained; a query that asks for what the dialect leaves out is explained too.
+        /// The query to explain, or its refusal, which is explained too.
         query: Result<QueryStatement, Refusal>,
-        /// How the explanation is written.
+        /// The format of the explanation.
         format: ExplainFormat,
     },
     /// `EXPLAIN query`: DataFusion's plan, for public tables.
     Explain(QueryStatement),
     /// An owner's declaration.
     Declare(Box<Declaration>),
-    /// A look at the catalog or the budgets.
+    /// A statement that shows the catalog or the budgets.
     Show(Show),
 }
 
-/// How an explanation is written.
+/// The format of an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExplainFormat {
     /// Aligned lines for people.
@@ -64,14 +64,14 @@ pub enum ExplainFormat {
     Json,
 }
 
-/// A query: plain SQL in which every release is a call of its marker function, and the clauses themselves.
+/// A query: plain SQL in which a call of a marker function represents each release, and the clauses themselves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryStatement {
     /// The tree that the planner reads.
     pub tree: Box<sql::Query>,
     /// The releases; a marker's number is its index here.
     pub releases: Vec<ReleaseClause>,
-    /// The column whose range is asked for, where the query is the histogram that tells it.
+    /// The column whose range `ANALYZE PRIVACY DOMAIN` asks for, if the query is its histogram.
     pub range_of: Option<ColumnName>,
 }
 
@@ -84,38 +84,38 @@ pub struct ColumnName {
     pub column: String,
 }
 
-/// One release as written: a mechanism in front of what it releases.
+/// One release as written: a mechanism before what it releases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReleaseClause {
     /// The mechanism's name.
     pub mechanism: MechanismName,
-    /// What stood between the mechanism's parentheses.
+    /// The parameters in the mechanism's parentheses.
     pub parameters: Parameters,
     /// What is released.
     pub operand: Operand,
     /// Keys given with `GROUP BY x KEYS …`, by position in GROUP BY; as long as GROUP BY when any is given.
     pub keys: Vec<Option<KeysClause>>,
-    /// `privacy_unit_column` of the OPTIONS that implied this release.
+    /// The `privacy_unit_column` of the OPTIONS that implied this release.
     pub unit_column: Option<String>,
-    /// What the OPTIONS of its SELECT say of groups.
+    /// The settings for groups in the OPTIONS of its SELECT.
     pub grouping: Option<Box<GroupingClause>>,
     /// The operand as text, for column names and explanations.
     pub text: String,
-    /// What the release has to do with the bound of an aggregate, where the engine finds one.
+    /// The role of the release if the engine finds the bound of an aggregate.
     pub finding: Option<Finding>,
 }
 
-/// The two releases that stand for an aggregate whose bound is found. Both carry the number of the bound.
+/// The two releases that replace an aggregate whose bound the engine finds. Both carry the number of the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
-    /// The histogram of the argument: the bound is where the largest bucket with at least this noisy count ends.
+    /// The histogram of the argument: the bound is the end of the largest bucket with at least this noisy count.
     Histogram {
         /// The bound's number in the query.
         bound: usize,
-        /// The least noisy count of a bucket that is kept.
+        /// The least noisy count of a bucket that counts.
         least: i128,
     },
-    /// The aggregate in units of the bound, or of its square.
+    /// The aggregate, in units of the bound or of its square.
     InUnits {
         /// The bound's number in the query.
         bound: usize,
@@ -124,12 +124,12 @@ pub enum Finding {
     },
 }
 
-/// What OPTIONS say of the groups of their SELECT, and the cost that its bare aggregates share.
+/// The settings for groups in the OPTIONS of a SELECT, and the cost that its bare aggregates share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupingClause {
-    /// The ε of OPTIONS, whole.
+    /// The whole ε of OPTIONS.
     pub epsilon: Option<Epsilon>,
-    /// The δ of OPTIONS, whole.
+    /// The whole δ of OPTIONS.
     pub delta: Option<Delta>,
     /// How many bare aggregates share them.
     pub bare: usize,
@@ -139,12 +139,12 @@ pub struct GroupingClause {
     pub min_units: Option<u64>,
 }
 
-/// How the groups that come out are found.
+/// How the output groups are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupStrategy {
-    /// `LAPLACE_THRESHOLD`: those of the data with many units.
+    /// `LAPLACE_THRESHOLD`: the groups in the data that have many units.
     Threshold,
-    /// `PUBLIC_GROUPS`: all that are listed or declared.
+    /// `PUBLIC_GROUPS`: all listed or declared groups.
     Public,
 }
 
@@ -165,7 +165,7 @@ pub enum MechanismName {
     Auto,
     /// Randomized response.
     RandomizedResponse,
-    /// None was written: a bare aggregate under a PER QUERY default or under OPTIONS.
+    /// No mechanism is written: a bare aggregate under a PER QUERY default or under OPTIONS.
     Default,
 }
 
@@ -181,7 +181,7 @@ impl MechanismName {
         ("RANDOMIZED_RESPONSE", Self::RandomizedResponse),
     ];
 
-    /// Whether it chooses among candidates; the others perturb numbers or answers.
+    /// Whether it chooses among candidates; the other mechanisms perturb numbers or answers.
     pub fn chooses(self) -> bool {
         match self {
             Self::Exponential
@@ -193,7 +193,7 @@ impl MechanismName {
         }
     }
 
-    /// A use of it, to show where it stands.
+    /// An example of its use.
     pub(crate) fn example(self) -> String {
         match self {
             Self::Exponential | Self::PermuteAndFlip | Self::NoisyMax => {
@@ -206,7 +206,7 @@ impl MechanismName {
         }
     }
 
-    /// The mechanism of this name, in any case.
+    /// The mechanism with this name, in upper or lower case.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, m)| *m)
     }
@@ -219,7 +219,7 @@ impl fmt::Display for MechanismName {
     }
 }
 
-/// What stood between a mechanism's parentheses.
+/// The parameters in a mechanism's parentheses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parameters {
     /// The cost.
@@ -261,26 +261,26 @@ impl fmt::Display for Parameters {
 pub enum Operand {
     /// A candidate is chosen. The marker's arguments are the target and the score's arguments.
     Selection(Box<SelectionClause>),
-    /// A number is perturbed, or a value on a line chosen. The marker's argument is the aggregate's.
+    /// A number is perturbed, or a value is chosen from a range. The marker's argument is the aggregate's.
     Aggregate(AggregateCall),
-    /// Each entry of a roster answers by randomized response. The marker's argument is the column.
+    /// Each row answers by randomized response. The marker's argument is the column.
     Response,
 }
 
-/// What stands behind a selector and its mechanism.
+/// The clause after a selector and its mechanism.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectionClause {
     /// ARGMAX and so on.
     pub selector: Selector,
-    /// The candidates after IN; the column's domain if absent.
+    /// The candidates after IN; if absent, the column's domain.
     pub candidates: Option<CandidatesClause>,
-    /// Whether the target is a new name that stands for the candidate inside of BY; else it is a group key.
+    /// Whether the target is a new name for the candidate inside BY; otherwise it is a group key.
     pub named: bool,
     /// The aggregate that scores a candidate.
     pub score: AggregateCall,
     /// The score as text, for explanations.
     pub by: String,
-    /// The base measure; uniform if absent.
+    /// The base measure; if absent, it is uniform.
     pub prior: Option<PriorClause>,
 }
 
@@ -289,13 +289,13 @@ pub struct SelectionClause {
 pub enum CandidatesClause {
     /// `IN ('a', 'b')`.
     List(Vec<Literal>),
-    /// `IN RANGE(lo, hi, step)`, or without a step every number between.
+    /// `IN RANGE(lo, hi, step)`, or without a step every number in between.
     Range {
         /// The least candidate.
         lo: Literal,
-        /// No candidate lies above.
+        /// The upper limit of the candidates.
         hi: Literal,
-        /// The distance of two candidates.
+        /// The distance between two candidates.
         step: Option<Literal>,
     },
 }
@@ -325,7 +325,7 @@ pub enum PriorClause {
         /// Its column of weights.
         weight: String,
     },
-    /// `PRIOR LOG_UNIFORM`: a price is as likely as its logarithm is near.
+    /// `PRIOR LOG_UNIFORM`: uniform in the logarithm of the price.
     LogUniform,
 }
 
@@ -362,7 +362,7 @@ impl fmt::Display for Selector {
     }
 }
 
-/// An aggregate call; its argument and FILTER are those of the marker call.
+/// An aggregate call; the marker call holds its argument and FILTER.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregateCall {
     /// Which aggregate.
@@ -398,7 +398,7 @@ impl AggregateCall {
     }
 }
 
-/// The aggregates that a mechanism may stand in front of.
+/// The aggregates that a mechanism may release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AggregateName {
     /// COUNT
@@ -419,11 +419,11 @@ pub enum AggregateName {
     Revenue,
     /// A variance or standard deviation.
     Spread(Spread),
-    /// Known, and refused with a reason of its own.
+    /// A known aggregate that is refused with a reason of its own.
     Unsupported(&'static str),
 }
 
-/// How far values spread around their mean.
+/// A measure of how far values spread around their mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Spread {
     /// VAR_POP: the mean squared distance from the mean.
@@ -488,7 +488,7 @@ impl AggregateName {
         ("stddev_samp", Self::Spread(Spread::StddevSamp)),
     ];
 
-    /// The aggregate of this name, in any case.
+    /// The aggregate with this name, in upper or lower case.
     pub fn parse(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, a)| *a)
     }
@@ -511,7 +511,7 @@ impl fmt::Display for AggregateName {
     }
 }
 
-/// `GROUP BY x KEYS …`: the group keys that come out, whatever the data.
+/// `GROUP BY x KEYS …`: the group keys of the output, whatever the data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeysClause {
     /// `KEYS ('a', 'b')`.

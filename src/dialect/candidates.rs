@@ -1,8 +1,8 @@
-//! Candidates with a name: in `ARGMAX … price IN (1, 2) BY REVENUE(bid, price)`, `price` is no column.
+//! Named candidates: in `ARGMAX … price IN (1, 2) BY REVENUE(bid, price)`, `price` is not a column.
 //!
-//! In: a SELECT's expression with its markers, and GROUP BY. Out: the same expression, in which such a name
-//! is a call of a reserved function that stands for the candidate. A target that GROUP BY holds is a key and
-//! stays one. Whether the name is a column after all is found out when the tables are known.
+//! In: a SELECT's expression with its markers, and GROUP BY. Out: the same expression, in which a call of a reserved
+//! function replaces each such name and represents the candidate. A target that GROUP BY contains remains a key.
+//! `bind`, which knows the tables, finds out whether the name is a column.
 
 use sqlparser::ast::VisitMut;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use sqlparser::ast::{self as sql, Expr, GroupByExpr, Ident, Query, VisitorMut};
 use super::ast::{Operand, ReleaseClause, candidate_marker, marked};
 use crate::dialect::clauses::{call, folded};
 
-/// Replaces the names that stand for candidates in the releases of an expression.
+/// Replaces the names of candidates in the releases of an expression.
 pub(super) fn name_candidates(
     expression: &mut Expr,
     group_by: &GroupByExpr,
@@ -56,7 +56,7 @@ fn is_key(name: &Ident, group_by: &GroupByExpr) -> bool {
     }
 }
 
-/// Whether two names are one to SQL: letters count as small unless quoted.
+/// Whether SQL takes two names for the same: unquoted letters count as lower case.
 fn same(a: &Ident, b: &Ident) -> bool {
     folded(a) == folded(b)
 }
@@ -70,7 +70,7 @@ fn substitute(marker: &mut Expr, name: &Ident, n: usize) {
     });
 }
 
-/// Visits an expression and its parts, not the subqueries in it: those are SELECTs of their own.
+/// Visits an expression and its parts, but not its subqueries, which are SELECTs of their own.
 pub(crate) fn of_this_select<B>(
     expression: &mut Expr,
     visit: impl FnMut(&mut Expr) -> ControlFlow<B>,

@@ -1,4 +1,4 @@
-//! The clauses that releases add to SQL, as they are parsed, and the marker functions that stand for them.
+//! The clauses that releases add to SQL, and the marker functions that represent them in the tree.
 
 use sqlparser::ast::{self as sql, Expr, Ident, ObjectName};
 use sqlparser::parser::{Parser, ParserError};
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What they say of groups, where `bare` aggregates share the cost.
+    /// The settings for groups, where `bare` aggregates share the cost.
     pub(crate) fn grouping(&self, bare: usize) -> GroupingClause {
         GroupingClause {
             epsilon: self.parameters.epsilon.clone(),
@@ -44,7 +44,7 @@ impl Options {
     }
 }
 
-/// What the hooks have read so far, by number.
+/// The clauses that the hooks have read so far, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Clauses {
     pub(crate) releases: Vec<ReleaseClause>,
@@ -52,7 +52,7 @@ pub(crate) struct Clauses {
     pub(crate) options: Vec<Options>,
 }
 
-/// A call of a function of ours in the tree.
+/// A call of one of the engine's own functions.
 pub(crate) fn call(name: String, arguments: Vec<Expr>) -> Expr {
     Expr::Function(sql::Function {
         name: ObjectName::from(vec![Ident::new(name)]),
@@ -73,7 +73,7 @@ pub(crate) fn call(name: String, arguments: Vec<Expr>) -> Expr {
     })
 }
 
-/// A name as SQL knows it: letters count as small unless quoted.
+/// A name as SQL resolves it: unquoted letters count as lower case.
 pub(crate) fn folded(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
@@ -85,7 +85,7 @@ pub(crate) fn number(text: &str) -> Expr {
     Expr::Value(sql::Value::Number(text.to_owned(), false).into())
 }
 
-/// The next word must be this one.
+/// Consumes the next word, which must be this one.
 pub(crate) fn expect_word(parser: &mut Parser, word: &str) -> Result<(), ParserError> {
     let token = parser.next_token();
     match &token.token {
@@ -94,7 +94,7 @@ pub(crate) fn expect_word(parser: &mut Parser, word: &str) -> Result<(), ParserE
     }
 }
 
-/// Whether the next word is this one; consumes it then.
+/// Whether the next word is this one; if so, consumes it.
 pub(crate) fn take_word(parser: &mut Parser, word: &str) -> bool {
     let found = word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case(word));
     if found {

@@ -1,6 +1,6 @@
-//! What an owner declares, and looks at the catalog that everyone may take, as the parser hands them on.
+//! Parsed declarations of owners, and parsed SHOW statements, which everyone may use.
 //!
-//! Names are unresolved, literals untyped; nothing has been checked against a catalog.
+//! Names are unresolved and literals untyped; nothing is checked against a catalog yet.
 //!
 //! ```text
 //! ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 20  →  SetUnit { table, unit: Column { … } }
@@ -11,7 +11,7 @@ use sqlparser::ast as sql;
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rho};
 
-/// What only an owner may say.
+/// A statement that only an owner may use.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declaration {
     /// `CREATE EXTERNAL TABLE name [(columns)] STORED AS format LOCATION 'path' [OPTIONS (…)]`.
@@ -27,7 +27,7 @@ pub enum Declaration {
         /// Options of the format.
         options: Vec<(String, String)>,
     },
-    /// `DROP TABLE name`: forgets the table, never what it was charged.
+    /// `DROP TABLE name`: removes the table; what was charged to it remains.
     DropTable {
         /// The table's name.
         name: String,
@@ -36,7 +36,7 @@ pub enum Declaration {
     CreateView {
         /// The view's name.
         name: String,
-        /// The names of its columns, or none: those of the query.
+        /// The names of its columns, or none to take those of the query.
         columns: Vec<String>,
         /// The query, as written: plain SQL.
         query: String,
@@ -47,7 +47,7 @@ pub enum Declaration {
     DropView {
         /// The view's name.
         name: String,
-        /// Whether nothing is to be said where there is none.
+        /// Whether a missing view is not an error.
         if_exists: bool,
     },
     /// `ALTER TABLE name SET PRIVACY UNIT … [OTHER PEOPLE THAN table, …]`.
@@ -56,7 +56,7 @@ pub enum Declaration {
         table: String,
         /// Its unit.
         unit: UnitClause,
-        /// Tables with the same rows that are about other people, as the owner says.
+        /// Tables with the same rows that, as the owner declares, are about other people.
         other_people: Vec<String>,
     },
     /// `ALTER TABLE name SET PUBLIC`.
@@ -89,7 +89,7 @@ pub enum Declaration {
     CreateBudget {
         /// The budget's name.
         name: String,
-        /// The table whose unit space it guards.
+        /// The table whose unit domain it protects.
         table: String,
         /// The limit.
         limit: Box<LimitClause>,
@@ -110,14 +110,14 @@ pub enum Declaration {
     },
 }
 
-/// Who is protected in a table.
+/// The privacy unit of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnitClause {
     /// `ROW`.
     Row,
     /// `(column) [UNIQUE] [MAX ROWS n]`.
     Column {
-        /// The column that names the person.
+        /// The column that identifies the person.
         column: String,
         /// At most one row a unit.
         unique: bool,
@@ -137,12 +137,12 @@ pub enum UnitClause {
     },
 }
 
-/// A column's declared values.
+/// The declared values of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DomainClause {
     /// `IN ('a', 'b')`.
     In(Vec<Literal>),
-    /// `REFERENCES table(column)`: the values that a public table holds now.
+    /// `REFERENCES table(column)`: the present values of a public table.
     References {
         /// The public table.
         table: String,
@@ -155,12 +155,12 @@ pub enum DomainClause {
         lo: Literal,
         /// The greatest value.
         hi: Literal,
-        /// The distance of two values.
+        /// The distance between two values.
         step: Option<Literal>,
     },
 }
 
-/// What a limit counts.
+/// The amount that a limit allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowance {
     /// `epsilon=…`.
@@ -169,29 +169,29 @@ pub enum Allowance {
     Rho(Rho),
 }
 
-/// `LIMIT (epsilon=…, delta=…)` or `LIMIT (rho=…, delta=…)`, and `ACCOUNTANT ZCDP` behind the former.
+/// `LIMIT (epsilon=…, delta=…)`, with or without `ACCOUNTANT ZCDP`, or `LIMIT (rho=…, delta=…)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitClause {
     /// The most that may ever be spent.
     pub allowance: Allowance,
-    /// The most δ that may ever be spent; none means 0.
+    /// The most δ that may ever be spent; `None` means 0.
     pub delta: Option<Delta>,
-    /// Whether ε and δ are what the charges must come to at last, counted in ρ meanwhile.
+    /// Whether the charges are added up in ρ and converted to ε and δ at the end.
     pub zcdp: bool,
 }
 
 /// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…, max_delta=…)`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PerQueryClause {
-    /// The ε of a query that names none.
+    /// The ε of a query that does not name one.
     pub default: Option<Epsilon>,
-    /// The ρ of a query that names none.
+    /// The ρ of a query that does not name one.
     pub default_rho: Option<Rho>,
-    /// The δ of a query that names none.
+    /// The δ of a query that does not name one.
     pub default_delta: Option<Delta>,
-    /// The least ε one query has to cost.
+    /// The least ε that one query may cost.
     pub min: Option<Epsilon>,
-    /// The least ρ one query has to cost.
+    /// The least ρ that one query may cost.
     pub min_rho: Option<Rho>,
     /// The most ε one query may cost.
     pub max: Option<Epsilon>,
@@ -201,7 +201,7 @@ pub struct PerQueryClause {
     pub max_delta: Option<Delta>,
 }
 
-/// A look at the catalog or the budgets, for everyone but where it says otherwise.
+/// A statement that shows the catalog or the budgets; everyone may use it unless it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Show {
     /// `SHOW TABLES`.
@@ -210,9 +210,9 @@ pub enum Show {
     Privacy,
     /// `SHOW PRIVACY BUDGET [name]`.
     Budget(Option<String>),
-    /// `SHOW PRIVACY HISTORY`: what was declared, changed and dropped, and when.
+    /// `SHOW PRIVACY HISTORY`: which declarations were made, changed and dropped, and when.
     History,
-    /// `DESCRIBE table`, or a view.
+    /// `DESCRIBE name`, of a table or a view.
     Describe(String),
     /// `SHOW CREATE VIEW name`, for owners.
     View(String),

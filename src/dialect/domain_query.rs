@@ -1,8 +1,8 @@
-//! `ANALYZE PRIVACY DOMAIN`: a question for the range of a column, as a query for its noisy histogram.
+//! `ANALYZE PRIVACY DOMAIN`: asks for the range of a column by a query for its noisy histogram.
 //!
-//! In: a parser that stands before the statement. Out: an ordinary query, one noisy count for each bucket of
-//! magnitudes, and the name of the column whose range is read off the answer. What it costs and who is bounded how
-//! is therefore decided where it is decided for every other query.
+//! In: a parser at the start of the statement. Out: an ordinary query, which counts each bucket of magnitudes with
+//! noise, and the name of the column whose range the answer shows. The usual stages therefore decide its cost and its
+//! contribution bounds.
 //!
 //! ```text
 //! ANALYZE PRIVACY DOMAIN orders(price) WITH (eps=0.1)
@@ -21,7 +21,7 @@ use crate::dialect::error::DialectError;
 use crate::dialect::query::{RECURSION_LIMIT, name, query};
 use crate::dialect::tokens::tokens;
 
-/// The name under which the planner finds the function that the analysis replaces by buckets.
+/// The name of the function that the analysis replaces with buckets.
 pub(crate) fn magnitude_name() -> String {
     format!("{RESERVED}_magnitude")
 }
@@ -61,7 +61,7 @@ fn question(parser: &mut Parser) -> Result<(ColumnName, super::Parameters), Pars
     parser.expect_token(&Token::RParen)?;
     if !take_word(parser, "WITH") {
         let found = parser.peek_token();
-        return parser.expected("WITH (eps=0.1): the histogram is paid for", found);
+        return parser.expected("WITH (eps=0.1), the cost of the histogram", found);
     }
     let parameters = mechanism_parameters(parser, MechanismName::Laplace)?;
     Ok((ColumnName { table, column }, parameters))

@@ -18,7 +18,7 @@ pub enum DialectError {
         /// Line and column, from 1, where it is known.
         position: Option<(u64, u64)>,
     },
-    /// The text parses and asks for what the dialect leaves out.
+    /// The text parses, but the dialect leaves out what it asks for.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
@@ -46,7 +46,7 @@ impl From<ParserError> for DialectError {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
             ParserError::RecursionLimitExceeded => return crate::dialect::size::too_deep().into(),
         };
-        // The parser writes positions into its sentences only.
+        // The parser gives positions only as part of its sentences.
         match message.rsplit_once(" at Line: ") {
             Some((message, place)) => {
                 let position = place

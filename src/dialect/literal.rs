@@ -1,7 +1,7 @@
-//! Literals of the dialect's own clauses, alone, in lists and by name.
+//! Literals in the dialect's own clauses: alone, in lists and with names.
 //!
-//! In: a parser that stands before one. Out: a [`Literal`], its number as it was written, so that no digit
-//! of a privacy parameter is lost on the way through a float.
+//! In: a parser at the start of one. Out: a [`Literal`], which keeps numbers as they are written, so that a privacy
+//! parameter loses no digit in a float.
 //!
 //! ```text
 //! (eps=1, delta=1e-6) → [("eps", 1), ("delta", 1e-6)]        ('a', NULL, -0.5) → three literals
@@ -14,9 +14,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// Why a parameter is refused in a clause of ours.
+/// Why a parameter is refused in one of the dialect's own clauses.
 pub(super) const IN_A_CLAUSE: &str =
-    "a parameter cannot stand here: ε, δ, bounds, keys and candidates are written in the statement";
+    "a parameter is not allowed here: write ε, δ, bounds, keys and candidates in the statement";
 
 /// `(name = literal, …)`, names in lower case.
 pub(super) fn named_literals(
@@ -53,7 +53,7 @@ pub(super) fn named_literals(
             Token::RParen => return Ok(named),
             _ => {
                 return parser.expected(
-                    &format!(", or ) after {name}: a parameter is one literal, no expression"),
+                    &format!(", or ) after {name}: write one literal, not an expression"),
                     end,
                 );
             }
@@ -96,7 +96,7 @@ pub(super) fn literal(parser: &mut Parser) -> Result<Literal, ParserError> {
     }
 }
 
-/// The literal that an expression is, if it is one.
+/// The expression as a literal, if it is one.
 pub(super) fn literal_of(expr: &Expr) -> Option<Literal> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -118,12 +118,12 @@ pub(super) fn literal_of(expr: &Expr) -> Option<Literal> {
     }
 }
 
-/// A literal in one of our clauses, kept as text until its column's type is known.
+/// A literal in one of the dialect's own clauses, kept as text until its column's type is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Literal {
     /// A number, as written, with its sign.
     Number(String),
-    /// A string, also the text of `DATE '…'` and `TIMESTAMP '…'`.
+    /// A string, or the text of `DATE '…'` or `TIMESTAMP '…'`.
     Text(String),
     /// TRUE or FALSE.
     Boolean(bool),

@@ -1,11 +1,11 @@
-//! Takes what is ours out of a parsed tree, and refuses what the planner would silently drop.
+//! Lowers a parsed tree to plain SQL, and refuses clauses that the planner would silently drop.
 //!
-//! In: the tree as sqlparser built it, with our marker calls. Out: plain SQL plus one aggregate marker per
-//! release, the clauses beside it. The planner ignores some clauses without a trace (TABLESAMPLE, hints,
-//! FOR UPDATE …), so every node is destructured field by field: a field nobody thought about stops the
-//! compiler, a clause nobody allowed is refused.
+//! In: the tree as sqlparser built it, with marker calls. Out: plain SQL with one aggregate marker for each release, and
+//! the clauses beside it. The planner ignores some clauses without an error (TABLESAMPLE, hints, FOR UPDATE …), so the
+//! code destructures each node field by field: a field that is not handled does not compile, and a clause that is not
+//! allowed is refused.
 //!
-//! Upstream: docs/upstream.md, 27. Keep: a list of what is allowed is how SQL is read here.
+//! Upstream: docs/upstream.md, 27. Keep this file when the defect is fixed: HushQL reads SQL by an allow-list.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ use sqlparser::ast::{
 
 use super::AggregateName;
 use super::aggregate::{aggregate_call, column_name};
-use super::allow::{absent, expression, join_condition, limit, standard_join, table_factor};
+use super::allow::{absent, expression, join_condition, limit, standard_select, table_factor};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
 use super::parser::aggregate_marker;
@@ -26,7 +26,7 @@ use crate::dialect::clauses::{Clauses, Options, folded, numbered};
 use crate::dialect::error::DialectError;
 use crate::refusal::{Reason, Refusal};
 
-/// Lowers a query in place; the clauses keep growing by the releases that OPTIONS and KEYS imply.
+/// Lowers a query in place, and adds the releases that OPTIONS and KEYS imply to the clauses.
 pub(super) fn lower(query: &mut Query, clauses: &mut Clauses) -> Result<(), DialectError> {
     respell(query);
     let mut lowering = Lowering { clauses };
@@ -127,69 +127,9 @@ impl Lowering<'_> {
         select: &mut Select,
         order_by: Option<&mut OrderBy>,
     ) -> Result<(), DialectError> {
-        let Select {
-            select_token: _,
-            optimizer_hints,
-            distinct,
-            select_modifiers,
-            top,
-            top_before_distinct: _,
-            projection,
-            exclude,
-            into,
-            from,
-            lateral_views,
-            prewhere,
-            selection,
-            connect_by,
-            group_by,
-            cluster_by,
-            distribute_by,
-            sort_by,
-            having,
-            named_window,
-            qualify: _,
-            window_before_qualify: _,
-            value_table_mode,
-            flavor,
-        } = select;
-        absent(optimizer_hints.is_empty(), "an optimizer hint")?;
-        absent(!matches!(distinct, Some(sql::Distinct::On(_))), "DISTINCT ON")?;
-        absent(select_modifiers.is_none(), "a SELECT modifier")?;
-        absent(top.is_none(), "TOP without a mechanism")?;
-        absent(exclude.is_none(), "EXCLUDE")?;
-        absent(into.is_none(), "INTO")?;
-        absent(lateral_views.is_empty(), "LATERAL VIEW")?;
-        absent(prewhere.is_none(), "PREWHERE")?;
-        absent(connect_by.is_empty(), "CONNECT BY")?;
-        absent(cluster_by.is_empty(), "CLUSTER BY")?;
-        absent(distribute_by.is_empty(), "DISTRIBUTE BY")?;
-        absent(sort_by.is_empty(), "SORT BY")?;
-        absent(named_window.is_empty(), "WINDOW")?;
-        absent(value_table_mode.is_none(), "AS STRUCT/VALUE")?;
-        absent(*flavor == sql::SelectFlavor::Standard, "FROM without SELECT")?;
-        for sql::TableWithJoins { relation: _, joins } in from {
-            for sql::Join { relation: _, global, join_operator } in joins {
-                absent(!*global, "GLOBAL JOIN")?;
-                absent(standard_join(join_operator), "this kind of join")?;
-                join_condition(join_operator).map_or(Ok(()), |on| self.no_release(on, "ON"))?;
-            }
-        }
-        for item in projection.iter() {
-            match item {
-                SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. } => {}
-                SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => {
-                    absent(options.to_string().is_empty(), "an option after *")?;
-                }
-                SelectItem::ExprWithAliases { .. } => absent(false, "several aliases")?,
-            }
-        }
-        if let Some(selection) = selection {
-            self.no_release(selection, "WHERE")?;
-        }
-        if let GroupByExpr::Expressions(expressions, _) = group_by {
-            expressions.iter().try_for_each(|e| self.no_release(e, "GROUP BY"))?;
-        }
+        standard_select(select)?;
+        let Select { projection, from, selection, group_by, having, .. } = select;
+        self.no_release_before_groups(from, selection.as_ref(), group_by)?;
         let keys = self.take_keys(group_by)?;
         self.no_release_as_key(group_by, projection)?;
         let mut order_by: Vec<&mut Expr> = match order_by.map(|order_by| &mut order_by.kind) {
@@ -206,13 +146,9 @@ impl Lowering<'_> {
         if options.is_some() || !keys.is_empty() {
             let written = options.is_some();
             let options = options.unwrap_or_default();
-            for item in projection.iter_mut().filter_map(item_expression) {
-                self.imply(item, &options)?;
-            }
-            if let Some(having) = having {
-                self.imply(having, &options)?;
-            }
-            for expression in &mut order_by {
+            let items = projection.iter_mut().filter_map(item_expression);
+            let beside = having.iter_mut().chain(order_by.iter_mut().map(|e| &mut **e));
+            for expression in items.chain(beside) {
                 self.imply(expression, &options)?;
             }
             self.share(first_implied, &options)?;
@@ -232,7 +168,7 @@ impl Lowering<'_> {
         self.name_releases(projection)
     }
 
-    /// Refuses a release inside of another one.
+    /// Refuses a release inside another one.
     fn not_nested(&self, expr: &Expr) -> Result<(), DialectError> {
         match expr {
             Expr::Function(function) if marked(&function.name.to_string()).is_some() => {
@@ -243,7 +179,7 @@ impl Lowering<'_> {
                     Some(inner) => Err(Refusal::new(
                         Reason::Place,
                         &inner.text,
-                        "a release cannot stand inside another release",
+                        "a release cannot contain another release",
                         "the inner release in a subquery's SELECT list, and plain SQL above it",
                     )
                     .into()),
@@ -253,6 +189,27 @@ impl Lowering<'_> {
         }
     }
 
+    /// Refuses releases in ON, WHERE and GROUP BY, which are evaluated before the groups exist.
+    fn no_release_before_groups(
+        &self,
+        from: &[sql::TableWithJoins],
+        selection: Option<&Expr>,
+        group_by: &GroupByExpr,
+    ) -> Result<(), DialectError> {
+        for sql::TableWithJoins { relation: _, joins } in from {
+            for sql::Join { relation: _, global: _, join_operator } in joins {
+                join_condition(join_operator).map_or(Ok(()), |on| self.no_release(on, "ON"))?;
+            }
+        }
+        if let Some(selection) = selection {
+            self.no_release(selection, "WHERE")?;
+        }
+        if let GroupByExpr::Expressions(expressions, _) = group_by {
+            expressions.iter().try_for_each(|e| self.no_release(e, "GROUP BY"))?;
+        }
+        Ok(())
+    }
+
     /// Refuses a release in an expression that is evaluated before anything is released.
     fn no_release(&self, expr: &Expr, place: &str) -> Result<(), DialectError> {
         let Some(n) = markers(expr).first().copied() else { return Ok(()) };
@@ -260,13 +217,15 @@ impl Lowering<'_> {
         Err(Refusal::new(
             Reason::Place,
             text,
-            format!("a release cannot stand in {place}, which is decided row by row before it"),
+            format!(
+                "{place} cannot contain a release: it is evaluated for each row, before any release"
+            ),
             "the release in the SELECT list, in HAVING, in ORDER BY, or as a subquery of its own",
         )
         .into())
     }
 
-    /// Refuses a position in GROUP BY that means a release.
+    /// Refuses a position in GROUP BY that refers to a release.
     fn no_release_as_key(
         &self,
         group_by: &GroupByExpr,
@@ -292,7 +251,7 @@ impl Lowering<'_> {
                 return Err(Refusal::new(
                     Reason::Place,
                     format!("GROUP BY {key}"),
-                    format!("{key} is a release, which is made of the groups and cannot name them"),
+                    format!("{key} is a release, and GROUP BY cannot group by a release"),
                     format!("the name of a column: GROUP BY {}", release.text),
                 )
                 .into());
@@ -389,7 +348,9 @@ impl Lowering<'_> {
                 Refusal::new(
                     Reason::BadValue,
                     "OPTIONS(…)",
-                    format!("a share of one in {parts} is smaller than the engine counts"),
+                    format!(
+                        "one of {parts} equal shares is smaller than the least cost that the engine can count"
+                    ),
                     "a larger epsilon",
                 )
             };
@@ -420,7 +381,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Gives every release of this SELECT the keys of its GROUP BY.
+    /// Attaches the keys of GROUP BY to every release of this SELECT.
     fn attach_keys<'a>(
         &mut self,
         projection: &[SelectItem],
@@ -433,7 +394,7 @@ impl Lowering<'_> {
         }
         let numbers = releases_of(projection, beside, implied);
         if numbers.is_empty() {
-            return Err(DialectError::syntax("KEYS stands in GROUP BY beside a release", None));
+            return Err(DialectError::syntax("KEYS needs a release in the SELECT list", None));
         }
         for n in numbers {
             if let Some(release) = self.clauses.releases.get_mut(n) {
@@ -443,7 +404,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Names the unaliased columns that hold a release by what was written: `count(*)`.
+    /// Names each unaliased column that holds a release after the text of the release: `count(*)`.
     fn name_releases(&self, projection: &mut [SelectItem]) -> Result<(), DialectError> {
         let mut names: Vec<String> = Vec::new();
         let released = projection.iter().any(|item| match item {
@@ -494,7 +455,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The releases of a SELECT: those in its list, in HAVING and ORDER BY, and those that are implied.
+/// The releases of a SELECT: those in its list, in HAVING and in ORDER BY, and the implied ones.
 fn releases_of<'a>(
     projection: &[SelectItem],
     beside: impl Iterator<Item = &'a Expr>,
@@ -510,7 +471,7 @@ fn releases_of<'a>(
     numbers
 }
 
-/// The releases inside an expression that belong to its own SELECT.
+/// The releases in an expression that belong to the SELECT of the expression.
 fn markers(expr: &Expr) -> Vec<usize> {
     let mut found = Vec::new();
     let _ = of_this_select(&mut expr.clone(), |e| {
@@ -520,7 +481,7 @@ fn markers(expr: &Expr) -> Vec<usize> {
     found
 }
 
-/// Whether an expression holds a release anywhere, also in a subquery.
+/// Whether an expression holds a release, in a subquery or elsewhere.
 fn holds_release(expr: &Expr) -> bool {
     sql::visit_expressions(expr, |e| match release_of(e) {
         Some(_) => ControlFlow::Break(()),
@@ -529,7 +490,7 @@ fn holds_release(expr: &Expr) -> bool {
     .is_break()
 }
 
-/// The release that an expression is the marker of.
+/// The number of the release whose marker an expression is.
 fn release_of(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Function(function) => marked(&function.name.to_string()),
@@ -537,7 +498,7 @@ fn release_of(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// The name under which a column of the SELECT list comes out, where it can be told from the text.
+/// The name of an output column, if the text of the SELECT list shows it.
 fn shown_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { expr: _, alias } => Some(folded(alias)),

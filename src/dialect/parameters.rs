@@ -1,6 +1,6 @@
 //! The parameters of mechanisms, and the options of GoogleSQL's clause.
 //!
-//! In: a parser that stands before `(`. Out: exact values, each in its range and given once.
+//! In: a parser before `(`. Out: exact values, each in its range and given once.
 //!
 //! ```text
 //! (eps=1, rows=2)  →  Parameters { epsilon: Some(1), rows: Some(2), … }
@@ -15,7 +15,7 @@ use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::nearest;
 
-/// The parameters behind a mechanism's name.
+/// The parameters after a mechanism's name.
 pub(super) fn mechanism_parameters(
     parser: &mut Parser,
     mechanism: MechanismName,
@@ -25,7 +25,7 @@ pub(super) fn mechanism_parameters(
         let problem = match name.as_str() {
             "monotonic" => match value {
                 Literal::Boolean(b) => give(&mut parameters.monotonic, b),
-                _ => Some("is TRUE or FALSE".to_owned()),
+                _ => Some("must be TRUE or FALSE".to_owned()),
             },
             _ => shared_parameter(&mut parameters, &name, &value)
                 .unwrap_or_else(|| Some(no_parameter(&name))),
@@ -38,23 +38,23 @@ pub(super) fn mechanism_parameters(
     Ok(parameters)
 }
 
-/// What is wrong with the name of a parameter.
+/// The problem with an unknown parameter, after its name.
 fn no_parameter(name: &str) -> String {
     const KNOWN: [&str; 6] = ["eps", "rho", "delta", "rows", "groups", "monotonic"];
     match nearest(name, KNOWN.into_iter()) {
-        Some(known) => format!("is no parameter of a mechanism; did you mean {known}?"),
-        None => format!("is no parameter of a mechanism; there are {}", KNOWN.join(", ")),
+        Some(known) => format!("is not a parameter of a mechanism; did you mean {known}?"),
+        None => format!("is not a parameter of a mechanism; write one of {}", KNOWN.join(", ")),
     }
 }
 
-/// The options behind OPTIONS.
+/// The options after OPTIONS.
 pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
     let mut options = Options::default();
     for (name, value) in named_literals(parser, "OPTIONS(epsilon=1)")? {
         let problem = match name.as_str() {
             "privacy_unit_column" => match value.text() {
                 Some(text) => give(&mut options.unit_column, text),
-                None => Some("names a column".to_owned()),
+                None => Some("must name a column".to_owned()),
             },
             "max_groups_contributed" => give_count(&mut options.parameters.groups, &value),
             "max_rows_contributed" => give_count(&mut options.parameters.total_rows, &value),
@@ -64,11 +64,11 @@ pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
                 match word.as_str() {
                     "LAPLACE_THRESHOLD" => give(&mut options.strategy, GroupStrategy::Threshold),
                     "PUBLIC_GROUPS" => give(&mut options.strategy, GroupStrategy::Public),
-                    _ => Some("is LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
+                    _ => Some("must be LAPLACE_THRESHOLD or PUBLIC_GROUPS".to_owned()),
                 }
             }
             _ => shared_parameter(&mut options.parameters, &name, &value)
-                .unwrap_or_else(|| Some("is no option".to_owned())),
+                .unwrap_or_else(|| Some("is not an option of OPTIONS".to_owned())),
         };
         if let Some(problem) = problem {
             return error(parser, &format!("{name} {problem}"));
@@ -80,12 +80,12 @@ pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
 
 fn one_cost(parser: &Parser, parameters: &Parameters) -> Result<(), ParserError> {
     if parameters.epsilon.is_some() && parameters.rho.is_some() {
-        return error(parser, "eps and rho are two measures of the same cost; write one of them");
+        return error(parser, "eps and rho measure the same cost; write only one of them");
     }
     Ok(())
 }
 
-/// Sets a parameter that mechanisms and OPTIONS share; the inner value is what is wrong with it.
+/// Sets a parameter that mechanisms and OPTIONS share; the inner value is the problem, if there is one.
 fn shared_parameter(
     parameters: &mut Parameters,
     name: &str,

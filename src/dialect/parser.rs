@@ -32,9 +32,9 @@ use crate::dialect::clauses::{
 #[derive(Debug)]
 pub(crate) struct HushDialect {
     pub(super) clauses: RefCell<Clauses>,
-    /// How many more expressions may be begun.
+    /// How many more expressions the parser may begin.
     attempts: Cell<usize>,
-    /// What the parameters of queries are replaced with.
+    /// The values of a query's parameters.
     pub(super) values: Vec<Value>,
 }
 
@@ -127,7 +127,7 @@ impl DistinctFrom {
     }
 }
 
-/// What stands at the beginning of a release.
+/// The beginning of a release.
 struct Head {
     selector: Option<&'static str>,
     count: Option<String>,
@@ -153,15 +153,14 @@ fn release_head(parser: &Parser) -> Option<Head> {
     if parser.peek_nth_token(words + 1).token != Token::LParen {
         return None;
     }
-    // A function of the same name stays a function: a release names its parameters, or has an operand.
+    // A function of the same name remains a function: only a release has named parameters or an operand.
     let named = word_at(parser, words + 2).is_some()
         && matches!(parser.peek_nth_token(words + 3).token, Token::Eq | Token::RArrow);
     let release = selector.is_some() || named || followed_by_operand(parser, words + 1);
     release.then_some(Head { selector, count, words, mechanism })
 }
 
-/// What is missing where TOP or BOTTOM stands before a number or a mechanism and not before both: SQL has
-/// nothing that reads so.
+/// The error for TOP or BOTTOM before a number or a mechanism but not both, which has no other meaning in SQL.
 fn half_a_selector(parser: &Parser) -> Option<String> {
     let first = word_at(parser, 0)?;
     let selector =
@@ -177,11 +176,12 @@ fn half_a_selector(parser: &Parser) -> Option<String> {
         _ => false,
     };
     if misread {
-        return Some(format!("{selector} says how many: {selector} 3 EXPONENTIAL(eps=1) column"));
+        return Some(format!(
+            "{selector} needs a number of candidates: {selector} 3 EXPONENTIAL(eps=1) column"
+        ));
     }
-    matches!(second, Token::Number(..)).then(|| {
-        format!("{selector} chooses by a mechanism: {selector} 3 EXPONENTIAL(eps=1) column")
-    })
+    matches!(second, Token::Number(..))
+        .then(|| format!("{selector} needs a mechanism: {selector} 3 EXPONENTIAL(eps=1) column"))
 }
 
 /// Whether a word follows the parenthesis that opens at token `n`.
@@ -234,11 +234,11 @@ impl Default for HushDialect {
 }
 
 impl HushDialect {
-    /// The dialect for a text of so many tokens.
+    /// The dialect for a text with this number of tokens.
     ///
-    /// The parser reads what fails inside of CAST, POSITION, CEIL and their like once more in another way, on every level:
-    /// a short text with a mistake inside of many of them would be read for years. Texts that are right begin fewer
-    /// expressions than they have tokens.
+    /// When the argument of CAST, POSITION, CEIL or a similar function fails to parse, sqlparser parses it again in another
+    /// way, at each level of nesting, so that the time for a mistake grows exponentially with its depth. A correct text
+    /// begins fewer expressions than it has tokens.
     pub(super) fn for_tokens(tokens: usize) -> Self {
         let attempts = Cell::new(tokens.saturating_mul(8).saturating_add(1_000));
         Self { attempts, ..Self::default() }
@@ -249,7 +249,7 @@ impl HushDialect {
         Self { values: values.to_vec(), ..self }
     }
 
-    /// Whether the parser gave up.
+    /// Whether the parser gave up for too many expressions.
     pub(super) fn is_exhausted(&self) -> bool {
         self.attempts.get() == 0
     }
@@ -262,12 +262,12 @@ impl HushDialect {
         let (operand, arguments, filter, text) = match head.selector {
             None if head.mechanism == MechanismName::RandomizedResponse => {
                 let at = parser.peek_token().span.start;
-                // A qualified column and its like, and no operator.
+                // Reads a qualified column or the like, but no operator.
                 let tightest = self.prec_value(sqlparser::dialect::Precedence::Period);
                 let column = parser.parse_subexpr(tightest)?;
                 if let Some(aggregate) = aggregate_of(&column) {
                     let how = format!(
-                        "RANDOMIZED_RESPONSE answers with a value of each entry's own row; {aggregate} is of many"
+                        "RANDOMIZED_RESPONSE releases one value of each row, and {aggregate} combines many rows: write LAPLACE(eps=1) {aggregate}"
                     );
                     return Err(ParserError::ParserError(format!("{how}{at}")));
                 }
@@ -281,7 +281,7 @@ impl HushDialect {
                     MechanismName::Exponential
                     | MechanismName::PermuteAndFlip
                     | MechanismName::NoisyMax => format!(
-                        "ARGMAX in front of {mechanism}, or a choice after it, such as MEDIAN(x)"
+                        "ARGMAX before {mechanism}, or a choice after it, such as MEDIAN(x)"
                     ),
                     MechanismName::Laplace
                     | MechanismName::Gaussian
@@ -397,13 +397,13 @@ fn selection(
     };
     let prior = prior(parser)?;
     if prior.is_some() && word_at(parser, 0).is_some_and(|w| w.keyword == Keyword::BY) {
-        return error(parser, "PRIOR stands behind BY");
+        return error(parser, "write PRIOR after BY");
     }
     let selection = SelectionClause { selector, candidates, named: false, score, by, prior };
     Ok((Operand::Selection(Box::new(selection)), arguments, filter, text))
 }
 
-/// `IN (…)` or `IN RANGE(lo, hi [, step])`, if it stands there.
+/// `IN (…)` or `IN RANGE(lo, hi [, step])`, if it comes next.
 fn candidates(parser: &mut Parser) -> Result<Option<CandidatesClause>, ParserError> {
     if !parser.parse_keyword(Keyword::IN) {
         return Ok(None);
@@ -423,7 +423,7 @@ fn candidates(parser: &mut Parser) -> Result<Option<CandidatesClause>, ParserErr
     Ok(Some(CandidatesClause::Range { lo, hi, step }))
 }
 
-/// `PRIOR table(key, weight)` or `PRIOR LOG_UNIFORM`, if it stands there.
+/// `PRIOR table(key, weight)` or `PRIOR LOG_UNIFORM`, if it comes next.
 fn prior(parser: &mut Parser) -> Result<Option<PriorClause>, ParserError> {
     let starts = word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case("prior"));
     let log = word_at(parser, 1).is_some_and(|w| w.value.eq_ignore_ascii_case("log_uniform"));
@@ -461,7 +461,7 @@ pub(crate) fn keys(parser: &mut Parser) -> Result<KeysClause, ParserError> {
     Ok(KeysClause::List(literal_list(parser)?))
 }
 
-/// An operand as text; a bare name as its column will be called.
+/// An operand as text; a bare name as the name of its column.
 fn name_of(operand: &Expr) -> String {
     match operand {
         Expr::Identifier(ident) => folded(ident),
@@ -469,7 +469,7 @@ fn name_of(operand: &Expr) -> String {
     }
 }
 
-/// The aggregate that stands where a column should.
+/// The aggregate, if the operand is one instead of a column.
 fn aggregate_of(operand: &Expr) -> Option<&Expr> {
     match operand {
         Expr::Function(call) if call.over.is_none() => {

@@ -1,4 +1,4 @@
-//! Queries, and the parts that several statements have in common.
+//! Queries, and parts that several kinds of statements share.
 
 use sqlparser::ast as sql;
 use sqlparser::parser::{Parser, ParserError};
@@ -15,7 +15,7 @@ use crate::dialect::words::hiding_markers;
 /// How deeply expressions and queries may nest.
 pub(crate) const RECURSION_LIMIT: usize = 50;
 
-/// Nothing may come behind a statement.
+/// Refuses text after a statement.
 pub(crate) fn ended(parser: &Parser) -> Result<(), ParserError> {
     let found = parser.peek_token();
     if found.token == Token::EOF {
@@ -32,7 +32,7 @@ pub(crate) fn query(
     Ok(QueryStatement { tree, releases: clauses.releases, range_of: None })
 }
 
-/// A query as plain SQL, and what of it was ours.
+/// A query as plain SQL, and the dialect's own clauses in it.
 pub(crate) fn lowered(
     parser: &mut Parser,
     dialect: &HushDialect,
@@ -50,17 +50,17 @@ pub(crate) fn lowered(
     Ok((tree, clauses))
 }
 
-/// KEYS and OPTIONS are read wherever an expression is, and have a meaning in one place each.
+/// Refuses KEYS and OPTIONS outside their places: the parser reads them in every expression.
 pub(crate) fn refuse_leftovers(tree: &sql::Query) -> Result<(), DialectError> {
     let found = sql::visit_expressions(tree, |e| {
         if let sql::Expr::Function(function) = e {
             let name = function.name.to_string();
             if numbered(&name, "_keys_").is_some() {
-                return std::ops::ControlFlow::Break("KEYS stands behind a column of GROUP BY");
+                return std::ops::ControlFlow::Break("write KEYS after a column of GROUP BY");
             }
             if numbered(&name, "_options_").is_some() {
                 return std::ops::ControlFlow::Break(
-                    "WITH DIFFERENTIAL_PRIVACY stands directly behind SELECT",
+                    "write WITH DIFFERENTIAL_PRIVACY directly after SELECT",
                 );
             }
         }

@@ -1,6 +1,6 @@
 //! Splits scripts into statements.
 //!
-//! In: the text of a script. Out: its statements as they were written, each with its place in the script.
+//! In: the text of a script. Out: its statements as written, each with its place in the script.
 //!
 //! ```text
 //! "SELECT 1;\n SELECT 2"  ─▶  "SELECT 1" at (1, 1), "SELECT 2" at (2, 2)
@@ -26,31 +26,31 @@ pub struct ScriptStatement {
 }
 
 impl ScriptStatement {
-    /// The script's own text, without the `;` behind it.
+    /// The statement as written in the script, without the `;` after it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Line and column of the script, from 1, at which it begins.
+    /// The line and column of the script, from 1, at which it begins.
     pub fn place(&self) -> (u64, u64) {
         (self.line, self.column)
     }
 
-    /// Line and column of the script that a line and column of the statement are at.
+    /// Converts a line and column of the statement to those of the script.
     pub fn in_script(&self, (line, column): (u64, u64)) -> (u64, u64) {
         let before = if line <= 1 { self.column.saturating_sub(1) } else { 0 };
         (line.saturating_add(self.line.saturating_sub(1)), column.saturating_add(before))
     }
 }
 
-/// Splits a script at the `;` between statements; comments and quoted text are respected.
+/// Splits a script at the `;` between statements, but not at one in a comment or a quoted text.
 ///
 /// # Errors
 /// [`DialectError::Syntax`] when a quotation or comment never ends.
 pub fn split(script: &str) -> Result<Vec<ScriptStatement>, DialectError> {
     let mut places = Places::of(script);
     let mut statements = Vec::new();
-    // Where the statement that is being read begins.
+    // Where the current statement begins.
     let mut begun: Option<(usize, Location)> = None;
     let statement = |(start, begin): (usize, Location), end: usize| ScriptStatement {
         text: script.get(start..end).unwrap_or_default().to_owned(),
@@ -72,7 +72,7 @@ pub fn split(script: &str) -> Result<Vec<ScriptStatement>, DialectError> {
     Ok(statements)
 }
 
-/// Where lines and columns, as the tokenizer counts them, are in a text. They are asked for in order.
+/// Converts the tokenizer's lines and columns, in ascending order, to offsets in a text.
 pub(super) struct Places<'a> {
     pub(super) text: &'a str,
     offset: usize,
@@ -84,7 +84,7 @@ impl<'a> Places<'a> {
         Self { text, offset: 0, at: Location { line: 1, column: 1 } }
     }
 
-    /// The offset in bytes of a place that is not before the last one.
+    /// The offset in bytes of a place; no place may precede the one before it.
     pub(super) fn offset(&mut self, place: Location) -> usize {
         for c in self.text.get(self.offset..).unwrap_or_default().chars() {
             if self.at >= place {
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(told, [("SELECT ';' -- ;\n", (1, 1)), ("SELECT 2", (4, 3))]);
     }
 
-    /// Pieces once were the tokens written out again: a quote in a text, written twice, came out once.
+    /// Statements were once rebuilt from their tokens, and a doubled quote in a text lost one of its two characters.
     #[test]
     fn the_statements_of_a_script_are_its_own_text() {
         let written =
@@ -121,8 +121,8 @@ mod tests {
         assert_eq!(texts, written);
     }
 
-    /// Statements once began with as many line breaks as stood before them: the last of a million lines was refused as
-    /// too large, and ten thousand statements were a hundred million bytes.
+    /// Statements once began with one line break for each line before them: the last line of a million was refused as too
+    /// large, and ten thousand statements took a hundred million bytes.
     #[test]
     fn what_stands_before_a_statement_is_not_in_it() {
         let script = "SELECT 1;\n".repeat(20_000);

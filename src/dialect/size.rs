@@ -1,8 +1,8 @@
-//! How large a statement may be: refused before it is parsed, or before its tables are planned.
+//! Limits the size of a statement, before it is parsed and before its tables are planned.
 //!
-//! In: text, and the tree that it was parsed to. Out: nothing, or a refusal that depends on the text alone. Every
-//! operator can nest an expression by one level and every use of a WITH query repeats it, so the numbers bound how
-//! deep and how wide everything is that is planned from the tree.
+//! In: a text, and the tree that it parses to. Out: nothing, or a refusal that depends on the text alone. Each operator
+//! can nest an expression by one level, and each use of a WITH query repeats it, so the limits bound the depth and the
+//! width of the plan.
 //!
 //! ```
 //! use hushql::dialect::{Size, parse_within};
@@ -21,7 +21,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::refusal::{Reason, Refusal};
 
-/// How many queries may stand in expressions of one another.
+/// How many levels of subqueries in expressions a query may have.
 const MOST_SUBQUERIES: usize = 8;
 
 /// How large a statement may be.
@@ -29,9 +29,9 @@ const MOST_SUBQUERIES: usize = 8;
 pub struct Size {
     /// Bytes of text.
     pub bytes: usize,
-    /// Operators, such as `+`, `=`, `AND`, `IN` and `UNION`; brackets are limited by what the parser takes.
+    /// Operators, such as `+`, `=`, `AND`, `IN` and `UNION`; the parser limits brackets.
     pub operators: usize,
-    /// Tables, each as often as it is named, those of a WITH query or view as often as that is.
+    /// Tables, counted at each use; each use of a WITH query or view counts all of its tables.
     pub tables: u64,
 }
 
@@ -47,7 +47,7 @@ impl Size {
         if bytes > self.bytes {
             return Err(too_large(
                 format!("the statement has more than {} bytes", self.bytes),
-                "shorter lists; long lists of keys go into a public table: KEYS TABLE table(column)",
+                "shorter lists; put a long list of keys into a public table: KEYS TABLE table(column)",
             ));
         }
         Ok(())
@@ -57,14 +57,14 @@ impl Size {
         if operators(tokens) > self.operators {
             return Err(too_large(
                 format!("the statement has more than {} operators", self.operators),
-                "x IN (…) for a long chain of OR, a column of a table for a long sum",
+                "x IN (…) instead of a long chain of OR, a column of a table instead of a long sum",
             ));
         }
         Ok(())
     }
 
-    /// Refuses a tree whose WITH queries, written out, name too many tables, and one whose expressions nest too many
-    /// queries: each level plans what is in it about twice.
+    /// Refuses a tree whose expanded WITH queries name too many tables, and a tree whose expressions nest too many queries:
+    /// the planner plans the content of each level about twice.
     ///
     /// # Errors
     /// The refusal.
@@ -73,15 +73,15 @@ impl Size {
         if deepest > MOST_SUBQUERIES {
             return Err(too_large(
                 format!(
-                    "more than {MOST_SUBQUERIES} subqueries in expressions are nested in one another"
+                    "the query nests more than {MOST_SUBQUERIES} levels of subqueries in expressions"
                 ),
-                "WITH name AS (…) for the inner ones, or a join",
+                "WITH name AS (…) for the inner subqueries, or a join",
             ));
         }
         self.check_written_out(total, 0)
     }
 
-    /// Refuses a query that names so many tables when its WITH queries and views are written out, or whose views have so
+    /// Refuses a query that names too many tables once its WITH queries and views are expanded, or whose views have too
     /// many operators.
     ///
     /// # Errors
@@ -90,16 +90,16 @@ impl Size {
         if tables > self.tables {
             return Err(too_large(
                 format!(
-                    "the query names more than {} tables, those of a WITH query or view counted wherever it is used",
+                    "the query names more than {} tables, with those of a WITH query or view counted at each use",
                     self.tables
                 ),
-                "fewer UNION ALL and joins of the same WITH query; a filter or GROUP BY over one table",
+                "fewer UNION ALL and joins of the same WITH query, or a filter or GROUP BY over one table",
             ));
         }
         if operators > self.operators {
             return Err(too_large(
                 format!(
-                    "the views that the query reads have more than {} operators, counted wherever they are used",
+                    "the views that the query reads have more than {} operators, counted at each use",
                     self.operators
                 ),
                 "a query over fewer views, or the same view fewer times",
@@ -109,7 +109,7 @@ impl Size {
     }
 }
 
-/// How many operators stand in a text.
+/// The number of operators in a text.
 pub(super) fn operators(tokens: &[TokenWithSpan]) -> usize {
     tokens.iter().filter(|token| is_operator(&token.token)).count()
 }
@@ -169,13 +169,13 @@ fn is_operator(token: &Token) -> bool {
         | Token::SemiColon
         | Token::EOF
         | Token::Whitespace(_) => false,
-        // Whatever else stands between words joins them.
+        // Every other token between words joins them.
         _ => true,
     }
 }
 
-/// How many tables a query names when every WITH query is written out; saturates. `behind` is how many stand behind a
-/// name that is no WITH query's.
+/// The number of tables that a query names once each WITH query is expanded; saturates. `behind` is the number of
+/// tables behind a name that does not name a WITH query.
 pub(crate) fn tables(tree: &Query, behind: &dyn Fn(&str) -> u64) -> u64 {
     count(tree, behind).total
 }
@@ -187,14 +187,14 @@ fn count<'a>(tree: &Query, behind: &'a dyn Fn(&str) -> u64) -> Count<'a> {
     count
 }
 
-/// What there is in a query that repeats what is in it.
+/// Counts what a query repeats.
 struct Count<'a> {
-    /// The queries that are being visited, innermost last.
+    /// The queries under visit, innermost last.
     frames: Vec<Frame>,
-    /// The tables that the query names when every WITH query is written out; saturates.
+    /// The tables that the query names once each WITH query is expanded; saturates.
     total: u64,
     behind: &'a dyn Fn(&str) -> u64,
-    /// How many expressions that hold queries are being visited, and the most that were.
+    /// The number of expressions under visit that hold queries, and the largest number so far.
     depth: usize,
     deepest: usize,
 }
@@ -202,9 +202,9 @@ struct Count<'a> {
 #[derive(Default)]
 struct Frame {
     tables: u64,
-    /// The WITH queries of this one that were counted.
+    /// The WITH queries of this query that are counted already.
     named: HashMap<String, u64>,
-    /// Those that are still to come, in the order in which they are visited.
+    /// The WITH queries that are not counted yet, in the order of their visits.
     coming: Vec<(String, *const Query)>,
 }
 
@@ -310,11 +310,11 @@ mod tests {
         ) else {
             panic!()
         };
-        // The WITH query v is two times a, which is the view v and a table.
+        // The WITH query v reads a twice, and a reads the view v and a table.
         assert_eq!(tables(&query.tree, &|name| if name == "v" { 10 } else { 1 }), 2 * 2 * 11 + 1);
     }
 
-    /// Each WITH query that unites the one before with itself doubles what is planned: thirty are a billion tables.
+    /// Each WITH query that unites the one before with itself doubles the plan: thirty of them read a billion tables.
     #[test]
     fn what_doubles_saturates() {
         let mut sql = "WITH c0 AS (SELECT x FROM t)".to_owned();
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// Each level of either took half as long again to be read or planned; thirty levels took forever.
+    /// Each level of either multiplied the time to parse or plan by 1.5, so that thirty levels never finished.
     #[test]
     fn what_is_tried_twice_at_each_level_is_not_tried_forever() {
         for (open, close) in [
@@ -372,7 +372,7 @@ mod tests {
         assert!(nested(8) && !nested(9));
     }
 
-    /// Trees are dropped and compared recursively, so a long chain must not become one: it ended the process.
+    /// Trees are dropped and compared recursively, so a long chain must not become a tree: it once ended the process.
     #[test]
     fn a_long_chain_is_refused_before_it_is_a_tree() {
         let chain = vec!["1"; 300_000].join("+");

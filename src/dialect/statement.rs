@@ -21,7 +21,7 @@ use crate::dialect::query::{RECURSION_LIMIT, ended, name, names, query};
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::{Reason, Refusal};
 
-/// Statements of SQL that no session runs; other first words are slips of the pen.
+/// SQL statements that no session runs; any other unknown first word is a misspelling.
 const OTHER_STATEMENTS: [&str; 38] = [
     "table",
     "from",
@@ -72,7 +72,7 @@ pub(super) fn parse(
     let first = first_word(&tokens);
     let dialect = HushDialect::for_tokens(tokens.len()).with_values(values);
     let statement = statement(text, tokens, &first, &dialect);
-    // Whatever came out of a text that was not read to its end.
+    // The result of a text that was not read to its end does not count.
     if dialect.is_exhausted() { Err(too_deep().into()) } else { statement }
 }
 
@@ -118,7 +118,7 @@ fn unknown_statement(word: &str) -> Refusal {
     Refusal::new(
         Reason::Statement,
         word.to_uppercase(),
-        "sessions ask, explain, show and declare; nothing else",
+        "HushQL does not run this kind of statement",
         "SELECT …, EXPLAIN PRIVACY SELECT …, SHOW TABLES, SHOW PRIVACY; owners also CREATE and ALTER",
     )
 }
@@ -144,7 +144,7 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
             return Err(Refusal::new(
                 Reason::Statement,
                 format!("EXPLAIN {option}"),
-                "an explanation never shows what running the query would",
+                "an explanation never shows results of running the query",
                 "EXPLAIN PRIVACY SELECT …",
             )
             .into());
@@ -156,7 +156,7 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
     let asked = if of_domain { domain_query(parser) } else { query(parser, dialect) };
     let query = match asked {
         Ok(query) => Ok(query),
-        // What is nested too deeply was not read to its end.
+        // A query that is nested too deeply was not read to its end.
         Err(DialectError::Refused(refusal)) if refusal.reason() != Reason::TooLarge => Err(refusal),
         Err(error) => return Err(error),
     };
@@ -218,14 +218,14 @@ fn declaration(
         _ => Err(Refusal::new(
             Reason::Statement,
             verb.to_uppercase(),
-            "tables are files or registered by the program; besides them, views and budgets nothing is created or dropped",
+            "only external tables, views and privacy budgets can be created and dropped",
             "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …",
         )
         .into()),
     }
 }
 
-/// Whether these two words come next; consumes them then. A view may be called `if`.
+/// Whether these two words come next; if so, consumes them. A view may be named `if`.
 fn word_then(parser: &mut Parser, first: &str, second: &str) -> bool {
     let is = |n: usize, word: &str| matches!(&parser.peek_nth_token(n).token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
     is(0, first) && is(1, second) && take_word(parser, first) && take_word(parser, second)
@@ -311,7 +311,7 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     Ok(Declaration::SetUnit { table, unit, other_people })
 }
 
-/// What stands behind SET PRIVACY UNIT, up to OTHER PEOPLE.
+/// The clause after SET PRIVACY UNIT, up to OTHER PEOPLE.
 fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
     if take_word(parser, "ROW") {
         return Ok(UnitClause::Row);
@@ -324,7 +324,7 @@ fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
         if columns.len() != references.len() {
             return error(
                 parser,
-                "a link has as many columns on either side: VIA (a) REFERENCES t(b)",
+                "VIA needs the same number of columns on both sides: VIA (a) REFERENCES t(b)",
             );
         }
         return Ok(UnitClause::Via { columns, table, references, max_rows: max_rows(parser)? });
@@ -334,7 +334,7 @@ fn unit(parser: &mut Parser) -> Result<UnitClause, ParserError> {
     if parser.peek_token().token == Token::Comma {
         return error(
             parser,
-            "a unit is one column; lead to it from several ones with VIA (a, b) REFERENCES people(a, b)",
+            "a unit is one column; for several columns, write VIA (a, b) REFERENCES people(a, b)",
         );
     }
     parser.expect_token(&Token::RParen)?;
@@ -348,8 +348,8 @@ fn max_rows(parser: &mut Parser) -> Result<Option<u64>, ParserError> {
     }
     expect_word(parser, "ROWS")?;
     match parser.parse_literal_uint()? {
-        0 => error(parser, "MAX ROWS is at least 1"),
-        rows if rows > 1 << 32 => error(parser, "MAX ROWS is at most 4294967296"),
+        0 => error(parser, "MAX ROWS must be at least 1"),
+        rows if rows > 1 << 32 => error(parser, "MAX ROWS must be at most 4294967296"),
         rows => Ok(Some(rows)),
     }
 }
@@ -397,7 +397,10 @@ pub(crate) fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, Par
             expect_word(parser, "LIMIT")?;
             let limit = Box::new(limit(parser)?);
             if take_word(parser, "ACCOUNTANT") {
-                return error(parser, "how a budget counts is fixed when it is created");
+                return error(
+                    parser,
+                    "the accountant of a budget cannot change after its creation",
+                );
             }
             Ok(Declaration::AlterBudget { name: budget, limit })
         }
@@ -413,34 +416,31 @@ fn limit(parser: &mut Parser) -> Result<LimitClause, ParserError> {
             "rho" => set(parser, &mut rho, &name, parse_rho(&value))?,
             "delta" => set(parser, &mut delta, &name, parse_delta(&value))?,
             _ => {
-                return error(
-                    parser,
-                    &format!("LIMIT takes epsilon or rho, and delta, not {name}"),
-                );
+                return error(parser, &format!("LIMIT takes epsilon, rho and delta, not {name}"));
             }
         }
     }
     let allowance = match (epsilon, rho) {
         (Some(epsilon), None) => Allowance::Epsilon(epsilon),
         (None, Some(rho)) => Allowance::Rho(rho),
-        (None, None) => return error(parser, "LIMIT needs epsilon, or rho"),
+        (None, None) => return error(parser, "LIMIT needs epsilon or rho: LIMIT (epsilon=10)"),
         (Some(_), Some(_)) => {
             return error(
                 parser,
-                "a budget counts in epsilon or in rho; a table may have two budgets",
+                "a budget counts in epsilon or in rho; create a second budget for the other",
             );
         }
     };
     Ok(LimitClause { allowance, delta, zcdp: false })
 }
 
-/// `ACCOUNTANT ZCDP` behind the limit of a new budget.
+/// `ACCOUNTANT ZCDP` after the limit of a new budget.
 fn accountant(parser: &mut Parser, limit: LimitClause) -> Result<LimitClause, ParserError> {
     if !take_word(parser, "ACCOUNTANT") {
         return Ok(limit);
     }
     if !take_word(parser, "ZCDP") {
-        return error(parser, "the accountant is ZCDP, or none: then charges are added up");
+        return error(parser, "the only accountant is ZCDP; without it, charges are added up");
     }
     match (&limit.allowance, &limit.delta) {
         (Allowance::Epsilon(_), Some(_)) => Ok(LimitClause { zcdp: true, ..limit }),
@@ -448,7 +448,7 @@ fn accountant(parser: &mut Parser, limit: LimitClause) -> Result<LimitClause, Pa
             error(parser, "ACCOUNTANT ZCDP needs a delta: LIMIT (epsilon=2, delta=1e-6)")
         }
         (Allowance::Rho(_), _) => {
-            error(parser, "a budget in rho adds rho up and needs no ACCOUNTANT")
+            error(parser, "a budget in rho needs no ACCOUNTANT: it adds up rho")
         }
     }
 }

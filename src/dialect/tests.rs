@@ -53,7 +53,7 @@ fn keys_are_taken_out_of_group_by() {
     assert_eq!(query.releases[0].keys, vec![None, Some(keys)]);
 }
 
-/// KEYS and OPTIONS once reached into subqueries, whose GROUP BY is another one.
+/// KEYS and OPTIONS once affected subqueries, which have a GROUP BY of their own.
 #[test]
 fn keys_and_options_belong_to_one_select() {
     let inner = "(SELECT SUM(d) FROM (SELECT LAPLACE(eps=1) COUNT(*) d FROM adult GROUP BY sex) z)";
@@ -89,17 +89,17 @@ fn bad_parameters_are_errors_with_a_position() {
         ("SELECT LAPLACE(eps=1+1) COUNT(*) FROM t", "one literal"),
         ("SELECT LAPLACE(eps=(SELECT 1)) COUNT(*) FROM t", "a literal"),
         ("SELECT GAUSSIAN(eps=1, delta=2) COUNT(*) FROM t", "delta must be"),
-        ("SELECT LAPLACE(eps=1, lower=0) COUNT(*) FROM t", "lower is no parameter"),
+        ("SELECT LAPLACE(eps=1, lower=0) COUNT(*) FROM t", "lower is not a parameter"),
         ("SELECT LAPLACE(0.5) COUNT(*) FROM t", "a named parameter"),
-        ("SELECT LAPLACE(eps=1) array_agg(x) FROM t", "no aggregate that can be released"),
+        ("SELECT LAPLACE(eps=1) array_agg(x) FROM t", "not an aggregate that can be released"),
         ("SELECT LAPLACE(eps=1) x FROM t", "an aggregate after LAPLACE"),
         ("SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) COUNT(*) FROM t", "alias"),
         ("SELECT __hushql_release_0(1) FROM t", "belong to the engine"),
         ("SELECT \"__HUSHQL_release_0\"(1) FROM t", "belong to the engine"),
-        // sqlparser reads a quoted string as an alias: this once forged the hidden unit column.
+        // sqlparser reads a quoted string as an alias, which once forged the hidden unit column.
         ("SELECT age AS '__hushql_unit' FROM t", "belong to the engine"),
         ("WITH t('__hushql_unit') AS (SELECT 1) SELECT 1 FROM t", "belong to the engine"),
-        ("SELECT x FROM t WHERE x KEYS (1)", "KEYS stands"),
+        ("SELECT x FROM t WHERE x KEYS (1)", "write KEYS after"),
         ("", "no statement"),
         ("SELECT 1; SELECT 2", "the end of the statement"),
     ] {
@@ -134,7 +134,7 @@ fn dropped_clauses_are_refused() {
     }
 }
 
-/// The parser reads a mistake inside of CAST or POSITION again on every level: thirty took longer than anyone waits.
+/// The parser reads a mistake inside CAST or POSITION again at each level: thirty levels never finished.
 #[test]
 fn mistakes_deep_inside_are_found_soon() {
     for head in ["CAST(", "POSITION(", "CEIL(", "SUBSTRING(", "INTERVAL ", "CONVERT(", "ARRAY["] {
@@ -187,7 +187,7 @@ fn declarations_parse() {
     }
 }
 
-/// What followed `IS DISTINCT FROM` was once its operand as a whole, with AND and OR.
+/// The operand of `IS DISTINCT FROM` once took in the whole rest of the condition, with AND and OR.
 #[test]
 fn distinct_from_ends_before_and() {
     for (written, read) in [
@@ -207,7 +207,7 @@ fn distinct_from_ends_before_and() {
             });
             format!("{tree:?}")
         };
-        // Places in the text differ, and nothing else does.
+        // Only the places in the text differ.
         let bare = |tree: String| {
             tree.split("Location(")
                 .map(|part| part.split_once(')').map_or(part, |(_, rest)| rest).to_owned())

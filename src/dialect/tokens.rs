@@ -1,4 +1,4 @@
-//! Texts as tokens.
+//! Splits texts into tokens.
 
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
@@ -10,7 +10,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {
         .tokenize_with_location()?)
 }
 
-/// Drops white space, frees TOP of its keyword, and keeps our reserved names to ourselves.
+/// Drops white space, makes TOP an ordinary name, and refuses the engine's reserved names.
 pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, DialectError> {
     let mut kept = Vec::with_capacity(tokens.len());
     for mut token in tokens {
@@ -18,12 +18,12 @@ pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
             Token::Whitespace(_) => continue,
             Token::Word(word) => {
                 keep_ours(&word.value, token.span.start)?;
-                // sqlparser would read TOP as a clause of SELECT, also where it names a column.
+                // sqlparser would read TOP as a clause of SELECT even where it names a column.
                 if word.keyword == sqlparser::keywords::Keyword::TOP {
                     word.keyword = sqlparser::keywords::Keyword::NoKeyword;
                 }
             }
-            // sqlparser takes quoted strings for aliases too.
+            // sqlparser also accepts quoted strings as aliases.
             Token::SingleQuotedString(text)
             | Token::DoubleQuotedString(text)
             | Token::EscapedStringLiteral(text)
@@ -39,7 +39,7 @@ pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
     Ok(kept)
 }
 
-/// Refuses a name that only the engine may use.
+/// Refuses a name that is reserved for the engine.
 pub(crate) fn keep_ours(name: &str, at: Location) -> Result<(), DialectError> {
     if name.to_lowercase().starts_with(RESERVED) {
         return Err(DialectError::syntax(

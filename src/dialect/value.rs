@@ -1,7 +1,7 @@
-//! Values that a program hands over beside its statements: what a parameter is replaced with, what a domain holds.
+//! Values that a program passes beside its statements: for a parameter of a query, or in a domain.
 //!
-//! In: values of Rust. Out: literals of the dialect's clauses, and of the syntax tree of a query. No text is parsed on the
-//! way, so that a value stays one literal, whatever it holds.
+//! In: Rust values. Out: literals for the dialect's clauses and for the syntax tree of a query. No text is parsed, so
+//! a value is always one literal, whatever it contains.
 //!
 //! ```text
 //! Value::Integer(-3)  →  Literal::Number("-3"), and in a tree the operator − before the number 3
@@ -36,9 +36,9 @@ pub enum Value {
     Boolean(bool),
     /// A whole number.
     Integer(i64),
-    /// A number; it must be finite. It stands for the shortest decimal that reads as this number.
+    /// A finite number. It means the shortest decimal that parses to this number.
     Float(f64),
-    /// A text, or a date or timestamp as SQL writes it, such as `2026-02-28`.
+    /// A text, or a date or timestamp in SQL's format, such as `2026-02-28`.
     Text(String),
 }
 
@@ -90,7 +90,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// A number as the shortest decimal that reads as it; `None` for one that is not finite.
+/// The shortest decimal that parses to a number; `None` for a number that is not finite.
 pub(crate) fn decimal(value: f64) -> Option<String> {
     let magnitude = value.abs();
     let plain = magnitude == 0.0 || (1e-9..1e15).contains(&magnitude);
@@ -98,7 +98,7 @@ pub(crate) fn decimal(value: f64) -> Option<String> {
 }
 
 impl Value {
-    /// How long its text is; a number is short.
+    /// The length of its text; 0 for a number, which is short.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -109,7 +109,7 @@ impl Value {
     /// The literal of a clause.
     ///
     /// # Errors
-    /// A refusal of a number that is not finite, and of a text that only the engine may use.
+    /// A refusal for a number that is not finite, and for a text that is reserved for the engine.
     pub(crate) fn literal(&self) -> Result<Literal, Refusal> {
         Ok(match self {
             Self::Null => Literal::Null,
@@ -126,10 +126,10 @@ impl Value {
         })
     }
 
-    /// The expression that the parser makes of this value as a literal.
+    /// The expression to which the parser turns the literal of this value.
     fn expression(&self) -> Result<Expr, Refusal> {
         let value = match self {
-            // A whole number that is a float stays one.
+            // A float without a fraction remains a float.
             Self::Float(value) if value.is_finite() => return Ok(signed(&format!("{value:?}"))),
             _ => match self.literal()? {
                 Literal::Number(text) => return Ok(signed(&text)),
@@ -142,7 +142,7 @@ impl Value {
     }
 }
 
-/// A number as the parser reads it: its sign is an operator.
+/// A number as the parser represents it: the sign is an operator.
 fn signed(text: &str) -> Expr {
     match text.strip_prefix('-') {
         None => number(text),
@@ -161,10 +161,10 @@ fn refusal(message: String, hint: &str) -> Refusal {
     Refusal::new(Reason::Parameter, "a value", message, hint)
 }
 
-/// Puts values in the place of the parameters `$1`, `$2`, … of a query.
+/// Replaces the parameters `$1`, `$2`, … of a query with values.
 ///
 /// # Errors
-/// A refusal where a parameter has no value, a value has no parameter, or a bound of a clause is a parameter.
+/// A refusal if a parameter has no value, a value has no parameter, or a bound in a clause is a parameter.
 pub(super) fn substitute(tree: &mut sql::Query, values: &[Value]) -> Result<(), DialectError> {
     let mut used = BTreeSet::new();
     let named = sql::visit_expressions(tree, |expr| match expr {
@@ -196,19 +196,19 @@ pub(super) fn substitute(tree: &mut sql::Query, values: &[Value]) -> Result<(), 
         Some(unused) => Err(Refusal::new(
             Reason::Parameter,
             format!("${unused}"),
-            format!("a value is given for ${unused}, which the query does not hold"),
+            format!("a value is given for ${unused}, which is not in the query"),
             "as many values as the query has parameters",
         )
         .into()),
     }
 }
 
-/// The position of a parameter, and its value as an expression.
+/// The position of a parameter and its value as an expression.
 fn replacement(name: &str, values: &[Value]) -> Result<(usize, Expr), Refusal> {
     let digits = name.strip_prefix('$').filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
     let position = digits.and_then(|digits| digits.parse::<usize>().ok()).filter(|n| *n > 0);
     let Some(position) = position else {
-        let message = format!("{name} is not a parameter; parameters are numbered from $1 on");
+        let message = format!("{name} is not a parameter; parameters are numbered from $1");
         return Err(Refusal::new(Reason::Parameter, name, message, "$1, $2, …"));
     };
     match values.get(position - 1) {
@@ -226,7 +226,7 @@ fn in_a_clause() -> Refusal {
     Refusal::new(Reason::Parameter, "a named argument", IN_A_CLAUSE, "the numbers themselves")
 }
 
-/// Whether a parameter stands in a named argument: those are bounds.
+/// Whether a named argument, which is a bound, contains a parameter.
 fn has_named_parameter(function: &sql::Function) -> bool {
     let sql::FunctionArguments::List(list) = &function.args else { return false };
     list.args.iter().any(|argument| match argument {
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::dialect::{Size, Statement, parse, parse_with};
 
-    /// The tree with values is the tree of the statement that has them written.
+    /// The tree with values equals the tree of the statement with the same literals.
     #[test]
     fn values_are_the_literals_that_the_parser_reads() {
         let with =
@@ -295,13 +295,13 @@ mod tests {
             "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) SUM(x, contribution_bounds_per_group => ($1, 2)) FROM t",
         ] {
             assert!(
-                said(text, &one).contains("a parameter cannot stand here"),
+                said(text, &one).contains("a parameter is not allowed here"),
                 "{text}: {}",
                 said(text, &one)
             );
         }
         assert!(said("SELECT $2 FROM t", &one).contains("no value is given for $2"));
-        assert!(said("SELECT 1 FROM t", &one).contains("which the query does not hold"));
+        assert!(said("SELECT 1 FROM t", &one).contains("which is not in the query"));
         assert!(said("SELECT ? FROM t", &one).contains("numbered from $1"));
         assert!(said("SELECT $0 FROM t", &one).contains("numbered from $1"));
         assert!(said("SELECT $1 FROM t", &[]).contains("placeholder"));

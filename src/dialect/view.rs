@@ -1,7 +1,7 @@
-//! Views: a query that is kept as its text.
+//! Views: queries that are stored as text.
 //!
-//! In: a parser that stands behind `CREATE VIEW`, or the text that was kept. Out: the text of the query, or its tree. It
-//! is plain SQL: a view holds no release, so that using it twice is no question of draws and prices.
+//! In: a parser after `CREATE VIEW`, or the stored text. Out: the text of the query, or its tree. The query is plain SQL:
+//! a view contains no release, so using it twice draws and charges nothing twice.
 //!
 //! ```text
 //! CREATE VIEW grown (id, years) AS SELECT id, age FROM adult WHERE age >= 18
@@ -23,7 +23,7 @@ use crate::dialect::query::{RECURSION_LIMIT, ended, lowered, name, names};
 use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::{Reason, Refusal};
 
-/// `name [(columns)] AS query`, from behind VIEW.
+/// `name [(columns)] AS query`, which follows VIEW.
 pub(super) fn create_view(
     parser: &mut Parser,
     dialect: &HushDialect,
@@ -50,7 +50,7 @@ pub(super) fn create_view(
 /// Reads the text of a view's query, and counts its operators.
 ///
 /// # Errors
-/// Those of [`super::parse`], and a refusal of a text that holds a release.
+/// Those of [`super::parse`], and a refusal of a text that contains a release.
 pub(crate) fn view_query(text: &str) -> Result<(Box<sql::Query>, usize), DialectError> {
     let tokens = significant(tokens(text)?)?;
     let operators = operators(&tokens);
@@ -63,7 +63,7 @@ pub(crate) fn view_query(text: &str) -> Result<(Box<sql::Query>, usize), Dialect
     Ok((tree, operators))
 }
 
-/// A query in which nothing is ours.
+/// A query without any of the dialect's own clauses.
 fn plain(parser: &mut Parser, dialect: &HushDialect) -> Result<Box<sql::Query>, DialectError> {
     let first = parser.peek_token();
     let begins = match &first.token {
@@ -82,14 +82,14 @@ fn plain(parser: &mut Parser, dialect: &HushDialect) -> Result<Box<sql::Query>, 
         Some(found) => Err(Refusal::new(
             Reason::Place,
             found,
-            "a view holds no release: it would be drawn and paid for wherever the view is read",
-            "the view without it, and the release in the queries that read the view",
+            "a view cannot contain a release, which would be drawn and charged at each use of the view",
+            "a view without the release, and the release in the queries that read the view",
         )
         .into()),
     }
 }
 
-/// What of a query is ours, if anything is.
+/// The first of the dialect's own clauses in a query, if there is one.
 fn release_of(clauses: &Clauses) -> Option<String> {
     if let Some(release) = clauses.releases.first() {
         return Some(release.text.clone());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_holds_nothing_of_ours() {
+    fn a_view_contains_no_release() {
         for query in [
             "SELECT LAPLACE(eps=1) COUNT(*) FROM t",
             "SELECT x FROM (SELECT ARGMAX EXPONENTIAL(eps=1) x FROM t GROUP BY x)",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_view_is_no_view() {
+    fn other_texts_are_not_views() {
         for text in [
             "CREATE VIEW v",
             "CREATE VIEW v SELECT 1",

@@ -1,6 +1,6 @@
-//! The engine's marker names never reach a user: texts in which each is the release that was written.
+//! Replaces the engine's marker names, which users must never see, with the releases as written.
 //!
-//! In: a text in which markers may stand, and the releases. Out: the same text in the user's words.
+//! In: a text that may contain markers, and the releases. Out: the same text in the user's words.
 //!
 //! ```text
 //! __hushql_release_0(adult.status, 1) AS w  →  status AS w
@@ -10,7 +10,7 @@ use super::ast::{ReleaseClause, candidate_of, marked};
 use crate::catalog::RESERVED;
 use crate::refusal::Refusal;
 
-/// A text with every marker as the release that was written.
+/// A text in which the release as written replaces each marker.
 pub(crate) fn in_releases_words(text: &str, releases: &[ReleaseClause]) -> String {
     let mut rest = text;
     let mut text = String::with_capacity(rest.len());
@@ -24,7 +24,7 @@ pub(crate) fn in_releases_words(text: &str, releases: &[ReleaseClause]) -> Strin
         let other = if subquery { "a column of the subquery" } else { "a release" };
         text.push_str(release.map_or(other, |r| r.text.as_str()));
         rest = &name[end..];
-        // A hidden table's column is hidden with it.
+        // The column of a hidden table is hidden too.
         if let Some(column) = rest.strip_prefix('.').filter(|column| column.starts_with(RESERVED)) {
             rest = column.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
         }
@@ -36,7 +36,7 @@ pub(crate) fn in_releases_words(text: &str, releases: &[ReleaseClause]) -> Strin
     text
 }
 
-/// Where the parenthesis that opens a text ends.
+/// The offset after the parenthesis that closes the first one.
 fn closing(text: &str) -> usize {
     let mut depth = 0_usize;
     for (i, c) in text.char_indices() {
@@ -50,7 +50,7 @@ fn closing(text: &str) -> usize {
     text.len()
 }
 
-/// A refusal with every marker as the release that was written.
+/// A refusal in which the release as written replaces each marker.
 pub(crate) fn hiding_markers(refusal: &Refusal, releases: &[ReleaseClause]) -> Refusal {
     let words = |text| in_releases_words(text, releases);
     let hidden = Refusal::new(
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(told("__hushql_release_7(x"), "a release");
         assert_eq!(told("nothing (of ours)"), "nothing (of ours)");
         assert_eq!(told("__hushql_release_0"), "p");
-        // It said that a row is compared with "a release.a release".
+        // The text once contained "a release.a release".
         let compared = "t.id = __hushql_inner_3.__hushql_inner_3_0 AND t.x > 1";
         assert_eq!(told(compared), "t.id = a column of the subquery AND t.x > 1");
     }

@@ -1,8 +1,8 @@
-//! Why a vault refuses, in sentences for people.
+//! The errors of a vault, in sentences for people.
 //!
-//! SQLite's codes and the vault's own checks go in; out comes a [`VaultError`] that says what happened to
-//! which file and what to do. It tells the cases apart that call for different actions (wait, restore a
-//! backup, free disk space, ask the owner) and keeps the source of each. No message depends on data.
+//! In: SQLite's codes and the vault's own checks. Out: a [`VaultError`], which says what happened to which file and what
+//! to do. It distinguishes the cases that require different actions (wait, restore a backup, free disk space, ask the
+//! owner) and keeps the source of each. No message depends on data.
 //!
 //! ```
 //! use hushql::ledger::{Vault, VaultError};
@@ -27,7 +27,7 @@ use crate::sampler::SamplerError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VaultError {
-    /// There is no such file. A vault is never made on first use: deleting it must not reset a budget.
+    /// The file does not exist. First use never creates a vault: deleting the file must not reset a budget.
     #[error(
         "there is no vault{}; make one with `hushql init {}`",
         named(path),
@@ -37,30 +37,27 @@ pub enum VaultError {
         /// The file.
         path: String,
     },
-    /// `init` was asked to make a file that exists.
-    #[error("{} exists already; a vault is never overwritten", this(path))]
+    /// `init` was called for a file that exists.
+    #[error("{} already exists; HushQL never overwrites a vault", this(path))]
     Exists {
         /// The file.
         path: String,
     },
-    /// The path is a directory or another thing that is no file.
+    /// The path is a directory or something else that is not a file.
     #[error("{} is not a file, so it cannot be a vault", this(path))]
     NotAFile {
         /// The path.
         path: String,
     },
-    /// The file is empty, or something else.
-    #[error(
-        "{} is not a HushQL vault; `hushql init` makes one under a name that no file has",
-        this(path)
-    )]
+    /// The file is empty, or it is not a vault.
+    #[error("{} is not a HushQL vault; create one with `hushql init` under a new name", this(path))]
     NotAVault {
         /// The file.
         path: String,
     },
     /// The file was made by another version of this program.
     #[error(
-        "the vault{} has format {found} and this program reads format {known}{}",
+        "the vault{} has format {found}, but this program reads format {known}{}",
         named(path),
         other_version(path, *found, *known)
     )]
@@ -74,46 +71,46 @@ pub enum VaultError {
     },
     /// The file is damaged.
     #[error(
-        "the vault{} is damaged ({detail}): nothing is answered until its owner restores it",
+        "the vault{} is damaged ({detail}) and answers no queries until its owner restores it",
         named(path)
     )]
     Corrupt {
         /// The file.
         path: String,
-        /// What was found.
+        /// The damage that was found.
         detail: String,
-        /// What SQLite or the catalog said, if they noticed.
+        /// The error of SQLite or the catalog, if one of them detected the damage.
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// The file cannot be written, so nothing can be charged.
-    #[error("the vault{} is read-only, and what cannot be charged is not answered", named(path))]
+    /// The file cannot be written.
+    #[error("the vault{} is read-only, so no query can be charged or answered", named(path))]
     ReadOnly {
         /// The file.
         path: String,
     },
-    /// The file is not where it was when it was opened.
+    /// The file is not in the place where it was opened.
     #[error(
-        "the vault{} was moved or removed while it was open, and nothing can be charged to it",
+        "the vault{} was moved or removed while it was open, so nothing can be charged to it",
         named(path)
     )]
     Moved {
-        /// Where the file was.
+        /// The former path of the file.
         path: String,
     },
-    /// The file has more than one name, and each name would have a journal of its own.
+    /// The file has several names, and each name would have a journal of its own.
     #[error(
-        "the vault{} has {links} names (hard links), and a charge under one of them can be undone under another: remove all names but one",
+        "the vault{} has {links} names (hard links), and a charge under one name could be lost under another: remove all names but one",
         named(path)
     )]
     Linked {
         /// The file.
         path: String,
-        /// How many names it has.
+        /// The number of its names.
         links: u64,
     },
-    /// The file, its folder or its name is not the one that the vault remembers.
+    /// The file, its folder or its name differs from the stored home.
     #[error(
-        "the vault{} was copied, restored, renamed, moved or mounted elsewhere since it was last used; if this is the only copy that is used from now on, its owner says so with `hushql adopt {}`",
+        "the vault{} was copied, restored, renamed, moved or mounted elsewhere since its last use; if only this copy will be used from now on, its owner adopts it with `hushql adopt {}`",
         named(path),
         path_or(path, "VAULT")
     )]
@@ -121,9 +118,9 @@ pub enum VaultError {
         /// The file.
         path: String,
     },
-    /// A journal would undo transactions that were committed since it was begun.
+    /// A journal would undo transactions that were committed after its beginning.
     #[error(
-        "beside the vault{} lies a journal of another state of it, and rolling it back could undo charges: move the file `{}-journal` away, and keep it",
+        "the journal beside the vault{} belongs to another state of the vault and could undo charges: move the file `{}-journal` away, and keep it",
         named(path),
         path_or(path, "VAULT")
     )]
@@ -133,7 +130,7 @@ pub enum VaultError {
     },
     /// The vault has an anchor and was opened without one.
     #[error(
-        "the vault{} has an anchor and is opened with it only: add `--anchor FILE`; its owner takes the anchor off with `hushql anchor {} --remove`",
+        "the vault{} has an anchor and opens only with it: add `--anchor FILE`; its owner can remove the anchor with `hushql anchor {} --remove`",
         named(path),
         path_or(path, "VAULT")
     )]
@@ -141,7 +138,7 @@ pub enum VaultError {
         /// The file.
         path: String,
     },
-    /// The file may not be opened.
+    /// The program may not open the file.
     #[error(
         "the vault{} cannot be opened; check that you may read and write it and its folder",
         named(path)
@@ -149,7 +146,7 @@ pub enum VaultError {
     CannotOpen {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Another program held the file for longer than the time-out.
@@ -162,47 +159,44 @@ pub enum VaultError {
         path: String,
     },
     /// The disk is full.
-    #[error(
-        "the disk of the vault{} is full, and what cannot be charged is not answered",
-        named(path)
-    )]
+    #[error("the disk of the vault{} is full, so no query can be charged or answered", named(path))]
     DiskFull {
         /// The file.
         path: String,
-        /// What SQLite said.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
     /// Reading or writing the file failed.
     #[error(
-        "reading or writing the vault{} failed, and what cannot be charged is not answered",
+        "reading or writing the vault{} failed, so no query can be charged or answered",
         named(path)
     )]
     Failed {
         /// The file.
         path: String,
-        /// What SQLite said.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
-    /// An earlier write failed in a way that leaves it unknown what is on the disk.
+    /// An earlier write failed in a way that leaves the state of the disk unknown.
     #[error("an earlier write to the vault{} failed; open it again", named(path))]
     Poisoned {
         /// The file.
         path: String,
     },
-    /// The names in the vault's folder may not outlast a power cut, and with them the last transaction.
+    /// The names in the vault's folder, and with them the last transaction, may not survive a power cut.
     #[error(
-        "the folder of the vault{} cannot be synced, and what may be forgotten is not answered",
+        "the folder of the vault{} cannot be synced, so a charge could be lost and no query is answered",
         named(path)
     )]
     Unsynced {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The vault ends before its anchor's entry.
     #[error(
-        "the vault{} is older than its anchor{}: it was put back; nothing is answered",
+        "the vault{} is older than its anchor{}: an older copy replaced it, and it answers no queries",
         named(path),
         named(anchor)
     )]
@@ -212,9 +206,9 @@ pub enum VaultError {
         /// The anchor.
         anchor: String,
     },
-    /// Where the anchor has its entry, the vault has another one.
+    /// The vault has another entry in the place of the anchor's entry.
     #[error(
-        "the vault{} has another history than its anchor{}: it was put back and charged since, or the anchor is another vault's; nothing is answered",
+        "the vault{} has another history than its anchor{}: an older copy was restored and charged since, or the anchor belongs to another vault; the vault answers no queries",
         named(path),
         named(anchor)
     )]
@@ -224,9 +218,9 @@ pub enum VaultError {
         /// The anchor.
         anchor: String,
     },
-    /// There is no such anchor. It is never made on first use: deleting it must not make it forget.
+    /// The anchor does not exist. First use never creates an anchor: deleting it must not make it forget.
     #[error(
-        "there is no anchor{}; an owner who knows that the vault was not put back makes one with `hushql anchor VAULT {}`",
+        "there is no anchor{}; if the vault is not an older copy, its owner can create an anchor with `hushql anchor VAULT {}`",
         named(anchor),
         path_or(anchor, "FILE")
     )]
@@ -234,24 +228,24 @@ pub enum VaultError {
         /// The anchor.
         anchor: String,
     },
-    /// An anchor was to be made where a file is.
-    #[error("{} exists already; an anchor is never overwritten", this(anchor))]
+    /// The path of a new anchor names an existing file.
+    #[error("{} already exists; HushQL never overwrites an anchor", this(anchor))]
     AnchorExists {
         /// The anchor.
         anchor: String,
     },
-    /// An anchor was to be made in the folder of its vault.
+    /// The path of a new anchor is in the folder of its vault.
     #[error(
-        "{} is in the vault's own folder and would be put back with it; keep the anchor elsewhere",
+        "{} is in the vault's own folder, and a restored folder would contain both; keep the anchor elsewhere",
         this(anchor)
     )]
     AnchorBeside {
         /// The anchor.
         anchor: String,
     },
-    /// The anchor's text is none that was ever written.
+    /// The text in the anchor is not one that HushQL writes.
     #[error(
-        "the anchor{} is damaged: nothing is answered until its owner restores it, or, knowing that the vault was not put back, removes it and makes another",
+        "the anchor{} is damaged: the vault answers no queries until its owner restores the anchor or, if the vault is not an older copy, removes the anchor and creates another",
         named(anchor)
     )]
     AnchorDamaged {
@@ -260,29 +254,29 @@ pub enum VaultError {
     },
     /// The anchor cannot be read or moved.
     #[error(
-        "the anchor{} cannot be read or written: what was charged stays charged and is not answered",
+        "the anchor{} cannot be read or written: what was charged stays charged, and no query is answered",
         named(anchor)
     )]
     Anchor {
         /// The anchor.
         anchor: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The anchor cannot be made.
+    /// The anchor cannot be created.
     #[error(
-        "the anchor{} cannot be made; check that its folder is there and that you may write to it",
+        "the anchor{} cannot be created; check that its folder exists and that you may write to it",
         named(anchor)
     )]
     AnchorUnmade {
         /// The anchor.
         anchor: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Another program held the vault when its anchor should have been moved.
+    /// Another program held the vault when the anchor had to move.
     #[error(
-        "the vault{} was in use by another program before its anchor could be moved: what was charged stays charged and is not answered",
+        "the vault{} was in use by another program before its anchor could be moved: what was charged stays charged, and the query is not answered",
         named(path)
     )]
     AnchorLate {
@@ -292,73 +286,73 @@ pub enum VaultError {
     /// The catalog refused a declaration.
     #[error(transparent)]
     Catalog(CatalogError),
-    /// A private table without a budget is asked.
+    /// A query reads a private table without a budget.
     #[error(
-        "the private table `{table}` has no privacy budget; its owner makes one with `CREATE PRIVACY BUDGET … FOR {table} LIMIT (epsilon=…)`"
+        "the private table `{table}` has no privacy budget; its owner can create one with `CREATE PRIVACY BUDGET … FOR {table} LIMIT (epsilon=…)`"
     )]
     NoBudget {
-        /// The unit space, named like its table.
+        /// The unit domain, named after its table.
         table: String,
     },
-    /// The budget does not hold what the query costs.
+    /// The budget cannot pay the cost of the query.
     #[error(
-        "the privacy budget `{budget}` does not suffice: this query costs {asked}, and left is {left}{}",
+        "the privacy budget `{budget}` does not suffice: this query costs {asked}, but only {left} is left{}",
         without_delta(budget, asked, left)
     )]
     Exhausted {
         /// The budget.
         budget: String,
-        /// What the query costs.
+        /// The cost of the query.
         asked: Spend,
-        /// What is left.
+        /// The remainder of the budget.
         left: Spend,
     },
-    /// A release has a ρ only, and the budget counts in ε.
+    /// A release has a cost in ρ only, and the budget counts in ε.
     #[error(
-        "the privacy budget `{budget}` counts in epsilon, and this query has a release that is priced in rho"
+        "the privacy budget `{budget}` counts in epsilon, but a release of this query has a cost in rho: write eps=… instead of rho=…"
     )]
     NoEpsilon {
         /// The budget.
         budget: String,
     },
-    /// The query costs less than one query has to.
+    /// The query costs less than the minimum per query.
     #[error(
-        "this query costs {asked}, and the privacy budget `{budget}` takes at least {least} per query: write {} or more, in all releases of the query together",
+        "this query costs {asked}, and the privacy budget `{budget}` takes at least {least} per query: write {} or more for all releases of the query together",
         parameter(least)
     )]
     UnderMin {
         /// The budget.
         budget: String,
-        /// What the query costs.
+        /// The cost of the query.
         asked: Spend,
-        /// What one query has to cost.
+        /// The minimum cost of one query.
         least: Spend,
     },
-    /// The query costs more than one query may.
+    /// The query costs more than the maximum per query.
     #[error("this query costs {asked}, and the privacy budget `{budget}` allows {most} per query")]
     OverMax {
         /// The budget.
         budget: String,
-        /// What the query costs.
+        /// The cost of the query.
         asked: Spend,
-        /// What one query may cost.
+        /// The maximum cost of one query.
         most: String,
     },
     /// A loss or a sum of losses does not fit the ledger's integers.
-    #[error("the cost of this query cannot be written down")]
+    #[error("the cost of this query is out of range")]
     Amount(#[from] ParameterError),
-    /// A charge must differ from every other one, and that takes random bytes.
-    #[error("the operating system gave no random bytes: nothing was charged")]
+    /// The operating system has no random bytes, which make each charge unique.
+    #[error("the operating system provided no random bytes; nothing was charged")]
     Entropy(#[source] SamplerError),
-    /// What is declared changed between the plan of a statement and its charge, or under a declaration.
+    /// The declarations changed between the plan of a statement and its charge, or during a declaration.
     #[error(
-        "the declarations changed while this statement was prepared, and nothing was charged or declared: say it again"
+        "the declarations changed while this statement was prepared, so nothing was charged or declared: run the statement again"
     )]
     Redeclared,
-    /// A charge without releases, without loss or without tables: it would be a proof of no payment.
+    /// A charge without releases, loss or tables would prove no payment.
     #[error("a charge needs a release, a loss greater than 0 and a private table")]
     EmptyCharge,
-    /// The name is no analyst's name.
+    /// The name is not allowed for an analyst.
     #[error("`{}` cannot be the name of an analyst: use 1 to 64 letters from a to z, digits, `_` and `-`, and nothing that reads like `owner`", name.escape_default())]
     AnalystName {
         /// The name.
@@ -366,22 +360,22 @@ pub enum VaultError {
     },
 }
 
-/// A path behind what it is the path of; nothing, where it is withheld.
+/// A path to append to its noun; nothing if the path is withheld.
 fn named(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!(" `{path}`") }
 }
 
-/// A path that begins a sentence, or what stands for one that is withheld.
+/// A path at the beginning of a sentence, or words for a withheld one.
 fn this(path: &str) -> String {
     if path.is_empty() { "the file".to_owned() } else { format!("`{path}`") }
 }
 
-/// A path in a command, or a word for one that is withheld.
+/// A path in a command, or a word for a withheld one.
 fn path_or<'a>(path: &'a str, word: &'a str) -> &'a str {
     if path.is_empty() { word } else { path }
 }
 
-/// The parameter of a release that costs this much.
+/// The parameter of a release with this cost.
 fn parameter(cost: &Spend) -> String {
     let name = match cost.notion {
         Notion::Approximate => "eps",
@@ -390,33 +384,33 @@ fn parameter(cost: &Spend) -> String {
     format!("{name}={}", cost.loss_text())
 }
 
-/// What to do where only δ is lacking, and there is none at all.
+/// The advice if only δ is insufficient and the budget has none.
 fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String {
     if asked.nano <= left.nano && asked.atto_delta > 0 && left.atto_delta == 0 {
         format!(
-            "; it has no delta, and its owner gives it some with ALTER PRIVACY BUDGET {budget} SET LIMIT (…, delta=…)"
+            "; it has no delta, but its owner can add some with ALTER PRIVACY BUDGET {budget} SET LIMIT (…, delta=…)"
         )
     } else {
         String::new()
     }
 }
 
-/// What to do about a vault of an older or newer program.
+/// The advice for a vault of an older or newer program.
 fn other_version(path: &str, found: i64, known: i64) -> String {
     if found > known {
-        ": a newer HushQL made it, which reads it".to_owned()
+        ": open it with the newer HushQL that made it".to_owned()
     } else if found >= OLDEST {
         format!(
-            ": an older HushQL made it; its owner carries it over with `hushql upgrade {}`",
+            ": an older HushQL made it, and its owner can upgrade it with `hushql upgrade {}`",
             path_or(path, "VAULT")
         )
     } else {
-        ": a HushQL made it that is too old to be carried over; make a new vault, and declare there what is left of its budgets".to_owned()
+        ": it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones".to_owned()
     }
 }
 
 impl VaultError {
-    /// The same error without the paths of the vault and its anchor: where they are is not for analysts to know.
+    /// The same error without the paths of the vault and its anchor, which analysts must not learn.
     #[must_use]
     pub(crate) fn without_paths(mut self) -> Self {
         match &mut self {
@@ -441,7 +435,7 @@ impl VaultError {
                 path.clear();
                 *source = None;
             }
-            // SQLite says which file it could not open.
+            // The message of SQLite names the file.
             Self::CannotOpen { path, source } => {
                 path.clear();
                 *source = "withheld from analysts".into();
@@ -471,7 +465,7 @@ impl VaultError {
         self
     }
 
-    /// Whether the budget is the reason: exhausted, of another size for one query, or counting otherwise.
+    /// Whether a budget is the reason: its remainder, its bounds per query, or the notion in which it counts.
     pub fn is_budget(&self) -> bool {
         matches!(
             self,
@@ -483,9 +477,9 @@ impl VaultError {
     }
 }
 
-/// A failure inside a transaction, before the file it happened to is named.
+/// A failure inside a transaction, before the file is named.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Sqlite(rusqlite::Error),
     Damage(String),
     Refusal(VaultError),
@@ -520,7 +514,7 @@ impl From<CatalogError> for Fault {
 }
 
 impl Fault {
-    /// Whether the state of the file is unknown after this fault, so that the handle must not be used again.
+    /// Whether this fault leaves the state of the file unknown, so that the handle must not be used again.
     pub(super) fn is_lasting(&self) -> bool {
         match self {
             Self::Sqlite(error) => matches!(
@@ -531,13 +525,13 @@ impl Fault {
         }
     }
 
-    /// Poisons the handle that saw it, if it is lasting.
+    /// Poisons the handle if the fault is lasting.
     pub(super) fn leaves(self, poisoned: &mut bool) -> Self {
         *poisoned |= self.is_lasting();
         self
     }
 
-    /// Names the file.
+    /// Adds the name of the file.
     pub(super) fn at(self, path: &str) -> VaultError {
         let path = path.to_owned();
         let error = match self {
@@ -566,7 +560,7 @@ impl Fault {
                 }
             }
             Some(_) => VaultError::Failed { path, source: error },
-            // No code: a stored value has a type or a text that this program never writes.
+            // Without a code: a stored value has a type or a text that this program never writes.
             None => VaultError::Corrupt {
                 path,
                 detail: "a stored value is unreadable".to_owned(),

@@ -1,11 +1,11 @@
-//! The vault: what was declared and what was spent, in one file that never gives anything back.
+//! The vault: one file that records declarations and charges, and never gives a charge back.
 //!
-//! In goes the exact loss of every release of a statement; out comes a [`Charge`], the only proof of
-//! payment, and only after the loss has been written to every budget it touches and reached the disk.
-//! Nothing that depends on data is stored. The vault assumes that nobody puts its file back to an older
-//! one (with an anchor, that is noticed) and that the disk keeps what it confirmed; it then guarantees that, over all processes and all
-//! time, the losses of the charges it handed out are at most what its ledger shows as spent, and that this
-//! is at most the limit of every budget.
+//! In: the exact privacy loss of each release of a statement. Out: a [`Charge`], the only proof of payment. The vault
+//! returns it only after the loss is written to every affected budget and has reached the disk.
+//! The vault stores nothing that depends on data. It assumes that nobody replaces its file with an older copy (an
+//! anchor detects that) and that the disk keeps what it confirms. Under these assumptions it guarantees, over all
+//! processes and all time, that the losses of its charges are at most the amount that its ledger shows as spent, and
+//! that this amount is at most the limit of every budget.
 //!
 //! ```
 //! use hushql::catalog::{Budget, PerQuery, Privacy, Source, Table, Unit};
@@ -46,38 +46,20 @@
 
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects)]
 
-mod analyst;
-mod anchor;
-mod chain;
-mod charge;
-mod checkpoint;
+mod charging;
 mod error;
-mod handle;
-mod history;
-mod home;
-mod journal;
-mod moves;
-mod open;
-mod pages;
-mod place;
-mod queue;
-mod schema;
-mod statements;
+mod file;
+mod records;
 #[cfg(test)]
 mod tests;
-mod time;
-mod upgrade;
 mod vault;
-mod verify;
 pub(crate) mod version;
-mod wait;
 
-pub use analyst::OWNER;
-pub use chain::{LedgerEntry, plan_hash};
-pub use charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
+pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
 pub use error::VaultError;
-pub use history::Declared;
-pub(crate) use pages::{Extent, PAGE};
-pub use vault::BudgetState;
-pub use vault::Vault;
-pub use verify::Verified;
+pub use records::analyst::OWNER;
+pub use records::chain::{LedgerEntry, plan_hash};
+pub use records::history::Declared;
+pub(crate) use vault::pages::{Extent, PAGE};
+pub use vault::verify::Verified;
+pub use vault::{BudgetState, Vault};

@@ -1,6 +1,6 @@
-//! What a vault promises, one charge after another; races and damage have files of their own.
+//! The promises of a vault, with one charge after another; races and damage have files of their own.
 //!
-//! The helpers above the tests make small tables, budgets and requests whose cost is exact.
+//! The helpers before the tests make small tables, budgets and requests with exact costs.
 
 #![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
 
@@ -69,7 +69,7 @@ fn budget(name: &str, table: &str, limit: Spend) -> Budget {
     }
 }
 
-/// A request of one release that costs exactly these units of the ledger.
+/// A request for one release that costs exactly these units of the ledger.
 fn request(nano: i64, atto: i64, spaces: &[&str]) -> ChargeRequest {
     let units =
         |units: i64, places: u32| Rational::new(BigInt::from(units), BigInt::from(10).pow(places));
@@ -88,7 +88,7 @@ fn request(nano: i64, atto: i64, spaces: &[&str]) -> ChargeRequest {
     }
 }
 
-/// Changes the declaration of a table, as it is now.
+/// Changes the present declaration of a table.
 fn alter(vault: &Vault, name: &str, change: impl FnOnce(&mut Table)) -> Result<(), VaultError> {
     let catalog = vault.catalog()?;
     let mut table = catalog.table(name).cloned().unwrap_or_else(|| table(name));
@@ -105,7 +105,7 @@ fn entry(loss: Loss) -> ChargeEntry {
     }
 }
 
-/// A vault with the table `adult` and its budget `research` of this limit.
+/// A vault with the table `adult` and its budget `research` with this limit.
 fn furnish(vault: &Vault, limit: Spend) {
     vault.create_table(&table("adult")).unwrap();
     vault.create_budget(&budget("research", "adult", limit)).unwrap();
@@ -118,7 +118,7 @@ fn file(limit: Spend) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// What the entries of the ledger add up to on one unit space.
+/// The sum of the ledger's entries for one unit domain.
 fn total(vault: &Vault, space: &str) -> Spend {
     let mut sum = Spend::default();
     for entry in vault.entries().unwrap() {
@@ -151,7 +151,7 @@ fn a_charge_is_rounded_up_once_per_release() {
         (&["adult".to_owned()][..], &["research".to_owned()][..])
     );
     assert_eq!(vault.analysts().unwrap(), ["lab", OWNER]);
-    // Exactly what is left can be spent, and one unit more cannot.
+    // The exact remainder can be spent, and one unit more cannot.
     assert!(vault.charge(&request(333_333_333, 0, &["adult"])).unwrap_err().is_budget());
     assert!(vault.charge(&request(333_333_332, 0, &["adult"])).is_ok());
 }
@@ -185,12 +185,12 @@ fn refusals_say_what_is_wrong() {
     };
     assert_eq!(
         says(&request(2 * NANO, 0, &["adult"])),
-        "the privacy budget `research` does not suffice: this query costs ε = 2, and left is ε = 1, δ = 1e-6"
+        "the privacy budget `research` does not suffice: this query costs ε = 2, but only ε = 1, δ = 1e-6 is left"
     );
     assert!(says(&request(1, 1_000_000_000_001, &["adult"])).contains("does not suffice"));
     assert_eq!(
         says(&request(1, 0, &["adult", "bids"])),
-        "the private table `bids` has no privacy budget; its owner makes one with `CREATE PRIVACY BUDGET … FOR bids LIMIT (epsilon=…)`"
+        "the private table `bids` has no privacy budget; its owner can create one with `CREATE PRIVACY BUDGET … FOR bids LIMIT (epsilon=…)`"
     );
     let nothing = "a charge needs a release, a loss greater than 0 and a private table";
     assert_eq!(says(&request(1, 0, &[])), nothing);
@@ -205,7 +205,7 @@ fn refusals_say_what_is_wrong() {
     let huge = Epsilon::new(Rational::from_integer(1_000_000.into())).unwrap();
     let loss = (0..20_000).fold(Loss::zero(), |loss, _| loss.plus(&Loss::pure(&huge)));
     let huge = ChargeRequest { entries: vec![entry(loss)], ..request(1, 0, &["adult"]) };
-    assert_eq!(says(&huge), "the cost of this query cannot be written down");
+    assert_eq!(says(&huge), "the cost of this query is out of range");
 
     let per_query = PerQuery { max: Some(NANO / 2), ..PerQuery::default() };
     let capped = Budget { per_query, ..budget("capped", "adult", spend(NANO, 0)) };
@@ -227,7 +227,7 @@ fn the_least_of_every_budget_is_compared() {
         let guarded = Budget { per_query, ..budget(name, "adult", spend(NANO, 9)) };
         vault.create_budget(&guarded).unwrap();
     }
-    // The budget that wants the most is named, however many are not met.
+    // The message names the budget with the highest minimum, even if others are not met either.
     for (nano, atto) in [(1, 0), (7, 9), (80, 0), (999, 9)] {
         let asked = request(nano, atto, &["adult"]);
         for error in [vault.quote(&asked).map(drop), vault.charge(&asked).map(drop)] {
@@ -237,13 +237,13 @@ fn the_least_of_every_budget_is_compared() {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "this query costs {cost}, and the privacy budget `more` takes at least ε = 0.000001 per query: write eps=0.000001 or more, in all releases of the query together"
+                    "this query costs {cost}, and the privacy budget `more` takes at least ε = 0.000001 per query: write eps=0.000001 or more for all releases of the query together"
                 )
             );
         }
     }
     assert!(vault.entries().unwrap().is_empty());
-    // All releases of a charge count together.
+    // The releases of a charge count together.
     let halves = vec![entry(Loss::pure(&"0.0000005".parse().unwrap())); 2];
     let together = ChargeRequest { entries: halves, ..request(1, 0, &["adult"]) };
     assert!(vault.charge(&together).is_ok());
@@ -256,20 +256,20 @@ fn budgets_give_nothing_back() {
     furnish(&vault, spend(2 * NANO, 0));
     let asked = vault.charge(&request(NANO, 0, &["adult"])).map(|charge| epsilon(&charge.spend()));
     assert_eq!(asked.unwrap(), spend(NANO, 0));
-    // Dropping and making a budget, or the table itself, changes nothing about what was spent.
+    // Dropping and creating a budget, or the table itself, does not change the spent amount.
     vault.drop_budget("research").unwrap();
     vault.drop_table("adult").unwrap();
     furnish(&vault, spend(3 * NANO, 0));
     let BudgetState { spent, left, .. } = vault.budget("research").unwrap();
     assert_eq!((spent, left), (spend(NANO, 0), spend(2 * NANO, 0)));
-    // A limit below what is spent leaves nothing; a later one leaves the difference.
+    // A limit below the spent amount leaves nothing; a later, higher one leaves the difference.
     vault.set_budget_limit("research", spend(1, 0), None).unwrap();
     assert_eq!(vault.budget("research").unwrap().left, Spend::default());
     assert!(vault.charge(&request(1, 0, &["adult"])).unwrap_err().is_budget());
     vault.set_budget_limit("research", spend(NANO + 5, 0), None).unwrap();
     assert!(vault.charge(&request(6, 0, &["adult"])).unwrap_err().is_budget());
     assert!(vault.charge(&request(5, 0, &["adult"])).is_ok());
-    // Born exhausted.
+    // The new budget is exhausted from the beginning.
     let late = vault.create_budget(&budget("late", "adult", spend(NANO, 0))).unwrap();
     assert_eq!((late.spent, late.left), (spend(NANO + 5, 0), Spend::default()));
 }
@@ -307,7 +307,7 @@ fn declarations_are_kept_and_refused() {
     assert_eq!(says(refused), "there is no table `x`");
     assert_eq!(before, vault.catalog().unwrap(), "a refused change changes nothing");
     alter(&vault, "adult", |table| table.privacy = Privacy::Private(Unit::Row)).unwrap();
-    // Another handle sees it, although it had read the catalog before.
+    // Another handle sees the change, although it read the catalog before.
     let other = Vault::open(&path).unwrap();
     assert_eq!(other.catalog().unwrap().table("adult").unwrap().unit(), Some(&Unit::Row));
     alter(&vault, "adult", |table| table.columns[1].domain = None).unwrap();
@@ -344,7 +344,7 @@ fn the_file_itself_forbids_refunds() {
     fails("DELETE FROM declared_table", "FOREIGN KEY");
 }
 
-/// What a vault is, in its shortest form.
+/// A model of a vault, in its shortest form.
 #[derive(Default)]
 struct Reference {
     spent: BTreeMap<&'static str, Spend>,
@@ -394,7 +394,7 @@ fn ten_thousand_random_steps_agree_with_the_reference() {
     for step in 0..10_000 {
         let name = format!("b{}", rng.random_range(0..5));
         let space = SPACES[rng.random_range(0..3)];
-        // Limits grow with the steps, so that charges keep being both paid and refused.
+        // Limits grow with the steps, so that some charges are paid and others refused throughout.
         let limit = spend(rng.random_range(1..=10 + 3 * step), rng.random_range(0..=3 * step));
         match rng.random_range(0..20) {
             0..=1 => {

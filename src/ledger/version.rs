@@ -1,7 +1,7 @@
 //! The versions of the vault's format that this program knows.
 
-/// The format of the tables below.
+/// The present format.
 pub(crate) const VERSION: i64 = 6;
 
-/// The oldest format that can be carried over.
+/// The oldest format that can be upgraded.
 pub(crate) const OLDEST: i64 = 4;

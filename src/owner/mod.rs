@@ -1,8 +1,8 @@
-//! The owner's declarations: tables, units, domains, budgets, written into the vault.
+//! Carries out the owner's declarations of tables, units, domains and budgets, and writes them into the vault.
 //!
-//! In: a [`Declaration`] from an owner's session. Out: one sentence. What the analysis relies on is checked
-//! against the column types here, and enforced again by every plan; MAX ROWS and UNIQUE of a file are also
-//! verified on the file itself, once, so that an owner hears at once that a declaration would drop rows.
+//! In: a [`Declaration`] from an owner's session. Out: one sentence. This module checks the assumptions of the analysis
+//! against the column types, and every plan enforces them again. It also verifies MAX ROWS and UNIQUE once on the file
+//! itself, so that the owner learns at once if a declaration would drop rows.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -33,17 +33,17 @@ pub(crate) mod typed;
 mod units;
 mod views;
 
-/// How often a declaration is prepared while others are made.
+/// How often to prepare a declaration while other declarations are made.
 const ATTEMPTS: usize = 8;
 
 /// Carries out a declaration.
 ///
 /// # Guarantee
-/// What it was checked against is what is declared when it is written: where another declaration came in between, it is
-/// checked again.
+/// The declarations against which it is checked are those at the time of the write: after another declaration in
+/// between, it is checked again.
 ///
 /// # Errors
-/// What is wrong with the declaration; [`VaultError::Redeclared`] when others came in between again and again.
+/// The problem with the declaration; [`VaultError::Redeclared`] if others came in between each time.
 pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     for _ in 1..ATTEMPTS {
         match attempt(inner, declaration).await {
@@ -85,7 +85,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             units::nothing_leads_through(catalog, name)?;
             known(catalog, name)?;
             inner.vault.drop_table(name)?;
-            Ok(format!("table {name} is forgotten; what was charged for it is not"))
+            Ok(format!("table {name} is dropped; its charges remain"))
         }
         Declaration::CreateView { name, columns, query, replace } => {
             views::create(inner, name, columns, query, *replace)
@@ -101,7 +101,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
             twins::may_be_public(&providers, catalog, known(catalog, table)?)?;
             alter(inner, catalog, table, |entry| entry.privacy = Privacy::Public)?;
-            Ok(format!("table {table} is public: its rows may be shown to anyone"))
+            Ok(format!("table {table} is public: answers may show its rows to anyone"))
         }
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;
@@ -131,7 +131,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             Ok(format!("budget {name} for {table}: {}", left_text(state.left)))
         }
         Declaration::AlterBudget { name, limit } => {
-            // How it counts was fixed when it was created; the vault checks that once more, in one transaction.
+            // The accountant was fixed when the budget was created; the vault checks that again in its transaction.
             let zcdp = inner.vault.budget(name)?.budget.promise.is_some();
             let (limit, promise) = limit_of(limit, zcdp)?;
             inner.vault.set_budget_limit(name, limit, promise)?;
@@ -139,22 +139,22 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         }
         Declaration::DropBudget { name } => {
             inner.vault.drop_budget(name)?;
-            Ok(format!("budget {name} is dropped; what was spent stays spent"))
+            Ok(format!("budget {name} is dropped; its charges remain"))
         }
     }
 }
 
-/// What a budget has left, for its owner.
+/// The remainder of a budget, for its owner.
 fn left_text(left: Spend) -> String {
     match left.nano {
         0 => format!(
-            "{left} left: so much was spent already, and nothing more is answered until it is raised or dropped"
+            "{left} left: the limit is spent already, so no query is answered until the budget is raised or dropped"
         ),
         _ => format!("{left} left"),
     }
 }
 
-/// Writes a unit that was checked, and verified on its file.
+/// Writes a unit after its checks and its verification on the file.
 fn set_unit(
     inner: &Inner,
     open: &OpenFiles,
@@ -166,7 +166,7 @@ fn set_unit(
     for other in other_people {
         known(catalog, other)?;
     }
-    // Held until the unit is written: what was compared stays registered.
+    // Hold the lock until the unit is written, so that the compared tables remain registered.
     let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
     twins::may_be_private(&providers, catalog, entry, &unit, other_people)?;
     let fingerprint = units::fingerprint(open, catalog, entry, &unit)?;
@@ -197,19 +197,19 @@ fn set_unit(
     Ok(format!("table {table} is private; {shown}{carried}"))
 }
 
-/// What an owner should know when the people of a table come to others, and what was charged comes with them.
+/// The remark for an owner when a declaration joins the charges of tables.
 fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error> {
     let after = inner.vault.catalog()?;
     let people = |catalog: &Catalog| catalog.people(catalog.space(table).unwrap_or(table));
     let counted: Vec<String> = people(&after).into_iter().collect();
     let is_new = counted.len() > 1 && people(before) != people(&after);
     Ok(match is_new {
-        true => format!("; what is charged for {} counts together from now on", counted.join(", ")),
+        true => format!("; charges for {} count together from now on", counted.join(", ")),
         false => String::new(),
     })
 }
 
-/// Writes the changed declaration of a table that was checked in this snapshot.
+/// Writes a change of a table's declaration that was checked on this snapshot.
 fn alter(
     inner: &Inner,
     catalog: &Catalog,
@@ -221,7 +221,7 @@ fn alter(
     Ok(inner.vault.alter_tables(catalog, &[changed])?)
 }
 
-/// Refuses to register rows for a known table that are another's, and declared otherwise there.
+/// Refuses to register rows for a known table if another table declares the same rows differently.
 pub(crate) fn may_be_registered(
     providers: &HashMap<String, Arc<dyn TableProvider>>,
     catalog: &Catalog,
@@ -264,12 +264,12 @@ fn set_domain(
         DomainClause::Between { lo, hi, step } => {
             let text = |literal: &Literal| {
                 kind_fits(literal, &data_type)?;
-                literal.text().ok_or_else(|| Error::catalog("NULL is no bound"))
+                literal.text().ok_or_else(|| Error::catalog("NULL cannot be a bound"))
             };
             let step = match step {
                 Some(Literal::Number(step)) => Some(step.clone()),
                 Some(other) => {
-                    return Err(Error::catalog(format!("STEP is a number, not {other}")));
+                    return Err(Error::catalog(format!("STEP must be a number, not {other}")));
                 }
                 None => None,
             };
@@ -285,7 +285,7 @@ fn set_domain(
     Ok(format!("column {table}.{column} has a domain"))
 }
 
-/// The values that a column of a public table holds now, each once, in order.
+/// The present distinct values of a public table's column, in order.
 fn referenced(
     inner: &Inner,
     catalog: &Catalog,
@@ -318,7 +318,7 @@ fn referenced(
     Ok(texts.into_iter().map(|text| Some(text.to_owned())).collect())
 }
 
-/// Numbers for numbers, quoted text for the rest: '5' for an integer column is a slip worth hearing about.
+/// Checks that numbers are written as numbers and other values as quoted text: '5' for an integer column is a mistake.
 fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
     let fits = match literal {
         Literal::Null => true,
@@ -340,10 +340,10 @@ fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
     }
 }
 
-/// The limit in ledger units, and with `zcdp` the promise that it was derived from.
+/// The limit in ledger units, and with `zcdp` the promise from which it is derived.
 ///
 /// # Guarantee
-/// Never more than was written: every part is rounded down; see [`zcdp_limit`].
+/// Never more than declared: every part is rounded down; see [`zcdp_limit`].
 fn limit_of(clause: &LimitClause, zcdp: bool) -> Result<(Spend, Option<Spend>), Error> {
     let atto = clause.delta.as_ref().map_or(Ok(0), |delta| units_down(delta.value(), 18))?;
     let epsilon = match &clause.allowance {
@@ -354,7 +354,7 @@ fn limit_of(clause: &LimitClause, zcdp: bool) -> Result<(Spend, Option<Spend>), 
     if !zcdp {
         return Ok((written, None));
     }
-    let too_small = "ACCOUNTANT ZCDP needs a delta, and an epsilon that leaves some rho";
+    let too_small = "ACCOUNTANT ZCDP needs a delta, and an epsilon large enough for some rho";
     let limit = zcdp_limit(written).ok_or_else(|| Error::catalog(too_small))?;
     Ok((limit, Some(written)))
 }
@@ -392,7 +392,7 @@ fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuery, Error> {
         }
         (Notion::Concentrated, Some(_), _) => {
             return Err(Error::catalog(
-                "this budget counts in rho, which a query without an epsilon has too: write max_rho in place of max",
+                "this budget counts in rho, and some queries cost rho only: write max_rho instead of max",
             ));
         }
     };
@@ -405,7 +405,7 @@ fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuery, Error> {
         }
         (Notion::Concentrated, Some(_), _) => {
             return Err(Error::catalog(
-                "this budget counts in rho, which a query without an epsilon has too: write min_rho in place of min",
+                "this budget counts in rho, and some queries cost rho only: write min_rho instead of min",
             ));
         }
     };

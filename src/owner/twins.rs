@@ -1,8 +1,8 @@
-//! Tables that hold the same rows, and whether they may be what an owner declares.
+//! Checks the declarations of tables that contain the same rows.
 //!
-//! In: a table that is about to be private or public. Out: nothing, or a refusal. One file under two names would have two
-//! budgets for the same people, and a public table of a private one's rows would show them, so equal rows may only be
-//! declared where they share a unit space, or where the owner says in words that they are other people's. Files are
+//! In: a table that is about to become private or public. Out: nothing, or a refusal. One file under two names would have
+//! two budgets for the same people, and a public table with the rows of a private one would reveal them. Tables with
+//! equal rows must therefore share a unit domain, or the owner must declare that they are about other people. Files are
 //! compared by path, inode and bytes, registered tables by their provider.
 //!
 //! ```text
@@ -20,17 +20,17 @@ use crate::catalog::{Catalog, Privacy, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::exec::source::same::{Same, same};
 
-/// The tables that a program registered, by name.
+/// The registered tables of a program, by name.
 pub(super) type Providers = HashMap<String, Arc<dyn TableProvider>>;
 
-/// Another table with the rows of one.
+/// Another table with the same rows.
 struct Twin<'a> {
     table: &'a Table,
-    /// How it is known, for a sentence.
+    /// The evidence, for a sentence.
     how: String,
 }
 
-/// Refuses to make a table private whose rows another table shows or counts for other people.
+/// Refuses to make a table private if another table shows its rows, or counts them for other people.
 pub(super) fn may_be_private(
     providers: &Providers,
     catalog: &Catalog,
@@ -48,7 +48,7 @@ pub(super) fn may_be_private(
         if other.is_public() {
             let name = quoted(&other.name);
             return Err(Error::catalog(format!(
-                "{how}, and {0} is public, so that anyone may read there what is to be private: write ALTER TABLE {name} DROP PRIVACY UNIT, or DROP TABLE {name}, first",
+                "{how}, and {0} is public, so anyone can read these private rows there: write ALTER TABLE {name} DROP PRIVACY UNIT, or DROP TABLE {name}, first",
                 other.name
             )));
         }
@@ -61,7 +61,7 @@ pub(super) fn may_be_private(
     let Some(first) = counted_twice.first() else { return Ok(()) };
     let names: Vec<String> = counted_twice.iter().map(|twin| quoted(&twin.table.name)).collect();
     Err(Error::catalog(format!(
-        "{}, and the same people in two unit spaces would have two budgets: query {}, or, if these are other people, say so: ALTER TABLE {} SET PRIVACY UNIT {} OTHER PEOPLE THAN {}",
+        "{}, and the same people would have two budgets: query {}, or, if these are other people, write ALTER TABLE {} SET PRIVACY UNIT {} OTHER PEOPLE THAN {}",
         first.how,
         first.table.name,
         quoted(&table.name),
@@ -70,7 +70,7 @@ pub(super) fn may_be_private(
     )))
 }
 
-/// Refuses to make a table public whose rows are private under another name.
+/// Refuses to make a table public if its rows are private under another name.
 pub(super) fn may_be_public(
     providers: &Providers,
     catalog: &Catalog,
@@ -79,7 +79,7 @@ pub(super) fn may_be_public(
     let twins = twins(providers, catalog, table);
     match twins.iter().find(|twin| !twin.table.is_public()) {
         Some(Twin { table: private, how }) => Err(Error::catalog(format!(
-            "{how}, and {0} is private: its rows are not shown under another name; query {0}, and write DROP TABLE {1}",
+            "{how}, and {0} is private, so its rows cannot be public under another name: query {0}, and write DROP TABLE {1}",
             private.name,
             quoted(&table.name)
         ))),
@@ -87,14 +87,15 @@ pub(super) fn may_be_public(
     }
 }
 
-/// Refuses to register rows under a name when that would show or count twice what is private under another.
+/// Refuses to register rows under a name if that would reveal rows that are private under another name, or count them
+/// twice.
 pub(super) fn may_be_registered(
     providers: &Providers,
     catalog: &Catalog,
     known: &Table,
     provider: &Arc<dyn TableProvider>,
 ) -> Result<(), Error> {
-    // What was declared of the rows before holds: the owner was asked.
+    // The earlier declaration of these rows holds, because the owner made it.
     let replaced = providers.get(&known.name);
     if known.privacy == Privacy::Undeclared || replaced.is_some_and(|old| equal(old, provider)) {
         return Ok(());
@@ -105,7 +106,7 @@ pub(super) fn may_be_registered(
             (Privacy::Undeclared, _) | (_, Privacy::Undeclared) => false,
             (Privacy::Public, Privacy::Public) => false,
             (Privacy::Public, Privacy::Private(_)) | (Privacy::Private(_), Privacy::Public) => true,
-            // A program that starts anew registers again what its owner has declared.
+            // After a restart, a program registers again what its owner has declared.
             (Privacy::Private(_), Privacy::Private(_)) => {
                 let spaces = catalog.space(&known.name).zip(catalog.space(name));
                 replaced.is_some() && !spaces.is_some_and(|(a, b)| catalog.same_people(a, b))
@@ -113,7 +114,7 @@ pub(super) fn may_be_registered(
         };
         if shown {
             return Err(Error::catalog(format!(
-                "`{}` cannot be registered with the rows of {name}, which are declared otherwise there: register them under a name of their own",
+                "`{}` cannot be registered with the rows of {name}, which has another declaration: use a separate name for them",
                 known.name
             )));
         }
@@ -121,7 +122,7 @@ pub(super) fn may_be_registered(
     Ok(())
 }
 
-/// What an owner should know who declares a file that another table has.
+/// The remark for an owner who declares the file of another table.
 pub(super) fn notice(catalog: &Catalog, table: &Table) -> String {
     match twins(&Providers::new(), catalog, table).first() {
         Some(Twin { table: other, how }) => {
@@ -132,7 +133,7 @@ pub(super) fn notice(catalog: &Catalog, table: &Table) -> String {
     }
 }
 
-/// The other declared tables, private or public, that hold the rows of this one.
+/// The other declared tables, private or public, with the rows of this one.
 fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<Twin<'a>> {
     let declared = catalog
         .tables()
@@ -141,7 +142,7 @@ fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<
         let (name, its) = (&table.name, &other.name);
         let how = match (&table.source, &other.source) {
             (Source::File { location, .. }, Source::File { location: of_other, .. }) => {
-                // A file that cannot be read now answers no query either.
+                // A file that cannot be read now cannot answer a query either.
                 match same(location, of_other).ok().flatten()? {
                     Same::File => format!("the file of {name} is that of {its}"),
                     Same::Bytes => {
@@ -161,7 +162,7 @@ fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<
     declared.filter_map(twin).collect()
 }
 
-/// Whether two tables come from one provider.
+/// Whether two tables have the same provider.
 fn equal(one: &Arc<dyn TableProvider>, other: &Arc<dyn TableProvider>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }

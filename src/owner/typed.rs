@@ -1,8 +1,8 @@
-//! Declarations as values of Rust, for programs that do not write them in SQL.
+//! Declarations as Rust values, for programs that do not write them in SQL.
 //!
-//! In: a file, a unit, a domain or a budget that a program describes. Out: the [`Declaration`] that the parser makes of the
-//! same in SQL, so that one code checks and carries out both. Names are taken as they are: those that SQL writes without
-//! quotation marks are in lower case.
+//! In: a program's description of a file, a unit, a domain or a budget. Out: the [`Declaration`] that the parser makes of
+//! the same in SQL, so that the same code checks and carries out both. Names are used as they are: a name that SQL writes
+//! without quotation marks is in lower case.
 //!
 //! ```text
 //! PrivacyUnit::column("visits", "patient").max_rows(4)
@@ -24,10 +24,10 @@ use crate::privacy::ParameterError;
 /// The most rows that MAX ROWS allows.
 const MOST_ROWS: u64 = 1 << 32;
 
-/// What an owner declares: a file as a table, a unit, a domain, a budget, or that a table is public.
+/// A declaration of an owner: a file as a table, a unit, a domain, a budget, or a public table.
 ///
-/// It is made from [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`] and [`PrivacyBudget`], which
-/// [`Session::declare`](crate::Session::declare) takes as they are.
+/// Create it from [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`] or [`PrivacyBudget`], or pass these to
+/// [`Session::declare`](crate::Session::declare) directly.
 ///
 /// ```
 /// use hushql::{Declaration, Engine};
@@ -39,20 +39,20 @@ const MOST_ROWS: u64 = 1 << 32;
 /// ```
 #[derive(Debug)]
 pub struct Declaration {
-    /// What the parser would have read, or what is wrong with the description.
+    /// The result of the parser for the same in SQL, or the problem with the description.
     parsed: Result<Parsed, Error>,
 }
 
 impl Declaration {
-    /// The rows of a table may be shown to anyone: `ALTER TABLE table SET PUBLIC`.
+    /// Makes a table public, so that answers may show its rows to anyone: `ALTER TABLE table SET PUBLIC`.
     pub fn public(table: impl Into<String>) -> Self {
         Self { parsed: Ok(Parsed::SetPublic { table: table.into() }) }
     }
 
-    /// What the parser would have read.
+    /// The result of the parser for the same in SQL.
     ///
     /// # Errors
-    /// [`Error::Catalog`] or [`Error::Refused`] for what SQL could not say.
+    /// [`Error::Catalog`] or [`Error::Refused`] for a description that SQL could not express.
     pub(crate) fn into_parsed(self) -> Result<Parsed, Error> {
         self.parsed
     }
@@ -60,8 +60,8 @@ impl Declaration {
 
 /// A file that is declared as a table: `CREATE EXTERNAL TABLE`.
 ///
-/// Its columns are fixed when it is declared. Those of a CSV or JSON file that are not given are inferred then, from the
-/// first 10,000 lines; no later change of the file changes them. The path is looked up from the working folder.
+/// The declaration fixes the columns. If they are not given for a CSV or JSON file, it infers them from the first 10,000
+/// lines; later changes of the file do not change them. A relative path starts at the working folder.
 ///
 /// ```
 /// use arrow::datatypes::DataType;
@@ -104,7 +104,7 @@ impl ExternalTable {
         Self::new(name.into(), "PARQUET", path.as_ref())
     }
 
-    /// A file with one JSON object a line.
+    /// A file with one JSON object in each line.
     pub fn json(name: impl Into<String>, path: impl AsRef<Path>) -> Self {
         Self::new(name.into(), "JSON", path.as_ref())
     }
@@ -114,14 +114,14 @@ impl ExternalTable {
         Self::new(name.into(), "ARROW", path.as_ref())
     }
 
-    /// The next column. Give all columns of the file, in their order, or none.
+    /// Adds a column. Give all columns of the file in order, or none.
     #[must_use]
     pub fn column(mut self, name: impl Into<String>, data_type: DataType) -> Self {
         self.columns.push((name.into(), data_type));
         self
     }
 
-    /// All columns of the file, in their order.
+    /// Sets all columns of the file, in order.
     #[must_use]
     pub fn columns(mut self, schema: &Schema) -> Self {
         let fields = schema.fields().iter();
@@ -134,20 +134,20 @@ impl ExternalTable {
         self
     }
 
-    /// Whether the first line of a CSV file names its columns; it does unless this says otherwise.
+    /// Sets whether the first line of a CSV file names its columns; the default is true.
     #[must_use]
     pub fn header(self, has_header: bool) -> Self {
         self.option("has_header", has_header.to_string())
     }
 
-    /// The character between the cells of a CSV file; a comma unless this says otherwise.
+    /// Sets the character between the cells of a CSV file; the default is a comma.
     #[must_use]
     pub fn delimiter(self, delimiter: char) -> Self {
         self.option("delimiter", delimiter.to_string())
     }
 
-    /// Whether the file is known by its bytes rather than by its size and its time of change. To compare them, each query
-    /// reads the whole file.
+    /// Sets whether the file is identified by its bytes rather than by its size and modification time. Each query then reads
+    /// the whole file to compare them.
     #[must_use]
     pub fn content_hash(self, is_hashed: bool) -> Self {
         self.option("content_hash", is_hashed.to_string())
@@ -155,8 +155,8 @@ impl ExternalTable {
 
     fn parsed(self) -> Result<Parsed, Error> {
         let Self { name, format, location, columns, options } = self;
-        let location =
-            location.ok_or_else(|| Error::catalog("the path of a table's file is valid UTF-8"))?;
+        let location = location
+            .ok_or_else(|| Error::catalog("the path of a table's file must be valid UTF-8"))?;
         let columns = columns.into_iter().map(|(name, t)| Ok((name, written_type(&t)?)));
         let columns = columns.collect::<Result<_, Error>>()?;
         Ok(Parsed::CreateTable { name, columns, format: format.to_owned(), location, options })
@@ -192,7 +192,7 @@ fn written_type(data_type: &DataType) -> Result<sql::DataType, Error> {
     })
 }
 
-/// Whom the rows of a table are about: `ALTER TABLE … SET PRIVACY UNIT`.
+/// The privacy unit of a table: `ALTER TABLE … SET PRIVACY UNIT`.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -232,17 +232,17 @@ impl PrivacyUnit {
         Self { table, key, unique: false, max_rows: None, other_people: Vec::new() }
     }
 
-    /// Each row is about another person: `ROW`.
+    /// Each row is about a different person: `ROW`.
     pub fn row(table: impl Into<String>) -> Self {
         Self::new(table.into(), Key::Row)
     }
 
-    /// A column names the person: `(column)`.
+    /// A column identifies the person: `(column)`.
     pub fn column(table: impl Into<String>, column: impl Into<String>) -> Self {
         Self::new(table.into(), Key::Column(column.into()))
     }
 
-    /// Columns lead to a row of another table, and that row to the person: `VIA (columns) REFERENCES target(references)`.
+    /// Columns lead to a row of another table, which leads to the person: `VIA (columns) REFERENCES target(references)`.
     pub fn via<C: Into<String>, R: Into<String>>(
         table: impl Into<String>,
         columns: impl IntoIterator<Item = C>,
@@ -254,21 +254,21 @@ impl PrivacyUnit {
         Self::new(table.into(), Key::Via { columns, table: target.into(), references })
     }
 
-    /// A person has one row at most; of a unit that a column names.
+    /// A person has at most one row. For a unit that a column identifies.
     #[must_use]
     pub fn unique(mut self) -> Self {
         self.unique = true;
         self
     }
 
-    /// A person has at most this many rows; of a unit that a column names, or columns lead to.
+    /// A person has at most this many rows. For a unit that a column identifies or to which columns lead.
     #[must_use]
     pub fn max_rows(mut self, rows: u64) -> Self {
         self.max_rows = Some(rows);
         self
     }
 
-    /// Another table holds the same rows and is about other people: `OTHER PEOPLE THAN table`.
+    /// Declares that another table with the same rows is about other people: `OTHER PEOPLE THAN table`.
     #[must_use]
     pub fn other_people_than(mut self, table: impl Into<String>) -> Self {
         self.other_people.push(table.into());
@@ -278,21 +278,23 @@ impl PrivacyUnit {
     fn parsed(self) -> Result<Parsed, Error> {
         let Self { table, key, unique, max_rows, other_people } = self;
         if max_rows.is_some_and(|rows| !(1..=MOST_ROWS).contains(&rows)) {
-            return Err(Error::catalog(format!("max_rows is from 1 to {MOST_ROWS}")));
+            return Err(Error::catalog(format!("max_rows must be from 1 to {MOST_ROWS}")));
         }
         if unique && !matches!(key, Key::Column(_)) {
-            return Err(Error::catalog("only a unit that a column names is unique"));
+            return Err(Error::catalog("only a unit that a column identifies can be unique"));
         }
         let unit = match key {
             Key::Row if max_rows.is_some() => {
-                return Err(Error::catalog("a unit that is the row has one row, and no max_rows"));
+                return Err(Error::catalog("a unit of one row cannot have max_rows"));
             }
             Key::Row => UnitClause::Row,
             Key::Column(column) => UnitClause::Column { column, unique, max_rows },
             Key::Via { columns, references, .. }
                 if columns.is_empty() || columns.len() != references.len() =>
             {
-                return Err(Error::catalog("a link has as many columns on either side"));
+                return Err(Error::catalog(
+                    "a link needs the same number of columns on both sides",
+                ));
             }
             Key::Via { columns, table, references } => {
                 UnitClause::Via { columns, table, references, max_rows }
@@ -308,7 +310,7 @@ impl From<PrivacyUnit> for Declaration {
     }
 }
 
-/// The values that a column may hold: `ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN`.
+/// The possible values of a column: `ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN`.
 ///
 /// ```
 /// use hushql::{Engine, PrivacyDomain};
@@ -369,7 +371,7 @@ impl PrivacyDomain {
         Self { table: table.into(), column: column.into(), values }
     }
 
-    /// The values that a column of a public table holds now: `REFERENCES table(column)`.
+    /// The present values of a public table's column: `REFERENCES table(column)`.
     pub fn references(
         table: impl Into<String>,
         column: impl Into<String>,
@@ -385,7 +387,7 @@ impl PrivacyDomain {
         let Self { table, column, values } = self;
         let domain = match values {
             Values::Listed(values) if values.is_empty() => {
-                return Err(Error::catalog("a domain lists at least one value"));
+                return Err(Error::catalog("a domain needs at least one value"));
             }
             Values::Listed(values) => {
                 let literals = values.iter().map(Value::literal);
@@ -411,9 +413,9 @@ impl From<PrivacyDomain> for Declaration {
     }
 }
 
-/// How much may ever be learnt about the people of a table: `CREATE PRIVACY BUDGET`.
+/// A limit on the total privacy loss of the people in a table: `CREATE PRIVACY BUDGET`.
 ///
-/// Amounts are taken as the shortest decimals that read as them: `0.1` is exactly one tenth.
+/// An amount means the shortest decimal that parses to it: `0.1` is exactly one tenth.
 ///
 /// ```
 /// use hushql::{Engine, PrivacyBudget};
@@ -473,63 +475,63 @@ impl PrivacyBudget {
         Self { rho: Some(limit), ..Self::new(name.into(), table.into()) }
     }
 
-    /// The δ that may ever be spent; none unless this says otherwise.
+    /// Sets the δ that may ever be spent; the default is 0.
     #[must_use]
     pub fn delta(self, limit: f64) -> Self {
         Self { delta: Some(limit), ..self }
     }
 
-    /// Charges are counted in ρ, and together keep the ε and δ of the limit: `ACCOUNTANT ZCDP`.
+    /// Counts charges in ρ, so that all of them together satisfy the ε and δ of the limit: `ACCOUNTANT ZCDP`.
     #[must_use]
     pub fn zcdp(self) -> Self {
         Self { zcdp: true, ..self }
     }
 
-    /// The ε of a query that names no cost: `PER QUERY (default=…)`.
+    /// Sets the ε of a query without a cost: `PER QUERY (default=…)`.
     #[must_use]
     pub fn default_epsilon(self, epsilon: f64) -> Self {
         Self { default: Some(epsilon), ..self }
     }
 
-    /// The ρ of a query that names no cost: `PER QUERY (default_rho=…)`.
+    /// Sets the ρ of a query without a cost: `PER QUERY (default_rho=…)`.
     #[must_use]
     pub fn default_rho(self, rho: f64) -> Self {
         Self { default_rho: Some(rho), ..self }
     }
 
-    /// The δ of a query that names none: `PER QUERY (default_delta=…)`.
+    /// Sets the δ of a query without one: `PER QUERY (default_delta=…)`.
     #[must_use]
     pub fn default_delta(self, delta: f64) -> Self {
         Self { default_delta: Some(delta), ..self }
     }
 
-    /// The least ε that one query has to cost: `PER QUERY (min=…)`.
+    /// Sets the least ε that one query may cost: `PER QUERY (min=…)`.
     ///
-    /// It is at least [`Resources::least_epsilon`](crate::Resources::least_epsilon), which holds without it.
+    /// It must be at least [`Resources::least_epsilon`](crate::Resources::least_epsilon), which always applies.
     #[must_use]
     pub fn min_epsilon(self, epsilon: f64) -> Self {
         Self { min: Some(epsilon), ..self }
     }
 
-    /// The least ρ that one query has to cost: `PER QUERY (min_rho=…)`.
+    /// Sets the least ρ that one query may cost: `PER QUERY (min_rho=…)`.
     #[must_use]
     pub fn min_rho(self, rho: f64) -> Self {
         Self { min_rho: Some(rho), ..self }
     }
 
-    /// The most ε that one query may cost: `PER QUERY (max=…)`.
+    /// Sets the most ε that one query may cost: `PER QUERY (max=…)`.
     #[must_use]
     pub fn max_epsilon(self, epsilon: f64) -> Self {
         Self { max: Some(epsilon), ..self }
     }
 
-    /// The most ρ that one query may cost: `PER QUERY (max_rho=…)`.
+    /// Sets the most ρ that one query may cost: `PER QUERY (max_rho=…)`.
     #[must_use]
     pub fn max_rho(self, rho: f64) -> Self {
         Self { max_rho: Some(rho), ..self }
     }
 
-    /// The most δ that one query may cost: `PER QUERY (max_delta=…)`.
+    /// Sets the most δ that one query may cost: `PER QUERY (max_delta=…)`.
     #[must_use]
     pub fn max_delta(self, delta: f64) -> Self {
         Self { max_delta: Some(delta), ..self }
@@ -544,7 +546,7 @@ impl PrivacyBudget {
         let delta = amount(self.delta)?;
         match (&allowance, &delta) {
             (Allowance::Rho(_), _) if self.zcdp => {
-                return Err(Error::catalog("a budget in rho adds rho up and needs no zcdp"));
+                return Err(Error::catalog("a budget in rho needs no zcdp: it adds up rho"));
             }
             (Allowance::Epsilon(_), None) if self.zcdp => {
                 return Err(Error::catalog("a budget with zcdp needs a delta"));

@@ -1,14 +1,14 @@
-//! Declaring whom a table is about: the checks, and what is verified on files.
+//! Checks the declaration of a table's privacy unit, and verifies it on files.
 //!
-//! In: a unit clause from an owner's session. Out: a [`Unit`] that the catalog keeps. Columns that name a person,
-//! or lead to one, exist, have the same comparable types on either side, and carry no domain; a chain of links
-//! ends at a column that names the person. Of files, MAX ROWS is verified once, so that
-//! an owner hears at once that a declaration would drop rows; every plan enforces it again. That what a link leads
-//! to is unique is verified too, on whatever holds the rows. Of a file it stays so, for the file is held to what it
-//! was; of other tables it may be wrong later, and no claim rests on it: see `resolved` in `crate::analysis`.
+//! In: a unit clause from an owner's session. Out: a [`Unit`] for the catalog. Columns that identify a person or lead to
+//! one must exist, have the same comparable types on both sides, and have no domain; a chain of links must end at a
+//! column that identifies the person. MAX ROWS is verified once on a file, so that the owner learns at once if a
+//! declaration would drop rows; every plan enforces it again. The target of a link must be unique, which is verified on
+//! the rows. For a file this remains true, because the file must not change. For other tables it may become false, and
+//! no claim rests on it: see `resolved` in `crate::analysis`.
 //!
 //! ```text
-//! lineitem VIA (l_orderkey) → orders(o_orderkey) VIA (o_custkey) → customer(c_custkey)      space: customer
+//! lineitem VIA (l_orderkey) → orders(o_orderkey) VIA (o_custkey) → customer(c_custkey)      unit domain: customer
 //! ```
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::exec::exact_rows;
 use crate::exec::source::{OpenFiles, hashes_content};
 use crate::owner::columns::{column_of, data_type};
 
-/// The unit that a clause declares for a table, checked against the catalog.
+/// The unit of a table's clause, checked against the catalog.
 pub(super) fn checked(
     catalog: &Catalog,
     table: &Table,
@@ -68,7 +68,7 @@ fn linked(
     let named = root.filter(|root| matches!(root.unit(), Some(Unit::Column { .. })));
     let Some(root) = named else {
         return Err(Error::catalog(format!(
-            "{to} does not lead to a column that names a person: ALTER TABLE {to} SET PRIVACY UNIT (column) first"
+            "{to} does not lead to a column that identifies a person: write ALTER TABLE {to} SET PRIVACY UNIT (column) first"
         )));
     };
     if root.name == table.name || to == table.name {
@@ -81,20 +81,20 @@ fn linked(
             (data_type(column_of(table, column)?)?, data_type(column_of(target, reference)?)?);
         if from != into {
             return Err(Error::catalog(format!(
-                "{column} of {} is of type {from}, {reference} of {to} of type {into}; a link joins equal types",
+                "{column} of {} is of type {from}, {reference} of {to} of type {into}, but a link joins equal types",
                 table.name
             )));
         }
         if column_of(target, reference)?.domain.is_some() {
             return Err(Error::catalog(format!(
-                "{reference} of {to} has a domain, and what a link leads to has none: ALTER TABLE {to} ALTER COLUMN {reference} DROP PRIVACY DOMAIN"
+                "{reference} of {to} has a domain, but the target of a link cannot have one: write ALTER TABLE {to} ALTER COLUMN {reference} DROP PRIVACY DOMAIN"
             )));
         }
     }
     Ok(())
 }
 
-/// Units and links are compared and hashed as they are: no floats, no booleans, no domain.
+/// Refuses floats, booleans and columns with a domain: units and links are compared and hashed as they are.
 fn comparable(table: &Table, column: &str) -> Result<(), Error> {
     let data_type = data_type(column_of(table, column)?)?;
     let allowed = data_type.is_integer()
@@ -108,13 +108,13 @@ fn comparable(table: &Table, column: &str) -> Result<(), Error> {
         );
     if !allowed {
         return Err(Error::catalog(format!(
-            "a unit is named by an integer, string, date or decimal, not by {column} of type {data_type}"
+            "a unit is identified by an integer, string, date or decimal, not by {column} of type {data_type}"
         )));
     }
     Ok(())
 }
 
-/// Tables that lead through this one keep their unit space.
+/// Refuses to change the unit domain of tables that lead through this one.
 fn keeps_links(catalog: &Catalog, table: &Table, unit: &Unit) -> Result<(), Error> {
     let space = match unit {
         Unit::Row => None,
@@ -127,7 +127,7 @@ fn keeps_links(catalog: &Catalog, table: &Table, unit: &Unit) -> Result<(), Erro
     }
 }
 
-/// Refuses to take the unit of a table away while others lead through it.
+/// Refuses to remove the unit of a table while others lead through it.
 pub(super) fn nothing_leads_through(catalog: &Catalog, table: &str) -> Result<(), Error> {
     match catalog.referring(table).next() {
         Some(other) => Err(referred(known(catalog, table)?, &other.name)),
@@ -137,12 +137,12 @@ pub(super) fn nothing_leads_through(catalog: &Catalog, table: &str) -> Result<()
 
 fn referred(table: &Table, other: &str) -> Error {
     Error::catalog(format!(
-        "{other} reaches its unit through {}; ALTER TABLE {other} DROP PRIVACY UNIT first",
+        "{other} reaches its unit through {}; write ALTER TABLE {other} DROP PRIVACY UNIT first",
         table.name
     ))
 }
 
-/// Refuses a domain on a column that links lead to.
+/// Refuses a domain on a column to which links lead.
 pub(super) fn no_link_leads_to(catalog: &Catalog, table: &str, column: &str) -> Result<(), Error> {
     let leads = |other: &&Table| {
         let link = other.unit().and_then(Unit::link);
@@ -150,14 +150,14 @@ pub(super) fn no_link_leads_to(catalog: &Catalog, table: &str, column: &str) -> 
     };
     match catalog.referring(table).find(leads) {
         Some(other) => Err(Error::catalog(format!(
-            "{} leads to {column}, and what a link leads to has no domain",
+            "{} leads to {column}, and the target of a link cannot have a domain",
             other.name
         ))),
         None => Ok(()),
     }
 }
 
-/// Verifies on files what a unit's declaration says of them.
+/// Verifies the declaration of a unit on its files.
 pub(super) async fn verified(
     inner: &Inner,
     open: &Arc<OpenFiles>,
@@ -181,14 +181,14 @@ pub(super) async fn verified(
     let (rows, person) = with_person(inner, open, catalog, table, unit, rows)?;
     if most_alike(inner, table, rows, vec![person]).await? > most {
         return Err(Error::catalog(format!(
-            "a unit of {} has more than {most} rows; declare a larger MAX ROWS, or none and bound each query with rows=m",
+            "a unit of {} has more than {most} rows; declare a larger MAX ROWS, or none, and bound each query with rows=m",
             table.name
         )));
     }
     Ok(())
 }
 
-/// Verifies that the columns which links refer to are unique in their table.
+/// Verifies that the target columns of links are unique in their table.
 async fn leads_to_one_row(
     inner: &Inner,
     open: &Arc<OpenFiles>,
@@ -198,7 +198,7 @@ async fn leads_to_one_row(
     let keys = columns.iter().map(|c| qualified(&target.name, c)).collect();
     if most_alike(inner, target, scan(inner, open, target)?, keys).await? > 1 {
         return Err(Error::catalog(format!(
-            "({}) of {} holds a value twice; a link leads to one row",
+            "({}) of {} contains a value twice, but a link must lead to one row",
             columns.join(", "),
             target.name
         )));
@@ -214,7 +214,7 @@ fn unread(table: &Table, error: datafusion::common::DataFusionError) -> Error {
     Error::catalog_from(format!("the rows of {} cannot be read", table.name), error)
 }
 
-/// The rows of a table, whatever was verified of another file in its place.
+/// The rows of a table, without a comparison with the file that was verified before.
 fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPlanBuilder, Error> {
     let mut anew = table.clone();
     if let Source::File { fingerprint, .. } = &mut anew.source {
@@ -227,7 +227,7 @@ fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPl
         .map_err(|e| unread(table, e))
 }
 
-/// Rows joined along their chain, and the column that names their person.
+/// Rows joined along their chain, and the column that identifies their person.
 fn with_person(
     inner: &Inner,
     open: &Arc<OpenFiles>,
@@ -250,11 +250,11 @@ fn with_person(
         at = (target, next);
     }
     let person = at.1.column().map(|column| qualified(&at.0.name, column));
-    let person = person.ok_or_else(|| Error::catalog("the chain names no person"))?;
+    let person = person.ok_or_else(|| Error::catalog("the chain does not identify a person"))?;
     Ok((rows, person))
 }
 
-/// The largest number of rows with the same keys, none of them NULL.
+/// The largest number of rows with the same keys, without NULL keys.
 async fn most_alike(
     inner: &Inner,
     table: &Table,
@@ -278,7 +278,7 @@ async fn most_alike(
     Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
 }
 
-/// The fingerprint of a table's file, where something was verified on it or the owner wants its bytes to stay.
+/// The fingerprint of a table's file, if the declaration was verified on it or the owner fixed its bytes.
 pub(super) fn fingerprint(
     open: &OpenFiles,
     catalog: &Catalog,
@@ -297,8 +297,8 @@ pub(super) fn fingerprint(
     }
 }
 
-/// The fingerprint of the file that a link leads to: it was verified that its columns are unique. Where it has one, the
-/// file must be that one still.
+/// The fingerprint of a link's target file, whose columns were verified to be unique. If the catalog has a fingerprint,
+/// the file must still match it.
 pub(super) fn fingerprint_of_target(
     open: &OpenFiles,
     catalog: &Catalog,
@@ -315,7 +315,7 @@ pub(super) fn fingerprint_of_target(
             match open.is_unchanged() {
                 true => Ok(None),
                 false => Err(Error::catalog(format!(
-                    "the file of {} was changed while it was verified",
+                    "the file of {} changed while it was verified; run the statement again",
                     target.name
                 ))),
             }

@@ -1,8 +1,8 @@
 //! Creating and dropping views.
 //!
-//! In: a view from an owner's session. Out: one sentence. The view is planned before it is kept, in the place where it
-//! will stand, so that a name it cannot find, a circle or a column without a name is heard of at once; what it reads
-//! may change later, and every use plans it again. Privacy rests on none of this.
+//! In: a view from an owner's session. Out: one sentence. The view is planned before it is stored, so that the owner
+//! learns at once about an unknown name, a circle or a column without a name. The tables that it reads may change later,
+//! so each use plans it again. Privacy does not depend on any of this.
 //!
 //! ```text
 //! CREATE VIEW grown AS SELECT age FROM adult WHERE age >= 18   →   view grown has 1 column: …
@@ -23,7 +23,7 @@ pub(super) fn create(
     let view = View { name: name.to_owned(), columns: columns.to_vec(), query: query.to_owned() };
     view.check()?;
     let catalog = inner.vault.catalog()?;
-    // A name that is taken is told before what is wrong with the query; the vault looks once more.
+    // Report a taken name before a problem with the query; the vault checks the name again.
     if catalog.table(name).is_some() {
         return Err(CatalogError::DuplicateTable { table: view.name }.into());
     }
@@ -37,7 +37,7 @@ pub(super) fn create(
     };
     inner.vault.create_view(&view, replace)?;
     Ok(format!(
-        "view {name} has {columns}; a query that reads it is treated as if it were written out"
+        "view {name} has {columns}; each query that reads it is treated as if the view were a subquery"
     ))
 }
 
@@ -47,5 +47,5 @@ pub(super) fn drop(inner: &Inner, name: &str, if_exists: bool) -> Result<String,
         return Ok(format!("there is no view {name}"));
     }
     inner.vault.drop_view(name)?;
-    Ok(format!("view {name} is forgotten; what it read stays as it is"))
+    Ok(format!("view {name} is dropped; the tables that it read do not change"))
 }

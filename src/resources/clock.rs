@@ -1,8 +1,8 @@
-//! The clock of a statement: one for all that it does.
+//! The clock of a statement, for all of its stages.
 //!
-//! In: how long it may take. Out: what it gave, or nothing when the time was over. Planning waits for nothing and cannot be
-//! left from outside; it has a thread of its own, which nobody waits for when the time is over or the statement is dropped,
-//! and which ends at the next public row that it reads.
+//! In: the time that it may take. Out: the result of its work, or nothing if the time is over. Planning never waits, so it
+//! cannot be cancelled from outside. It has a thread of its own, which ends at its next public row after the time is over
+//! or the statement is dropped; nothing waits for this thread.
 //!
 //! ```text
 //! clock.aside(|| plan(query)).await      a refusal when the time is over
@@ -20,7 +20,7 @@ use crate::exec::Deadline;
 use crate::guard;
 use crate::refusal::{Reason, Refusal};
 
-/// The clock of a statement that has begun.
+/// The clock of a running statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
     time: Option<Duration>,
@@ -33,12 +33,12 @@ impl Clock {
         Self { time, deadline: Deadline::within(time) }
     }
 
-    /// By when everything has to end.
+    /// The time at which everything has to end.
     pub(crate) fn deadline(&self) -> Deadline {
         self.deadline.clone()
     }
 
-    /// Refuses what is over before it was paid for.
+    /// Refuses a statement whose time is over before its charge.
     ///
     /// # Errors
     /// The refusal.
@@ -46,29 +46,29 @@ impl Clock {
         if self.deadline.is_over() { Err(self.too_long()) } else { Ok(()) }
     }
 
-    /// Runs work that waits for nothing and that nothing is charged for.
+    /// Runs work that never waits and charges nothing.
     ///
     /// # Errors
-    /// The work's own, [`Error::Internal`] where it panics, and a refusal when the time is over.
+    /// Those of the work, [`Error::Internal`] if it panics, and a refusal if the time is over.
     pub(crate) async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (tell, told) = oneshot::channel();
         start(move || {
-            // Nobody listens when the statement was dropped.
+            // This fails if the statement was dropped.
             let _ = tell.send(guard::run(work));
         })?;
         let ends = Stops(&self.deadline);
         let done = self.limit(told).await;
         let done = done.ok_or_else(|| self.too_long())?.map_err(|_| Error::Internal)?;
-        // What could not be read in time is refused with other words.
+        // An error that the timeout caused becomes this refusal.
         self.check()?;
         std::mem::forget(ends);
         done
     }
 
-    /// As [`Clock::aside`], for those who wait for nothing themselves.
+    /// As [`Clock::aside`], for synchronous callers.
     ///
     /// # Errors
     /// As [`Clock::aside`].
@@ -94,7 +94,7 @@ impl Clock {
         }
     }
 
-    /// Runs this until it is done, or drops it when the time is over: then `None`. Needs no timer of the runtime.
+    /// Runs a future to its end, or drops it and returns `None` if the time is over. Needs no timer of the runtime.
     pub(crate) async fn limit<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let Some(left) = self.deadline.left() else { return Some(work.await) };
         let (ring, over) = oneshot::channel::<()>();
@@ -119,14 +119,14 @@ impl Clock {
         Refusal::new(
             Reason::TooLarge,
             "",
-            format!("planning this took longer than the {seconds} s that a statement may take"),
+            format!("planning this statement took longer than its limit of {seconds} s"),
             "fewer joins and subqueries, smaller public tables, or more time: --timeout SECONDS",
         )
         .into()
     }
 }
 
-/// Tells the work that nobody waits for it any more.
+/// Tells the work that its result is no longer needed.
 struct Stops<'a>(&'a Deadline);
 
 impl Drop for Stops<'_> {
@@ -161,7 +161,7 @@ mod tests {
         })
     }
 
-    /// On a runtime without a timer too.
+    /// The clock also works on a runtime without a timer.
     #[test]
     fn nobody_waits_for_what_takes_too_long() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -191,7 +191,7 @@ mod tests {
         assert!(matches!(clock.blocking(panics), Err(Error::Internal)));
     }
 
-    /// As by Ctrl-C.
+    /// As after Ctrl-C.
     #[test]
     fn work_ends_when_the_statement_is_dropped() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,16 +1,16 @@
-//! How much memory the machine has.
+//! The default limit on memory.
 //!
-//! In: what Linux says of the machine and of the process's control group. Out: half of the smaller number. Elsewhere, and
-//! where nothing can be read, a constant.
+//! In: Linux's data about the machine and the process's control group. Out: half of the smaller number. On other systems,
+//! or if nothing can be read, a constant.
 //!
 //! ```text
 //! MemTotal: 16303428 kB, memory.max 4294967296     →     2147483648
 //! ```
 
-/// Half of what is taken to be there where the system does not say.
+/// Half of the assumed memory if the system does not report it.
 const UNKNOWN: usize = 2 << 30;
 
-/// Half of the memory that this process may have, in bytes.
+/// Half of the memory that this process may use, in bytes.
 pub(super) fn half_of_the_machine() -> usize {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").as_deref().and_then(total);

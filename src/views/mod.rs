@@ -1,13 +1,13 @@
 //! Views: named queries, planned before the query that reads them.
 //!
-//! In: a query's tree and the catalog. Out: a source for each view that the query reads, which consists of a plan
-//! only. The planner replaces the name by the plan, with the name as its alias, as it does with a subquery in FROM.
-//! The analysis therefore sees the query as if it had been written out, and knows nothing about views.
+//! In: a query's tree and the catalog. Out: a source for each view that the query reads; the source is only a plan. The
+//! planner replaces the name with the plan, and the name becomes its alias, as for a subquery in FROM. The analysis
+//! therefore sees the query with its views expanded, and does not know views.
 //!
 //! Names do not collide, because each view is planned separately from its own text: the view cannot see CTEs, columns
 //! or releases of the query that reads it, and that query cannot see those of the view. Names in a view are resolved
-//! when the view is used. This module therefore detects views that lead to themselves, and queries that views expand
-//! beyond the largest size of a query that is written out: a view that reads another one twice doubles it.
+//! when the view is used. This module therefore detects views that lead to themselves, and queries that exceed the size
+//! limit once their views are expanded: a view that reads another one twice doubles it.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*) FROM grown     →     … FROM (SELECT age FROM adult WHERE age >= 18) AS grown
@@ -48,14 +48,14 @@ pub(crate) struct Views<'a> {
     tables: BTreeSet<String>,
 }
 
-/// The size of a view or a query, with all of its views written out.
+/// The size of a view or a query with all of its views expanded.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     /// The nesting depth of views.
     nested: usize,
-    /// How many tables are named when everything is written out; a view of no table counts as one.
+    /// The number of table names after the expansion; a view of no table counts as one.
     tables: u64,
-    /// How many operators the views have; each view counts as often as it is named.
+    /// The number of operators in the views, counted at each use.
     operators: usize,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Views<'a> {
         Ok(())
     }
 
-    /// Visits what a query reads and measures it; `path` holds the views on the way to it.
+    /// Visits and measures everything that a query reads; `path` holds the views on the way to it.
     fn weigh(&mut self, query: &sql::Query, path: &mut Vec<&'a str>) -> Result<Weight, Error> {
         let mut total = Weight::default();
         for name in tables_named(query) {
@@ -143,7 +143,7 @@ impl<'a> Views<'a> {
             return Err(too_deep(path.first().unwrap_or(&name)));
         }
         let (tree, operators) = view_query(&view.query).map_err(|error| {
-            Error::catalog_from(format!("the view `{name}` is not a valid query any more"), error)
+            Error::catalog_from(format!("the view `{name}` is no longer a valid query"), error)
         })?;
         path.push(name);
         let behind = self.weigh(&tree, path)?;
@@ -189,7 +189,7 @@ pub(crate) fn named(query: &sql::Query, catalog: &Catalog) -> Vec<String> {
     names.into_iter().filter(|name| catalog.view(name).is_some()).collect()
 }
 
-/// The source of a view: its plan, which the planner puts in place, and nothing to scan.
+/// The source of a view: a plan for the planner, and nothing to scan.
 struct Planned {
     plan: LogicalPlan,
     schema: SchemaRef,

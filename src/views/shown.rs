@@ -1,8 +1,8 @@
-//! What SHOW and DESCRIBE return for views: their columns and the tables that they read; for owners, also their
+//! The answers of SHOW and DESCRIBE for views: their columns, the tables that they read, and for owners their
 //! definitions.
 //!
-//! In: the catalog. Out: answers of SHOW and DESCRIBE. A view is planned like a query that names it, and no data is
-//! read. A view that cannot be planned any more is listed as such.
+//! In: the catalog. Out: answers of SHOW and DESCRIBE. A view is planned like a query that reads it, without reading
+//! data. A view that can no longer be planned is listed as such.
 //!
 //! ```text
 //! DESCRIBE grown  →  age  Int64  between (18, 120)           SHOW TABLES  →  grown  view of adult
@@ -42,7 +42,7 @@ pub(crate) fn describe<'a>(
             let table = catalog.table(table)?;
             Some((table, table.column(column)?))
         });
-        // Texts of a file are read in another Arrow layout than the declared one, although the type is the same.
+        // The Arrow layout of a file's texts differs from the declared one, although the type is the same.
         let data_type = match of {
             Some((_, column)) => column.data_type.clone(),
             None => field.data_type().to_string(),
@@ -61,7 +61,7 @@ pub(crate) fn columns(inner: &Inner, catalog: &Catalog) -> Vec<(String, Vec<Stri
     catalog.views().map(|view| (view.name.clone(), names(view).unwrap_or_default())).collect()
 }
 
-/// Which tables a view reads, or why it cannot be read.
+/// The tables that a view reads, or the reason why it cannot be read.
 pub(crate) fn summary(inner: &Inner, catalog: &Catalog, view: &View) -> String {
     match plan(inner, catalog, view) {
         Ok(plan) => match tables(&plan).into_iter().collect::<Vec<_>>().join(", ") {
@@ -92,7 +92,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The plan of everything that a view shows.
+/// The plan of all columns of a view.
 fn plan(inner: &Inner, catalog: &Catalog, view: &View) -> Result<LogicalPlan, Error> {
     let all = format!("SELECT * FROM {}", quoted(&view.name));
     let Statement::Query(query) = parse(&all)? else { return Err(Error::Internal) };

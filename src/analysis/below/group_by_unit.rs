@@ -447,9 +447,9 @@ fn unknown(text: &str) -> Refusal {
         Reason::Function,
         text,
         format!(
-            "{text} of one person's rows can depend on the order in which rows come, or was not looked at"
+            "{text} is not supported over the rows of one person: its result may depend on their order"
         ),
-        "COUNT, SUM, AVG, MIN, MAX or COUNT(DISTINCT x); AVG of CAST(x AS DOUBLE) for long decimals",
+        "COUNT, SUM, AVG, MIN, MAX or COUNT(DISTINCT x); for long decimals, AVG(CAST(x AS DOUBLE))",
     )
 }
 

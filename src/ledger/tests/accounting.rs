@@ -1,7 +1,7 @@
-//! The accounts against figures of another accountant: 1,000 random sequences of mechanisms; see tests/data/README.md.
+//! Compares the accounts with another accountant on 1,000 random sequences of mechanisms; see tests/data/README.md.
 //!
-//! What is compared: the sum of ρ with the exact one, its conversion with the best over all orders, both with the ε that the
-//! sequence truly comes to (of concrete instances, so never more than what is claimed), and the filter with all of them.
+//! The tests compare the sum of ρ with the exact sum, its conversion with the best one over all orders, both with the true
+//! ε of the sequence (of concrete instances, so never above the claim), and the filter with all of them.
 
 #![allow(clippy::float_arithmetic, reason = "the figures are floats")]
 
@@ -42,7 +42,7 @@ fn loss(token: &str) -> Loss {
         }
         "G" => {
             let rho: Rho = numbers[0].parse().unwrap();
-            // The noise that is drawn costs no more than what is charged.
+            // The drawn noise costs no more than the charge.
             let noise = Gaussian::calibrate_rho(1 << 40, &rho).unwrap();
             assert!(noise.rho() <= rho.value());
             assert!(noise.rho().to_f64().unwrap() > 0.999 * rho.value().to_f64().unwrap());
@@ -71,7 +71,7 @@ fn sequences() -> Vec<Sequence> {
     rows
 }
 
-/// Sums in ledger units lie above the exact ones by at most a unit for each release, and conversions within a part in 10⁷.
+/// Sums in ledger units exceed the exact ones by at most one unit for each release; conversions agree to one part in 10⁷.
 #[test]
 fn sums_and_conversions_agree_with_another_accountant() {
     for (n, row) in sequences().iter().enumerate() {
@@ -89,14 +89,14 @@ fn sums_and_conversions_agree_with_another_accountant() {
         let epsilon = |rho: &Rational| epsilon_of_rho(rho, &delta).unwrap().to_f64().unwrap();
         let converted = epsilon(sum.rho());
         assert!((converted / row.zcdp - 1.0).abs() < 1e-7, "{n}: {converted} {}", row.zcdp);
-        // Never below what is known to be smaller, for the exact sum and the more so for the ledger's.
+        // Never below a known smaller value, both for the exact sum and for the larger sum of the ledger.
         assert!(converted >= row.rdp * (1.0 - 1e-7), "{n}: {converted} {}", row.rdp);
         assert!(converted >= row.truth, "{n}: {converted} {}", row.truth);
         assert!(epsilon(&spent.loss()) >= converted, "{n}");
     }
 }
 
-/// How many of the releases, charged one after the other, a budget of (ε, δ) lets pass.
+/// The number of releases, charged one after another, that a budget of (ε, δ) pays for.
 fn passed(row: &Sequence, epsilon: f64) -> usize {
     let promise = Spend::of_epsilon((epsilon * 1e9).floor().to_i64().unwrap(), atto(row));
     let Some(limit) = zcdp_limit(promise) else { return 0 };
@@ -118,13 +118,13 @@ fn passed(row: &Sequence, epsilon: f64) -> usize {
     row.losses.iter().filter(pays).count()
 }
 
-/// 2δ in ledger units: half for the conversion at δ, half for what has a δ of its own.
+/// 2δ in ledger units: half for the conversion at δ, half for releases with a δ of their own.
 fn atto(row: &Sequence) -> i64 {
     let units = &row.delta * Rational::from_integer(2_000_000_000_000_000_000_i64.into());
     units.to_integer().to_i64().unwrap()
 }
 
-/// A budget of (ε, 2δ) never lets a whole sequence pass that comes to more than ε at 2δ; and it lets pass what it should.
+/// A budget of (ε, 2δ) never pays for a whole sequence with more than ε at 2δ, and it pays for smaller ones.
 #[test]
 fn the_filter_passes_what_the_promise_allows_and_no_more() {
     for (n, row) in sequences().iter().enumerate() {
@@ -132,7 +132,7 @@ fn the_filter_passes_what_the_promise_allows_and_no_more() {
         assert!(passed(row, row.truth * 0.999_99) < all, "{n}: more than the truth");
         assert!(passed(row, row.rdp.min(row.zcdp) * 0.999_99) < all, "{n}: more than known");
         assert!(passed(row, row.zcdp * 0.999_99) < all, "{n}: not the sum that was promised");
-        // A unit of ρ for each release, and one for the limit, is what rounding may cost.
+        // Rounding may cost one unit of ρ for each release, and one for the limit.
         let units = (all + 1).to_f64().unwrap() * 1e-9;
         let slack = 1e-6 + 2.0 * units / row.rho;
         assert_eq!(passed(row, row.zcdp * (1.0 + slack)), all, "{n}: less than allowed");

@@ -1,6 +1,6 @@
-//! Checkpoints: what is opened by them is what all entries come to, and whatever disagrees with them is found.
+//! Checkpoints agree with the sums of all entries, and every disagreement is detected.
 //!
-//! The specimen has 2,500 entries, charged in few statements: nine checkpoints, the newest at entry 2304, and two pages.
+//! The specimen has 2,500 entries, from few charges: nine checkpoints, the newest at entry 2304, and two pages.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::damage::{alter, dump};
 use super::{entry, epsilon, file, request, spend, total};
-use crate::ledger::checkpoint::{self, Checkpoint, Sums};
+use crate::ledger::records::checkpoint::{self, Checkpoint, Sums};
 use crate::ledger::{ChargeRequest, Vault, VaultError, charge};
 use crate::privacy::{Cost, Epsilon, Loss, Rational};
 
@@ -17,14 +17,14 @@ const ENTRIES: i64 = 2_500;
 const MISSING: &str = "a checkpoint of its ledger is missing or damaged";
 const BROKEN: &str = "the chain of its ledger is broken";
 
-/// A request of so many releases, each of one unit of ε.
+/// A request for this number of releases, each with one unit of ε.
 pub(super) fn many(entries: i64) -> ChargeRequest {
     let epsilon = Epsilon::new(Rational::new(1.into(), 1_000_000_000.into())).unwrap();
     let entries = (0..entries).map(|_| entry(Loss::pure(&epsilon))).collect();
     ChargeRequest { entries, ..request(1, 0, &["adult"]) }
 }
 
-/// A vault of many charges, of which the budget has 500 units left.
+/// A vault with many charges, whose budget has 500 units left.
 pub(super) fn specimen() -> (TempDir, PathBuf) {
     let (folder, path) = file(spend(ENTRIES + 500, 0));
     let vault = Vault::open(&path).unwrap();
@@ -62,7 +62,7 @@ fn every_256th_entry_is_sealed_with_its_charge() {
         assert_eq!((checkpoint.sequence, checkpoint.chain), (entry.sequence, entry.chain));
         assert_eq!(epsilon(&checkpoint.spent[&["adult".to_owned()][..]]), spend(sequence, 0));
     }
-    // Opened from a checkpoint, it goes on like one that has read everything.
+    // A vault that is opened from a checkpoint works like one that has read everything.
     assert_eq!(vault.budget("research").unwrap().spent, spend(ENTRIES, 0));
     assert_eq!(total(&vault, "adult"), spend(ENTRIES, 0));
     assert_eq!(vault.charge(&request(100, 0, &["adult"])).unwrap().sequence(), ENTRIES + 1);
@@ -70,7 +70,7 @@ fn every_256th_entry_is_sealed_with_its_charge() {
     let verified = vault.verify().unwrap();
     assert_eq!((verified.entries, verified.budgets), (ENTRIES + 1, 1));
     assert_eq!(verified.to_string(), "2501 entries in the ledger, and 1 budget agrees with them");
-    // A budget that is made later starts with what the checkpoint and the entries after it come to.
+    // A later budget starts with the sum of the checkpoint and the entries after it.
     let late = vault.create_budget(&super::budget("late", "adult", spend(9_999, 0))).unwrap();
     assert_eq!(late.spent, spend(ENTRIES + 100, 0));
 }
@@ -94,7 +94,7 @@ fn a_charge_that_is_rolled_back_leaves_no_checkpoint() {
     assert_eq!(Vault::open(&path).unwrap().verify().unwrap().entries, 256);
 }
 
-/// What a vault goes on with when it is opened: the newest checkpoint and what follows.
+/// The data that opening a vault reads: the newest checkpoint and the entries after it.
 #[test]
 fn damage_from_the_newest_checkpoint_on_is_refused() {
     let (folder, path) = specimen();
@@ -108,7 +108,7 @@ fn damage_from_the_newest_checkpoint_on_is_refused() {
         (newest("UPDATE checkpoint SET chain = zeroblob(32)"), MISSING),
         (newest("UPDATE checkpoint SET digest = zeroblob(32)"), MISSING),
         ("DELETE FROM checkpoint".to_owned(), MISSING),
-        // One that is too many, or a ledger that is too short for it.
+        // One checkpoint too many, or a ledger that is too short for it.
         (
             "INSERT INTO checkpoint SELECT 2560, chain, sums, digest FROM checkpoint LIMIT 1"
                 .to_owned(),
@@ -129,13 +129,13 @@ fn damage_from_the_newest_checkpoint_on_is_refused() {
     }
 }
 
-/// What is before the newest checkpoint is not read when a vault is opened: its sums are sealed, and nothing is given
-/// back; whoever reads it is refused, and so is the check of the whole.
+/// Opening a vault does not read the entries before the newest checkpoint: their sums are sealed, and nothing is given
+/// back. Reading them is refused, and so is the check of the whole vault.
 #[test]
 fn damage_before_the_newest_checkpoint_is_found_by_reads_and_by_the_check() {
     let (_folder, damaged) = specimen();
     let whole = std::fs::read(&damaged).unwrap();
-    // Which of the two pages notices it.
+    // Which of the two pages detects it.
     for (sql, pages, detail) in [
         ("UPDATE ledger SET epsilon_nano = 0 WHERE sequence = 100", [true, false], BROKEN),
         ("UPDATE ledger SET analyst = 'owner' WHERE sequence = 2048", [true, false], BROKEN),
@@ -145,7 +145,7 @@ fn damage_before_the_newest_checkpoint_is_found_by_reads_and_by_the_check() {
         ("UPDATE ledger SET nonce = zeroblob(16) WHERE sequence = 2304", [false, true], BROKEN),
         ("UPDATE ledger SET rho_nano = 0 WHERE sequence = 2049", [false, true], BROKEN),
         ("UPDATE ledger SET epsilon_nano = -1 WHERE sequence = 7", [true, false], ""),
-        // Checkpoints: those at the end of a page are read with it, the others by the check alone.
+        // A page reads the checkpoint at its end; only the check reads the others.
         ("DELETE FROM checkpoint WHERE sequence = 2048", [true, true], MISSING),
         ("UPDATE checkpoint SET sums = '{}' WHERE sequence = 2048", [true, true], MISSING),
         ("DELETE FROM checkpoint WHERE sequence = 256", [false, false], MISSING),
@@ -166,7 +166,7 @@ fn damage_before_the_newest_checkpoint_is_found_by_reads_and_by_the_check() {
             }
         }
         assert_eq!(vault.entries().is_err(), pages.contains(&true), "{sql}");
-        // A constraint that is broken is found by SQLite before the chain is looked at.
+        // SQLite detects a broken constraint before the chain is verified.
         let detail = if detail.is_empty() { "SQLite's own check fails" } else { detail };
         says(vault.verify(), detail, sql);
         // Nothing was given back.
@@ -176,12 +176,12 @@ fn damage_before_the_newest_checkpoint_is_found_by_reads_and_by_the_check() {
     }
 }
 
-/// Also what the table's constraints forbid.
+/// Also values that the table's constraints forbid.
 fn alter_anything(path: &Path, sql: &str) {
     alter(path, &format!("PRAGMA ignore_check_constraints = ON; {sql}"));
 }
 
-/// Whoever can write a checkpoint with its digest can open a vault by it, as with every seal; the entries tell.
+/// Anyone who can write a checkpoint with its digest can open a vault by it, as with every seal; the entries reveal it.
 #[test]
 fn a_wrong_sum_that_was_sealed_is_found_by_the_check() {
     let (_folder, path) = specimen();
@@ -209,7 +209,7 @@ fn an_open_handle_compares_every_checkpoint_that_it_passes() {
     alter(&path, "UPDATE checkpoint SET sums = replace(sums, '256', '255')");
     says(behind.budgets(), MISSING, "the handle that was behind");
     says(behind.charge(&many(1)), MISSING, "the handle that was behind, charging");
-    // The other one summed up to there itself.
+    // The other handle added up these entries itself.
     assert!(ahead.charge(&many(1)).is_ok());
 }
 
@@ -231,7 +231,7 @@ fn the_file_itself_forbids_other_checkpoints() {
     }
 }
 
-/// An upgrade or a restore writes entries by themselves: what opens is what was verified.
+/// An upgrade or a restore writes entries directly: only a verified vault opens.
 #[test]
 fn pages_are_those_of_the_moment_that_was_seen() {
     let (_folder, path) = specimen();

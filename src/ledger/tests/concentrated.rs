@@ -1,4 +1,4 @@
-//! Budgets in ρ beside budgets in ε: what each counts, what it refuses, and what can never be changed.
+//! Budgets in ρ beside budgets in ε: what each counts and refuses, and what can never change.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -36,14 +36,14 @@ fn each_budget_counts_in_its_own_notion() {
     assert_eq!(charge.spend(), Cost::of(Some((NANO, 0)), (156_250_000, 0)));
     let left = [Spend::of_rho(843_750_000, 5), spend(2 * NANO, 5)];
     assert_eq!(charge.left().iter().map(|(_, left)| *left).collect::<Vec<_>>(), left);
-    // An ε of 1.5 would fit the one and not the other; all or nothing.
+    // One budget could pay an ε of 1.5, the other could not: all or nothing.
     let dear = asks(vec![Loss::pure(&"1.5".parse().unwrap())]);
     let refused = vault.charge(&dear).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the privacy budget `curve` does not suffice: this query costs ρ = 1.125, and left is ρ = 0.84375, δ = 5e-18"
+        "the privacy budget `curve` does not suffice: this query costs ρ = 1.125, but only ρ = 0.84375, δ = 5e-18 is left"
     );
-    // A release without an ε is refused by the budget in ε, whatever is left in the other.
+    // The budget in ε refuses a release without an ε, whatever the other budget has left.
     let refused = vault.charge(&asks(vec![rho_alone("0.1")])).unwrap_err();
     assert!(matches!(&refused, VaultError::NoEpsilon { budget } if budget == "research"));
     assert!(refused.is_budget());
@@ -52,11 +52,11 @@ fn each_budget_counts_in_its_own_notion() {
         refused.to_string()
     );
     assert_eq!(vault.entries().unwrap().len(), 2);
-    // δ runs out by itself, in each.
+    // In each budget, δ can run out alone.
     let delta = |atto: &str| Loss::approximate(&"1e-9".parse().unwrap(), &atto.parse().unwrap());
     assert!(vault.charge(&asks(vec![delta("6e-18")])).unwrap_err().is_budget());
     assert!(vault.charge(&asks(vec![delta("5e-18")])).is_ok());
-    // Gaussian noise of (ε, δ) has its δ in the one account, and none in the other.
+    // Gaussian noise of (ε, δ) has a δ in one account and none in the other.
     let noise = |rho: i64| {
         let rho = Spend::of_rho(rho, 0).loss();
         Loss::gaussian(&"1e-9".parse().unwrap(), &"1e-18".parse().unwrap(), &rho)
@@ -79,7 +79,7 @@ fn what_has_no_epsilon_bars_budgets_in_epsilon_for_ever() {
     assert_eq!(entries[1].cost, Cost::of(Some((NANO, 0)), (NANO / 2, 0)));
     let late = vault.create_budget(&budget("late", "adult", spend(NANO, 0))).unwrap_err();
     assert!(matches!(late, VaultError::Catalog(CatalogError::Uncountable { .. })), "{late}");
-    // Neither does dropping everything and beginning again.
+    // Dropping everything and starting again does not help either.
     vault.drop_budget("curve").unwrap();
     vault.drop_table("adult").unwrap();
     vault.create_table(&table("adult")).unwrap();
@@ -138,12 +138,12 @@ fn per_query_amounts_are_those_of_the_notion() {
     let error = vault.charge(&asks(vec![Loss::pure(&"0.1999".parse().unwrap())])).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "this query costs ρ = 0.019980005, and the privacy budget `coarse` takes at least ρ = 0.02 per query: write rho=0.02 or more, in all releases of the query together"
+        "this query costs ρ = 0.019980005, and the privacy budget `coarse` takes at least ρ = 0.02 per query: write rho=0.02 or more for all releases of the query together"
     );
     assert!(vault.charge(&asks(vec![Loss::pure(&"0.2".parse().unwrap())])).is_ok());
 }
 
-/// Random losses against a table of sums; both notions in one history, the file read again at the end.
+/// Compares random losses with a table of sums: both notions in one history, with the file read again at the end.
 #[test]
 fn random_charges_agree_with_their_sums() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! The vault on files that are damaged, altered, locked, full, moved, or no vault at all.
+//! The vault on files that are damaged, altered, locked, full, moved, or not a vault.
 //!
-//! Every case ends in a refusal whose sentence is checked, or in a vault that has forgotten nothing.
+//! Each case ends in a refusal with an exact message, or in a vault that has forgotten nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(super) fn dump(vault: &Vault) -> Dump {
     (catalog, vault.budgets().unwrap(), vault.entries().unwrap(), vault.analysts().unwrap())
 }
 
-/// A vault with something in every table, small enough to damage everywhere.
+/// A vault with rows in every table, small enough to damage everywhere.
 fn specimen() -> (TempDir, PathBuf, Dump) {
     let (folder, path) = file(spend(50, 5));
     let vault = Vault::open(&path).unwrap();
@@ -50,13 +50,13 @@ fn flipped_bits_are_refused_or_change_nothing() {
     assert!(refused > 500, "{refused}: the damage was not felt");
 }
 
-/// Where most of the file is before the newest checkpoint, and is not read when it is opened.
+/// A vault with most of its file before the newest checkpoint, which opening does not read.
 #[test]
 fn flipped_bits_of_a_long_ledger_give_nothing_back() {
     let mut rng = ChaCha20Rng::seed_from_u64(13);
     let (folder, path, _) = specimen();
     let vault = Vault::open(&path).unwrap();
-    // Room for 600 more entries; `strict` is made when they are there, and has 22 left.
+    // There is room for 600 more entries; `strict` is created after them, and has 22 left.
     vault.drop_budget("strict").unwrap();
     vault.set_budget_limit("research", spend(1_000, 5), None).unwrap();
     vault.set_budget_limit("curve", Spend::of_rho(1_000, 9), None).unwrap();
@@ -70,7 +70,7 @@ fn flipped_bits_of_a_long_ledger_give_nothing_back() {
     assert!(found > 40, "{found}: no damage was left to be found by the check");
 }
 
-/// So many flips, three of four of bytes that are used: most of a small file is empty pages' ends.
+/// This number of flips, three quarters of them in used bytes: most of a small file is the unused ends of pages.
 fn random(rng: &mut ChaCha20Rng, flips: usize) -> impl FnOnce(&[u8]) -> Vec<(usize, u8)> {
     move |bytes| {
         let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
@@ -82,7 +82,7 @@ fn random(rng: &mut ChaCha20Rng, flips: usize) -> impl FnOnce(&[u8]) -> Vec<(usi
     }
 }
 
-/// One bit of every byte, and every byte as a whole.
+/// One bit of each byte, and each whole byte.
 #[test]
 #[ignore = "minutes"]
 fn every_flipped_byte_is_refused_or_changes_nothing() {
@@ -92,8 +92,8 @@ fn every_flipped_byte_is_refused_or_changes_nothing() {
     });
 }
 
-/// Opens a vault with each of these bytes changed by this mask: it refuses, or has given nothing back and shows nothing but
-/// what was there, and what was damaged is found by the check. Returns how often it refused, and how often the check alone found it.
+/// Opens a vault with each of these bytes changed by this mask. It either refuses, or has given nothing back and shows only
+/// original data, and the check detects the damage. Returns how often it refused, and how often only the check detected it.
 fn flip(
     (folder, damaged, whole): (TempDir, PathBuf, Dump),
     flips: impl FnOnce(&[u8]) -> Vec<(usize, u8)>,
@@ -112,7 +112,7 @@ fn flip(
             Err(_) => refused += 1,
             Ok(vault) => {
                 unchanged += 1;
-                // What was verified is whole, and what is shown is what was there.
+                // The verified part is intact, and the vault shows the original data.
                 let sound = vault.verify().is_ok();
                 found += usize::from(!sound);
                 let shows = |same: Option<bool>| {
@@ -122,7 +122,7 @@ fn flip(
                 shows(vault.budgets().ok().map(|budgets| budgets == whole.1));
                 shows(vault.entries().ok().map(|entries| entries == whole.2));
                 shows(vault.analysts().ok().map(|analysts| analysts == whole.3));
-                // It goes on as if nothing had been: of 40, say, 18 are spent and 22 left.
+                // It continues as before: of 40, for example, 18 are spent and 22 are left.
                 let paid = vault.charge(&request(3, 0, &["adult"])).is_ok();
                 drop(vault);
                 if let (true, Ok(vault)) = (paid, Vault::open_with(&damaged, Duration::ZERO)) {
@@ -141,7 +141,7 @@ fn flip(
     (refused, found)
 }
 
-/// Changes a vault behind the back of its triggers, as whoever can write the file may.
+/// Changes a vault without its triggers, as anyone who can write the file may.
 pub(super) fn alter(path: &Path, sql: &str) {
     let other = Connection::open(path).unwrap();
     let triggers: Vec<(String, String)> = {
@@ -150,7 +150,7 @@ pub(super) fn alter(path: &Path, sql: &str) {
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
         rows.map(Result::unwrap).collect()
     };
-    // Taken away and put back, unless they are what is to be changed.
+    // Remove the triggers and restore them, unless the change is about them.
     let rows_only = !sql.contains("TRIGGER");
     for (name, _) in triggers.iter().filter(|_| rows_only) {
         other.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
@@ -238,13 +238,13 @@ fn altered_rows_are_refused() {
 fn a_file_that_sqlite_finds_unsound_is_refused() {
     let (_folder, path, _) = specimen();
     let mut bytes = fs::read(&path).unwrap();
-    // The header's count of free pages: no row depends on it, but pages would be lost or used twice.
+    // The header's count of free pages: no row depends on it, but pages could be lost or used twice.
     bytes[39] = 5;
     fs::write(&path, &bytes).unwrap();
     assert_eq!(
         Vault::open(&path).unwrap_err().to_string(),
         format!(
-            "the vault `{}` is damaged (SQLite's own check fails): nothing is answered until its owner restores it",
+            "the vault `{}` is damaged (SQLite's own check fails) and answers no queries until its owner restores it",
             path.display()
         )
     );
@@ -257,7 +257,7 @@ fn an_open_vault_notices_damage_before_it_charges() {
     alter(&path, "UPDATE budget SET limit_loss = limit_loss + 100");
     for error in [
         vault.charge(&request(1, 0, &["adult"])).map(drop).unwrap_err(),
-        // A change of the catalog must not seal what it did not read.
+        // A change of the catalog must not seal data that it did not read.
         vault.set_budget_limit("strict", spend(9, 9), None).unwrap_err(),
         vault.drop_budget("strict").unwrap_err(),
     ] {
@@ -275,7 +275,7 @@ fn an_open_vault_notices_that_it_was_put_back() {
     };
     let older: String = vault.raw(seal).iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(vault.charge(&request(1, 0, &["adult"])).is_ok());
-    // Everything in the file agrees: it is exactly what it was one charge ago.
+    // The file is consistent: it is the exact state before the last charge.
     alter(
         &path,
         &format!(
@@ -286,7 +286,7 @@ fn an_open_vault_notices_that_it_was_put_back() {
     );
     let error = vault.charge(&request(1, 0, &["adult"])).map(drop).unwrap_err();
     assert!(error.to_string().contains("not the ledger that was there before"), "{error}");
-    // A fresh handle cannot know: whoever can put the file back is outside the promise.
+    // A new handle cannot detect this: the promise excludes anyone who can restore an older file.
     assert_eq!(Vault::open(&path).unwrap().entries().unwrap().len(), 6);
 }
 
@@ -302,9 +302,8 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
         }
         Vault::open_with(&other, Duration::ZERO).unwrap_err().to_string()
     };
-    let no_vault = format!(
-        "`{shown}` is not a HushQL vault; `hushql init` makes one under a name that no file has"
-    );
+    let no_vault =
+        format!("`{shown}` is not a HushQL vault; create one with `hushql init` under a new name");
     assert_eq!(
         says(None),
         format!("there is no vault `{shown}`; make one with `hushql init {shown}`")
@@ -315,7 +314,7 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(says(Some(b"id,age\n1,30\n")), no_vault);
     for length in (1..bytes.len()).step_by(509) {
         let mut error = says(Some(&bytes[..length]));
-        // Where what is lost is not read at the opening, whoever adopts a copy hears of it.
+        // If opening does not read the lost part, adopting a copy detects it.
         if error.contains("was copied") {
             error = Vault::adopt(&other, None::<&Path>).unwrap_err().to_string();
         }
@@ -330,14 +329,14 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 1 and this program reads format 6: a HushQL made it that is too old to be carried over; make a new vault, and declare there what is left of its budgets"
+            "the vault `{shown}` has format 1, but this program reads format 6: it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones"
         )
     );
     Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 7 and this program reads format 6: a newer HushQL made it, which reads it"
+            "the vault `{shown}` has format 7, but this program reads format 6: open it with the newer HushQL that made it"
         )
     );
 
@@ -348,7 +347,7 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     );
     assert_eq!(
         Vault::init(&path).unwrap_err().to_string(),
-        format!("`{}` exists already; a vault is never overwritten", path.display())
+        format!("`{}` already exists; HushQL never overwrites a vault", path.display())
     );
     assert_eq!(fs::read(&path).unwrap(), bytes);
     let error = Vault::init(folder.join("no/such/folder.db")).unwrap_err();
@@ -375,14 +374,14 @@ fn a_read_only_vault_is_refused() {
         let error = Vault::open(&path).unwrap_err();
         assert!(matches!(error, VaultError::ReadOnly { .. }), "{error}");
     }
-    // The same refusal from SQLite itself, for every user.
+    // SQLite itself refuses too, for every user.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let vault = Vault::open(&path).unwrap();
     vault.raw(|connection| connection.execute_batch("PRAGMA query_only = ON")).unwrap();
     assert_eq!(
         vault.charge(&request(1, 0, &["adult"])).unwrap_err().to_string(),
         format!(
-            "the vault `{}` is read-only, and what cannot be charged is not answered",
+            "the vault `{}` is read-only, so no query can be charged or answered",
             path.display()
         )
     );
@@ -403,7 +402,7 @@ fn a_locked_vault_is_refused_and_recovers() {
     other.execute_batch("ROLLBACK; BEGIN EXCLUSIVE").unwrap();
     assert_eq!(vault.budgets().unwrap_err().to_string(), says);
     assert_eq!(Vault::open_with(&path, Duration::ZERO).unwrap_err().to_string(), says);
-    // A reader does not stop a charge from being written, but from being committed.
+    // A reader lets a charge be written, but not committed.
     other.execute_batch("ROLLBACK; BEGIN; SELECT * FROM ledger").unwrap();
     let mut statement = other.prepare("SELECT * FROM analyst").unwrap();
     let mut rows = statement.query([]).unwrap();
@@ -412,7 +411,7 @@ fn a_locked_vault_is_refused_and_recovers() {
     drop(rows);
     drop(statement);
     other.execute_batch("ROLLBACK").unwrap();
-    // Nothing was charged meanwhile, and the handle still works.
+    // Nothing was charged in the meantime, and the handle still works.
     assert_eq!(vault.budget("research").unwrap().spent, Spend::default());
     assert_eq!(vault.charge(&request(1, 0, &["adult"])).unwrap().sequence(), 1);
 }
@@ -436,7 +435,7 @@ fn a_full_disk_charges_nothing() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the disk of the vault `{}` is full, and what cannot be charged is not answered",
+            "the disk of the vault `{}` is full, so no query can be charged or answered",
             path.display()
         )
     );
@@ -453,7 +452,7 @@ fn a_full_disk_charges_nothing() {
 fn a_failed_commit_poisons_the_handle() {
     let (_folder, path) = file(spend(NANO, 0));
     let vault = Vault::open(&path).unwrap();
-    // A foreign key that is checked at the end makes COMMIT itself fail, as a failed sync would.
+    // A deferred foreign key makes COMMIT itself fail, as a failed sync would.
     let refused = vault.write(|connection, witness| {
         connection.execute_batch("PRAGMA defer_foreign_keys = ON")?;
         witness.advance(connection)?;
@@ -468,7 +467,7 @@ fn a_failed_commit_poisons_the_handle() {
     assert_eq!(again.charge(&request(1, 0, &["adult"])).unwrap().sequence(), 1);
 }
 
-/// Between the write and the word that it is done, the vault is exchanged for an older copy.
+/// An older copy replaces the vault between the write and its confirmation.
 #[cfg(unix)]
 #[test]
 fn a_vault_exchanged_within_a_charge_is_not_answered() {
@@ -480,7 +479,7 @@ fn a_vault_exchanged_within_a_charge_is_not_answered() {
     let paid = vault.write(|connection, witness| {
         witness.advance(connection)?;
         let charge = charge::pay(connection, witness, &request(1, 0, &["adult"]));
-        // SQLite has looked, before its first write, and does not look again.
+        // SQLite checked the file before its first write, and does not check again.
         fs::rename(&old, &path).unwrap();
         charge
     });
@@ -498,7 +497,7 @@ fn a_removed_vault_is_not_charged() {
     assert_eq!(
         vault.charge(&request(1, 0, &["adult"])).unwrap_err().to_string(),
         format!(
-            "the vault `{}` was moved or removed while it was open, and nothing can be charged to it",
+            "the vault `{}` was moved or removed while it was open, so nothing can be charged to it",
             path.display()
         )
     );

@@ -1,4 +1,4 @@
-//! What the vault remembers beside what was spent: who changed which declaration, what was asked, and when.
+//! The history of a vault: who changed which declaration, which statements were charged, and when.
 
 use super::{NANO, alter, budget, file, furnish, request, spend, table};
 use crate::catalog::{CatalogError, Privacy};
@@ -13,7 +13,7 @@ fn every_declaration_is_in_the_history() {
     let vault = Vault::in_memory().unwrap();
     furnish(&vault, spend(NANO, 0));
     vault.set_budget_limit("research", spend(2 * NANO, 0), None).unwrap();
-    // What changes nothing, and what is refused, is no entry.
+    // A refused declaration, or one that changes nothing, makes no entry.
     vault.set_budget_limit("research", spend(2 * NANO, 0), None).unwrap();
     let refused = vault.create_budget(&budget("research", "adult", spend(NANO, 0)));
     assert!(matches!(refused, Err(VaultError::Catalog(CatalogError::DuplicateBudget { .. }))));
@@ -68,7 +68,7 @@ BEGIN SELECT RAISE(ABORT, 'the history is never {name}'); END;"
         let vault = Vault::open(&path).unwrap();
         let error = vault.declarations().unwrap_err();
         assert!(matches!(error, VaultError::Corrupt { .. }), "{alteration}: {error}");
-        // A new entry must not seal what was lost at the end.
+        // A new entry must not hide that the end of the history is lost.
         let appended = vault.set_budget_limit("research", spend(5, 0), None);
         assert_eq!(appended.is_err(), refused_at_once, "{alteration}");
     }

@@ -1,7 +1,7 @@
-//! Budgets and charges while tables are declared again and again: who must be charged, and what is spent at least.
+//! Budgets and charges while declarations change: which budgets a charge counts against, and the least spent amounts.
 //!
-//! The reference knows a table's history alone: which charges its people have seen, wherever its unit led. The vault
-//! must count all of them against every budget that binds the table's people now, and say so.
+//! The reference stores only the history of each table: the charges to its people, wherever its unit led. The vault must
+//! count and show all of them in every budget that now covers the table's people.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,18 +32,18 @@ fn declared(name: &str, privacy: Privacy) -> Table {
     Table { privacy, ..table(name) }
 }
 
-/// What was declared, and which charges the people of each table have seen.
+/// The declarations, and the charges to the people of each table.
 #[derive(Debug, Default)]
 struct Reference {
     tables: BTreeMap<&'static str, Privacy>,
     budgets: BTreeMap<String, (&'static str, i64)>,
-    /// Every charge: its cost.
+    /// The cost of each charge.
     charges: Vec<i64>,
-    /// The charges that a table's people have seen, by its name, whatever became of it.
+    /// The charges to a table's people, by its name, even after it is dropped.
     seen: BTreeMap<&'static str, BTreeSet<usize>>,
-    /// Which names share what is charged: those of tables that left one another's people after a charge.
+    /// The names that share charges: those of tables that separated after a charge to common people.
     classes: Vec<BTreeSet<&'static str>>,
-    /// The unit spaces that were ever charged.
+    /// The unit domains that were ever charged.
     charged: BTreeSet<&'static str>,
 }
 
@@ -92,7 +92,7 @@ impl Reference {
         })
     }
 
-    /// Declares tables anew; what every table has seen goes where it goes.
+    /// Declares tables anew; each table takes its charges along.
     fn change(&mut self, change: impl FnOnce(&mut BTreeMap<&'static str, Privacy>)) -> bool {
         let old = self.tables.clone();
         let before: Vec<_> = TABLES.iter().map(|name| self.space(name)).collect();
@@ -120,7 +120,7 @@ impl Reference {
         self.class(self.home(self.budgets[budget].0)).contains(space)
     }
 
-    /// The charges that the people of a budget's table have seen, of whatever tables they are.
+    /// The charges to the people of a budget's table, under any table.
     fn at_least(&self, budget: &str) -> i64 {
         let home = self.home(self.budgets[budget].0);
         let of = TABLES.iter().filter(|name| self.home(name) == home);
@@ -134,7 +134,7 @@ impl Reference {
     }
 }
 
-/// One vault and its reference, declared and charged at random.
+/// One vault and its reference, with random declarations and charges.
 struct Walk {
     vault: Vault,
     reference: Reference,
@@ -234,7 +234,7 @@ impl Walk {
         let charge = self.vault.charge(&ask);
         assert_eq!(charge.is_ok(), expected, "{ask:?}");
         let Ok(charge) = charge else { return };
-        // Whoever must be charged: every budget whose table has the people of one that is read.
+        // The affected budgets: those of tables that share people with a table that is read.
         for (name, (table, _)) in &self.reference.budgets {
             if self.reference.space(table).is_some_and(|space| spaces.contains(&space)) {
                 assert!(touched.contains(name), "{name}");
@@ -254,12 +254,12 @@ impl Walk {
         self.paid += 1;
     }
 
-    /// A request that was planned on what is declared now.
+    /// A request that was planned with the present declarations.
     fn planned(&self, cost: i64, spaces: &[&str]) -> ChargeRequest {
         ChargeRequest { catalog: self.vault.catalog().unwrap(), ..request(cost, 0, spaces) }
     }
 
-    /// What the vault shows is what the reference asks for, and what a charge is held to.
+    /// The vault shows the amounts of the reference, and charges are compared with them.
     fn check(&mut self, step: usize) {
         let states = self.vault.budgets().unwrap();
         assert_eq!(states.len(), self.reference.budgets.len(), "step {step}");
@@ -296,7 +296,7 @@ fn budgets_bind_the_people_of_their_tables_whatever_is_declared() {
         let reference = Reference::default();
         let mut walk = Walk { vault, reference, rng, spent: BTreeMap::new(), paid: 0 };
         for step in 0..500 {
-            // At first much is declared, and later much is asked; then all over again.
+            // At first most steps declare, later most steps charge; then this repeats.
             let declares = if step % 100 < 30 { 7 } else { 2 };
             match walk.rng.random_range(0..10) {
                 n if n < declares => walk.declare(),
@@ -310,7 +310,7 @@ fn budgets_bind_the_people_of_their_tables_whatever_is_declared() {
     assert!(paid > 300, "{paid} charges: the walk tests refusals only");
 }
 
-/// A charge that names two spaces counts once where they are the same people later; the limit holds both.
+/// A charge that names two unit domains counts once after they are joined; the limit covers both.
 #[test]
 fn spaces_that_are_joined_add_up_once() {
     let vault = Vault::in_memory().unwrap();
@@ -324,14 +324,14 @@ fn spaces_that_are_joined_add_up_once() {
     alter(&vault, "visits", |t| t.privacy = via("people")).unwrap();
     let spent = || vault.budgets().unwrap().iter().map(|s| s.spent.nano).collect::<Vec<_>>();
     assert_eq!(spent(), [9, 9]);
-    // What is left of the strict one is left for all of them.
+    // The remainder of the strict budget applies to all of them.
     let ask = |cost, space: &str| {
         let catalog = vault.catalog().unwrap();
         vault.charge(&ChargeRequest { catalog, ..request(cost, 0, &[space]) }).map(drop)
     };
     assert!(ask(2, "people").unwrap_err().is_budget());
     ask(1, "people").unwrap();
-    // Once joined, always joined.
+    // Joined unit domains remain joined.
     alter(&vault, "visits", |t| t.privacy = column()).unwrap();
     assert_eq!(spent(), [10, 10]);
     assert!(ask(1, "people").unwrap_err().is_budget() && ask(1, "visits").unwrap_err().is_budget());
@@ -343,7 +343,7 @@ fn spaces_that_are_joined_add_up_once() {
     assert!(fails("UPDATE joined_space SET other = 'z'").contains("never parted"));
 }
 
-/// More was spent on the people than the limit of a budget that comes to them: nothing is left of it, and nothing fails.
+/// A budget that moves to people with more charges than its limit has nothing left, and nothing fails.
 #[test]
 fn a_budget_may_arrive_exhausted() {
     let vault = Vault::in_memory().unwrap();
@@ -363,7 +363,7 @@ fn a_budget_may_arrive_exhausted() {
     assert_eq!(vault.budget("of_visits").unwrap().left, spend(10, 0));
 }
 
-/// A budget in ε cannot count releases that have a ρ alone, wherever they come from.
+/// A budget in ε cannot count releases that have only a ρ, wherever they come from.
 #[test]
 fn a_budget_that_cannot_count_what_comes_is_named() {
     let vault = Vault::in_memory().unwrap();
@@ -386,7 +386,7 @@ fn a_budget_that_cannot_count_what_comes_is_named() {
     alter(&vault, "visits", |t| t.privacy = via("people")).unwrap();
 }
 
-/// What was planned or checked with other declarations is neither charged nor declared.
+/// A statement that was planned or checked with other declarations is neither charged nor declared.
 #[test]
 fn what_was_planned_before_a_declaration_is_not_charged_after_it() {
     let vault = Vault::in_memory().unwrap();
@@ -405,7 +405,7 @@ fn what_was_planned_before_a_declaration_is_not_charged_after_it() {
     stale(vault.alter_tables(&planned, &[declared("people", Privacy::Public)]));
     let of_no_vault = ChargeRequest { catalog: std::sync::Arc::default(), ..ask() };
     stale(vault.charge(&of_no_vault).map(drop));
-    // Declared back, it is what it was.
+    // The former declaration restores the former state.
     vault.drop_budget("strict").unwrap();
     assert!(vault.charge(&ask()).is_ok());
     assert_eq!(vault.entries().unwrap().len(), 2);

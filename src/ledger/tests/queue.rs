@@ -1,4 +1,4 @@
-//! Charges of one process that are paid together: as if each had been alone, with fewer commits.
+//! Charges of one process that are paid together have the same effect as single ones, with fewer commits.
 
 use std::path::Path;
 use std::sync::Barrier;
@@ -12,13 +12,13 @@ use crate::ledger::{Charge, ChargeRequest, Vault, VaultError};
 
 const THREADS: usize = 16;
 
-/// How many transactions were committed to a file: the counter in its header.
+/// The number of transactions committed to a file: the counter in its header.
 fn commits(path: &Path) -> u32 {
     let header = std::fs::read(path).unwrap();
     u32::from_be_bytes(header[24..28].try_into().unwrap())
 }
 
-/// Charges from many threads at once, which come while another program has the file.
+/// Charges from many threads at once, while another program holds the file.
 fn together(
     vault: &Vault,
     path: &Path,
@@ -53,7 +53,7 @@ fn charges_that_wait_together_share_a_commit() {
     let mut numbers: Vec<i64> = paid.into_iter().map(|charge| charge.unwrap().sequence()).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=i64::try_from(THREADS).unwrap()).collect::<Vec<_>>());
-    // All of them came while the file was held; a late one may need a commit of its own.
+    // All charges arrive while the file is held; a late one may need a commit of its own.
     let commits = commits(&path) - before;
     assert!((1..=4).contains(&commits), "{commits} commits");
     assert_eq!(Vault::open(&path).unwrap().verify().unwrap().entries, 16);
@@ -89,7 +89,7 @@ fn a_request_that_is_refused_touches_no_other() {
     }
     assert_eq!((paid, strangers), (5, 4));
     assert_eq!(total(&vault, "adult"), spend(10, 0));
-    // Whoever was refused was not let in.
+    // An analyst whose charge was refused was not admitted.
     let known = vault.analysts().unwrap();
     for (i, outcome) in outcomes.iter().enumerate() {
         assert_eq!(known.contains(&format!("lab-{i}")), outcome.is_ok(), "{i}: {known:?}");
@@ -101,7 +101,7 @@ fn a_request_that_is_refused_touches_no_other() {
 fn a_commit_that_fails_fails_for_all_of_its_charges() {
     let (_folder, path) = file(spend(1_000, 0));
     let vault = Vault::open_with(&path, Duration::from_millis(20)).unwrap();
-    // A reader does not stop charges from being written, but from being committed.
+    // A reader lets charges be written, but not committed.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN").unwrap();
     let rows: i64 = other.query_row("SELECT count(*) FROM ledger", [], |row| row.get(0)).unwrap();

@@ -1,6 +1,6 @@
-//! The vault under threads and processes that race for it, and processes that are killed.
+//! The vault under racing threads and processes, and under processes that are killed.
 //!
-//! Another process is this test program again, told by a variable to run [`child`] on a file.
+//! The other process is this test program; an environment variable makes it run [`child`] on a file.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::{file, request, spend, total};
 use crate::ledger::{Charge, Vault, VaultError};
 use crate::privacy::Spend;
 
-/// Charges one unit after another until the budget says no; a lock that is held for long is waited for.
+/// Charges one unit after another until the budget refuses; waits for a lock that is held for long.
 fn spend_all(vault: &Vault, mut paid: impl FnMut(&Charge)) {
     loop {
         match vault.charge(&request(1, 0, &["adult"])) {
@@ -53,7 +53,7 @@ fn racing_threads_are_paid_exactly_what_there_is() {
 
 const CHILD: &str = "HUSHQL_TEST_VAULT";
 
-/// The other process of the tests below: spends what there is, and says so only afterwards.
+/// The other process of the tests below: spends the budget, and acknowledges each charge afterwards.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(CHILD) else { return };
@@ -80,7 +80,7 @@ fn start_child(path: &Path) -> (Child, BufReader<ChildStdout>) {
     (child, output)
 }
 
-/// How many charges a child acknowledged, in whole lines.
+/// The number of charges that a child acknowledged, in whole lines.
 fn acknowledged(output: BufReader<ChildStdout>) -> usize {
     output.lines().map_while(Result::ok).filter(|line| line.starts_with("paid ")).count()
 }
@@ -106,7 +106,7 @@ fn a_killed_process_loses_no_charge() {
     let mut before = 0_i64;
     for round in 0..25 {
         let (mut child, mut output) = start_child(&path);
-        // From the first charge on, any moment may be the last.
+        // From the first charge on, the child may be killed at any moment.
         let mut line = String::new();
         while !line.starts_with("paid ") {
             line.clear();
@@ -123,7 +123,7 @@ fn a_killed_process_loses_no_charge() {
         let vault = Vault::open(&path).unwrap();
         let spent = vault.budget("research").unwrap().spent;
         assert_eq!(spent, total(&vault, "adult"), "round {round}");
-        // A kill between the sync and the acknowledgement leaves one charge that nobody heard of.
+        // A kill between the sync and the acknowledgement leaves one charge without an acknowledgement.
         let unheard = spent.nano - acknowledged_in_all;
         assert!((0..=round + 1).contains(&unheard), "round {round}: {unheard}");
         assert!(spent.nano > before);

@@ -1,4 +1,4 @@
-//! How fast a vault is: printed, never asserted. What is asserted is that nobody is refused for being one of many.
+//! Prints the speed of a vault. Asserts only that no program of a crowd is refused.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,13 +12,13 @@ use crate::ledger::Vault;
 
 const CHILD: &str = "HUSHQL_TEST_QUEUE";
 
-/// A process of the crowd: opens the vault, and asks so many questions, of which none may be refused.
+/// A process of the crowd: opens the vault and makes this number of charges, none of which may be refused.
 #[test]
 fn child() {
     let Some(told) = std::env::var(CHILD).ok() else { return };
     let (questions, path) = told.split_once(' ').unwrap();
     for _ in 0..questions.parse().unwrap() {
-        // As a program that asks one question does it.
+        // Like a program that asks one question.
         let vault = Vault::open(path).unwrap();
         vault.catalog().unwrap();
         vault.quote(&request(1, 0, &["adult"])).unwrap();
@@ -37,7 +37,7 @@ fn start(path: &Path, questions: usize) -> Child {
         .unwrap()
 }
 
-/// Eight processes that ask at once; with SQLite's own way of waiting some of them were refused as locked out.
+/// Eight processes charge at once; with SQLite's own time-out, some of them were refused because of the lock.
 fn crowd(questions: usize) {
     let (_folder, path) = file(spend(1_000_000, 0));
     let began = Instant::now();
@@ -63,7 +63,7 @@ fn nobody_is_refused_for_being_one_of_eight_processes_for_long() {
     crowd(200);
 }
 
-/// Durable charges a second, with one session and with many, in memory and on the disk of temporary files.
+/// Durable charges per second, with one thread and with many, in memory and on the disk of temporary files.
 #[test]
 #[ignore = "prints rates"]
 fn charges_a_second() {
@@ -91,7 +91,7 @@ fn charges_a_second() {
     }
 }
 
-/// How long it takes to open a vault, by how much was charged.
+/// The time to open a vault, by the size of its ledger.
 #[test]
 #[ignore = "a minute or two: prints times"]
 fn opening_does_not_wait_for_the_ledger() {

@@ -1,4 +1,4 @@
-//! Views in a vault: one name for one thing, durable, sealed like tables, and told by the format.
+//! Views in a vault: unique names, durable, sealed like tables, and part of the format.
 
 use rusqlite::Connection;
 
@@ -30,7 +30,7 @@ fn a_view_is_there_when_the_vault_is_opened_again() {
     let other = Vault::open(&path).unwrap();
     assert_eq!(other.catalog().unwrap().view("grown"), Some(&view("grown")));
     assert!(other.catalog().unwrap().table("grown").is_none());
-    // Another handle sees what this one changes.
+    // Another handle sees the changes of this one.
     let changed = View { query: "SELECT 1 AS x".to_owned(), ..view("grown") };
     vault.create_view(&changed, true).unwrap();
     assert_eq!(other.catalog().unwrap().view("grown"), Some(&changed));
@@ -66,7 +66,7 @@ fn a_name_is_a_tables_or_a_views() {
     assert_eq!(before, vault.catalog().unwrap(), "a refused change changes nothing");
 }
 
-/// The text of a view is under the seal of the tables.
+/// The seal of the tables covers the text of a view.
 #[test]
 fn an_altered_view_is_noticed() {
     for sql in [

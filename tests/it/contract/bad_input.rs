@@ -408,7 +408,7 @@ fn a_vault_that_is_none_is_not_opened_and_never_made() {
     study.write("text.db", "id,age\n1,2\n".repeat(1_000));
     ask("text.db").says(1, &["`text.db` is not a HushQL vault"]);
     ask(".").says(1, &["is not a file"]);
-    study.run(&["init", "study.db"]).says(1, &["`study.db` exists already"]);
+    study.run(&["init", "study.db"]).says(1, &["`study.db` already exists"]);
     study.run(&["init", "no/such/folder.db"]).says(1, &["no/such/folder.db"]);
 }
 

@@ -76,7 +76,7 @@ async fn a_budget_binds_after_its_table_was_linked() {
     assert_eq!((spent(&lab, "strict"), spent(&lab, "wide")), (ONE / 5, ONE / 5));
     // It keeps that when it leaves them, and they keep it.
     let left = said(&owner, "ALTER TABLE visits SET PRIVACY UNIT (id) MAX ROWS 2").await.unwrap();
-    assert!(left.ends_with("what is charged for people, visits counts together from now on"));
+    assert!(left.ends_with("charges for people, visits count together from now on"));
     assert_eq!((spent(&lab, "strict"), spent(&lab, "wide")), (ONE / 5, ONE / 5));
     said(&lab, "SELECT LAPLACE(eps=0.2) COUNT(*) FROM visits").await.unwrap();
     assert_eq!((spent(&lab, "strict"), spent(&lab, "wide")), (2 * ONE / 5, 2 * ONE / 5));
@@ -456,7 +456,10 @@ async fn a_file_is_declared_once_for_its_people() {
         // And the other way round: what is public stays so only if no other table of its rows is private.
         all(&owner, &["ALTER TABLE b DROP PRIVACY UNIT", "ALTER TABLE a SET PUBLIC"]).await;
         let refused = said(&owner, remedy).await.unwrap_err().to_string();
-        assert!(refused.contains("a is public, so that anyone may read there"), "{refused}");
+        assert!(
+            refused.contains("a is public, so anyone can read these private rows there"),
+            "{refused}"
+        );
         all(&owner, &["ALTER TABLE b SET PUBLIC"]).await;
     }
 }

@@ -97,7 +97,7 @@ const SHOWN: [(&str, &[&str]); 15] = [
             "ε = 1: within 3.0 of the count\n",
             "columns: n\n",
             "left adult ε = 9.8",
-            "a parameter cannot stand here: ε, δ, bounds, keys and candidates are written in the statement\n",
+            "a parameter is not allowed here: write ε, δ, bounds, keys and candidates in the statement\n",
         ],
     ),
     ("quickstart", &["Married-civ-spouse", "rows: 1", "status: winner 4.94", "spent: ε = 1"]),

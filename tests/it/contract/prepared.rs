@@ -187,7 +187,7 @@ async fn parameters_are_matched_and_stand_in_no_clause() {
         "SELECT age, LAPLACE(eps=1) COUNT(*) FROM adult GROUP BY age KEYS ($1)",
     ] {
         let error = lab.prepare_with(sql, one()).unwrap_err().to_string();
-        assert!(error.contains("a parameter cannot stand here"), "{sql}: {error}");
+        assert!(error.contains("a parameter is not allowed here"), "{sql}: {error}");
     }
     // A parameter is not a value where none is given.
     assert!(lab.prepare("SELECT LAPLACE(eps=1) COUNT(*) FROM adult WHERE age > $1").is_err());

@@ -58,7 +58,7 @@ fn a_vault_that_was_put_back_is_refused() {
 
     fs::write(&vault, &old).unwrap();
     let says = format!(
-        "the vault `{}` is older than its anchor `{}`: it was put back; nothing is answered",
+        "the vault `{}` is older than its anchor `{}`: an older copy replaced it, and it answers no queries",
         vault.display(),
         anchor.display()
     );
@@ -78,7 +78,7 @@ fn a_vault_that_was_put_back_is_refused() {
     assert_eq!(unanchored.charge(&one(&unanchored)).unwrap().sequence(), 2);
     let error = Vault::open_anchored(&vault, &anchor).unwrap_err();
     assert!(matches!(error, VaultError::OtherHistory { .. }), "{error}");
-    assert!(error.to_string().contains("it was put back and charged since"), "{error}");
+    assert!(error.to_string().contains("an older copy was restored and charged since"), "{error}");
 
     // The newest one is welcome back.
     fs::write(&vault, new).unwrap();
@@ -151,10 +151,11 @@ fn an_anchor_is_made_by_an_explicit_word_only() {
         Run::from(command.args(arguments).output().unwrap())
     };
     let (path, shown) = (vault.to_str().unwrap(), anchor.to_str().unwrap());
-    program(&["anchor", path, shown]).says(1, &["has an anchor and is opened with it only"]);
+    program(&["anchor", path, shown]).says(1, &["has an anchor and opens only with it"]);
     program(&[path, "--analyst", "lab", "-c", "SHOW PRIVACY"]).says(1, &["add `--anchor FILE`"]);
-    program(&["anchor", path, "--remove"]).says(0, &["has no anchor any more"]);
-    program(&["anchor", path, shown]).says(1, &["exists already; an anchor is never overwritten"]);
+    program(&["anchor", path, "--remove"]).says(0, &["no longer has an anchor"]);
+    program(&["anchor", path, shown])
+        .says(1, &["already exists; HushQL never overwrites an anchor"]);
     assert_eq!(sequence(&anchor), 1);
     let beside = vault.with_file_name("anchor");
     program(&["anchor", path, beside.to_str().unwrap()]).says(1, &["in the vault's own folder"]);
@@ -188,7 +189,7 @@ fn a_damaged_anchor_is_refused() {
         fs::write(&anchor, damaged).unwrap();
         let error = Vault::open_anchored(&vault, &anchor).unwrap_err();
         assert!(matches!(error, VaultError::AnchorDamaged { .. }), "{error}");
-        assert!(ask(&bench, &vault).out.contains("is damaged: nothing is answered"));
+        assert!(ask(&bench, &vault).out.contains("is damaged: the vault answers no queries"));
         assert!(matches!(open.charge(&one(&open)), Err(VaultError::AnchorDamaged { .. })));
     }
     assert_eq!(charges(&open), 1);

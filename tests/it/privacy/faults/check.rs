@@ -75,8 +75,9 @@ fn an_anchored_vault_is_verified_with_its_anchor() {
     check(&[shown, "--anchor", anchor]).says(0, &["is sound: 301 entries in the ledger"]);
     // A vault that was put back is sound in itself, and older than its anchor.
     std::fs::write(&path, old).unwrap();
-    check(&[shown]).says(1, &["has an anchor and is opened with it only"]);
-    check(&[shown, "--anchor", anchor]).says(1, &["older than its anchor", "it was put back"]);
+    check(&[shown]).says(1, &["has an anchor and opens only with it"]);
+    check(&[shown, "--anchor", anchor])
+        .says(1, &["older than its anchor", "an older copy replaced it"]);
     assert_eq!(charges(&Vault::remove_anchor(&path).unwrap()), 1);
     check(&[shown]).says(0, &["is sound: 1 entry"]);
 }

@@ -79,13 +79,13 @@ fn a_journal_of_another_state_is_not_rolled_back() {
     assert!(matches!(bench.adopt(&vault), Err(VaultError::ForeignJournal { .. })));
     let path = vault.to_str().unwrap();
     let run = hushql(&[path, "--analyst", "lab", "-c", ASK]);
-    run.says(1, &["lies a journal of another state of it", "move the file"]);
+    run.says(1, &["belongs to another state of the vault", "move the file"]);
     assert_eq!(fs::read(&vault).unwrap(), bytes, "nothing was rolled back");
 
     // As the message says.
     fs::rename(&journal, journal.with_file_name("kept")).unwrap();
     assert!(matches!(Vault::open(&vault), Err(VaultError::NotAtHome { .. })));
-    hushql(&["adopt", path]).says(0, &["is at home where it is now"]);
+    hushql(&["adopt", path]).says(0, &["is now at home in this place"]);
     assert_eq!(charges(&Vault::open(&vault).unwrap()), before + 1);
 }
 

@@ -191,10 +191,10 @@ fn an_old_vault_is_carried_over() {
         let path = older.copy(&bench, false);
         let shown = path.to_str().unwrap();
         let refused = hushql(&[shown, "--analyst", "lab", "-c", "SHOW PRIVACY"]);
-        refused.says(1, &[&format!("its owner carries it over with `hushql upgrade {shown}`")]);
+        refused.says(1, &[&format!("its owner can upgrade it with `hushql upgrade {shown}`")]);
         let error = Vault::open(&path).unwrap_err();
         assert!(matches!(error, VaultError::Version { found, .. } if found == older.format));
-        hushql(&["upgrade", shown]).says(0, &["has today's format"]);
+        hushql(&["upgrade", shown]).says(0, &["has the present format"]);
         let vault = Vault::open(&path).unwrap();
         older.is_carried_over(&vault, &path);
         // New entries follow on the old ones, and know when they were made.
@@ -211,7 +211,7 @@ fn an_old_vault_is_carried_over() {
         assert_eq!(usize::try_from(sequence).unwrap(), before + 1);
         assert!(vault.entries().unwrap()[before].at.is_some());
         drop(vault);
-        hushql(&["upgrade", shown]).says(0, &["has today's format"]);
+        hushql(&["upgrade", shown]).says(0, &["has the present format"]);
         assert_eq!(Vault::open(&path).unwrap().entries().unwrap().len(), before + 1);
     }
     hushql(&["upgrade", "nowhere.db"]).says(1, &["there is no vault"]);
@@ -323,7 +323,7 @@ fn an_upgrade_is_done_or_not() {
     let bench = Bench::new(&["upgrade", "@"]);
     for older in OLDER {
         let (outcome, calls) = bench.calls(older.copy(&bench, false));
-        outcome.run.says(0, &["has today's format"]);
+        outcome.run.says(0, &["has the present format"]);
         let changes = ["write", "sync", "truncate", "unlink"];
         let hit = |call: &&Call| call.number > 0 && changes.contains(&call.name.as_str());
         let faults = [Fault::Kill, Fault::KillHalf, Fault::KillAfter];

@@ -1,7 +1,7 @@
-//! Who was let in: the names under which charges are written.
+//! The admitted analysts: the names under which the ledger records charges.
 //!
-//! A name goes in, a sealed row comes out; the caller holds the transaction. The list only grows, and a row
-//! that was altered, dropped or slipped in is noticed by the seal.
+//! In: a name. Out: a sealed row. The caller holds the transaction. The list only grows, and the seal detects a row
+//! that was altered, removed or added.
 //!
 //! ```text
 //! analyst(name)                              seal('analysts') = SHA-256 of every name
@@ -9,14 +9,14 @@
 
 use rusqlite::{Connection, params};
 
-use super::error::{Fault, VaultError};
 use crate::catalog::store::{self, Fields, Kind};
+use crate::ledger::error::{Fault, VaultError};
 
-/// Refuses a name that no analyst may have: one of other letters, or one that reads like the owner's.
+/// Refuses a name that no analyst may have: one with other characters, or one that looks like the owner's name.
 ///
-/// Charges are written under names, and a person reads them. A name of that kind from an older vault stays in the list,
-/// with its charges, and is not let in any more.
-pub(super) fn admit(name: &str) -> Result<(), VaultError> {
+/// People read the names beside the charges. An older vault may contain such a name: it remains in the list with its
+/// charges, but is not admitted again.
+pub(crate) fn admit(name: &str) -> Result<(), VaultError> {
     check(name)?;
     if skeleton(name) == OWNER {
         return Err(VaultError::AnalystName { name: name.to_owned() });
@@ -24,14 +24,14 @@ pub(super) fn admit(name: &str) -> Result<(), VaultError> {
     Ok(())
 }
 
-/// A name as it is read at a glance: without case and separators, and one letter for all that look like it.
+/// A name as it looks at a glance: without case and separators, with look-alike letters replaced by one of them.
 fn skeleton(name: &str) -> String {
     let plain = name.to_ascii_lowercase().replace(['_', '-'], "");
     plain.replace('0', "o").replace('3', "e").replace("vv", "w").replace("uu", "w")
 }
 
-/// Refuses what cannot stand in the ledger as a name.
-pub(super) fn check(name: &str) -> Result<(), VaultError> {
+/// Refuses a name that the ledger cannot hold.
+pub(crate) fn check(name: &str) -> Result<(), VaultError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
         return Ok(());
@@ -39,8 +39,8 @@ pub(super) fn check(name: &str) -> Result<(), VaultError> {
     Err(VaultError::AnalystName { name: name.to_owned() })
 }
 
-/// Adds an analyst who is not known yet; the caller has checked the name.
-pub(super) fn add(connection: &Connection, name: &str) -> Result<(), Fault> {
+/// Adds an analyst unless the name is known; the caller has checked the name.
+pub(crate) fn add(connection: &Connection, name: &str) -> Result<(), Fault> {
     if all(connection)?.iter().any(|known| known == name) {
         return Ok(());
     }
@@ -48,15 +48,15 @@ pub(super) fn add(connection: &Connection, name: &str) -> Result<(), Fault> {
     reseal(connection)
 }
 
-/// Everyone who was let in, in order, checked against the seal.
-pub(super) fn all(connection: &Connection) -> Result<Vec<String>, Fault> {
+/// All admitted analysts in order, checked against the seal.
+pub(crate) fn all(connection: &Connection) -> Result<Vec<String>, Fault> {
     let names = rows(connection)?;
     store::check_seal(connection, Kind::Analysts, digest(&names))?;
     Ok(names)
 }
 
 /// Seals the list as it is.
-pub(super) fn reseal(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn reseal(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, Kind::Analysts, digest(&rows(connection)?))?)
 }
 
@@ -99,7 +99,7 @@ mod tests {
             "o-w-n-e-r",
             "ow_ner",
             "0-VVN3R",
-            // Cyrillic, full-width and combining look-alikes are no letters of a name at all.
+            // Cyrillic, full-width and combining look-alikes are not allowed in a name.
             "\u{43e}wner",
             "own\u{435}r",
             "\u{ff4f}wner",

@@ -1,14 +1,13 @@
-//! The anchor: the newest entry of a ledger, kept in another place than the vault.
+//! The anchor: a record of a ledger's newest entry, in another place than the vault.
 //!
-//! A vault cannot know that its whole file was exchanged for an older copy of itself. Its owner may keep an
-//! anchor where whoever restores the vault's folder does not reach: a small text file with the number and
-//! the chain hash of the last entry. In goes a verified ledger, out comes a moved anchor or a refusal. It
-//! assumes that the anchor itself is not put back; it then guarantees that no charge that was handed out
-//! under the anchor is ever forgotten by a vault that is opened with it.
+//! A vault cannot detect that an older copy of itself has replaced its whole file. Its owner may therefore keep an
+//! anchor: a small text file with the number and the chain hash of the last entry, in a place that a restore of the
+//! vault's folder does not reach. In: a verified ledger. Out: a moved anchor, or a refusal. If the anchor itself is
+//! never replaced with an older copy, a vault that is opened with it never forgets a charge that was made with it.
 //!
-//! The vault commits first and the anchor follows, both within the vault's write lock and before the charge
-//! is handed out. A program that dies between the two leaves a vault that is ahead, which is fine: the charge
-//! stands, nobody was answered, and the next one moves the anchor.
+//! The vault commits first and the anchor follows, both under the vault's write lock and before the vault returns the
+//! charge. A program that dies between the two leaves a vault that is ahead of its anchor. This does no harm: the charge
+//! counts, no answer was given, and the next charge moves the anchor.
 //!
 //! ```text
 //! hushql anchor 1
@@ -23,27 +22,27 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::chain::{self, Mark, Witness};
-use super::error::{Fault, VaultError};
-use super::place::Folder;
 use crate::catalog::store::Fields;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::place::Folder;
+use crate::ledger::records::chain::{self, Mark, Witness};
 
-/// An anchor that a vault is held to.
+/// The anchor of an open vault.
 #[derive(Debug)]
-pub(super) struct Anchor {
+pub(crate) struct Anchor {
     path: PathBuf,
     shown: String,
     folder: Folder,
 }
 
 impl Anchor {
-    /// An anchor that exists.
+    /// Opens an existing anchor.
     ///
     /// # Errors
     /// [`VaultError::NoAnchor`] when it does not, [`VaultError::Anchor`] when it cannot be read.
-    pub(super) fn open(path: &Path) -> Result<Self, VaultError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
-        // A link is followed once: renaming over it would replace the link and leave its target behind.
+        // Resolve a link once: a rename over it would replace the link and leave its target behind.
         let resolved = match fs::canonicalize(path) {
             Ok(resolved) => resolved,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -59,12 +58,12 @@ impl Anchor {
         Ok(anchor)
     }
 
-    /// A new anchor at this place in the chain; durable once the vault has moved it.
+    /// Creates an anchor at this place in the chain; it is durable once the vault has moved it.
     ///
     /// # Errors
     /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] in the vault's own folder,
-    /// [`VaultError::AnchorUnmade`] where no file can be made.
-    pub(super) fn create(path: &Path, vault: &Path, mark: Mark) -> Result<Self, VaultError> {
+    /// [`VaultError::AnchorUnmade`] if the file cannot be created.
+    pub(crate) fn create(path: &Path, vault: &Path, mark: Mark) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
         let failed = |source| VaultError::AnchorUnmade { anchor: shown.clone(), source };
         let folder = |path: &Path| {
@@ -92,13 +91,13 @@ impl Anchor {
         Self::open(path)
     }
 
-    /// Refuses a vault that does not hold the anchor's entry; the caller holds a transaction.
+    /// Refuses a vault that does not contain the anchor's entry; the caller holds a transaction.
     ///
     /// # Guarantee
-    /// `Ok` only if the ledger has an entry of this number with this very hash, and so, as far as its chain is whole, every
-    /// entry that was there when the anchor was last moved. The chain is followed from the newest checkpoint on when a vault
-    /// is opened, and from the first entry by `hushql check`.
-    pub(super) fn check(&self, connection: &Connection, vault: &str) -> Result<(), Fault> {
+    /// `Ok` only if the ledger has an entry with this number and this hash, and so, as far as its chain is intact, every
+    /// entry that existed when the anchor was last moved. Opening a vault verifies the chain from the newest checkpoint on,
+    /// and `hushql check` verifies it from the first entry on.
+    pub(crate) fn check(&self, connection: &Connection, vault: &str) -> Result<(), Fault> {
         let known = self.read()?;
         if known.sequence > 0 {
             let (vault, anchor) = (vault.to_owned(), self.shown.clone());
@@ -111,20 +110,20 @@ impl Anchor {
         Ok(())
     }
 
-    /// Moves the anchor to the end of a ledger, durably; the caller holds the vault's write lock and has followed the
-    /// chain to its end, and no one else moves the anchor meanwhile.
+    /// Moves the anchor durably to the end of a ledger. The caller holds the vault's write lock and has followed the chain
+    /// to its end; nobody else moves the anchor at the same time.
     ///
     /// # Guarantee
-    /// `Ok` only when the disk holds an anchor that is at least as far as the ledger is. At every moment the
-    /// path names the old anchor or the new one, whole.
-    pub(super) fn follow(
+    /// `Ok` only if the anchor on the disk is at least as far as the ledger. At every moment the path names the complete
+    /// old anchor or the complete new one.
+    pub(crate) fn follow(
         &self,
         connection: &Connection,
         witness: &Witness,
         vault: &str,
     ) -> Result<(), Fault> {
         self.check(connection, vault)?;
-        // Written even where it is: whoever moved it there may have died before the sync.
+        // Write it even if it is there already: the program that moved it may have died before the sync.
         let moved = self.write(witness.mark()).and_then(|()| self.folder.sync());
         Ok(moved.map_err(|source| VaultError::Anchor { anchor: self.shown.clone(), source })?)
     }
@@ -134,7 +133,7 @@ impl Anchor {
         name.push(".new");
         let fresh = PathBuf::from(name);
         let mut options = fs::OpenOptions::new();
-        // What a program that died left there is written over: the vault's lock is held.
+        // Overwrite the file of a program that died: the caller holds the vault's lock.
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -168,14 +167,14 @@ fn text(mark: Mark) -> String {
     format!("{said}check {}\n", hex(&fields.digest()))
 }
 
-/// The reverse; `None` for what [`text`] never writes.
+/// The inverse of [`text`]; `None` for any other text.
 fn parse(bytes: &[u8]) -> Option<Mark> {
     let found = std::str::from_utf8(bytes).ok()?;
     let mut lines = found.lines().skip(1);
     let sequence = lines.next()?.strip_prefix("sequence ")?.parse().ok()?;
     let hash = unhex(lines.next()?.strip_prefix("chain ")?)?;
     let mark = Mark { sequence, hash };
-    // The check, the first line, and every other way to write the same.
+    // This compares the check and the first line, and rejects any other notation of the same values.
     (text(mark) == found).then_some(mark)
 }
 
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else_is() {
+    fn only_written_anchors_are_read() {
         let mark = Mark { sequence: 17, hash: [0xa7; 32] };
         let written = text(mark);
         assert_eq!(parse(written.as_bytes()), Some(mark));

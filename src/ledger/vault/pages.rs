@@ -1,9 +1,9 @@
-//! The ledger as it was at one moment, read in pages.
+//! Reads one state of the ledger in pages.
 //!
-//! In goes how far the ledger reached when a statement was planned; out come its entries, a page at a time, each page
-//! verified between two checkpoints (or the first entry, or the end that was seen). A page is read in a transaction of
-//! its own and verified after it: nobody who charges waits for a long reading. What was appended since is not shown, and
-//! what was there cannot change, so the pages are those of one state of the vault.
+//! In: the extent of the ledger when a statement was planned. Out: its entries, one page at a time, each page verified
+//! between two checkpoints (or from the first entry, or to the end of the extent). Each page is read in a transaction of
+//! its own and verified after it, so that no charge waits for a long reading. Later entries are not shown and earlier
+//! ones cannot change, so all pages show one state of the vault.
 //!
 //! ```text
 //! checkpoint 0   entries 1 … 2048   checkpoint 2048   entries 2049 … 4096   …   the end: entry 5000, its hash
@@ -11,15 +11,15 @@
 
 use rusqlite::Connection;
 
-use super::chain::{self, LedgerEntry, Mark};
-use super::checkpoint::{self, Checkpoint};
-use super::error::{Fault, VaultError};
-use super::vault::Vault;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::chain::{self, LedgerEntry, Mark};
+use crate::ledger::records::checkpoint::{self, Checkpoint};
+use crate::ledger::vault::Vault;
 
-/// How many entries a page has: a multiple of those between two checkpoints.
+/// The number of entries in a page: a multiple of those between two checkpoints.
 pub(crate) const PAGE: i64 = 8 * checkpoint::EVERY;
 
-/// How far the ledger reached at one moment.
+/// The extent of the ledger at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     end: Mark,
@@ -33,22 +33,22 @@ impl Extent {
 }
 
 impl Vault {
-    /// How far the ledger reaches now.
+    /// The present extent of the ledger.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when it is damaged from its newest checkpoint on, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if it is damaged after its newest checkpoint, or the file cannot be read.
     pub(crate) fn extent(&self) -> Result<Extent, VaultError> {
         self.read(|_, witness| Ok(Extent { end: witness.mark() }))
     }
 
-    /// The entries of the page that holds this one, oldest first; none for a number outside of the extent.
+    /// The entries of the page that contains this number, oldest first; none for a number outside the extent.
     ///
     /// # Guarantee
     /// Exactly the entries that were charged under these numbers: they are linked to each other, to the checkpoint before
-    /// them (or are the first), and to the one after them or to the end of the extent.
+    /// them (unless they are the first), and to the checkpoint after them or to the end of the extent.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when they are not, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if they are not, or if the file cannot be read.
     pub(crate) fn page(
         &self,
         extent: &Extent,
@@ -71,10 +71,10 @@ impl Vault {
         Ok(entries)
     }
 
-    /// Everything that was ever charged, oldest first, verified from the first entry to the last.
+    /// All entries of the ledger, oldest first, verified from the first to the last.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when the chain is broken, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if the chain is broken or the file cannot be read.
     pub fn entries(&self) -> Result<Vec<LedgerEntry>, VaultError> {
         let extent = self.extent()?;
         let mut entries = Vec::new();
@@ -87,7 +87,7 @@ impl Vault {
     }
 }
 
-/// The place in the chain of a checkpoint, or before the first entry.
+/// The place of a checkpoint in the chain, or the place before the first entry.
 fn mark(connection: &Connection, sequence: i64) -> Result<Mark, Fault> {
     if sequence == 0 {
         return Ok(Mark::default());

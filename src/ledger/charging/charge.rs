@@ -1,65 +1,63 @@
-//! A statement's cost, compared with every budget it touches and added to all of them or to none.
+//! Compares the cost of a statement with every affected budget, and adds it to all of them or to none.
 //!
-//! A [`ChargeRequest`] goes in; a [`Charge`], or the same as a preview, comes out. The caller of
-//! [`pay`] holds the write lock of the file, so that nothing happens between the comparison and the
-//! addition. Everything here is decided from the request and the ledger, never from data: a charge is the
-//! same on neighbouring databases.
+//! In: a [`ChargeRequest`]. Out: a [`Charge`], or a preview of it. The caller of [`pay`] holds the write lock of the
+//! file, so nothing can change between the comparison and the addition. All decisions depend on the request and the
+//! ledger, never on data: a charge is the same on neighbouring databases.
 //!
 //! ```text
-//! losses of a statement, exact      each rounded up once      added up          every budget of every space
+//! losses of a statement, exact      each rounded up once      added up          every budget of every unit domain
 //! ⅓ and ⅓                       →   0.333333334, twice    →   0.666666668   →   spent + 0.666666668 ≤ limit ?
 //! ```
 //!
-//! The same is done with ρ, for the budgets that count in it. That comparison is a *filter*: it holds for questions
-//! that were chosen after seeing the answers before them, and then all that was ever charged is (ε, δ)-private, or
-//! δ-approximately ρ-zCDP, for the limit's ε or ρ and δ (Dwork, Rothblum, Vadhan 2010; Whitehouse, Ramdas, Rogers,
-//! Wu 2023).
+//! Budgets in ρ do the same with ρ. The comparison is a *privacy filter*: analysts may choose each query after seeing
+//! earlier answers, and all charged releases together are still (ε, δ)-private, or δ-approximately ρ-zCDP, for the ε or
+//! ρ and the δ of the limit (Dwork, Rothblum, Vadhan 2010; Whitehouse, Ramdas, Rogers, Wu 2023).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::chain::{LedgerEntry, Witness};
-use super::error::{Fault, VaultError};
-use super::statements;
 use crate::catalog::store::{self, Account};
 use crate::catalog::{Budget, Catalog};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::chain::{LedgerEntry, Witness};
+use crate::ledger::records::statements;
 use crate::privacy::{Cost, Loss, Notion, Spend};
 
-/// What a statement is about to release, and at what loss.
+/// The planned releases of a statement, with their privacy losses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChargeRequest {
-    /// Who asks.
+    /// The analyst who asks.
     pub analyst: String,
-    /// The hash of the plan; see [`plan_hash`](super::plan_hash).
+    /// The hash of the plan; see [`plan_hash`](crate::ledger::plan_hash).
     pub plan_hash: [u8; 32],
-    /// The text of the statement, as it was written.
+    /// The text of the statement, as written.
     pub statement: String,
     /// The releases; each becomes an entry of the ledger.
     pub entries: Vec<ChargeEntry>,
-    /// The unit spaces of all private tables that any of the releases reads.
+    /// The unit domains of all private tables that the releases read.
     pub spaces: Vec<String>,
-    /// The declarations that the statement was planned with. They are compared with today's when it is charged.
+    /// The declarations with which the statement was planned. The charge compares them with the present ones.
     pub catalog: Arc<Catalog>,
 }
 
 impl ChargeRequest {
-    /// What is owed.
+    /// The debt that this request would pay.
     fn due(&self) -> Due {
         let losses = self.entries.iter().map(|entry| entry.loss.clone()).collect();
         Due { plan_hash: self.plan_hash, losses, spaces: self.spaces.clone() }
     }
 }
 
-/// What a statement owes. A payment is for what owes the same, so that nobody pays for one release and runs another.
+/// The debt of a statement. A charge pays only for an equal debt, so that nobody pays for one release and runs another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// The hash of the plan.
     pub plan_hash: [u8; 32],
-    /// The exact loss of every release, in their order.
+    /// The exact loss of each release, in order.
     pub losses: Vec<Loss>,
-    /// The unit spaces of all private tables that are read.
+    /// The unit domains of all private tables that the statement reads.
     pub spaces: Vec<String>,
 }
 
@@ -70,16 +68,15 @@ pub struct ChargeEntry {
     pub mechanism: String,
     /// Its parameters, such as `eps=1`.
     pub parameters: String,
-    /// The sensitivity that it is calibrated to.
+    /// The sensitivity to which its noise is calibrated.
     pub sensitivity: String,
     /// Its exact loss.
     pub loss: Loss,
 }
 
-/// The proof that a statement was paid for, durably.
+/// The proof of a durable payment for a statement.
 ///
-/// It is made by [`Vault::charge`](super::Vault::charge) alone and cannot be copied: one payment, one
-/// execution.
+/// Only [`Vault::charge`](crate::ledger::Vault::charge) makes one, and it cannot be copied: one payment allows one execution.
 ///
 /// ```compile_fail
 /// fn twice(charge: &hushql::ledger::Charge) -> hushql::ledger::Charge {
@@ -87,7 +84,7 @@ pub struct ChargeEntry {
 /// }
 /// ```
 #[derive(Debug)]
-#[must_use = "a charge that is not executed is paid for nothing"]
+#[must_use = "a charge without an execution pays for nothing"]
 pub struct Charge {
     sequence: i64,
     due: Due,
@@ -96,15 +93,15 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Whether this is what was paid for.
+    /// Whether the charge pays for this debt.
     ///
     /// # Guarantee
-    /// True only for the same plan with the same exact losses over the same unit spaces.
+    /// True only for the same plan with the same exact losses over the same unit domains.
     pub fn settles(&self, due: &Due) -> bool {
         self.due == *due
     }
 
-    /// What was charged to each budget, in the notions that the budgets count in.
+    /// The amount charged to each budget, in the notions in which the budgets count.
     ///
     /// # Guarantee
     /// At least the exact sum of the losses in the request; exactly the sum of the entries in the ledger.
@@ -117,33 +114,33 @@ impl Charge {
         self.sequence
     }
 
-    /// What each budget had left right after this charge, by name.
+    /// The remainder of each budget directly after this charge, by name.
     pub fn left(&self) -> &[(String, Spend)] {
         &self.left
     }
 }
 
-/// What a charge would do to a budget.
+/// The effect of a possible charge on a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetQuote {
     /// The budget.
     pub budget: String,
     /// Its limit.
     pub limit: Spend,
-    /// The (ε, δ) that its limit was derived from, with `ACCOUNTANT ZCDP`.
+    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived its limit.
     pub promise: Option<Spend>,
-    /// What is spent now.
+    /// The amount spent now.
     pub spent: Spend,
-    /// What would be spent after the charge.
+    /// The amount spent after the charge.
     pub after: Spend,
 }
 
-/// All budgets, with what is spent of them proven by the ledger.
+/// All budgets, with spent amounts that agree with the ledger.
 ///
 /// # Guarantee
-/// `Ok` only if the amount beside every budget is the sum of the ledger's entries that count for the unit space of its
-/// table. The catalog must be current, and the witness must have been advanced, in the same transaction.
-pub(super) fn accounts(
+/// `Ok` only if the spent amount of every budget is the sum of the ledger's entries that count for the unit domain of
+/// its table. The catalog must be current, and the witness must have advanced in the same transaction.
+pub(crate) fn accounts(
     connection: &Connection,
     witness: &Witness,
     catalog: &Catalog,
@@ -158,13 +155,13 @@ pub(super) fn accounts(
     Ok(accounts)
 }
 
-/// Checks a request against every budget it touches; changes nothing.
+/// Checks a request against every affected budget, and changes nothing.
 ///
 /// # Guarantee
-/// `Ok` only if what is declared is what the request was planned with, every unit space of the request has a budget, the cost
-/// is neither below a budget's minimum per query nor above its maximum, and every budget holds the whole cost, in the
-/// notion that it counts in.
-pub(super) fn quote(
+/// `Ok` only if the declarations are those with which the request was planned, every unit domain of the request has a
+/// budget, the cost is neither below a budget's minimum per query nor above its maximum, and every budget can pay the
+/// whole cost in the notion in which it counts.
+pub(crate) fn quote(
     connection: &Connection,
     witness: &Witness,
     request: &ChargeRequest,
@@ -172,7 +169,7 @@ pub(super) fn quote(
     Ok(price(connection, witness, request)?.budgets)
 }
 
-/// A request that every budget holds.
+/// A request that every budget can pay.
 struct Price {
     entries: Vec<LedgerEntry>,
     asked: Cost,
@@ -216,7 +213,7 @@ fn price(
         .iter()
         .filter(|account| spaces.iter().any(|space| binds(account, space)))
         .collect();
-    // A budget counts what it can: a release without an (ε, δ) cannot be charged to one in ε.
+    // A release without an (ε, δ) cannot be charged to a budget in ε.
     let within = |budget: &Budget| {
         let uncounted = || VaultError::NoEpsilon { budget: budget.name.clone() };
         asked.within(budget.limit.notion).ok_or_else(uncounted)
@@ -264,7 +261,7 @@ fn price(
     Ok(Price { entries: entries.collect(), asked: asked.counted_in(&notions), budgets })
 }
 
-/// Refuses a cost below the minimum per query of one of these budgets, and names the one that wants the most.
+/// Refuses a cost below the minimum per query of one of these budgets, and names the one with the highest minimum.
 fn check_minimum(
     touched: &[&Account],
     within: impl Fn(&Budget) -> Result<Spend, VaultError>,
@@ -286,12 +283,12 @@ fn check_minimum(
     }
 }
 
-/// Charges a request. The result is worth nothing before the caller's commit has succeeded.
+/// Charges a request. The result is valid only after the caller's commit succeeds.
 ///
 /// # Guarantee
-/// `Ok` only if [`quote`] would be, and then every touched budget has grown by the whole cost and the
-/// ledger by the request's entries; the caller rolls back on an error, so that nothing has changed.
-pub(super) fn pay(
+/// `Ok` only if [`quote`] would be `Ok`. Then the spent amount of every affected budget has grown by the whole cost, and
+/// the ledger by the request's entries. On an error the caller rolls back, and nothing changes.
+pub(crate) fn pay(
     connection: &Connection,
     witness: &mut Witness,
     request: &ChargeRequest,

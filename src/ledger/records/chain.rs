@@ -1,15 +1,15 @@
-//! The chain of hashes through the ledger, and the one reader that follows it.
+//! The hash chain through the ledger, and its only reader.
 //!
-//! Stored entries go in, sums per set of unit spaces come out, and only for entries whose hashes connect them to a sealed
-//! checkpoint, or to the first entry, without a gap. A [`Witness`] remembers how far one handle has followed the chain: what
-//! another process appended is verified before it is believed, and a file that was exchanged for an older one while it
-//! was open is noticed. A vault that is opened is followed from its newest checkpoint on; its earlier entries are verified
-//! when they are read, and by `hushql check`. The chain detects damage, not forgery: it has no key.
+//! In: stored entries. Out: the sum for each set of unit domains, over entries whose hashes connect them without a gap
+//! to a sealed checkpoint or to the first entry. A [`Witness`] remembers how far one handle has followed the chain: it
+//! verifies entries of other processes before it counts them, and detects that an older file has replaced the open one.
+//! Opening a vault follows the chain from the newest checkpoint on; earlier entries are verified when they are read, and
+//! by `hushql check`. The chain detects damage but not forgery, because it has no key.
 //!
-//! Entries that were carried over from an older format lack the newer fields, and keep the hash that they had.
+//! Entries from an older format lack the newer fields and keep their old hash.
 //!
-//! Every entry has a nonce. One question, asked of two copies of a vault, would else be one entry, and the copy that
-//! answered the second time would have the hashes of the one that it was put in the place of.
+//! Each entry has a nonce. Without it, the same statement on two copies of a vault would make the same entry in both,
+//! and the hashes could not tell the copies apart.
 //!
 //! ```text
 //! chain(n) = SHA-256(chain(n − 1), n, charge, analyst, spaces, budgets, mechanism, …, plan hash, nonce)
@@ -19,41 +19,41 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::checkpoint::{self, Checkpoint, Sums};
-use super::error::{Fault, VaultError};
-use super::time;
 use crate::catalog::store::{self, Fields, Kind};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::checkpoint::{self, Checkpoint, Sums};
+use crate::ledger::records::time;
 use crate::privacy::{Cost, ParameterError};
 use crate::sampler::QueryRng;
 
-/// One release that was paid for. None of it depends on data.
+/// One charged release. No field depends on data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// Its number, from 1, without gaps.
+    /// Its number: from 1, without gaps.
     pub sequence: i64,
-    /// The number of the first entry that was charged together with it.
+    /// The number of the first entry of the same charge.
     pub charge: i64,
-    /// Who asked.
+    /// The analyst who asked.
     pub analyst: String,
-    /// The unit spaces whose people it is about.
+    /// The unit domains of the tables that it reads.
     pub spaces: Vec<String>,
-    /// The budgets it was charged to.
+    /// The budgets to which it was charged.
     pub budgets: Vec<String>,
     /// The mechanism.
     pub mechanism: String,
     /// The mechanism's parameters.
     pub parameters: String,
-    /// The sensitivity that it was calibrated to.
+    /// The sensitivity to which its noise was calibrated.
     pub sensitivity: String,
-    /// What it cost, in every notion that it has.
+    /// Its cost, in each notion of privacy that it has.
     pub cost: Cost,
     /// The hash of the plan.
     pub plan_hash: [u8; 32],
-    /// When it was charged, in seconds since 1970 (UTC); unknown where an older program charged it.
+    /// The time of the charge, in seconds since 1970 (UTC); unknown for a charge of an older program.
     pub at: Option<i64>,
-    /// The hash of the statement's text; see [`Vault::statement`](super::Vault::statement).
+    /// The hash of the statement's text; see [`Vault::statement`](crate::ledger::Vault::statement).
     pub statement: Option<[u8; 32]>,
-    /// Random bytes: no two entries are the same, in whatever copies of a vault.
+    /// Random bytes: no two entries are equal, even in different copies of a vault.
     pub nonce: [u8; 16],
     /// The hash of this entry and, through the entry before it, of all earlier ones.
     pub chain: [u8; 32],
@@ -66,46 +66,46 @@ pub fn plan_hash(plan: &str) -> [u8; 32] {
     fields.digest()
 }
 
-/// A place in the chain: an entry's number and hash; the default stands before the first one.
+/// A place in the chain: an entry's number and hash; the default is the place before the first entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) sequence: i64,
-    pub(super) hash: [u8; 32],
+pub(crate) struct Mark {
+    pub(crate) sequence: i64,
+    pub(crate) hash: [u8; 32],
 }
 
 /// The hash of the entry with this number, if there is one.
-pub(super) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[u8; 32]>, Fault> {
+pub(crate) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[u8; 32]>, Fault> {
     let mut statement =
         connection.prepare_cached("SELECT chain FROM ledger WHERE sequence = ?1")?;
     Ok(statement.query_row([sequence], |row| row.get(0)).optional()?)
 }
 
-/// How far one handle has followed the chain, and what it summed on the way.
+/// How far one handle has followed the chain, and the sums up to there.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Witness {
+pub(crate) struct Witness {
     sequence: i64,
     chain: [u8; 32],
-    /// What the entries add up to, for every set of unit spaces that one of them names.
+    /// The sum of the entries for each set of unit domains that an entry names.
     spent: Sums,
 }
 
 impl Witness {
-    /// What was ever charged on any of these unit spaces.
+    /// Everything ever charged to any of these unit domains.
     ///
     /// # Guarantee
-    /// The exact sum of the entries that name one of the spaces or more, each counted once, as far as the chain was
-    /// followed: those up to the checkpoint that it was followed from, as they were when that was sealed, and those after
-    /// it, as they are stored. None in a notion that one of them does not have.
+    /// The exact sum of the entries that name at least one of the domains, each counted once, as far as the chain was
+    /// followed: the entries up to the first checkpoint as they were when it was sealed, and later entries as they are
+    /// stored. `None` in a notion that one of the entries does not have.
     ///
     /// # Errors
-    /// [`VaultError::Amount`] for a sum that cannot be written down.
-    pub(super) fn spent(&self, spaces: &BTreeSet<String>) -> Result<Cost, Fault> {
+    /// [`VaultError::Amount`] for a sum that is out of range.
+    pub(crate) fn spent(&self, spaces: &BTreeSet<String>) -> Result<Cost, Fault> {
         let sum = self.of(spaces).try_fold(Cost::zero(), Cost::plus);
         Ok(sum?)
     }
 
-    /// Whether anything was ever charged on one of these unit spaces.
-    pub(super) fn is_charged(&self, spaces: &BTreeSet<String>) -> bool {
+    /// Whether anything was ever charged to one of these unit domains.
+    pub(crate) fn is_charged(&self, spaces: &BTreeSet<String>) -> bool {
         self.of(spaces).next().is_some()
     }
 
@@ -114,20 +114,20 @@ impl Witness {
         self.spent.iter().filter(move |(names, _)| named(names)).map(|(_, sum)| *sum)
     }
 
-    /// How far the chain was followed.
-    pub(super) fn mark(&self) -> Mark {
+    /// The place up to which the chain was followed.
+    pub(crate) fn mark(&self) -> Mark {
         Mark { sequence: self.sequence, hash: self.chain }
     }
 
     /// Follows the chain to its end; the caller holds a transaction.
     ///
-    /// A witness that has followed nothing yet begins at the newest checkpoint.
+    /// A new witness begins at the newest checkpoint.
     ///
     /// # Guarantee
-    /// `Ok` only if the entry this handle saw last (or that of the newest checkpoint) is still there, every later one is
-    /// linked to it, the last one is the one that was sealed, and every checkpoint from there on is what these entries
-    /// come to: no such entry was altered, dropped, inserted or cut off.
-    pub(super) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
+    /// `Ok` only if the last entry that this handle saw (or that of the newest checkpoint) still exists, every later entry
+    /// is linked to it, the last entry is the sealed one, and every later checkpoint equals the sums of these entries: none
+    /// of them was altered, removed, inserted or cut off.
+    pub(crate) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
         let damage = |detail: &str| Fault::Damage(detail.to_owned());
         if self.sequence > 0 && hash_of(connection, self.sequence)? != Some(self.chain) {
             return Err(damage("it is not the ledger that was there before"));
@@ -139,11 +139,11 @@ impl Witness {
         self.check_end(connection)
     }
 
-    /// Begins where the newest checkpoint is; before the first entry, where there is none.
+    /// Begins at the newest checkpoint, or before the first entry if no checkpoint exists.
     ///
     /// # Guarantee
-    /// `Ok` only at the last number that is due for a checkpoint in a ledger of this length, with a checkpoint that agrees
-    /// with its digest, and whose hash is that of the entry.
+    /// `Ok` only at the last number that requires a checkpoint in a ledger of this length, with a checkpoint that agrees
+    /// with its digest and has the hash of its entry.
     fn at_newest_checkpoint(connection: &Connection) -> Result<Self, Fault> {
         let mut statement =
             connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM ledger")?;
@@ -158,19 +158,19 @@ impl Witness {
         Ok(Self { sequence, chain, spent })
     }
 
-    /// Follows the chain by so many entries, or to its end; the caller holds a transaction.
+    /// Follows the chain by this number of entries, or to its end; the caller holds a transaction.
     ///
     /// # Guarantee
-    /// `Ok` only if each of them is linked to the one before it, and every checkpoint on the way is what they come to.
-    pub(super) fn follow(&mut self, connection: &Connection, most: i64) -> Result<(), Fault> {
+    /// `Ok` only if each entry is linked to the one before it, and every checkpoint on the way equals their sums.
+    pub(crate) fn follow(&mut self, connection: &Connection, most: i64) -> Result<(), Fault> {
         self.follow_with(connection, most, Checkpoint::check)
     }
 
-    /// Follows the chain of a ledger that has no checkpoints yet, from its first entry on, and writes them.
+    /// Follows the chain of a ledger without checkpoints from its first entry on, and writes the checkpoints.
     ///
     /// # Guarantee
-    /// As [`Witness::advance`]: `Ok` only if the chain is whole from the first entry to the one that was sealed.
-    pub(super) fn with_new_checkpoints(connection: &Connection) -> Result<Self, Fault> {
+    /// As [`Witness::advance`]: `Ok` only if the chain is intact from the first entry to the sealed one.
+    pub(crate) fn with_new_checkpoints(connection: &Connection) -> Result<Self, Fault> {
         let mut witness = Self::default();
         witness.follow_with(connection, i64::MAX, Checkpoint::write)?;
         witness.check_end(connection)?;
@@ -198,21 +198,21 @@ impl Witness {
         Ok(())
     }
 
-    /// Checks that the chain was followed to the end that was sealed, by the ledger and by its checkpoints.
-    pub(super) fn check_end(&self, connection: &Connection) -> Result<(), Fault> {
+    /// Checks that the chain was followed to the sealed end of the ledger and of its checkpoints.
+    pub(crate) fn check_end(&self, connection: &Connection) -> Result<(), Fault> {
         checkpoint::check_end(connection, self.sequence)?;
         Ok(store::check_seal(connection, Kind::Ledger, self.chain)?)
     }
 
-    /// What the ledger has come to, as far as the chain was followed.
+    /// The sums of the ledger, as far as the chain was followed.
     fn checkpoint(&self) -> Checkpoint {
         let Self { sequence, chain, spent } = self.clone();
         Checkpoint { sequence, chain, spent }
     }
 
-    /// Appends the entries of one charge to the end of the chain, and seals it; the caller holds a transaction and rolls it
-    /// back on an error. `entry.sequence`, `entry.charge`, `entry.nonce` and `entry.chain` are written here, as is `entry.at`.
-    pub(super) fn append(
+    /// Appends the entries of one charge to the end of the chain, and seals it. The caller holds a transaction and rolls it
+    /// back on an error. This function sets `entry.sequence`, `entry.charge`, `entry.nonce`, `entry.chain` and `entry.at`.
+    pub(crate) fn append(
         &mut self,
         connection: &Connection,
         entries: Vec<LedgerEntry>,
@@ -229,7 +229,7 @@ impl Witness {
         Ok(first)
     }
 
-    /// Links an entry to the end of the chain and stores it, with its checkpoint where one is due; the end is not sealed.
+    /// Links an entry to the end of the chain and stores it, with its checkpoint if one is due; does not seal the end.
     fn push(&mut self, connection: &Connection, mut entry: LedgerEntry) -> Result<(), Fault> {
         entry.sequence = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
         entry.chain = link(&self.chain, &entry);
@@ -241,7 +241,7 @@ impl Witness {
         Ok(())
     }
 
-    /// Takes the entry that follows into the sums.
+    /// Adds the next entry to the sums.
     fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
         let sum = self.spent.get(&entry.spaces).copied().unwrap_or(Cost::zero());
         self.spent.insert(entry.spaces.clone(), sum.plus(entry.cost)?);
@@ -251,8 +251,8 @@ impl Witness {
     }
 }
 
-/// Checks that an entry follows this place in the chain.
-pub(super) fn check_link(before: &Mark, entry: &LedgerEntry) -> Result<(), Fault> {
+/// Checks that an entry continues the chain at this place.
+pub(crate) fn check_link(before: &Mark, entry: &LedgerEntry) -> Result<(), Fault> {
     if Some(entry.sequence) == before.sequence.checked_add(1)
         && entry.chain == link(&before.hash, entry)
     {
@@ -263,12 +263,12 @@ pub(super) fn check_link(before: &Mark, entry: &LedgerEntry) -> Result<(), Fault
 }
 
 /// Seals a ledger without entries.
-pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, Kind::Ledger, Witness::default().chain)?)
 }
 
-/// The entries after one number up to another, oldest first, as they are stored.
-pub(super) fn entries(
+/// The stored entries after one number up to another, oldest first.
+pub(crate) fn entries(
     connection: &Connection,
     after: i64,
     last: i64,
@@ -371,7 +371,7 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
     let epsilon: (Option<i64>, Option<i64>) = (row.get("epsilon_nano")?, row.get("delta_atto")?);
     let cost =
         Cost::of(epsilon.0.zip(epsilon.1), (row.get("rho_nano")?, row.get("rho_delta_atto")?));
-    // A negative amount would be a refund; the table forbids it, a failing disk does not.
+    // A negative amount would be a refund; the table forbids it, but a failing disk could produce it.
     if cost.amounts().into_iter().flatten().any(|amount| amount < 0) {
         return Err(Fault::Damage("the ledger has a negative amount".to_owned()));
     }

@@ -1,11 +1,11 @@
-//! How a program waits for a lock of the vault that another one holds.
+//! Waits for a lock of the vault that another program holds.
 //!
-//! SQLite's own time-out sleeps longer the longer it has waited, up to a tenth of a second: where a vault is busy all the
-//! time, whoever has waited longest looks least often, and gives up without ever having had a turn. Here everyone looks
-//! every few milliseconds, at random moments, so that each has the same chance whenever the lock is free.
+//! SQLite's own time-out sleeps longer the longer it has waited, up to a tenth of a second. If a vault is always busy,
+//! the program that has waited longest tries least often, and may give up without a turn. Here every program tries every
+//! few milliseconds, at random moments, so that all have the same chance when the lock is free.
 //!
 //! ```text
-//! held ▓▓▓▓▓▓▓▓░▓▓▓▓▓▓▓░▓▓▓▓▓▓▓░      free for as long as it takes one of those who wait to look
+//! held ▓▓▓▓▓▓▓▓░▓▓▓▓▓▓▓░▓▓▓▓▓▓▓░      free until one of the waiting programs tries again
 //! ```
 
 use std::cell::Cell;
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::Connection;
 
-use super::error::Fault;
+use crate::ledger::error::Fault;
 
-/// How long to wait for other programs before a vault is refused as locked.
-pub(super) const BUSY: Duration = Duration::from_secs(10);
+/// The time to wait for other programs before the vault is refused as locked.
+pub(crate) const BUSY: Duration = Duration::from_secs(10);
 
-/// The longest pause, in microseconds, before each of the first looks; the last one is for all that follow.
+/// The longest pause before each of the first attempts, in microseconds; the last one applies to all later attempts.
 const PAUSES: [u64; 6] = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
-/// Makes a connection wait for locks: [`BUSY`] in turn with others, any other time as SQLite does.
-pub(super) fn set(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
+/// Makes a connection wait for locks: for [`BUSY`] with random pauses, for any other time as SQLite does.
+pub(crate) fn set(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
     if busy == BUSY {
         connection.busy_handler(Some(look_again))?;
     } else {
@@ -32,7 +32,7 @@ pub(super) fn set(connection: &mut Connection, busy: Duration) -> Result<(), Fau
     Ok(())
 }
 
-/// SQLite's question, after so many looks at one lock, whether to look again.
+/// Tells SQLite whether to try again after this number of attempts at one lock.
 fn look_again(looks: i32) -> bool {
     thread_local! {
         static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -48,13 +48,13 @@ fn look_again(looks: i32) -> bool {
     if since.elapsed() >= BUSY {
         return false;
     }
-    // No secret: it only keeps those who wait apart.
+    // This need not be secret: it only spreads the attempts of waiting programs.
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     thread::sleep(pause(looks, clock.subsec_nanos()));
     true
 }
 
-/// A pause between a quarter of the longest one and all of it.
+/// A pause between a quarter and all of the longest pause.
 fn pause(looks: i32, random: u32) -> Duration {
     let looks = usize::try_from(looks).unwrap_or_default();
     let longest = PAUSES.get(looks).or(PAUSES.last()).copied().unwrap_or_default();
@@ -67,7 +67,7 @@ fn pause(looks: i32, random: u32) -> Duration {
 mod tests {
     use super::*;
 
-    /// With SQLite's own pauses of up to 100 ms, one of 8 programs that charged at once looked 50 times within 5 seconds,
+    /// With SQLite's own pauses of up to 100 ms, one of 8 programs that charged at once tried 50 times within 5 seconds,
     /// found the vault locked each time, and was refused.
     #[test]
     fn nobody_pauses_for_long() {

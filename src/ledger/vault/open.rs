@@ -1,7 +1,7 @@
-//! Making and opening a vault: which file it is, whether it is sound and at home, and which anchor holds it.
+//! Creates and opens a vault: identifies its file, checks it, its home and its anchor.
 //!
-//! A path goes in, a [`Vault`] comes out that may be asked and charged, or a refusal. The owner's own acts are here too:
-//! a vault is adopted at a new place, gets an anchor, or loses it.
+//! In: a path. Out: a [`Vault`] that can be queried and charged, or a refusal. The owner's own operations are here too:
+//! to adopt a vault in a new place, and to create or remove its anchor.
 //!
 //! ```text
 //! path ─▶ one file, one name, no journal of another state ─▶ tables, newest checkpoint, tail ─▶ at home? ─▶ anchor? ─▶ Vault
@@ -14,29 +14,30 @@ use std::{fs, io};
 
 use rusqlite::Connection;
 
-use super::anchor::Anchor;
-use super::error::{Fault, VaultError};
-use super::handle::{Handle, connect, in_snapshot};
-use super::home::{self, Home};
-use super::place::Place;
-use super::queue::Queue;
-use super::upgrade::Moved;
-use super::vault::Vault;
-use super::wait::BUSY;
-use super::{analyst, schema};
-use crate::ledger::analyst::OWNER;
+use crate::ledger::charging::queue::Queue;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::anchor::Anchor;
+use crate::ledger::file::handle::{Handle, connect, in_snapshot};
+use crate::ledger::file::home::{self, Home};
+use crate::ledger::file::place::Place;
+use crate::ledger::file::schema;
+use crate::ledger::file::wait::BUSY;
+use crate::ledger::records::analyst;
+use crate::ledger::records::analyst::OWNER;
+use crate::ledger::vault::Vault;
+use crate::ledger::vault::upgrade::Moved;
 
 impl Vault {
-    /// Makes a vault in a file that does not exist yet, readable and writable by its maker alone.
+    /// Creates a vault in a new file that only its creator can read and write.
     ///
     /// # Errors
-    /// [`VaultError::Exists`] when the path is taken, [`VaultError::CannotOpen`] or another variant when
-    /// the file cannot be made or written; no file is left behind then.
+    /// [`VaultError::Exists`] if the path is taken, [`VaultError::CannotOpen`] or another variant if the file cannot be
+    /// created or written; it then leaves no file behind.
     pub fn init(path: impl AsRef<Path>) -> Result<Self, VaultError> {
         let path = path.as_ref();
         let shown = path.display().to_string();
-        // Closing a file drops this process's locks on it, so a vault is never opened beside SQLite; this
-        // file is new and nobody can hold one yet.
+        // Closing a file drops this process's locks on it, so nothing but SQLite may open a vault; this file is new and
+        // cannot be locked yet.
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -53,40 +54,40 @@ impl Vault {
             Self::make(connection, Some(place), &shown)
         });
         if made.is_err() {
-            // Best effort: what cannot be removed is refused as no vault when it is opened.
+            // Best effort: a file that cannot be removed is later refused because it is not a vault.
             let _ = fs::remove_file(path);
         }
         made
     }
 
-    /// Opens a vault that exists, and verifies what it goes on with, in a time that does not grow with the ledger.
+    /// Opens an existing vault and verifies its current state, in a time that does not grow with the ledger.
     ///
     /// # Guarantee
-    /// `Ok` only if the file is a vault, SQLite finds the free pages and those of the declarations sound, the newest
-    /// checkpoint of the ledger is there and is what was written, the chain is whole from it to the end that was sealed,
-    /// every budget agrees with the sums of that checkpoint and the entries after it, and the catalog is what was
-    /// declared. Damage to an earlier entry or checkpoint is found by whatever reads it, and by [`Vault::verify`].
+    /// `Ok` only if the file is a vault, SQLite finds its free pages and the pages of the declarations sound, the newest
+    /// checkpoint of the ledger exists and is as written, the chain is intact from it to the sealed end, every budget agrees
+    /// with the sums of that checkpoint and the entries after it, and the catalog is as declared. Reading an earlier entry
+    /// or checkpoint detects damage to it, and so does [`Vault::verify`].
     ///
     /// # Errors
-    /// A variant of [`VaultError`] for each way in which it is not. Nothing is ever created.
+    /// A variant of [`VaultError`] for each of these conditions. This never creates a file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, VaultError> {
         Self::open_with(path.as_ref(), BUSY)
     }
 
-    /// Opens a vault that waits this long for other programs.
-    pub(super) fn open_with(path: &Path, busy: Duration) -> Result<Self, VaultError> {
+    /// Opens a vault with this time-out for the locks of other programs.
+    pub(in crate::ledger) fn open_with(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let vault = Self::verified(path, busy)?;
         vault.check_home()?;
         Ok(vault)
     }
 
-    /// Opens and verifies a vault, wherever it is at home.
+    /// Opens and verifies a vault without checking its home.
     fn verified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let vault = Self::unverified(path, busy)?;
         vault.on_connection(|connection| {
             in_snapshot(connection, |connection| {
                 schema::check(connection, &vault.path)?;
-                // SQLite reads zeros behind the end of a file that was cut.
+                // SQLite reads zeros after the end of a truncated file.
                 match fs::metadata(path) {
                     Ok(found) if found.len() >= schema::length(connection)? => Ok(()),
                     Ok(_) => Err(Fault::Damage("its file was cut".to_owned())),
@@ -101,7 +102,7 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Opens a file that may be a vault, and looks at nothing in it.
+    /// Opens a file that may be a vault, without reading it.
     fn unverified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
         match fs::metadata(path) {
@@ -112,7 +113,7 @@ impl Vault {
             }
             Err(error) => return Err(cannot_open(&shown, error)),
         }
-        // Before SQLite opens it: from here on the path must not name another file.
+        // Do this before SQLite opens the file: from here on the path must not name another file.
         let place = Place::of(path).map_err(|error| cannot_open(&shown, error))?;
         place.check(&shown)?;
         place.check_journal(&shown)?;
@@ -125,15 +126,15 @@ impl Vault {
         Ok(Self::over(connection, Some(place), shown))
     }
 
-    /// A vault of an older format that can be carried over, not verified; `None` for one of today's.
+    /// An unverified vault of an older format that can be upgraded; `None` for a vault of the present format.
     pub(super) fn of_older_format(path: &Path) -> Result<Option<Self>, VaultError> {
         let vault = Self::unverified(path, BUSY)?;
         let format = vault.on_connection(|connection| {
-            // Tables are dropped and made anew: rows that refer to them are not looked at meanwhile.
+            // The upgrade drops tables and creates them anew, so SQLite must not check references in between.
             connection.execute_batch("PRAGMA foreign_keys = OFF")?;
             schema::format(connection, &vault.path)
         })?;
-        Ok((format < super::version::VERSION).then_some(vault))
+        Ok((format < crate::ledger::version::VERSION).then_some(vault))
     }
 
     fn on_connection<T>(
@@ -143,19 +144,19 @@ impl Vault {
         work(&self.lock()?.connection).map_err(|fault| fault.at(&self.path))
     }
 
-    /// Opens a vault that exists and holds it to its anchor, which every charge then moves.
+    /// Opens an existing vault with its anchor, which each charge then moves.
     ///
-    /// An anchor is a small file in another place that holds the number and the hash of the newest entry of
-    /// the ledger. A vault that is ahead of it is fine: a program died in between, or charged without it.
+    /// An anchor is a small file in another place with the number and the hash of the ledger's newest entry. A vault may be
+    /// ahead of its anchor: a program died between the two writes, or charged without the anchor.
     ///
     /// # Guarantee
-    /// `Ok` only if [`Vault::open`] would be, and the ledger is the one that the anchor was last moved along, or goes on
-    /// from it. No charge is handed out before the anchor on the disk is as far as that charge.
+    /// `Ok` only if [`Vault::open`] would be `Ok`, and the ledger is the one along which the anchor last moved, or extends
+    /// it. The vault returns no charge before the anchor on the disk has reached that charge.
     ///
     /// # Errors
     /// [`VaultError::PutBack`] or [`VaultError::OtherHistory`] for a vault without the anchor's entry,
     /// [`VaultError::NoAnchor`], [`VaultError::AnchorDamaged`] or [`VaultError::Anchor`] for the anchor itself,
-    /// and what [`Vault::open`] refuses with.
+    /// and the errors of [`Vault::open`].
     pub fn open_anchored(
         path: impl AsRef<Path>,
         anchor: impl AsRef<Path>,
@@ -166,15 +167,15 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Makes the place where a vault is now its home, after it was copied, restored, renamed or moved, and opens it.
+    /// Adopts a vault that was copied, restored, renamed or moved: its present place becomes its home. Then opens it.
     ///
-    /// Only its owner can know that no other copy of it is used: two copies are two budgets. The whole vault and
-    /// the anchor, if there is one, are verified first. A vault of an older format is carried over as by
-    /// [`Vault::upgrade`], which would refuse it here.
+    /// Only its owner can know that no other copy is in use: two copies are two budgets. This verifies the whole vault and
+    /// its anchor, if there is one, first. It upgrades a vault of an older format, which [`Vault::upgrade`] would refuse in
+    /// this place.
     ///
     /// # Errors
-    /// [`VaultError::Unanchored`] when the vault has an anchor and none is given, and what [`Vault::open_anchored`]
-    /// refuses with, but for [`VaultError::NotAtHome`].
+    /// [`VaultError::Unanchored`] if the vault has an anchor and none is given, and the errors of [`Vault::open_anchored`]
+    /// except [`VaultError::NotAtHome`].
     pub fn adopt(
         path: impl AsRef<Path>,
         anchor: Option<impl AsRef<Path>>,
@@ -197,11 +198,11 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Takes the anchor off a vault, which from then on is opened without: for an owner whose anchor is lost, or is to be
-    /// made elsewhere. The anchor's file stays where it is.
+    /// Removes the anchor from a vault, which from then on opens without it. An owner does this to replace a lost anchor or
+    /// to move it. The anchor's file remains.
     ///
     /// # Errors
-    /// What [`Vault::open`] refuses with, but for [`VaultError::Unanchored`].
+    /// Those of [`Vault::open`] except [`VaultError::Unanchored`].
     pub fn remove_anchor(path: impl AsRef<Path>) -> Result<Self, VaultError> {
         let vault = Self::verified(path.as_ref(), BUSY)?;
         let home = vault.home()?;
@@ -213,12 +214,12 @@ impl Vault {
         Ok(vault)
     }
 
-    /// The home that the vault has here.
+    /// The home of the vault in its present place.
     pub(super) fn home(&self) -> Result<Option<Home>, VaultError> {
         Ok(self.lock()?.place.as_ref().map(|place| place.home().clone()))
     }
 
-    /// Refuses a vault that is at home elsewhere, or has an anchor and was opened without.
+    /// Refuses a vault whose home is elsewhere, or that has an anchor but was opened without it.
     fn check_home(&self) -> Result<(), VaultError> {
         let handle = self.lock()?;
         handle.may_begin(&self.path)?;
@@ -227,14 +228,13 @@ impl Vault {
         checked.map_err(|fault| fault.at(&self.path))
     }
 
-    /// Makes an anchor where there is none, of the vault as it is now, and opens the vault with it.
+    /// Creates an anchor for the present state of a vault, and opens the vault with it.
     ///
-    /// Only its owner can know that the vault was not put back before. From then on [`Vault::open_anchored`]
-    /// notices.
+    /// Only its owner can know that the vault is not an older copy. From then on [`Vault::open_anchored`] detects one.
     ///
     /// # Errors
-    /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] when it is in the
-    /// vault's own folder, and what [`Vault::open_anchored`] refuses with.
+    /// [`VaultError::AnchorExists`] if the path is taken, [`VaultError::AnchorBeside`] if it is in the vault's own folder,
+    /// and the errors of [`Vault::open_anchored`].
     pub fn make_anchor(
         path: impl AsRef<Path>,
         anchor: impl AsRef<Path>,
@@ -250,13 +250,13 @@ impl Vault {
             Ok(vault)
         });
         if held.is_err() {
-            // Whoever tries again must not find it in the way.
+            // Another attempt must not fail because of this file.
             let _ = fs::remove_file(anchor);
         }
         held
     }
 
-    /// Moves the anchor to where the vault is, which also shows that it can be moved, and keeps to it.
+    /// Moves the anchor to the end of the ledger, which shows that it can be moved, and keeps it.
     fn held_to(mut self, anchor: Anchor) -> Result<Self, VaultError> {
         let path = self.path.clone();
         let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -265,10 +265,10 @@ impl Vault {
         Ok(self)
     }
 
-    /// Makes a vault that ends with the program, for demonstrations and tests.
+    /// Creates a vault in memory that ends with the program, for demonstrations and tests.
     ///
     /// # Errors
-    /// [`VaultError::Failed`] when memory runs out.
+    /// [`VaultError::Failed`] if memory runs out.
     pub fn in_memory() -> Result<Self, VaultError> {
         let shown = ":memory:";
         let open = || {

@@ -1,7 +1,7 @@
-//! A vault verified as a whole, from its first entry to its last.
+//! Verifies a whole vault, from its first entry to its last.
 //!
-//! An open vault goes in; what it holds comes out, or the first damage that is found. Opening a vault reads what it goes
-//! on with: the declarations, the newest checkpoint and the entries after it. This reads everything.
+//! In: an open vault. Out: its size, or the first damage that is found. Opening a vault reads only the declarations, the
+//! newest checkpoint and the entries after it. This reads everything.
 //!
 //! ```text
 //! SQLite's own check ─▶ entries 1 … n, each checkpoint on the way ─▶ seals, budgets, declarations
@@ -9,22 +9,23 @@
 
 use std::fmt;
 
-use super::analyst;
-use super::chain::Witness;
-use super::charge;
-use super::error::{Fault, VaultError};
-use super::pages::PAGE;
-use super::vault::Vault;
-use super::{history, schema, statements};
 use crate::catalog::store;
+use crate::ledger::charging::charge;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::schema;
+use crate::ledger::records::analyst;
+use crate::ledger::records::chain::Witness;
+use crate::ledger::records::{history, statements};
+use crate::ledger::vault::Vault;
+use crate::ledger::vault::pages::PAGE;
 
-/// What a vault holds that was verified as a whole.
+/// The contents of a verified vault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// The entries of its ledger.
+    /// The number of entries in its ledger.
     pub entries: i64,
-    /// The privacy budgets.
+    /// The number of privacy budgets.
     pub budgets: usize,
 }
 
@@ -38,16 +39,16 @@ impl fmt::Display for Verified {
 }
 
 impl Vault {
-    /// Reads the whole vault; the time that it takes grows with the ledger. Charges go on meanwhile, except while SQLite
+    /// Verifies the whole vault, in a time that grows with the ledger. Charges continue in the meantime, except while SQLite
     /// checks the file.
     ///
     /// # Guarantee
-    /// `Ok` only if SQLite finds the file sound, the chain of the ledger is whole from the first entry to the last, every
-    /// checkpoint is what the entries up to it come to, every budget agrees with the sum of all entries, every
-    /// statement has the text of its hash, and everything declared, now and before, is what was sealed.
+    /// `Ok` only if SQLite finds the file sound, the chain of the ledger is intact from the first entry to the last, every
+    /// checkpoint equals the sums of the entries up to it, every budget agrees with the sum of all entries, the text of
+    /// every statement matches its hash, and all present and past declarations match their seals.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] for the first of these that does not hold, or as [`Vault::open`].
+    /// [`VaultError::Corrupt`] for the first of these conditions that does not hold, or as [`Vault::open`].
     pub fn verify(&self) -> Result<Verified, VaultError> {
         self.read(|connection, _| schema::check_whole(connection))?;
         let mut witness = Witness::default();

@@ -1,28 +1,28 @@
-//! The journal beside a vault: whether SQLite may roll it back.
+//! Decides whether SQLite may roll back the journal beside a vault.
 //!
 //! A journal that a killed program left behind is *hot*: the next program that opens the file copies the old pages
-//! back. SQLite finds it by its name alone. If the file was charged in the meantime under another name, or in
-//! another folder, those charges would be undone without a word. So before every transaction the vault looks at the
-//! journal itself: the change counter that it would bring back, and the one that the file has now.
+//! back. SQLite finds the journal by its name alone. If the file was charged in the meantime under another name or in
+//! another folder, the rollback would silently undo those charges. Before each transaction the vault therefore compares
+//! the change counter in the journal with the one in the file.
 //!
 //! ```text
 //! study.db-journal: page 1 with counter 17        study.db: counter 17 or 18   its own crash: roll back
 //!                                                 study.db: counter 20         another state: refuse
 //! ```
 //!
-//! One transaction raises the counter by one. A vault is charged elsewhere only after it was adopted there (see
-//! [`home`](super::home)), which is a transaction too: two at least, so that the two cases never look alike.
+//! One transaction raises the counter by one. A vault can be charged elsewhere only after it is adopted there (see
+//! [`home`](crate::ledger::file::home)). Adoption is a transaction too, so the counter rises by at least two, and the two cases differ.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// The first bytes of a journal that is not finished (SQLite's file format, §3).
+/// The first bytes of an unfinished journal (SQLite's file format, §3).
 const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// What a journal says of the file that it belongs to.
+/// The state of the file that a journal describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Journal {
-    /// Differs from one transaction to the next.
+pub(crate) struct Journal {
+    /// A number that differs between transactions.
     nonce: [u8; 4],
     /// The number of pages that the file had.
     pages: u32,
@@ -30,21 +30,21 @@ pub(super) struct Journal {
     counter: Option<u32>,
 }
 
-/// What the header of a database file says of its state.
+/// The state of a database file, from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State {
-    /// How often the file was written.
+pub(crate) struct State {
+    /// The file's change counter.
     counter: u32,
-    /// How many pages it has.
+    /// The number of its pages.
     pages: u32,
 }
 
 impl Journal {
-    /// Reads a journal; `None` for one that SQLite does not roll back.
+    /// Reads a journal; `None` if SQLite does not roll it back.
     ///
     /// # Errors
-    /// When it cannot be read. A journal that ends early has what it has.
-    pub(super) fn read(journal: &mut (impl Read + Seek)) -> io::Result<Option<Self>> {
+    /// If it cannot be read. A journal that ends early counts as far as it goes.
+    pub(crate) fn read(journal: &mut (impl Read + Seek)) -> io::Result<Option<Self>> {
         let mut header = [0; 28];
         journal.seek(SeekFrom::Start(0))?;
         if !filled(journal, &mut header)? || header[..8] != MAGIC {
@@ -73,14 +73,14 @@ impl Journal {
         Ok(Some(found))
     }
 
-    /// Whether this journal was begun on the file as it is now.
+    /// Whether this journal was begun on the present state of the file.
     ///
     /// # Guarantee
-    /// False where two or more transactions were committed to the file since the journal was begun.
-    pub(super) fn fits(&self, state: State) -> bool {
+    /// False if two or more transactions were committed to the file since the journal was begun.
+    pub(crate) fn fits(&self, state: State) -> bool {
         match self.counter {
             Some(before) => state.counter == before || state.counter == before.wrapping_add(1),
-            // The file was being made.
+            // The file was being created.
             None if self.pages == 0 => state.counter <= 1,
             None => state.pages == self.pages,
         }
@@ -88,11 +88,11 @@ impl Journal {
 }
 
 impl State {
-    /// Reads the header of a database file; `None` for a file that is too short to have one.
+    /// Reads the header of a database file; `None` for a file that is too short for one.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub(super) fn read(file: &mut File) -> io::Result<Option<Self>> {
+    /// If it cannot be read.
+    pub(crate) fn read(file: &mut File) -> io::Result<Option<Self>> {
         let mut header = [0; 100];
         file.seek(SeekFrom::Start(0))?;
         let whole = filled(file, &mut header)?;
@@ -100,7 +100,7 @@ impl State {
     }
 }
 
-/// Fills a buffer; `false` where the file ends before.
+/// Fills a buffer; `false` if the file ends too early.
 fn filled(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -147,7 +147,7 @@ mod tests {
         for counter in [16, 19, 20, 0] {
             assert!(!found.fits(state(counter, 3)), "{counter}");
         }
-        // Page 1 is behind the last record that was synced: it was not written over either.
+        // Page 1 comes after the last synced record, so the file still has the old page too.
         let unsynced = read(journal(0, &[1], 17)).unwrap();
         assert!(unsynced.fits(state(99, 3)) && !unsynced.fits(state(17, 4)));
         let made = Journal { pages: 0, ..unsynced };

@@ -1,8 +1,8 @@
-//! The tables of a vault, the settings of a connection, and the check of a file before it is trusted.
+//! The tables of a vault, the settings of a connection, and the check of a file before use.
 //!
-//! A connection goes in; a connection whose every write is durable when it returns comes out, or a
-//! refusal. The settings are those under which injected kills and write errors lost no charge; the file
-//! must say by itself that it is a vault, have exactly the tables and triggers below, and be sound.
+//! In: a connection. Out: a connection on which every write is durable when it returns, or a refusal. Under these
+//! settings, injected kills and write errors lost no charge. The file must declare itself a vault, have exactly the
+//! tables and triggers below, and be sound.
 //!
 //! ```text
 //! ledger(sequence, charge, analyst, spaces, budgets, mechanism, parameters, sensitivity,
@@ -18,23 +18,24 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use super::error::{Fault, VaultError};
-use super::{analyst, chain, checkpoint, history, home, statements, wait};
 use crate::catalog::store;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::{home, wait};
+use crate::ledger::records::{analyst, chain, checkpoint, history, statements};
 use crate::ledger::version::VERSION;
 
-/// "Hush" in ASCII: what makes a SQLite file a vault.
+/// "Hush" in ASCII, which marks a SQLite file as a vault.
 const APPLICATION_ID: i64 = 0x4875_7368;
 
-/// The tables of a vault that do not grow with what is asked. The check of the schema's own is that of the free pages too.
+/// The tables of a vault that do not grow with the ledger. The check of the schema's own table covers the free pages too.
 const CHECKED: [&str; 7] =
     ["sqlite_schema", "seal", "analyst", "declared_table", "joined_space", "budget", "home"];
 
 /// The ledger's own tables.
 ///
-/// Every release has a ρ and its δ; one that was calibrated to a ρ alone has no ε and δ.
-/// Entries are numbered without a gap, which also forbids `INSERT OR REPLACE` of an old one: that runs
-/// no trigger on DELETE.
+/// Each release has a ρ with a δ; a release that was calibrated to ρ alone has no (ε, δ).
+/// Entries are numbered without gaps. This also prevents `INSERT OR REPLACE` of an old entry, which runs no trigger on
+/// DELETE.
 const SCHEMA: &str = "
 CREATE TABLE analyst (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) BETWEEN 1 AND 64)
@@ -76,11 +77,11 @@ BEGIN SELECT RAISE(ABORT, 'the ledger is never deleted'); END;
 /// Sets a connection up.
 ///
 /// # Guarantee
-/// A `COMMIT` on this connection that returns without an error has been synced, with the journal's
-/// removal, to the disk (`synchronous = EXTRA`).
-pub(super) fn configure(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
+/// When a `COMMIT` on this connection returns without an error, it has been synced to the disk, with the removal of
+/// the journal (`synchronous = EXTRA`).
+pub(crate) fn configure(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
     wait::set(connection, busy)?;
-    // Nothing in the file may run code of SQLite that could be misused, or be written past the tables.
+    // The file must not make SQLite run dangerous code, and no write may bypass the tables.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.execute_batch(
         "PRAGMA trusted_schema = OFF;
@@ -89,7 +90,7 @@ pub(super) fn configure(connection: &mut Connection, busy: Duration) -> Result<(
          PRAGMA cell_size_check = ON;
          PRAGMA synchronous = EXTRA;",
     )?;
-    // Asking is not getting: SQLite answers with the mode that it took, and keeps the old one silently.
+    // SQLite may silently keep the old mode, so check the mode that it returns.
     let mode: String =
         connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
     let synchronous = number(connection, "PRAGMA synchronous")?;
@@ -100,8 +101,8 @@ pub(super) fn configure(connection: &mut Connection, busy: Duration) -> Result<(
     Ok(())
 }
 
-/// Makes the tables in an empty database; the caller holds the transaction.
-pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
+/// Creates the tables in an empty database; the caller holds the transaction.
+pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     connection.execute_batch(store::SCHEMA)?;
     for schema in [SCHEMA, statements::SCHEMA, history::SCHEMA, home::SCHEMA] {
         connection.execute_batch(schema)?;
@@ -113,8 +114,8 @@ pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Writes the seals of a vault without declarations, charges and home.
-pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+/// Writes the seals of a vault without declarations, charges or a home.
+pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     store::reseal(connection)?;
     chain::initialise(connection)?;
     history::initialise(connection)?;
@@ -126,7 +127,7 @@ pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
 ///
 /// # Errors
 /// [`VaultError::NotAVault`].
-pub(super) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> {
+pub(crate) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> {
     if number(connection, "PRAGMA application_id")? != APPLICATION_ID {
         return Err(VaultError::NotAVault { path: path.to_owned() }.into());
     }
@@ -136,10 +137,10 @@ pub(super) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> 
 /// Checks that a file is a vault, of this format, with exactly our tables.
 ///
 /// # Guarantee
-/// `Ok` only if SQLite finds its list of free pages and the pages of what is declared sound. The pages of the ledger and
-/// of its checkpoints are as many as was ever charged; damage there is found by their hashes when they are read, and by
-/// [`check_whole`].
-pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
+/// `Ok` only if SQLite finds the list of free pages and the pages of the declarations sound. The pages of the ledger and
+/// of its checkpoints, whose number grows with the charges, are not checked here: their hashes detect damage when they
+/// are read, and so does [`check_whole`].
+pub(crate) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     let expected = Connection::open_in_memory()?;
     create(&expected)?;
     check_tables(connection, path, VERSION, &expected)?;
@@ -148,8 +149,8 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
         .try_for_each(|table| check_sound(connection, &format!("PRAGMA quick_check({table})")))
 }
 
-/// Checks that a file is a vault of another format, which had these tables, and sound.
-pub(super) fn check_format(
+/// Checks that a file is a sound vault of another format with these tables.
+pub(crate) fn check_format(
     connection: &Connection,
     path: &str,
     version: i64,
@@ -172,7 +173,7 @@ fn check_tables(
         let path = path.to_owned();
         return Err(VaultError::Version { path, found, known: VERSION }.into());
     }
-    // A trigger that is gone, or one too many, would change what a write does.
+    // A missing or additional trigger would change the effect of a write.
     if objects(connection)? != objects(expected)? {
         return Err(Fault::Damage("its tables are not those of a vault".to_owned()));
     }
@@ -182,8 +183,8 @@ fn check_tables(
 /// Checks every page and every row of the file.
 ///
 /// # Guarantee
-/// `Ok` only if SQLite's full check finds no page damaged, lost or used twice, and no row that breaks a constraint.
-pub(super) fn check_whole(connection: &Connection) -> Result<(), Fault> {
+/// `Ok` only if SQLite's full check finds no page that is damaged, lost or used twice, and no row that breaks a constraint.
+pub(crate) fn check_whole(connection: &Connection) -> Result<(), Fault> {
     check_sound(connection, "PRAGMA integrity_check(1)")?;
     let mut references = connection.prepare("PRAGMA foreign_key_check")?;
     if references.exists([])? {
@@ -192,8 +193,8 @@ pub(super) fn check_whole(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How many bytes the file has to have, as it says itself.
-pub(super) fn length(connection: &Connection) -> Result<u64, Fault> {
+/// The length in bytes that the file must have according to its header.
+pub(crate) fn length(connection: &Connection) -> Result<u64, Fault> {
     let (pages, size) =
         (number(connection, "PRAGMA page_count")?, number(connection, "PRAGMA page_size")?);
     Ok(u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0)))

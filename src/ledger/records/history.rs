@@ -1,7 +1,7 @@
-//! The history of declarations: who changed what when, chained like the ledger.
+//! The history of declarations: who changed what and when, in a hash chain like that of the ledger.
 //!
-//! What is declared before and after a transaction goes in; one entry for each thing that changed is appended in the
-//! same transaction, so that no declaration is without its entry. Entries are never changed or deleted.
+//! In: the declarations before and after a transaction. Out: one entry for each change, appended in the same transaction,
+//! so that every declaration has its entry. Entries are never changed or deleted.
 //!
 //! ```text
 //! sequence  at                    analyst  change
@@ -12,13 +12,13 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::Fault;
-use super::time;
 use crate::catalog::store::{self, Fields, Kind};
+use crate::ledger::error::Fault;
+use crate::ledger::records::time;
 use crate::privacy::ParameterError;
 
 /// The table of the history.
-pub(super) const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
 CREATE TABLE declaration (
     sequence INTEGER PRIMARY KEY NOT NULL CHECK (sequence > 0),
     at INTEGER NOT NULL,
@@ -38,26 +38,26 @@ CREATE TRIGGER declaration_is_never_deleted BEFORE DELETE ON declaration
 BEGIN SELECT RAISE(ABORT, 'the history is never deleted'); END;
 ";
 
-/// One thing that was declared, changed or dropped.
+/// One declaration that was made, changed or dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// Its number, from 1, without gaps.
+    /// Its number: from 1, without gaps.
     pub sequence: i64,
-    /// When, in seconds since 1970 (UTC).
+    /// The time, in seconds since 1970 (UTC).
     pub at: i64,
-    /// Whose session declared it.
+    /// The analyst whose session declared it.
     pub analyst: String,
-    /// What is declared from then on, such as `budget study: for visits, limit ε = 5, …` or `view v: dropped`.
+    /// The declaration from then on, such as `budget study: for visits, limit ε = 5, …` or `view v: dropped`.
     pub change: String,
 }
 
 /// Seals a history without entries.
-pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     Ok(store::set_seal(connection, Kind::History, [0; 32])?)
 }
 
-/// Appends what changed; the caller holds the write lock.
-pub(super) fn append(
+/// Appends changes; the caller holds the write lock.
+pub(crate) fn append(
     connection: &Connection,
     analyst: &str,
     changes: Vec<String>,
@@ -89,8 +89,8 @@ pub(super) fn append(
 /// The whole history, oldest first.
 ///
 /// # Errors
-/// [`Fault::Damage`] when an entry was altered, dropped, inserted or cut off.
-pub(super) fn all(connection: &Connection) -> Result<Vec<Declared>, Fault> {
+/// [`Fault::Damage`] if an entry was altered, removed, inserted or cut off.
+pub(crate) fn all(connection: &Connection) -> Result<Vec<Declared>, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT sequence, at, analyst, change, chain FROM declaration ORDER BY sequence",
     )?;

@@ -1,9 +1,9 @@
-//! What follows for budgets and charges when the declared tables change: in the same transaction, or not at all.
+//! Updates budgets and charges when the declared tables change, in the same transaction.
 //!
-//! In: a change of the declared tables, and the ledger, followed to its end. Out: the change, the unit spaces that are
-//! joined from now on, and every budget with what was ever spent on the people that its table has now. A table that
-//! leaves a space after something was charged there brings that along under its own name, wherever it goes next. What
-//! is spent of a budget never falls, and nothing that was charged is forgotten.
+//! In: a change of the declared tables, and the ledger, followed to its end. Out: the change, the unit domains that are
+//! joined from then on, and every budget with everything ever spent on the people of its table. A table that leaves a
+//! unit domain after a charge takes the charge along under its own name. The spent amount of a budget never falls, and
+//! no charge is forgotten.
 //!
 //! ```text
 //! visits: 1 charged       people: 3 charged      visits VIA (patient) REFERENCES people(id)
@@ -14,21 +14,21 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use super::chain::Witness;
-use super::error::Fault;
 use crate::catalog::joins::{carry_spent, join_spaces};
 use crate::catalog::{Catalog, CatalogError, store};
+use crate::ledger::error::Fault;
+use crate::ledger::records::chain::Witness;
 
-/// Changes declared tables, and carries over what was charged. `change` is given what was declared before.
+/// Changes declared tables and carries their charges over. `change` takes the declarations before the change.
 ///
 /// # Guarantee
-/// After `Ok` every charge that was made while a table was in some unit space counts for the space that the table is in
-/// now; every budget shows the sum of the charges that count for its table's space; no such sum has fallen.
+/// After `Ok`, every charge that was made while a table was in some unit domain counts for the table's present unit
+/// domain; every budget shows the sum of the charges that count for its table's unit domain; no such sum has fallen.
 ///
 /// # Errors
-/// What the change itself refuses; [`CatalogError::Declaration`] where a link would lead to no unit;
-/// [`CatalogError::Uncarried`] where a budget could not count what was charged. The caller rolls back.
-pub(super) fn redeclared(
+/// Errors of the change itself; [`CatalogError::Declaration`] if a link would lead to no unit;
+/// [`CatalogError::Uncarried`] if a budget could not count earlier charges. The caller rolls back.
+pub(crate) fn redeclared(
     connection: &Connection,
     witness: &mut Witness,
     change: impl FnOnce(&Catalog) -> Result<(), Fault>,
@@ -46,7 +46,7 @@ pub(super) fn redeclared(
     carry(connection, witness, &store::load(connection)?)
 }
 
-/// Joins the spaces of tables that moved with those that they were charged in.
+/// Joins the unit domains of tables that moved with those in which they were charged.
 fn join(
     connection: &Connection,
     witness: &Witness,
@@ -59,13 +59,13 @@ fn join(
         if left == entered {
             continue;
         }
-        // The table's own name is where its history is kept; at first that of the space that it leaves, …
+        // The table's own name keeps its history: first, the name takes in the unit domain that the table leaves, …
         if let Some(left) = left.filter(|left| *left != table)
             && witness.is_charged(&before.people(left))
         {
             join_spaces(connection, table, left)?;
         }
-        // … and all of it goes where the table goes.
+        // … then the table's new unit domain takes in the name.
         if let Some(entered) = entered.filter(|entered| *entered != table)
             && witness.is_charged(&store::load(connection)?.people(table))
         {
@@ -75,15 +75,15 @@ fn join(
     Ok(())
 }
 
-/// Joins the spaces of a vault whose budgets kept the space in which they were charged, and carries over what was.
+/// Joins the unit domains of a vault whose budgets kept the domain in which they were charged, and carries charges over.
 ///
 /// # Guarantee
-/// After `Ok` what was charged under a table's own name, or in the space that a budget of it kept, counts for the space
-/// that the table is in now.
+/// After `Ok`, charges under a table's own name, or in the unit domain that a budget of the table kept, count for the
+/// table's present unit domain.
 ///
 /// # Errors
-/// [`CatalogError::Uncarried`] where a budget could not count what was charged. The caller rolls back.
-pub(super) fn carried_over(
+/// [`CatalogError::Uncarried`] if a budget could not count earlier charges. The caller rolls back.
+pub(crate) fn carried_over(
     connection: &Connection,
     witness: &Witness,
     kept: &[(String, String)],
@@ -101,7 +101,7 @@ pub(super) fn carried_over(
     carry(connection, witness, &store::load(connection)?)
 }
 
-/// Writes beside every budget what is spent on the people of its table now.
+/// Writes, for every budget, the amount spent on the people of its table.
 fn carry(connection: &Connection, witness: &Witness, now: &Catalog) -> Result<(), Fault> {
     for account in store::accounts(connection)? {
         let budget = &account.budget;

@@ -1,8 +1,8 @@
-//! Format 4: its tables, the seals of its catalog, and budgets that each kept the unit space that they bind.
+//! Format 4: its tables, the seals of its catalog, and its budgets, each of which stored its unit domain.
 //!
-//! In: the connection to a vault that may be of this format. Out: its budgets, for which everything that format 4 promised
-//! has been checked: the tables are those of the format, the file is sound, and the catalog is what was sealed. Once its
-//! rows are in today's tables, [`complete`] adds what the format did not have.
+//! In: a connection to a vault that may have this format. Out: its budgets, after a check of everything that format 4
+//! promised: the tables are those of the format, the file is sound, and the catalog matches its seals. Once the rows are
+//! in the present tables, [`complete`] adds what the format lacked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,13 @@ use rusqlite::Connection;
 use super::sealed::check_budgets;
 use crate::catalog::describe;
 use crate::catalog::store::{self, Fields, Kind, check_seal};
-use crate::ledger::analyst::OWNER;
-use crate::ledger::chain::Witness;
+use crate::ledger::charging::moves;
 use crate::ledger::error::Fault;
-use crate::ledger::home::{self, Home};
-use crate::ledger::{history, moves, schema};
+use crate::ledger::file::home::{self, Home};
+use crate::ledger::file::schema;
+use crate::ledger::records::analyst::OWNER;
+use crate::ledger::records::chain::Witness;
+use crate::ledger::records::history;
 use crate::privacy::{Notion, Spend};
 
 /// The number of this format.
@@ -24,7 +26,7 @@ pub(super) const FORMAT: i64 = 4;
 /// The tables of format 4.
 const TABLES: &str = include_str!("format_4.sql");
 
-/// A budget, as far as later formats keep it otherwise.
+/// The parts of a budget that later formats store differently.
 #[derive(Debug)]
 pub(super) struct Budget {
     table: String,
@@ -35,9 +37,9 @@ pub(super) struct Budget {
 /// The budgets of a vault of format 4.
 ///
 /// # Errors
-/// What [`schema::check_format`] refuses with, and [`Fault::Damage`] where the catalog is not what was declared.
+/// Those of [`schema::check_format`], and [`Fault::Damage`] if the catalog is not as declared.
 pub(super) fn check(connection: &Connection, path: &str) -> Result<Vec<Budget>, Fault> {
-    // Somebody else may have carried it over since it was looked at.
+    // Another program may have upgraded the vault in the meantime.
     schema::check_format(connection, path, FORMAT, TABLES)?;
     let mut tables = Fields::new("hushql tables 1");
     let mut statement =
@@ -78,11 +80,11 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<Vec<Budget>, 
     Ok(budgets)
 }
 
-/// Makes what format 4 did not have: checkpoints, a home, a history that begins with what is declared, and budgets that
-/// follow the people of their tables.
+/// Creates what format 4 lacked: checkpoints, a home, a history that begins with the present declarations, and budgets
+/// that follow the people of their tables.
 ///
 /// # Errors
-/// [`Fault::Damage`] where the chain or a budget is not what it was.
+/// [`Fault::Damage`] if the chain or a budget was altered.
 pub(super) fn complete(
     connection: &Connection,
     budgets: Vec<Budget>,
@@ -104,7 +106,7 @@ pub(super) fn complete(
     Ok(witness)
 }
 
-/// Refuses budgets that disagree with the ledger, as format 4 compared them: by the space that each of them kept.
+/// Refuses budgets that disagree with the ledger, as format 4 compared them: by the unit domain that each stored.
 fn agree(witness: &Witness, budgets: &[Budget]) -> Result<(), Fault> {
     for Budget { space, spent, .. } in budgets {
         let charged = witness.spent(&BTreeSet::from([space.clone()]))?;
@@ -115,7 +117,7 @@ fn agree(witness: &Witness, budgets: &[Budget]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// For each budget its table, and the space that it was charged in.
+/// The table of each budget, and the unit domain in which it was charged.
 fn spaces(budgets: Vec<Budget>) -> Vec<(String, String)> {
     budgets.into_iter().map(|budget| (budget.table, budget.space)).collect()
 }

@@ -1,10 +1,10 @@
-//! Checkpoints: what the ledger had come to at every 256th entry, so that a vault opens without reading all of it.
+//! Checkpoints: the sums of the ledger at every 256th entry, so that a vault opens without reading all entries.
 //!
-//! The sums per set of unit spaces and the chain's hash go in when an entry completes a stretch of 256; the same come out when
-//! the vault is opened. A checkpoint is written in the transaction of its entry and never changed. Its digest covers
-//! everything in it, so that damage is noticed when it is read; there is no way around it: where one is missing or
-//! damaged, the vault refuses. Whoever follows the chain past a checkpoint compares it with the sum of the entries.
-//! Like the chain, a checkpoint detects damage, not forgery.
+//! In: the sum for each set of unit domains and the chain's hash, after every 256 entries. Out: the same, when the vault
+//! is opened. A checkpoint is written in the transaction of its entry and never changed. Its digest covers all of its
+//! content, so that reading it detects damage. If a checkpoint is missing or damaged, the vault refuses to open; there is
+//! no fallback. Following the chain past a checkpoint compares it with the sums of the entries.
+//! Like the chain, a checkpoint detects damage but not forgery.
 //!
 //! ```text
 //! entries 1 … 256 │ 257 … 512 │ 513 … 600
@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::Fault;
 use crate::catalog::store::Fields;
+use crate::ledger::error::Fault;
 use crate::privacy::Cost;
 
-/// How many entries there are between two checkpoints.
-pub(super) const EVERY: i64 = 256;
+/// The number of entries between two checkpoints.
+pub(crate) const EVERY: i64 = 256;
 
 /// The table of checkpoints.
 const SCHEMA: &str = "
@@ -43,37 +43,37 @@ CREATE TRIGGER checkpoint_is_never_deleted BEFORE DELETE ON checkpoint
 BEGIN SELECT RAISE(ABORT, 'a checkpoint is never deleted'); END;
 ";
 
-/// What was charged on every set of unit spaces that an entry names.
-pub(super) type Sums = BTreeMap<Vec<String>, Cost>;
+/// The amount charged to each set of unit domains that an entry names.
+pub(crate) type Sums = BTreeMap<Vec<String>, Cost>;
 
-/// What the ledger had come to at an entry.
+/// The state of the ledger at an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// The entry's number.
-    pub(super) sequence: i64,
+    pub(crate) sequence: i64,
     /// The entry's hash.
-    pub(super) chain: [u8; 32],
+    pub(crate) chain: [u8; 32],
     /// The sums of all entries up to it.
-    pub(super) spent: Sums,
+    pub(crate) spent: Sums,
 }
 
-/// Makes the table; the caller holds the transaction.
-pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
+/// Creates the table; the caller holds the transaction.
+pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     Ok(connection.execute_batch(SCHEMA)?)
 }
 
-/// Whether the entry of this number has a checkpoint.
-pub(super) fn is_due(sequence: i64) -> bool {
+/// Whether the entry with this number has a checkpoint.
+pub(crate) fn is_due(sequence: i64) -> bool {
     before(sequence) == sequence
 }
 
-/// The number of the last checkpoint at this entry or before it; 0 where there is none.
-pub(super) fn before(sequence: i64) -> i64 {
+/// The number of the last checkpoint at or before this entry; 0 if there is none.
+pub(crate) fn before(sequence: i64) -> i64 {
     sequence.saturating_sub(sequence.rem_euclid(EVERY))
 }
 
-/// Refuses a vault that has other checkpoints at its end than a ledger with so many entries.
-pub(super) fn check_end(connection: &Connection, entries: i64) -> Result<(), Fault> {
+/// Refuses a vault whose last checkpoint is not that of a ledger with this number of entries.
+pub(crate) fn check_end(connection: &Connection, entries: i64) -> Result<(), Fault> {
     let mut statement =
         connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM checkpoint")?;
     let last: i64 = statement.query_row([], |row| row.get(0))?;
@@ -84,11 +84,11 @@ impl Checkpoint {
     /// The checkpoint of this entry.
     ///
     /// # Guarantee
-    /// `Ok` only with what [`Checkpoint::write`] wrote for this number.
+    /// `Ok` only with the content that [`Checkpoint::write`] wrote for this number.
     ///
     /// # Errors
     /// [`Fault::Damage`] when it is missing or differs from its digest.
-    pub(super) fn read(connection: &Connection, sequence: i64) -> Result<Self, Fault> {
+    pub(crate) fn read(connection: &Connection, sequence: i64) -> Result<Self, Fault> {
         let mut statement = connection
             .prepare_cached("SELECT chain, sums, digest FROM checkpoint WHERE sequence = ?1")?;
         let row = statement.query_row([sequence], |row| {
@@ -101,7 +101,7 @@ impl Checkpoint {
     }
 
     /// Stores it; the caller holds the transaction in which its entry was appended.
-    pub(super) fn write(&self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn write(&self, connection: &Connection) -> Result<(), Fault> {
         connection
             .prepare_cached(
                 "INSERT INTO checkpoint (sequence, chain, sums, digest) VALUES (?1, ?2, ?3, ?4)",
@@ -114,7 +114,7 @@ impl Checkpoint {
     ///
     /// # Guarantee
     /// `Ok` only if the stored checkpoint of this number has this hash and exactly these sums.
-    pub(super) fn check(&self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn check(&self, connection: &Connection) -> Result<(), Fault> {
         if Self::read(connection, self.sequence)? == *self { Ok(()) } else { Err(damage()) }
     }
 
@@ -136,7 +136,7 @@ fn damage() -> Fault {
     Fault::Damage("a checkpoint of its ledger is missing or damaged".to_owned())
 }
 
-/// Sums as a JSON array of pairs: the names of unit spaces, and four amounts.
+/// Sums as a JSON array of pairs: the names of unit domains, and four amounts.
 fn text(spent: &Sums) -> String {
     let sum = |(spaces, cost): (&Vec<String>, &Cost)| {
         let (spaces, amounts) = (spaces.clone().into(), cost.amounts().to_vec().into());
@@ -145,7 +145,7 @@ fn text(spent: &Sums) -> String {
     serde_json::Value::Array(spent.iter().map(sum).collect()).to_string()
 }
 
-/// The reverse; `None` for what [`text`] never writes.
+/// The inverse of [`text`]; `None` for any other text.
 fn sums_of(text: &str) -> Option<Sums> {
     let sums: Vec<(Vec<String>, [Option<i64>; 4])> = serde_json::from_str(text).ok()?;
     let sum = |(spaces, amounts): (Vec<String>, [Option<i64>; 4])| {

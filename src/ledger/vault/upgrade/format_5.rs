@@ -1,16 +1,17 @@
 //! Format 5: its tables, and the seal of budgets without a minimum per query.
 //!
-//! In: the connection to a vault that may be of this format. Out: nothing, where the tables are those of the format, the
-//! file is sound, and the budgets are what was sealed. Everything else is as it is today: once the rows are in today's
-//! tables, [`complete`] reads all of them by today's rules.
+//! In: a connection to a vault that may have this format. Out: nothing, if the tables are those of the format, the file
+//! is sound, and the budgets match their seal. Everything else is as in the present format: once the rows are in the
+//! present tables, [`complete`] verifies all of them by the present rules.
 
 use rusqlite::Connection;
 
 use super::sealed::check_budgets;
 use crate::catalog::store;
-use crate::ledger::chain::Witness;
 use crate::ledger::error::Fault;
-use crate::ledger::{history, schema, statements};
+use crate::ledger::file::schema;
+use crate::ledger::records::chain::Witness;
+use crate::ledger::records::{history, statements};
 
 /// The number of this format.
 pub(super) const FORMAT: i64 = 5;
@@ -21,9 +22,9 @@ const TABLES: &str = include_str!("format_5.sql");
 /// Checks a vault of format 5.
 ///
 /// # Errors
-/// What [`schema::check_format`] refuses with, and [`Fault::Damage`] where the budgets are not what was declared.
+/// Those of [`schema::check_format`], and [`Fault::Damage`] if the budgets are not as declared.
 pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
-    // Somebody else may have carried it over since it was looked at.
+    // Another program may have upgraded the vault in the meantime.
     schema::check_format(connection, path, FORMAT, TABLES)?;
     check_budgets(
         connection,
@@ -34,10 +35,10 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     )
 }
 
-/// Seals the budgets, which have no minimum per query, and reads the ledger from its first entry on.
+/// Seals the budgets, which have no minimum per query, and verifies the ledger from its first entry on.
 ///
 /// # Errors
-/// [`Fault::Damage`] where an entry, a checkpoint, a statement or the history is not what was written.
+/// [`Fault::Damage`] if an entry, a checkpoint, a statement or the history was altered.
 pub(super) fn complete(connection: &Connection) -> Result<Witness, Fault> {
     store::reseal_budgets(connection)?;
     let mut witness = Witness::default();

@@ -1,16 +1,16 @@
-//! The seal of the budgets of an older format, which had other columns than today's.
+//! Checks the seal of the budgets of an older format, which had other columns than the present one.
 //!
-//! In: the columns that the format sealed, in its order. Out: nothing, where the rows are what was sealed.
+//! In: the columns that the format sealed, in order. Out: nothing, if the rows match the seal.
 
 use rusqlite::Connection;
 
 use crate::catalog::store::{self, Fields, Kind};
 use crate::ledger::error::Fault;
 
-/// Checks budgets against their seal: columns of text, and behind them columns of amounts.
+/// Checks budgets against their seal: columns of text, then columns of amounts.
 ///
 /// # Errors
-/// [`Fault::Damage`] where they are not what was declared.
+/// [`Fault::Damage`] if they are not as declared.
 pub(super) fn check_budgets(
     connection: &Connection,
     format: &str,

@@ -1,12 +1,12 @@
-//! Carrying a vault over from an older format, in one transaction.
+//! Upgrades a vault from an older format, in one transaction.
 //!
-//! In: the file of an older program. Out: the same file in today's format, with every entry of its ledger as it was, to the
-//! byte, and the same hash at the end of its chain; or, whenever it fails or is interrupted, the file as it was. What is
-//! carried over is verified by today's rules before the transaction is committed.
+//! In: the file of an older program. Out: the same file in the present format, with every entry of its ledger unchanged
+//! to the byte, and the same hash at the end of its chain. If the upgrade fails or is interrupted, the file is as before.
+//! The upgraded vault is verified by the present rules before the commit.
 //!
 //! A change of the tables raises [`VERSION`], keeps the tables of the format before it in `upgrade/format_N.sql`, and adds
-//! to the tests a vault that the program before it has made. `upgrade/format_N.rs` says how such a vault is checked, and
-//! what it lacks once its rows are in today's tables, in which a column that is new has its default.
+//! a vault of the program before it to the tests. `upgrade/format_N.rs` checks such a vault, and adds what it lacks once
+//! its rows are in the present tables, where a new column has its default.
 //!
 //! ```text
 //! format 4 or 5, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
@@ -20,30 +20,32 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::anchor::Anchor;
-use super::error::{Fault, VaultError};
-use super::vault::Vault;
-use super::version::VERSION;
-use super::{analyst, charge, home, schema};
 use crate::catalog::store;
+use crate::ledger::charging::charge;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::anchor::Anchor;
+use crate::ledger::file::{home, schema};
+use crate::ledger::records::analyst;
+use crate::ledger::vault::Vault;
+use crate::ledger::version::VERSION;
 
-/// Whether the owner says that the vault has moved.
+/// Whether the owner declares that the vault has moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moved {
-    /// It has to be at home, where its format knows of a home.
+    /// It must be at home, if its format stores a home.
     No,
-    /// The place where it is becomes its home.
+    /// Its present place becomes its home.
     Yes,
 }
 
-/// An older format, and what was read of it before its rows are carried over.
+/// An older format, and the data that was read before the rows move.
 enum Older {
     Four(Vec<format_4::Budget>),
     Five,
 }
 
 impl Older {
-    /// The format of a vault, for which everything has been checked that the format promised of its tables and budgets.
+    /// The format of a vault, after a check of everything that the format promised about its tables and budgets.
     fn checked(connection: &Connection, path: &str) -> Result<Self, Fault> {
         match schema::format(connection, path)? {
             format_4::FORMAT => Ok(Self::Four(format_4::check(connection, path)?)),
@@ -56,16 +58,16 @@ impl Older {
 }
 
 impl Vault {
-    /// Carries a vault over to the format of this program, and opens it; one that has this format already is opened.
+    /// Upgrades a vault to the format of this program, unless it has this format already, and opens it.
     ///
     /// # Guarantee
-    /// What was spent is what it was, the entries of the ledger keep their bytes and their hashes, and the anchor, if
-    /// one is given, stays valid. One transaction: after a crash the file is as before, or carried over.
+    /// Spent amounts do not change, the entries of the ledger keep their bytes and their hashes, and the anchor, if one is
+    /// given, remains valid. The upgrade is one transaction: after a crash the file is either as before or upgraded.
     ///
     /// # Errors
-    /// [`VaultError::Version`] for a format that is too old, or newer than this program; [`VaultError::Corrupt`]
-    /// when the vault is not sound; and what [`Vault::open_anchored`] refuses with. A vault of format 4 knows no home, and
-    /// gets this place as one.
+    /// [`VaultError::Version`] for a format that is too old, or newer than this program; [`VaultError::Corrupt`] if the
+    /// vault is not sound; and the errors of [`Vault::open_anchored`]. A vault of format 4 has no home, and gets this place
+    /// as one.
     pub fn upgrade(
         path: impl AsRef<Path>,
         anchor: Option<impl AsRef<Path>>,
@@ -79,10 +81,10 @@ impl Vault {
         }
     }
 
-    /// Carries a vault of an older format over, and leaves one of today's as it is.
+    /// Upgrades a vault of an older format, and leaves one of the present format unchanged.
     ///
     /// # Errors
-    /// As [`Vault::upgrade`]; nothing has changed then.
+    /// As [`Vault::upgrade`]; an error changes nothing.
     pub(super) fn carry_over(
         path: &Path,
         anchor: Option<&Anchor>,
@@ -114,8 +116,8 @@ impl Vault {
     }
 }
 
-/// Makes the tables of today out of those of an older format; the caller holds the transaction. A column that an older
-/// format did not have takes its default.
+/// Turns the tables of an older format into the present ones; the caller holds the transaction. A new column takes its
+/// default.
 fn carry_rows_over(connection: &Connection) -> Result<(), Fault> {
     let tables = names(
         connection,
@@ -138,7 +140,7 @@ fn carry_rows_over(connection: &Connection) -> Result<(), Fault> {
             ),
         )?;
         let kept = kept.join(", ");
-        // In order: the ledger grows at its end only.
+        // Keep the order: the ledger grows only at its end.
         connection.execute_batch(&format!(
             "INSERT INTO main.{table} ({kept}) SELECT {kept} FROM temp.carried_{table} ORDER BY 1;
              DROP TABLE temp.carried_{table};"

@@ -1,10 +1,10 @@
-//! The vault as its users see it: declared, asked and charged. [`open`](super::open) makes and opens it.
+//! The vault's interface: declarations, queries and charges. [`open`](crate::ledger::vault::open) creates and opens vaults.
 //!
-//! Requests go in, declarations, budgets and charges come out. A [`Vault`] is a connection behind a lock, so that threads may share it, and
-//! processes may open the same file. Every method is one transaction of SQLite: it sees one state of the
-//! file, and what it writes is durable when it returns, or absent. When a write fails so that neither
-//! is known, the handle is poisoned and refuses from then on; opening the file again finds out. An owner
-//! may hold a vault to an *anchor*, a file elsewhere that notices when the vault is put back.
+//! In: requests. Out: declarations, budgets and charges. A [`Vault`] is a connection behind a lock, so that threads can
+//! share it, and several processes can open the same file. Each method is one SQLite transaction: it sees one state of
+//! the file, and its writes are either durable when it returns, or absent. If a failed write leaves this unknown, the
+//! handle is poisoned and refuses further use; open the file again to find out. An owner can give a vault an *anchor*,
+//! a file elsewhere that detects when an older copy replaces the vault.
 //!
 //! ```
 //! # use hushql::ledger::{OWNER, Vault};
@@ -14,21 +14,28 @@
 //! # Ok::<(), hushql::ledger::VaultError>(())
 //! ```
 
+mod open;
+pub(crate) mod pages;
+mod upgrade;
+pub(crate) mod verify;
+
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::chain::{LedgerEntry, Witness};
-use super::charge::{self, BudgetQuote, Charge, ChargeRequest};
-use super::error::{Fault, VaultError};
-use super::handle::{Handle, in_snapshot};
-use super::history::{self, Declared};
-use super::place::Place;
-use super::queue::{Group, Queue};
-use super::{analyst, home, moves, statements};
 use crate::catalog::store::{self, Account, Kind};
 use crate::catalog::{Budget, Catalog, CatalogError, Table, View, describe};
-use crate::ledger::analyst::OWNER;
+use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
+use crate::ledger::charging::moves;
+use crate::ledger::charging::queue::{Group, Queue};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::handle::{Handle, in_snapshot};
+use crate::ledger::file::home;
+use crate::ledger::file::place::Place;
+use crate::ledger::records::analyst::OWNER;
+use crate::ledger::records::chain::{LedgerEntry, Witness};
+use crate::ledger::records::history::{self, Declared};
+use crate::ledger::records::{analyst, statements};
 use crate::privacy::Spend;
 
 /// The catalog and the ledger, in one SQLite file.
@@ -39,16 +46,16 @@ pub struct Vault {
     pub(super) queue: Queue,
 }
 
-/// Where a vault has to be for a transaction.
+/// The place in which a transaction requires the vault to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whereabouts {
     /// At home.
     Home,
-    /// Anywhere: it is being made, or its owner changes where it is at home.
+    /// Anywhere: the vault is being created, or its owner changes its home.
     Unknown,
 }
 
-/// A budget, and how much of it is spent and left.
+/// A budget, with its spent and remaining amounts.
 ///
 /// ```
 /// let session = hushql::Engine::demo()?.analyst("lab")?;
@@ -63,22 +70,22 @@ enum Whereabouts {
 pub struct BudgetState {
     /// The budget as declared.
     pub budget: Budget,
-    /// What is spent of it.
+    /// The spent amount.
     pub spent: Spend,
-    /// What is left of it; nothing, where more was spent before the limit was lowered.
+    /// The remaining amount; nothing if the limit was lowered below the spent amount.
     pub left: Spend,
 }
 
 impl Vault {
-    /// The path of the file as it was given, or `:memory:`.
+    /// The path of the file as given, or `:memory:`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Everything that is declared now. Cheap when nothing has changed since the last time.
+    /// The present declarations. Cheap if nothing has changed since the last call.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when it is not what was declared, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if the stored declarations were altered, or the file cannot be read.
     pub fn catalog(&self) -> Result<Arc<Catalog>, VaultError> {
         let mut handle = self.lock()?;
         handle.may_begin(&self.path)?;
@@ -102,24 +109,24 @@ impl Vault {
     /// Declares a table.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when the name is taken or the declaration contradicts itself.
+    /// [`VaultError::Catalog`] if the name is taken or the declaration contradicts itself.
     pub fn create_table(&self, table: &Table) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
             moves::redeclared(connection, witness, |_| Ok(store::insert_table(connection, table)?))
         })
     }
 
-    /// Changes the declarations of tables, all of them or none, as was decided on this snapshot.
+    /// Changes the declarations of tables, all or none, after a decision that was based on this snapshot.
     ///
-    /// A table whose unit leads to other people than before takes its budgets with it, and what was charged.
+    /// A table whose unit now leads to other people takes its budgets and its charges along.
     ///
     /// # Guarantee
-    /// `Ok` only if what was declared until now is the snapshot: no decision rests on what is not so any more. What is
-    /// spent of a budget never falls.
+    /// `Ok` only if the declarations before the change are those of the snapshot, so that no decision rests on outdated
+    /// declarations. The spent amount of a budget never falls.
     ///
     /// # Errors
-    /// [`VaultError::Redeclared`] when anything was declared since; [`VaultError::Catalog`] when there is no such
-    /// table, a declaration contradicts itself, a link leads to no unit, or a budget cannot count what was charged.
+    /// [`VaultError::Redeclared`] if anything was declared since; [`VaultError::Catalog`] if a table does not exist, a
+    /// declaration contradicts itself, a link leads to no unit, or a budget cannot count earlier charges.
     pub fn alter_tables(&self, planned: &Catalog, changed: &[Table]) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
             moves::redeclared(connection, witness, |before| {
@@ -134,40 +141,40 @@ impl Vault {
         })
     }
 
-    /// Forgets the declaration of a table. What was spent on it is remembered under its name.
+    /// Removes the declaration of a table. Its charges remain under its name.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when there is no such table, it still has budgets, or others lead through it.
+    /// [`VaultError::Catalog`] if the table does not exist, still has budgets, or is part of another table's link.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
             moves::redeclared(connection, witness, |_| Ok(store::delete_table(connection, name)?))
         })
     }
 
-    /// Keeps a view; whether its query can be read is for the caller to check, now and whenever it is used.
+    /// Stores a view. The caller checks the view's query, now and at each use.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when the name is a table's, or a view's that is not to be replaced.
+    /// [`VaultError::Catalog`] if a table has the name, or a view that may not be replaced.
     pub fn create_view(&self, view: &View, replace: bool) -> Result<(), VaultError> {
         self.declare(|connection, _| Ok(store::insert_view(connection, view, replace)?))
     }
 
-    /// Forgets a view. What was spent by way of it was charged to the tables that it read.
+    /// Removes a view. Queries over it were charged to the tables that it read.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when there is no such view.
+    /// [`VaultError::Catalog`] if the view does not exist.
     pub fn drop_view(&self, name: &str) -> Result<(), VaultError> {
         self.declare(|connection, _| Ok(store::delete_view(connection, name)?))
     }
 
-    /// Declares a budget for the unit space of a private table, and for the one that the table is in later.
+    /// Declares a budget for the unit domain of a private table; it follows the table into another unit domain.
     ///
     /// # Guarantee
-    /// It starts with everything that was ever charged on that unit space, under whatever budgets.
+    /// It starts with everything that was ever charged to that unit domain, under any budget.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when the name is taken, the table is missing or not private, an amount is
-    /// out of range, or the budget counts in ε where releases without an ε were charged.
+    /// [`VaultError::Catalog`] if the name is taken, the table is missing or not private, an amount is out of range, or the
+    /// budget counts in ε but releases without an ε were charged.
     pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
         self.declare(|connection, witness| {
             let catalog = store::load(connection)?;
@@ -183,11 +190,11 @@ impl Vault {
         })
     }
 
-    /// Sets the limit of a budget, and what it was derived from (`ACCOUNTANT ZCDP`). One below what is spent leaves
-    /// nothing, and gives nothing back.
+    /// Sets the limit of a budget, and the (ε, δ) from which it was derived (`ACCOUNTANT ZCDP`). A limit below the spent
+    /// amount leaves nothing, and gives nothing back.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when there is no such budget, the limit is out of range, or counts otherwise.
+    /// [`VaultError::Catalog`] if the budget does not exist, or the limit is out of range or counts in another notion.
     pub fn set_budget_limit(
         &self,
         budget: &str,
@@ -197,18 +204,18 @@ impl Vault {
         self.declare(|connection, _| Ok(store::set_limit(connection, budget, limit, promise)?))
     }
 
-    /// Forgets a budget. What was spent stays spent: a later budget of the same tables starts with it.
+    /// Removes a budget. Its charges remain: a later budget of the same tables starts with them.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when there is no such budget.
+    /// [`VaultError::Catalog`] if the budget does not exist.
     pub fn drop_budget(&self, budget: &str) -> Result<(), VaultError> {
         self.declare(|connection, _| Ok(store::delete_budget(connection, budget)?))
     }
 
-    /// All budgets and where they stand, by name.
+    /// All budgets with their state, by name.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when a budget disagrees with the ledger, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if a budget disagrees with the ledger, or the file cannot be read.
     pub fn budgets(&self) -> Result<Vec<BudgetState>, VaultError> {
         self.read(|connection, witness| {
             let accounts = charge::accounts(connection, witness, &store::load(connection)?)?;
@@ -219,29 +226,28 @@ impl Vault {
         })
     }
 
-    /// A budget and where it stands.
+    /// A budget with its state.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] when there is no such budget, else as [`Vault::budgets`].
+    /// [`VaultError::Catalog`] if the budget does not exist, otherwise as [`Vault::budgets`].
     pub fn budget(&self, name: &str) -> Result<BudgetState, VaultError> {
         self.budgets()?.into_iter().find(|state| state.budget.name == name).ok_or_else(|| {
             VaultError::Catalog(CatalogError::UnknownBudget { budget: name.to_owned() })
         })
     }
 
-    /// The names of everyone who was ever let in, in order.
+    /// The names of all analysts ever admitted, in order.
     ///
     /// # Errors
-    /// A variant of [`VaultError`] when the file cannot be read.
+    /// A variant of [`VaultError`] if the file cannot be read.
     pub fn analysts(&self) -> Result<Vec<String>, VaultError> {
         self.read(|connection, _| analyst::all(connection))
     }
 
-    /// Lets an analyst in; one who is known already is fine.
+    /// Admits an analyst, who may be known already.
     ///
     /// # Errors
-    /// [`VaultError::AnalystName`] when the name is not 1 to 64 letters of ASCII, digits, `_` and `-`, or reads like
-    /// [`OWNER`].
+    /// [`VaultError::AnalystName`] if the name is not 1 to 64 ASCII letters, digits, `_` and `-`, or looks like [`OWNER`].
     pub fn ensure_analyst(&self, name: &str) -> Result<(), VaultError> {
         analyst::admit(name)?;
         if self.analysts()?.iter().any(|known| known == name) {
@@ -250,26 +256,28 @@ impl Vault {
         self.write(|connection, _| analyst::add(connection, name))
     }
 
-    /// What a charge would do to each budget, without charging.
+    /// The effect of a charge on each budget, without charging.
     ///
     /// # Errors
-    /// What [`Vault::charge`] would refuse with now.
+    /// Those of [`Vault::charge`] at this moment.
     pub fn quote(&self, request: &ChargeRequest) -> Result<Vec<BudgetQuote>, VaultError> {
         analyst::check(&request.analyst)?;
         self.read(|connection, witness| charge::quote(connection, witness, request))
     }
 
-    /// Charges a statement to every budget of every unit space it touches, all or nothing.
+    /// Charges a statement to every budget of every affected unit domain, all or nothing.
     ///
     /// # Guarantee
-    /// `Ok` only if the declarations are those that the statement was planned with, and after the whole cost, rounded
-    /// up, is on the disk in the ledger and in every budget, none of which passed its limit. On an error no [`Charge`] exists; the cost may then stand all the same
-    /// (a failed sync), never the reverse.
+    /// `Ok` only if the declarations are those with which the statement was planned, and only after the whole cost, rounded
+    /// up, is on the disk in the ledger and in every budget, none of which exceeds its limit. On an error no [`Charge`]
+    /// exists. The cost may then be charged all the same (after a failed sync), but a [`Charge`] never exists without its
+    /// cost.
     ///
     /// # Errors
-    /// [`VaultError::Redeclared`] when the declarations are not those of the request any more;
-    /// [`VaultError::NoBudget`], [`VaultError::UnderMin`], [`VaultError::OverMax`], [`VaultError::Exhausted`], [`VaultError::EmptyCharge`], [`VaultError::AnalystName`] or [`VaultError::Amount`] for the request;
-    /// the other variants when the file cannot be written.
+    /// [`VaultError::Redeclared`] if the declarations are no longer those of the request; [`VaultError::NoBudget`],
+    /// [`VaultError::UnderMin`], [`VaultError::OverMax`], [`VaultError::Exhausted`], [`VaultError::EmptyCharge`],
+    /// [`VaultError::AnalystName`] or [`VaultError::Amount`] for the request; the other variants if the file cannot be
+    /// written.
     pub fn charge(&self, request: &ChargeRequest) -> Result<Charge, VaultError> {
         analyst::check(&request.analyst)?;
         let ticket = self.queue.join(request);
@@ -282,7 +290,7 @@ impl Vault {
         ticket.outcome().unwrap_or_else(|| Err(self.poisoned()))
     }
 
-    /// Pays for everyone who waits in the queue, with one commit, and hands each their outcome; the caller leads.
+    /// Pays for all requests in the queue with one commit, and gives each its outcome; the caller leads.
     fn pay_for_all(&self) {
         let handle = self.lock();
         let mut group = Group::of(&self.queue, &self.path);
@@ -295,27 +303,27 @@ impl Vault {
         group.settle(committed);
     }
 
-    /// Everything that was declared, changed and dropped, oldest first.
+    /// The history of declarations, oldest first.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when the history is not what was written, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if the history was altered, or the file cannot be read.
     pub fn declarations(&self) -> Result<Vec<Declared>, VaultError> {
         self.read(|connection, _| history::all(connection))
     }
 
-    /// The text of a statement that was charged, by the hash in its entries; `None` when there is none.
+    /// The text of a charged statement, by the hash in its entries; `None` if no text has this hash.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when it is not what was written, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if the text was altered, or the file cannot be read.
     pub fn statement(&self, hash: &[u8; 32]) -> Result<Option<String>, VaultError> {
         self.read(|connection, _| statements::text(connection, hash))
     }
 
-    /// For each entry the text of its statement where `reader` asked it or is the owner, else `sha256:` and its hash;
-    /// `None` for entries that an older program made.
+    /// The text of each entry's statement if `reader` asked it or is the owner, otherwise `sha256:` and its hash; `None` for
+    /// an entry of an older program.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] when a text is not what was written, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if a text was altered, or the file cannot be read.
     pub fn statements(
         &self,
         entries: &[LedgerEntry],
@@ -334,7 +342,7 @@ impl Vault {
         })
     }
 
-    /// Writes declarations, and what changed into the history.
+    /// Writes declarations, and their changes into the history.
     fn declare<T>(
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
@@ -348,7 +356,7 @@ impl Vault {
         })
     }
 
-    /// Runs `work` on one state of the file, with the ledger verified up to it, from its newest checkpoint on.
+    /// Runs `work` on one state of the file, after verifying the ledger from its newest checkpoint on.
     pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&Connection, &Witness) -> Result<T, Fault>,
@@ -357,7 +365,7 @@ impl Vault {
         handle.may_begin(&self.path)?;
         let Handle { connection, witness, poisoned, .. } = &mut *handle;
         let read = in_snapshot(connection, |connection| {
-            // Staged: a chain that breaks half way must break again the next time.
+            // Work on a copy: if the chain breaks half way, it must break again the next time.
             let mut staged = witness.clone();
             staged.advance(connection)?;
             *witness = staged;
@@ -366,14 +374,13 @@ impl Vault {
         read.map_err(|fault| fault.leaves(poisoned).at(&self.path))
     }
 
-    /// Runs `work` with the write lock of the file and commits what it wrote, or rolls it back.
+    /// Runs `work` with the write lock of the file, and commits its writes or rolls them back.
     ///
     /// # Guarantee
-    /// `Ok` only if the path still names the file, which is at home there and has no other name, no journal of another
-    /// state lies beside it, the vault holds its anchor's entry, the commit succeeded,
-    /// the folder was synced before and after it, and the anchor has followed. After a commit that failed
-    /// otherwise than by another reader's lock, an I/O error, a rollback that failed or a failure after the
-    /// commit, every further use of the handle is refused.
+    /// `Ok` only if the path still names the file, the file is at home there and has no other name, no journal of another
+    /// state is beside it, the vault contains its anchor's entry, the commit succeeded, the folder was synced before and
+    /// after it, and the anchor has followed. The handle refuses every further use after an I/O error, a failed rollback, a
+    /// failure after the commit, or a commit that failed for another reason than a reader's lock.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
@@ -381,7 +388,7 @@ impl Vault {
         self.transact(&mut *self.lock()?, Whereabouts::Home, work)
     }
 
-    /// The same for who has the handle already.
+    /// The same for a caller that has the handle already.
     fn write_with<T>(
         &self,
         handle: &mut Handle,
@@ -425,8 +432,8 @@ impl Vault {
             }
         };
         let result = held().and_then(|()| work(connection, &mut staged)).and_then(|value| {
-            // The journal's name must be on the disk before the first page is written over; SQLite syncs the
-            // folder too, but goes on when that fails.
+            // The journal's name must be on the disk before the first page is overwritten; SQLite syncs the folder too, but
+            // continues if that fails.
             if let Some(place) = place {
                 place.sync(&self.path).inspect_err(|_| lasting = true)?;
             }
@@ -444,7 +451,7 @@ impl Vault {
                 Ok(value)
             }
             Err(fault) => {
-                // SQLite rolls back by itself after some errors, and then there is nothing to roll back.
+                // After some errors SQLite has rolled back by itself.
                 let rolled_back =
                     connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
                 *poisoned = lasting || fault.is_lasting() || !rolled_back;
@@ -453,7 +460,7 @@ impl Vault {
         }
     }
 
-    /// The handle, unless an earlier failure or a panic left it in an unknown state.
+    /// The handle, unless an earlier failure or a panic left its state unknown.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Handle>, VaultError> {
         let handle = self.handle.lock().map_err(|_| self.poisoned())?;
         if handle.poisoned { Err(self.poisoned()) } else { Ok(handle) }

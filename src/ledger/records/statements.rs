@@ -1,15 +1,15 @@
-//! The texts of the statements that were charged, each kept once and named by its hash.
+//! The texts of the charged statements, each stored once under its hash.
 //!
-//! An entry of the ledger holds the hash, which the chain covers; the text is looked up for its own analyst and the owner. A text
-//! that does not have its hash is damage.
+//! An entry of the ledger contains the hash, which the chain covers; only the analyst who asked and the owner see the
+//! text. A text that does not match its hash is damage.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::Fault;
 use crate::catalog::store::Fields;
+use crate::ledger::error::Fault;
 
 /// The table of the texts.
-pub(super) const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
 CREATE TABLE statement (
     hash BLOB PRIMARY KEY NOT NULL CHECK (length(hash) = 32),
     text TEXT NOT NULL
@@ -22,20 +22,20 @@ CREATE TRIGGER statement_is_never_deleted BEFORE DELETE ON statement
 BEGIN SELECT RAISE(ABORT, 'a statement is never deleted'); END;
 ";
 
-/// The hash under which a text is kept.
-pub(super) fn hash(text: &str) -> [u8; 32] {
+/// The hash under which a text is stored.
+pub(crate) fn hash(text: &str) -> [u8; 32] {
     let mut fields = Fields::new("hushql statement 1");
     fields.text(text);
     fields.digest()
 }
 
-/// What stands for a text whose reader may not see it.
-pub(super) fn name(hash: &[u8; 32]) -> String {
+/// The replacement for a text that the reader may not see.
+pub(crate) fn name(hash: &[u8; 32]) -> String {
     hash.iter().fold("sha256:".to_owned(), |name, byte| name + &format!("{byte:02x}"))
 }
 
-/// Keeps a text; the caller holds the write lock.
-pub(super) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
+/// Stores a text; the caller holds the write lock.
+pub(crate) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
     connection
         .prepare_cached(
             "INSERT INTO statement (hash, text) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
@@ -44,11 +44,11 @@ pub(super) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The text with this hash, if it was kept.
+/// The text with this hash, if it is stored.
 ///
 /// # Errors
-/// [`Fault::Damage`] when another text is in its place.
-pub(super) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<String>, Fault> {
+/// [`Fault::Damage`] if another text is in its place.
+pub(crate) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<String>, Fault> {
     let mut statement = connection.prepare_cached("SELECT text FROM statement WHERE hash = ?1")?;
     let text: Option<String> = statement.query_row([hash], |row| row.get(0)).optional()?;
     match text {
@@ -59,11 +59,11 @@ pub(super) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<St
     }
 }
 
-/// Checks that every entry that names a text has it, and that every text is the one of its hash.
+/// Checks that each text to which an entry refers is stored, and that each text matches its hash.
 ///
 /// # Errors
-/// [`Fault::Damage`] for the first one that is not.
-pub(super) fn check(connection: &Connection) -> Result<(), Fault> {
+/// [`Fault::Damage`] for the first text that is missing or altered.
+pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     let damage = || Fault::Damage("a statement of its ledger is missing or altered".to_owned());
     let mut missing = connection.prepare(
         "SELECT 1 FROM ledger WHERE statement IS NOT NULL

@@ -1,9 +1,9 @@
-//! Charges that wait for the vault, paid together: one transaction and one sync for all who came meanwhile.
+//! A queue of charges: one transaction and one sync pay for all requests that wait for the vault.
 //!
-//! Threads of one process that charge at once each join the queue. The first one leads: it takes everyone who waits, pays
-//! for each in turn within one transaction, commits, hands each its [`Charge`] or its refusal, and passes the lead on to
-//! the first of those who came meanwhile. A request that is refused leaves no trace in the transaction of the others.
-//! Where the commit fails, it fails for all of them, and nobody has a [`Charge`].
+//! Threads of one process that charge at the same time join the queue. The first thread leads: it takes all waiting
+//! requests, pays for each in turn within one transaction, commits, gives each its [`Charge`] or its refusal, and passes
+//! the lead to the first thread that joined in the meantime. A refused request leaves no trace in the transaction.
+//! If the commit fails, it fails for all requests, and none of them gets a [`Charge`].
 //!
 //! ```text
 //! lab ──▶ ┐                     ┌ savepoint: lab  ✓ ┐            ┌▶ lab: Charge 17
@@ -16,30 +16,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, ffi};
 
-use super::analyst;
-use super::chain::Witness;
-use super::charge::{self, Charge, ChargeRequest};
-use super::error::{Fault, VaultError};
+use crate::ledger::charging::charge::{self, Charge, ChargeRequest};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::analyst;
+use crate::ledger::records::chain::Witness;
 
-/// What became of a request.
-pub(super) type Outcome = Result<Charge, VaultError>;
+/// The outcome of a request.
+pub(crate) type Outcome = Result<Charge, VaultError>;
 
-/// The requests that wait for the next transaction, in the order in which they came.
+/// The requests that wait for the next transaction, in the order of their arrival.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     line: Mutex<Line>,
 }
 
 #[derive(Debug, Default)]
 struct Line {
     waiting: Vec<Arc<Ticket>>,
-    /// Whether somebody leads, who will pass the lead on.
+    /// Whether a thread leads; it will pass the lead on.
     led: bool,
 }
 
-/// One request, and what has become of it.
+/// One request and its state.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     request: ChargeRequest,
     state: Mutex<State>,
     changed: Condvar,
@@ -52,13 +52,13 @@ enum State {
     Done(Outcome),
 }
 
-/// The lead, passed on when it is dropped.
+/// The lead; dropping it passes it on.
 #[derive(Debug)]
-pub(super) struct Lead<'a>(&'a Queue);
+pub(crate) struct Lead<'a>(&'a Queue);
 
 impl Queue {
-    /// Adds a request at the end; it leads if nobody does.
-    pub(super) fn join(&self, request: &ChargeRequest) -> Arc<Ticket> {
+    /// Adds a request at the end; it leads if no other request leads.
+    pub(crate) fn join(&self, request: &ChargeRequest) -> Arc<Ticket> {
         let mut line = unpoisoned(&self.line);
         let state = if line.led { State::Waits } else { State::Leads };
         let (request, state) = (request.clone(), Mutex::new(state));
@@ -68,8 +68,8 @@ impl Queue {
         ticket
     }
 
-    /// Waits until the request is done; or until it leads, and then has to lead.
-    pub(super) fn wait(&self, ticket: &Ticket) -> Result<Outcome, Lead<'_>> {
+    /// Waits until the request is done, or until the caller has to lead.
+    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<Outcome, Lead<'_>> {
         let mut state = unpoisoned(&ticket.state);
         loop {
             match std::mem::replace(&mut *state, State::Waits) {
@@ -82,7 +82,7 @@ impl Queue {
         }
     }
 
-    /// Takes everyone who waits; the caller leads, and gives each an outcome.
+    /// Takes all waiting requests; the caller leads, and gives each an outcome.
     fn take(&self) -> Vec<Arc<Ticket>> {
         std::mem::take(&mut unpoisoned(&self.line).waiting)
     }
@@ -99,8 +99,8 @@ impl Drop for Lead<'_> {
 }
 
 impl Ticket {
-    /// The outcome, once the request is done; it can be taken once.
-    pub(super) fn outcome(&self) -> Option<Outcome> {
+    /// The outcome of a finished request; it can be taken once.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
         match std::mem::replace(&mut *unpoisoned(&self.state), State::Waits) {
             State::Done(outcome) => Some(outcome),
             State::Waits | State::Leads => None,
@@ -113,16 +113,16 @@ impl Ticket {
     }
 }
 
-/// Requests that share a transaction, and what became of each; nothing of it holds before the transaction is committed.
+/// Requests that share a transaction, and their outcomes, which are valid only after the commit.
 #[derive(Debug)]
-pub(super) struct Group<'a> {
+pub(crate) struct Group<'a> {
     queue: &'a Queue,
     path: &'a str,
     tickets: Vec<Arc<Ticket>>,
     outcomes: Vec<Outcome>,
 }
 
-/// Whoever has no outcome when the group ends, in a panic, is not left to wait.
+/// If the group ends in a panic, requests without an outcome do not wait forever.
 impl Drop for Group<'_> {
     fn drop(&mut self) {
         for ticket in self.tickets.drain(..) {
@@ -133,20 +133,20 @@ impl Drop for Group<'_> {
 }
 
 impl<'a> Group<'a> {
-    /// Those who wait now for the vault at this path; the caller leads.
-    pub(super) fn of(queue: &'a Queue, path: &'a str) -> Self {
+    /// The requests that now wait for the vault at this path; the caller leads.
+    pub(crate) fn of(queue: &'a Queue, path: &'a str) -> Self {
         Self { queue, path, tickets: queue.take(), outcomes: Vec::new() }
     }
 
-    /// Pays for everyone in the group, and for those who joined the queue meanwhile; the caller holds the write lock and
-    /// rolls back on an error.
+    /// Pays for all requests in the group and for those that joined the queue in the meantime. The caller holds the write
+    /// lock and rolls back on an error.
     ///
     /// # Guarantee
-    /// `Ok` only if at least one request was paid; those that were refused changed nothing.
+    /// `Ok` only if at least one request was paid; refused requests changed nothing.
     ///
     /// # Errors
-    /// [`VaultError::EmptyCharge`] when there is nothing to commit, and what concerns the whole transaction.
-    pub(super) fn pay(
+    /// [`VaultError::EmptyCharge`] if there is nothing to commit, and errors of the whole transaction.
+    pub(crate) fn pay(
         &mut self,
         connection: &Connection,
         witness: &mut Witness,
@@ -162,11 +162,11 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Hands everyone their outcome, after the transaction has ended.
+    /// Gives each request its outcome after the end of the transaction.
     ///
     /// # Guarantee
-    /// A [`Charge`] is handed out only if the transaction was committed.
-    pub(super) fn settle(mut self, committed: Result<(), VaultError>) {
+    /// A request gets a [`Charge`] only if the transaction was committed.
+    pub(crate) fn settle(mut self, committed: Result<(), VaultError>) {
         let outcomes = std::mem::take(&mut self.outcomes);
         let tickets = std::mem::take(&mut self.tickets);
         let all_refused = outcomes.len() == tickets.len() && outcomes.iter().all(Result::is_err);
@@ -205,7 +205,7 @@ fn pay_one(
 }
 
 impl VaultError {
-    /// The same failure, for another one whom it concerns.
+    /// The same failure, for another request.
     pub(crate) fn again(&self) -> Self {
         match self {
             VaultError::Locked { path } => VaultError::Locked { path: path.clone() },
@@ -270,7 +270,7 @@ fn same_io(error: &io::Error) -> io::Error {
     }
 }
 
-/// What is behind a lock under which nothing can be left half done.
+/// The content of a lock whose content is always consistent, even after a panic.
 fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,24 +1,24 @@
-//! Where a vault is at home: the name, the file and the folder under which it may be written, kept inside of it.
+//! The home of a vault: the name, the file and the folder under which it may be written, stored in the vault.
 //!
-//! SQLite finds the journal of a file by the path through which it was opened. One file under two names (a hard
-//! link, a bind mount, a rename between a crash and the next opening) has two journals, and one of them may undo
-//! what was charged under the other name. So a vault remembers where it is at home and is refused anywhere else until its owner
-//! adopts it there. A copy is another file, and is refused as well: two copies would be two budgets.
+//! SQLite finds the journal of a file by the path with which it was opened. One file with two names (by a hard link, a
+//! bind mount, or a rename between a crash and the next opening) has two journals, and one of them may undo charges that
+//! were made under the other name. A vault therefore stores its home and is refused elsewhere until its owner adopts it
+//! there. A copy is another file and is refused too: two copies would be two budgets.
 //!
 //! ```text
 //! home(name, file, folder, anchored)          seal('home') = SHA-256 of them
 //! ```
 //!
-//! The number of the *device* is not compared: systems number their devices anew when they start. Within one
-//! running program [`place`](super::place) compares it.
+//! The home does not include the number of the *device*, because a system may renumber its devices when it starts.
+//! Within one running program, [`place`](crate::ledger::file::place) compares it.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::{Fault, VaultError};
 use crate::catalog::store::{self, Fields, Kind};
+use crate::ledger::error::{Fault, VaultError};
 
 /// The table of the home. A vault in memory has no row.
-pub(super) const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
 CREATE TABLE home (
     only INTEGER PRIMARY KEY NOT NULL CHECK (only = 1),
     name BLOB NOT NULL,
@@ -28,41 +28,41 @@ CREATE TABLE home (
 ) STRICT;
 ";
 
-/// What tells the place of a vault from others, also after the machine has been started anew.
+/// The identity of a vault's place, which survives a restart of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Home {
+pub(crate) struct Home {
     /// The file's name in its folder, as bytes.
-    pub(super) name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
     /// The file's inode.
-    pub(super) file: u64,
+    pub(crate) file: u64,
     /// The folder's inode.
-    pub(super) folder: u64,
+    pub(crate) folder: u64,
 }
 
-/// What a vault remembers: its home, and whether it has an anchor.
+/// The stored home, and whether the vault has an anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Remembered {
-    pub(super) home: Home,
-    pub(super) anchored: bool,
+pub(crate) struct Remembered {
+    pub(crate) home: Home,
+    pub(crate) anchored: bool,
 }
 
 /// Writes the seal of a vault without a home.
-pub(super) fn initialise(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     reseal(connection)
 }
 
-/// What the vault remembers; `None` in memory.
+/// The stored home; `None` for a vault in memory.
 ///
 /// # Errors
-/// [`Fault::Damage`] when it is not what was written.
-pub(super) fn read(connection: &Connection) -> Result<Option<Remembered>, Fault> {
+/// [`Fault::Damage`] if it differs from its seal.
+pub(crate) fn read(connection: &Connection) -> Result<Option<Remembered>, Fault> {
     let found = row(connection)?;
     store::check_seal(connection, Kind::Home, digest(found.as_ref()))?;
     Ok(found)
 }
 
-/// Makes this the home, with the anchor as it was; the caller holds the write lock.
-pub(super) fn set(connection: &Connection, home: &Home, anchored: bool) -> Result<(), Fault> {
+/// Stores the home and whether there is an anchor; the caller holds the write lock.
+pub(crate) fn set(connection: &Connection, home: &Home, anchored: bool) -> Result<(), Fault> {
     connection.execute(
         "INSERT INTO home (only, name, file, folder, anchored) VALUES (1, ?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET name = excluded.name, file = excluded.file,
@@ -72,12 +72,12 @@ pub(super) fn set(connection: &Connection, home: &Home, anchored: bool) -> Resul
     reseal(connection)
 }
 
-/// Refuses a vault that is at home elsewhere, and one that has an anchor where it is opened without.
+/// Refuses a vault whose home is elsewhere, and a vault with an anchor that is opened without it.
 ///
 /// # Guarantee
-/// `Ok` only if the vault was made, adopted or upgraded under this very name, file and folder, and, where it has an
-/// anchor, `anchored` says that the caller holds it to one.
-pub(super) fn check(
+/// `Ok` only if the vault was created, adopted or upgraded under this very name, file and folder, and, if it has an
+/// anchor, `anchored` says that the caller uses one.
+pub(crate) fn check(
     connection: &Connection,
     home: Option<&Home>,
     anchored: bool,
@@ -93,11 +93,11 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Makes this the home, wherever the vault was before; the caller holds the write lock.
+/// Makes this the home, wherever the home was before; the caller holds the write lock.
 ///
 /// # Errors
-/// [`VaultError::Unanchored`] where the vault has an anchor and the caller does not hold it to one.
-pub(super) fn adopt(
+/// [`VaultError::Unanchored`] if the vault has an anchor and the caller does not use one.
+pub(crate) fn adopt(
     connection: &Connection,
     home: Option<&Home>,
     held: bool,

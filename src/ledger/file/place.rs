@@ -1,10 +1,9 @@
-//! Where the file of a vault is: which file the path names, the folder that holds its name, and the journal beside it.
+//! The place of a vault's file: the file that the path names, its folder, and the journal beside it.
 //!
-//! A path goes in when a vault is opened; before and after every write the vault asks whether the path still
-//! names the same file and the file has no other name, and after every commit the folder is synced. It assumes that nobody exchanges the
-//! file in the moment of opening. It then guarantees that no charge is handed out that went into a file
-//! which was removed, renamed or replaced, while another vault lies at the path for the next one to open, and that no
-//! journal is rolled back that was begun before other charges.
+//! In: the path of a vault, when it is opened. Out: checks, before and after each write, that the path still names the
+//! same file and that the file has no other name, and a sync of the folder after each commit. If nobody replaces the
+//! file at the moment of opening, the vault never returns a charge that went into a removed, renamed or replaced file
+//! while another vault is at the path, and never rolls back a journal that was begun before other charges.
 //!
 //! ```text
 //! study.db → device 8, inode 17     mv study.db old.db; cp backup.db study.db     study.db → device 8, inode 23
@@ -16,16 +15,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::error::VaultError;
-use super::home::Home;
-use super::journal::{Journal, State};
+use crate::ledger::error::VaultError;
+use crate::ledger::file::home::Home;
+use crate::ledger::file::journal::{Journal, State};
 
-/// How often a journal that changes while it is looked at is looked at again: another program is charging.
+/// How often to read a journal again if it changes meanwhile because another program charges.
 const LOOKS: usize = 1_000;
 
-/// A path, the file that it named, and the folder of that file.
+/// A path, the file that it named when it was opened, and the folder of that file.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     path: PathBuf,
     journal: PathBuf,
     file: Identity,
@@ -33,7 +32,7 @@ pub(super) struct Place {
     folder: Folder,
 }
 
-/// What tells a file from every other one that exists at the same time.
+/// The identity of a file among all files that exist at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     device: u64,
@@ -47,14 +46,14 @@ impl Identity {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
 
-    /// Elsewhere an open file cannot be replaced, so there is nothing to tell apart.
+    /// On other systems an open file cannot be replaced, so all identities are equal.
     #[cfg(not(unix))]
     fn of(_: &fs::Metadata) -> Self {
         Self { device: 0, inode: 0 }
     }
 }
 
-/// How many names a file has.
+/// The number of names of a file.
 #[cfg(unix)]
 fn links(metadata: &fs::Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::nlink(metadata)
@@ -66,18 +65,18 @@ fn links(_: &fs::Metadata) -> u64 {
 }
 
 impl Place {
-    /// The file that a path names now.
+    /// The place of the file that a path names now.
     ///
-    /// The file itself is not opened: closing it would drop the locks that this process holds on it
-    /// through SQLite. The folder is, once: a program that has run out of file descriptors could not open it
-    /// later, and SQLite then leaves out the sync without a word.
+    /// This does not open the file, because closing it would drop the locks that this process holds on it through SQLite.
+    /// It opens the folder once: a program without free file descriptors could not open it later, and SQLite would then
+    /// silently leave out the sync.
     ///
     /// # Errors
-    /// When there is no such file, or its folder cannot be read.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    /// If the file does not exist, or its folder cannot be read.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         let file = Identity::of(&fs::metadata(&path)?);
-        // SQLite follows links before it names the journal.
+        // SQLite resolves links before it names the journal.
         let resolved = fs::canonicalize(&path)?;
         let folder = Folder::of(&resolved)?;
         let name = resolved.file_name().unwrap_or_default();
@@ -91,17 +90,17 @@ impl Place {
         Ok(Self { path, journal: PathBuf::from(journal), file, home, folder })
     }
 
-    /// What the vault remembers of this place.
-    pub(super) fn home(&self) -> &Home {
+    /// The home that the vault stores for this place.
+    pub(crate) fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Refuses when the path does not name the file any more, or is not its only name. A file that cannot be looked
-    /// at is not there.
+    /// Refuses if the path no longer names the file, or is not its only name. A file without readable metadata counts as
+    /// removed.
     ///
     /// # Errors
     /// [`VaultError::Moved`], [`VaultError::Linked`].
-    pub(super) fn check(&self, shown: &str) -> Result<(), VaultError> {
+    pub(crate) fn check(&self, shown: &str) -> Result<(), VaultError> {
         let path = || shown.to_owned();
         match fs::metadata(&self.path) {
             Ok(found) if Identity::of(&found) != self.file => {
@@ -115,12 +114,12 @@ impl Place {
         }
     }
 
-    /// Refuses when there is a journal beside the file that was begun on another state of it. It must be
-    /// called before SQLite is asked anything: its first read rolls the journal back.
+    /// Refuses if the journal beside the file was begun on another state of the file. Call it before any use of SQLite,
+    /// whose first read rolls the journal back.
     ///
     /// # Errors
-    /// [`VaultError::ForeignJournal`], and [`VaultError::CannotOpen`] when the journal or the file cannot be read.
-    pub(super) fn check_journal(&self, shown: &str) -> Result<(), VaultError> {
+    /// [`VaultError::ForeignJournal`], and [`VaultError::CannotOpen`] if the journal or the file cannot be read.
+    pub(crate) fn check_journal(&self, shown: &str) -> Result<(), VaultError> {
         let unread = |e| VaultError::CannotOpen { path: shown.to_owned(), source: Box::new(e) };
         for _ in 0..LOOKS {
             let Some(journal) = self.journal().map_err(unread)? else { return Ok(()) };
@@ -128,7 +127,7 @@ impl Place {
                 Some(state) if !journal.fits(state) => {}
                 Some(_) | None => return Ok(()),
             }
-            // The journal of a program that is writing is another one by now, or gone.
+            // If another program is writing, its journal has changed or gone by now.
             if self.journal().map_err(unread)? == Some(journal) {
                 return Err(VaultError::ForeignJournal { path: shown.to_owned() });
             }
@@ -136,7 +135,7 @@ impl Place {
         Err(VaultError::Locked { path: shown.to_owned() })
     }
 
-    /// The journal that SQLite would roll back, or is writing.
+    /// The journal that SQLite would roll back or is writing.
     fn journal(&self) -> io::Result<Option<Journal>> {
         match fs::File::open(&self.journal) {
             Ok(mut file) => Journal::read(&mut file),
@@ -145,8 +144,8 @@ impl Place {
         }
     }
 
-    /// The state of the file, read beside SQLite. The file is kept open for as long as the program runs, once for each vault:
-    /// closing it would drop the locks that this process holds on it through SQLite.
+    /// The state of the file, read beside SQLite. Each vault's file stays open until the program ends, because closing it
+    /// would drop the locks that this process holds on it through SQLite.
     fn state(&self) -> io::Result<Option<State>> {
         static KEPT: Mutex<BTreeMap<Identity, fs::File>> = Mutex::new(BTreeMap::new());
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +155,7 @@ impl Place {
         let file = fs::File::open(&self.path)?;
         let found = Identity::of(&file.metadata()?);
         if found != self.file {
-            // Exchanged in this moment; whoever writes hears of it. Not closed either: it may be another open vault.
+            // The file was replaced just now, and a write will report it. Keep this file open too: it may be another open vault.
             kept.entry(found).or_insert(file);
             return Ok(None);
         }
@@ -166,12 +165,12 @@ impl Place {
     /// Makes the names in the folder durable.
     ///
     /// # Guarantee
-    /// `Ok` only when the making or removal of a journal before this call has reached the disk: after a power
-    /// cut it is there to undo half of a transaction, and does not come back to undo one that was committed.
+    /// `Ok` only if the creation or removal of a journal before this call has reached the disk: after a power cut, the
+    /// journal exists to undo half of a transaction, and does not reappear to undo a committed one.
     ///
     /// # Errors
     /// [`VaultError::Unsynced`].
-    pub(super) fn sync(&self, shown: &str) -> Result<(), VaultError> {
+    pub(crate) fn sync(&self, shown: &str) -> Result<(), VaultError> {
         let unsynced = |source| VaultError::Unsynced { path: shown.to_owned(), source };
         self.folder.sync().map_err(unsynced)
     }
@@ -179,19 +178,19 @@ impl Place {
 
 /// A folder whose names can be made durable.
 ///
-/// Elsewhere than on Unix a folder cannot be opened as a file, and the system cares for its names itself.
+/// On systems other than Unix, a folder cannot be opened as a file, and the system itself makes its names durable.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     #[cfg(unix)]
     file: fs::File,
 }
 
 impl Folder {
-    /// The folder that holds the name of a file.
+    /// The folder that contains a file.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub(super) fn of(file: &Path) -> io::Result<Self> {
+    /// If it cannot be read.
+    pub(crate) fn of(file: &Path) -> io::Result<Self> {
         let path = file.parent().unwrap_or(Path::new("/"));
         Ok(Self {
             #[cfg(unix)]
@@ -210,11 +209,11 @@ impl Folder {
     /// Makes the names in it durable.
     ///
     /// # Guarantee
-    /// `Ok` only when every name that was made, changed or removed before has reached the disk.
+    /// `Ok` only if every name that was created, changed or removed before has reached the disk.
     ///
     /// # Errors
-    /// What the system said.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    /// The error of the system.
+    pub(crate) fn sync(&self) -> io::Result<()> {
         #[cfg(unix)]
         self.file.sync_all()?;
         Ok(())

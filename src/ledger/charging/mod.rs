@@ -1,0 +1,5 @@
+//! Charges: their comparison with the budgets, the queue for the vault, and their moves with tables.
+
+pub(crate) mod charge;
+pub(crate) mod moves;
+pub(crate) mod queue;

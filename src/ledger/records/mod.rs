@@ -1,0 +1,8 @@
+//! The tables of the vault: the entries of the ledger with their hash chain, and the records beside them.
+
+pub(crate) mod analyst;
+pub(crate) mod chain;
+pub(crate) mod checkpoint;
+pub(crate) mod history;
+pub(crate) mod statements;
+pub(crate) mod time;

@@ -1,9 +1,0 @@
-//! The clock of the ledger: whole seconds, so that an entry says when something was asked and not how long it took.
-
-use std::time::SystemTime;
-
-/// Seconds since 1970 (UTC); before, and beyond 64 bits, 0.
-pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.ok().and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or(0)
-}
