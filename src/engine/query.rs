@@ -21,7 +21,7 @@ use attempts::Attempts;
 use charge::Paid;
 use choose::Planned;
 use due::Due;
-use prepare::Ready;
+use prepare::{Quote, Ready};
 
 use super::Inner;
 use crate::answer::Answer;
@@ -30,7 +30,6 @@ use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::Planning;
 use crate::guard;
-use crate::ledger::ChargeEntry;
 use crate::resources::Clock;
 
 mod analyze;
@@ -102,7 +101,7 @@ impl Session {
         &self,
         query: QueryStatement,
         text: &str,
-        quoted: Option<&[ChargeEntry]>,
+        quoted: Option<&Quote>,
         clock: &Clock,
         state: &SessionState,
     ) -> Result<Paid, Error> {
@@ -123,7 +122,7 @@ impl Session {
         &self,
         query: QueryStatement,
         text: &str,
-        quoted: Option<&[ChargeEntry]>,
+        quoted: Option<&Quote>,
         clock: &Clock,
     ) -> Result<Answer, Error> {
         let state = self.state(clock);
