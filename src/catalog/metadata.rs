@@ -352,6 +352,14 @@ impl Table {
 }
 
 /// What may be spent on the people of one unit space, whichever of their tables is read, by all analysts together.
+///
+/// ```
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let budget = &session.budgets()?[0].budget;
+/// assert_eq!(budget.name, budget.table);
+/// println!("{}: {} at most", budget.name, budget.limit);
+/// # Ok::<(), hushql::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// Its name.
@@ -367,6 +375,18 @@ pub struct Budget {
 }
 
 /// What a single query spends by default, at least and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// use hushql::{Engine, PrivacyBudget};
+///
+/// let owner = Engine::demo()?.owner();
+/// owner.declare(PrivacyBudget::epsilon("study", "adult", 2.0).max_epsilon(0.5)).await?;
+/// let states = owner.budgets()?;
+/// let study = states.iter().find(|state| state.budget.name == "study").expect("it was declared");
+/// assert_eq!(study.budget.per_query.max, Some(500_000_000));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerQuery {
     /// The ε of a query that names none.
@@ -385,17 +405,20 @@ pub struct PerQuery {
 
 impl PerQuery {
     /// Whether a query that costs `asked`, in what the budget counts, costs as much as one query has to.
+    #[doc(hidden)]
     pub fn is_reached_by(&self, asked: Spend) -> bool {
         self.min.is_none_or(|min| asked.nano >= min)
     }
 
     /// Whether a query that costs `asked`, in what the budget counts, is within what one query may cost.
+    #[doc(hidden)]
     pub fn allows(&self, asked: Spend) -> bool {
         self.max.is_none_or(|max| asked.nano <= max)
             && self.max_delta.is_none_or(|max| asked.atto_delta <= max)
     }
 
     /// What a query that names no cost spends at most, in this notion: the ρ of an ε is that of a purely private release.
+    #[doc(hidden)]
     pub fn default_in(&self, notion: Notion) -> Option<i64> {
         match notion {
             Notion::Approximate => self.default,
@@ -404,11 +427,13 @@ impl PerQuery {
     }
 
     /// What one query costs at least, if the budget says so.
+    #[doc(hidden)]
     pub fn least(&self, notion: Notion) -> Option<Spend> {
         self.min.map(|nano| Spend { notion, nano, atto_delta: 0 })
     }
 
     /// What one query may cost, as text such as `ε = 1, δ = 1e-6`, or `anything`.
+    #[doc(hidden)]
     pub fn most_text(&self, notion: Notion) -> String {
         let spend = |nano: i64, atto_delta: i64| Spend { notion, nano, atto_delta };
         let most =
@@ -434,6 +459,7 @@ impl Budget {
     /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount, an ε
     /// limit of 0, a δ limit of 1 or more, a default above the maximum or the limit or below the minimum, a minimum
     /// above the maximum or the limit, or a ρ where ε is counted.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         check_limit(&self.name, self.limit)?;

@@ -90,6 +90,16 @@ impl Engine {
 
     /// The same vault and tables, for sessions whose statements may use so much; those that are there keep theirs.
     ///
+    /// ```
+    /// use hushql::{Engine, Resources};
+    ///
+    /// let engine = Engine::demo()?.with_resources(Resources::default().with_keys(2))?;
+    /// let sql = "SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult GROUP BY status";
+    /// let refused = engine.analyst("lab")?.cost(sql).unwrap_err();
+    /// assert_eq!(refused.code(), Some("HQ021"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Catalog`] when the folder for what does not fit into memory cannot be used.
     pub fn with_resources(self, resources: Resources) -> Result<Self, Error> {
@@ -99,6 +109,17 @@ impl Engine {
 
     /// Makes a new vault file and opens it.
     ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("study.db");
+    /// Engine::init(&path)?;
+    /// // A vault is never overwritten.
+    /// assert!(matches!(Engine::init(&path), Err(Error::Ledger(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the file exists or cannot be written.
     pub fn init(path: impl AsRef<Path>) -> Result<Self, Error> {
@@ -106,6 +127,17 @@ impl Engine {
     }
 
     /// Opens an existing vault file; never makes one, so that deleting it does not reset a budget.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("study.db");
+    /// assert!(matches!(Engine::open(&path), Err(Error::Ledger(_))));
+    /// Engine::init(&path)?;
+    /// let engine = Engine::open(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] when it is missing, locked, corrupt or not writable.
@@ -116,6 +148,19 @@ impl Engine {
     /// Opens an existing vault file and holds it to its anchor: a small file in another place that every charge
     /// moves, and that notices when the vault was put back to an older copy.
     ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// // From now on it is opened with its anchor only.
+    /// assert!(matches!(Engine::open(&vault), Err(Error::Ledger(_))));
+    /// let engine = Engine::open_anchored(&vault, &anchor)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the vault is older than its anchor, the anchor is missing, damaged or not
     /// writable, or as [`Engine::open`].
@@ -125,6 +170,18 @@ impl Engine {
 
     /// Makes an anchor for an existing vault file as it is now, and opens it; see [`Engine::open_anchored`].
     ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// // An anchor is never overwritten.
+    /// assert!(matches!(Engine::make_anchor(&vault, &anchor), Err(Error::Ledger(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as
     /// [`Engine::open_anchored`].
@@ -133,6 +190,18 @@ impl Engine {
     }
 
     /// Takes the anchor off a vault, which from then on is opened without: for an owner whose anchor is lost.
+    ///
+    /// ```
+    /// use hushql::Engine;
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// Engine::remove_anchor(&vault)?;
+    /// let engine = Engine::open(&vault)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] as [`Engine::open`].
@@ -144,6 +213,20 @@ impl Engine {
     /// opens it. Only its owner can know that no other copy is in use: two copies are two budgets. A vault of an older
     /// version is carried over as by [`Engine::upgrade`].
     ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use hushql::Engine;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (vault, moved) = (folder.path().join("study.db"), folder.path().join("moved.db"));
+    /// Engine::init(&vault)?;
+    /// std::fs::rename(&vault, &moved)?;
+    /// assert!(Engine::open(&moved).is_err());
+    /// let engine = Engine::adopt(&moved, None::<&Path>)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the vault has an anchor and none is given, or as [`Engine::open_anchored`].
     pub fn adopt(path: impl AsRef<Path>, anchor: Option<impl AsRef<Path>>) -> Result<Self, Error> {
@@ -152,6 +235,18 @@ impl Engine {
 
     /// Carries a vault file of an older version of this library over, in one transaction, and opens it. One that has
     /// today's format is opened. A vault that was held to an anchor is given it here, and then has it for good.
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use hushql::Engine;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let vault = folder.path().join("study.db");
+    /// # Engine::init(&vault)?;
+    /// let engine = Engine::upgrade(&vault, None::<&Path>)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] when it is too old, or as [`Engine::open_anchored`].
@@ -164,6 +259,12 @@ impl Engine {
 
     /// An engine whose vault lives in memory and ends with it.
     ///
+    /// ```
+    /// let engine = hushql::Engine::in_memory()?;
+    /// assert!(engine.owner().budgets()?.is_empty());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when SQLite cannot start.
     pub fn in_memory() -> Result<Self, Error> {
@@ -171,6 +272,13 @@ impl Engine {
     }
 
     /// An engine in memory with the built-in tables `adult`, `bids`, `orders` and `census`, declared and budgeted.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let tables: Vec<String> = session.tables()?.into_iter().map(|(name, _)| name).collect();
+    /// assert!(tables.contains(&"adult".to_owned()));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Internal`] if the built-in tables contradict their declarations; never in a tested build.
@@ -192,6 +300,20 @@ impl Engine {
     /// Registers a batch as a table. A new table is undeclared: every query on it is refused until the owner
     /// says whether it is private or public.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// use hushql::{Engine, Reason};
+    ///
+    /// let minutes: ArrayRef = Arc::new(Int64Array::from(vec![10, 25]));
+    /// let engine = Engine::in_memory()?;
+    /// engine.register_batch("visits", RecordBatch::try_from_iter([("minutes", minutes)])?)?;
+    /// let refused = engine.analyst("lab")?.cost("SELECT minutes FROM visits").unwrap_err();
+    /// assert_eq!(refused.code(), Some(Reason::Undeclared.code()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Catalog`] when the vault knows this table with other columns.
     pub fn register_batch(&self, name: &str, batch: RecordBatch) -> Result<(), Error> {
@@ -201,6 +323,20 @@ impl Engine {
     }
 
     /// Registers any DataFusion table provider, as [`Engine::register_batch`] does a batch.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// use datafusion::datasource::MemTable;
+    /// use hushql::Engine;
+    ///
+    /// let minutes: ArrayRef = Arc::new(Int64Array::from(vec![10, 25]));
+    /// let batch = RecordBatch::try_from_iter([("minutes", minutes)])?;
+    /// let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+    /// Engine::in_memory()?.register_table("visits", Arc::new(table))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Catalog`] when the vault knows this table with other columns.
@@ -307,11 +443,26 @@ impl Engine {
 
     /// The owner's session: declares tables, units, domains and budgets. Its queries are charged like
     /// anyone's.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let engine = hushql::Engine::demo()?;
+    /// engine.owner().execute("ALTER TABLE census SET PUBLIC").await?;
+    /// assert!(engine.owner().is_owner());
+    /// # Ok(()) }
+    /// ```
     pub fn owner(&self) -> Session {
         Session { inner: Arc::clone(&self.inner), analyst: OWNER.to_owned() }
     }
 
     /// An analyst's session.
+    ///
+    /// ```
+    /// let engine = hushql::Engine::demo()?;
+    /// assert!(!engine.analyst("lab")?.is_owner());
+    /// assert!(engine.analyst("0wner").is_err());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or reads like the
