@@ -3,6 +3,8 @@
 //! An error before the charge depends only on the query, the catalog and the budget, and contains every detail. An error
 //! after it is one constant sentence, which does not reveal which of two databases made the statement fail.
 
+use std::fmt;
+
 use crate::analysis::{DomainError, NoRange, NotAnalyzed};
 use crate::bind::BindError;
 use crate::catalog::CatalogError;
@@ -42,9 +44,9 @@ pub enum Error {
     /// The engine refuses the statement: write what the refusal suggests.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The budget does not allow the statement: lower its cost, or ask the owner.
-    #[error("{}", visible::lines(&.0.to_string()))]
-    Budget(#[source] VaultError),
+    /// The budget does not allow it: ask for less, or ask the owner.
+    #[error(transparent)]
+    Budget(LedgerError),
     /// A declaration contradicts the catalog or a data file: correct it.
     #[error("{}", visible::lines(.message))]
     Catalog {
@@ -54,16 +56,71 @@ pub enum Error {
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// The vault cannot be read or written, and no statement is answered without it.
-    #[error("{}", visible::lines(&.0.to_string()))]
-    Ledger(#[source] VaultError),
-    /// The query failed while it ran. The charge remains.
+    /// The vault cannot be read or written: nothing is answered without it.
+    #[error(transparent)]
+    Ledger(LedgerError),
+    /// The query failed while it ran. The charge stands.
     #[error("the query failed while it ran; what was charged stays charged")]
     Execution,
     /// The engine's own checks failed: a bug, and nothing was answered. This is not a refusal, because no other statement
     /// would help; the sentence is always the same and does not reveal which check failed.
     #[error("the engine's own checks failed, and nothing was answered; please report the query")]
     Internal,
+}
+
+/// Why a vault refuses, as a sentence: a budget that does not suffice, or a file that cannot be used.
+///
+/// ```
+/// use hushql::{Engine, Error};
+///
+/// let session = Engine::demo()?.analyst("lab")?;
+/// match session.cost("SELECT LAPLACE(eps=1000) COUNT(*) FROM adult") {
+///     Err(Error::Budget(error)) => assert_eq!(error.budget(), Some("adult")),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LedgerError(VaultError);
+
+impl LedgerError {
+    /// The budget that does not allow the statement; `None` where something else is wrong.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// let Err(Error::Ledger(error)) = Engine::open("/nowhere/study.db") else { panic!() };
+    /// assert_eq!(error.budget(), None);
+    /// assert!(error.to_string().contains("hushql init"));
+    /// ```
+    pub fn budget(&self) -> Option<&str> {
+        self.0.budget()
+    }
+
+    /// Whether the same statement may succeed when it is said again: another program held the vault, or the declarations
+    /// changed meanwhile. Nothing was charged.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// let Err(Error::Ledger(error)) = Engine::open("/nowhere/study.db") else { panic!() };
+    /// assert!(!error.may_be_tried_again());
+    /// ```
+    pub fn may_be_tried_again(&self) -> bool {
+        matches!(self.0, VaultError::Locked { .. } | VaultError::Redeclared)
+    }
+}
+
+impl fmt::Display for LedgerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&visible::lines(&self.0.to_string()))
+    }
+}
+
+impl std::error::Error for LedgerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
 }
 
 fn place(position: &Option<(u64, u64)>) -> String {
@@ -84,12 +141,20 @@ impl Error {
 
     /// The parts of the error that an analyst may see: the same sentence without the paths of the vault and its anchor, and
     /// without the errors of a file, a type or the system.
+    ///
+    /// ```
+    /// use hushql::Engine;
+    ///
+    /// let owners = Engine::open("/nowhere/study.db").unwrap_err();
+    /// assert!(owners.to_string().contains("/nowhere"));
+    /// assert!(!owners.for_analyst().to_string().contains("/nowhere"));
+    /// ```
     #[must_use]
     pub fn for_analyst(self) -> Self {
         match self {
             Self::Catalog { message, .. } => Self::catalog(message),
-            Self::Budget(error) => Self::Budget(error.without_paths()),
-            Self::Ledger(error) => Self::Ledger(error.without_paths()),
+            Self::Budget(error) => Self::Budget(LedgerError(error.0.without_paths())),
+            Self::Ledger(error) => Self::Ledger(LedgerError(error.0.without_paths())),
             Self::Syntax { .. }
             | Self::Bind(_)
             | Self::Refused(_)
@@ -100,10 +165,18 @@ impl Error {
 
     /// Whether the declarations changed while a statement was prepared, so that it can be prepared again.
     pub(crate) fn is_redeclared(&self) -> bool {
-        matches!(self, Self::Ledger(VaultError::Redeclared))
+        matches!(self, Self::Ledger(LedgerError(VaultError::Redeclared)))
     }
 
     /// The same error for a statement in a script, with its position in the script.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let script = hushql::split_statements("SELECT 1;\n  SELECT oops FROM census")?;
+    /// let error = session.prepare(script[1].text()).unwrap_err();
+    /// assert_eq!(error.in_script(&script[1]).position(), Some((2, 10)));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn in_script(mut self, statement: &ScriptStatement) -> Self {
         match &mut self {
             Self::Syntax { position: Some(place), .. }
@@ -116,6 +189,13 @@ impl Error {
     }
 
     /// Line and column of the text, from 1, if known.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let error = session.prepare("SELECT oops FROM census").unwrap_err();
+    /// assert_eq!(error.position(), Some((1, 8)));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn position(&self) -> Option<(u64, u64)> {
         match self {
             Self::Syntax { position, .. } => *position,
@@ -126,6 +206,12 @@ impl Error {
 
     /// The kind of error in one word: `syntax`, `bind`, `refused`, `budget`, `catalog`, `ledger`,
     /// `execution` or `internal`.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// assert_eq!(session.prepare("SELECT oops FROM census").unwrap_err().kind(), "bind");
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Syntax { .. } => "syntax",
@@ -160,6 +246,14 @@ impl Error {
     }
 
     /// The problem, without code and hint.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let refused = session.prepare("SELECT age FROM adult").unwrap_err();
+    /// assert!(refused.to_string().starts_with("HQ001 refused: "));
+    /// assert!(!refused.message().contains("HQ001"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn message(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal.message().to_owned(),
@@ -167,12 +261,19 @@ impl Error {
         }
     }
 
-    /// What to write instead, if the engine knows it.
+    /// What to write instead, where the engine knows.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let refused = session.cost("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders").unwrap_err();
+    /// assert!(refused.hint().is_some_and(|hint| hint.contains("CLAMP")));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(refusal) => Some(refusal.hint().to_owned()).filter(|h| !h.is_empty()),
-            Self::Budget(VaultError::Exhausted { budget, .. }) => Some(format!(
-                "a query that costs no more than is left; the owner can raise the limit with ALTER PRIVACY BUDGET {} SET LIMIT (…)",
+            Self::Budget(LedgerError(VaultError::Exhausted { budget, .. })) => Some(format!(
+                "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} SET LIMIT (…)",
                 visible::line(budget)
             )),
             _ => None,
@@ -180,6 +281,12 @@ impl Error {
     }
 
     /// The exit status of a command that ends with this error: 3 refused, 4 budget exhausted, otherwise 1.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// assert_eq!(session.prepare("SELECT age FROM adult").unwrap_err().exit_status(), 3);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Refused(_) => 3,
@@ -219,7 +326,7 @@ impl From<VaultError> for Error {
     fn from(error: VaultError) -> Self {
         match error {
             VaultError::Catalog(error) => error.into(),
-            error if error.is_budget() => Self::Budget(error),
+            error if error.is_budget() => Self::Budget(LedgerError(error)),
             VaultError::NoBudget { table } => Self::Refused(Refusal::new(
                 crate::refusal::Reason::NoBudget,
                 &table,
@@ -228,7 +335,7 @@ impl From<VaultError> for Error {
                     "CREATE PRIVACY BUDGET name FOR {table} LIMIT (epsilon=10), in an owner's session"
                 ),
             )),
-            error => Self::Ledger(error),
+            error => Self::Ledger(LedgerError(error)),
         }
     }
 }

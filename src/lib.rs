@@ -107,14 +107,16 @@ mod resources;
 mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
-pub use dialect::{ScriptStatement, Value};
+pub use bind::BindError;
+pub use catalog::{Budget, PerQuery};
+pub use dialect::{ScriptStatement, Size, Value};
 pub use engine::Engine;
 pub use engine::output::Output;
 pub use engine::prepared::PreparedQuery;
 pub use engine::session::Session;
 pub use engine::split_statements;
 pub use engine::stream::AnswerStream;
-pub use error::Error;
+pub use error::{Error, LedgerError};
 pub use explain::Explanation;
 pub use ledger::BudgetState;
 pub use owner::typed::{Declaration, ExternalTable, PrivacyBudget, PrivacyDomain, PrivacyUnit};

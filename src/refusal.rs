@@ -150,6 +150,10 @@ impl Reason {
     ];
 
     /// The stable code, such as `HQ007`.
+    ///
+    /// ```
+    /// assert_eq!(hushql::Reason::Exact.code(), "HQ001");
+    /// ```
     pub fn code(self) -> &'static str {
         Self::ALL.iter().find(|(reason, _)| *reason == self).map_or("HQ000", |(_, code)| code)
     }
@@ -216,31 +220,91 @@ impl Refusal {
     }
 
     /// The reason.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error, Reason};
+    ///
+    /// let session = Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
+    /// assert_eq!(refusal.reason(), Reason::NoRange);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn reason(&self) -> Reason {
         self.reason
     }
 
     /// The stable code, such as `HQ007`.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// let session = Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
+    /// assert_eq!(refusal.code(), "HQ007");
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn code(&self) -> &'static str {
         self.reason.code()
     }
 
     /// The refused part of the statement.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// let session = Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
+    /// assert_eq!(refusal.clause(), "sum(order_id)");
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn clause(&self) -> &str {
         &self.clause
     }
 
     /// The problem.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// let session = Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
+    /// assert!(refusal.message().contains("range"));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn message(&self) -> &str {
         &self.message
     }
 
     /// What to write instead.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// let session = Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
+    /// assert!(refusal.hint().contains("CLAMP"));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn hint(&self) -> &str {
         &self.hint
     }
 
     /// The steps of the analysis up to the refusal.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// let session = Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=1) SUM(order_id) FROM orders";
+    /// let Err(Error::Refused(refusal)) = session.cost(sql) else { panic!() };
+    /// println!("{}", refusal.derivation().join(" → "));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn derivation(&self) -> &[String] {
         &self.derivation
     }

@@ -92,48 +92,109 @@ impl Default for Resources {
 
 impl Resources {
     /// Sets the largest size of a statement; see [`Resources::statement`].
+    ///
+    /// ```
+    /// use hushql::{Resources, Size};
+    ///
+    /// let resources = Resources::default().with_statement(Size { operators: 50, ..Size::default() });
+    /// assert_eq!(resources.statement.operators, 50);
+    /// ```
     #[must_use]
     pub fn with_statement(self, statement: Size) -> Self {
         Self { statement, ..self }
     }
 
     /// Sets the most keys or candidates of one release; see [`Resources::keys`].
+    ///
+    /// ```
+    /// use hushql::Resources;
+    ///
+    /// let resources = Resources::default().with_keys(1_000);
+    /// assert_eq!(resources.keys, 1_000);
+    /// ```
     #[must_use]
     pub fn with_keys(self, keys: usize) -> Self {
         Self { keys, ..self }
     }
 
     /// Sets the most rows of an answer; see [`Resources::rows`].
+    ///
+    /// ```
+    /// use hushql::Resources;
+    ///
+    /// let resources = Resources::default().with_rows(10_000);
+    /// assert_eq!(resources.rows, 10_000);
+    /// ```
     #[must_use]
     pub fn with_rows(self, rows: usize) -> Self {
         Self { rows, ..self }
     }
 
     /// Sets the most rows into which joins may turn those of one privacy unit; see [`Resources::rows_of_a_unit`].
+    ///
+    /// ```
+    /// use hushql::Resources;
+    ///
+    /// let resources = Resources::default().with_rows_of_a_unit(500);
+    /// assert_eq!(resources.rows_of_a_unit, 500);
+    /// ```
     #[must_use]
     pub fn with_rows_of_a_unit(self, rows: u64) -> Self {
         Self { rows_of_a_unit: rows, ..self }
     }
 
     /// Sets the least ε that a statement may cost, in billionths; see [`Resources::least_epsilon`].
+    ///
+    /// ```
+    /// use hushql::{Engine, Resources};
+    ///
+    /// // A hundredth, in billionths.
+    /// let engine = Engine::demo()?.with_resources(Resources::default().with_least_epsilon(10_000_000))?;
+    /// let refused = engine.analyst("lab")?.cost("SELECT LAPLACE(eps=0.001) COUNT(*) FROM adult").unwrap_err();
+    /// assert_eq!(refused.code(), Some("HQ026"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     #[must_use]
     pub fn with_least_epsilon(self, billionths: i64) -> Self {
         Self { least_epsilon: billionths, ..self }
     }
 
     /// Sets the bytes of memory for all statements together; see [`Resources::memory`].
+    ///
+    /// ```
+    /// use hushql::Resources;
+    ///
+    /// let resources = Resources::default().with_memory(Some(2 << 30));
+    /// assert_eq!(resources.memory, Some(2_147_483_648));
+    /// ```
     #[must_use]
     pub fn with_memory(self, bytes: Option<usize>) -> Self {
         Self { memory: bytes, ..self }
     }
 
     /// Sets the folder for data that exceeds the memory; see [`Resources::spill`].
+    ///
+    /// ```
+    /// use hushql::Resources;
+    ///
+    /// let resources = Resources::default().with_spill(Some(std::env::temp_dir()));
+    /// assert!(resources.spill.is_some());
+    /// ```
     #[must_use]
     pub fn with_spill(self, folder: Option<PathBuf>) -> Self {
         Self { spill: folder, ..self }
     }
 
     /// Sets the most time for a statement; see [`Resources::time`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use hushql::Resources;
+    ///
+    /// let resources = Resources::default().with_time(Some(Duration::from_secs(30)));
+    /// assert_eq!(resources.time, Some(Duration::from_secs(30)));
+    /// ```
     #[must_use]
     pub fn with_time(self, time: Option<Duration>) -> Self {
         Self { time, ..self }

@@ -11,6 +11,20 @@ use crate::refusal::nearest;
 use crate::visible;
 
 /// Why a query does not bind.
+///
+/// ```
+/// use hushql::{BindError, Engine, Error};
+///
+/// let session = Engine::demo()?.analyst("lab")?;
+/// let Err(Error::Bind(error)) = session.prepare("SELECT age FROM adlut") else { panic!() };
+/// assert!(error.to_string().contains("did you mean `adult`?"));
+/// let found = match error {
+///     BindError::At { source, .. } => *source,
+///     other => other,
+/// };
+/// assert!(matches!(found, BindError::UnknownTable { name, .. } if name == "adlut"));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -95,6 +109,13 @@ impl BindError {
     }
 
     /// Line and column in the statement, from 1, if known.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let Err(hushql::Error::Bind(error)) = session.prepare("SELECT oops FROM census") else { panic!() };
+    /// assert_eq!(error.position(), Some((1, 8)));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn position(&self) -> Option<(u64, u64)> {
         match self {
             Self::At { position, .. } => Some(*position),

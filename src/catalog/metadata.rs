@@ -352,6 +352,14 @@ impl Table {
 }
 
 /// How much all analysts together may spend on the people of one unit space, whichever of their tables they query.
+///
+/// ```
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let budget = &session.budgets()?[0].budget;
+/// assert_eq!(budget.name, budget.table);
+/// println!("{}: {} at most", budget.name, budget.limit);
+/// # Ok::<(), hushql::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// Its name.
@@ -367,6 +375,18 @@ pub struct Budget {
 }
 
 /// What a single query spends by default, at least and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// use hushql::{Engine, PrivacyBudget};
+///
+/// let owner = Engine::demo()?.owner();
+/// owner.declare(PrivacyBudget::epsilon("study", "adult", 2.0).max_epsilon(0.5)).await?;
+/// let states = owner.budgets()?;
+/// let study = states.iter().find(|state| state.budget.name == "study").expect("it was declared");
+/// assert_eq!(study.budget.per_query.max, Some(500_000_000));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerQuery {
     /// The ε of a query that does not name one.
@@ -385,11 +405,13 @@ pub struct PerQuery {
 
 impl PerQuery {
     /// Whether a query that costs `asked`, in the measure of the budget, reaches the minimum cost of one query.
+    #[doc(hidden)]
     pub fn is_reached_by(&self, asked: Spend) -> bool {
         self.min.is_none_or(|min| asked.nano >= min)
     }
 
     /// Whether a query that costs `asked`, in the measure of the budget, stays within the maximum cost of one query.
+    #[doc(hidden)]
     pub fn allows(&self, asked: Spend) -> bool {
         self.max.is_none_or(|max| asked.nano <= max)
             && self.max_delta.is_none_or(|max| asked.atto_delta <= max)
@@ -397,6 +419,7 @@ impl PerQuery {
 
     /// What a query that names no cost spends at most, in this notion. An ε is converted to the ρ of a purely private
     /// release.
+    #[doc(hidden)]
     pub fn default_in(&self, notion: Notion) -> Option<i64> {
         match notion {
             Notion::Approximate => self.default,
@@ -405,11 +428,13 @@ impl PerQuery {
     }
 
     /// The minimum cost of one query, if the budget sets one.
+    #[doc(hidden)]
     pub fn least(&self, notion: Notion) -> Option<Spend> {
         self.min.map(|nano| Spend { notion, nano, atto_delta: 0 })
     }
 
     /// The maximum cost of one query as text, such as `ε = 1, δ = 1e-6`, or `anything`.
+    #[doc(hidden)]
     pub fn most_text(&self, notion: Notion) -> String {
         let spend = |nano: i64, atto_delta: i64| Spend { notion, nano, atto_delta };
         let most =
@@ -435,6 +460,7 @@ impl Budget {
     /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount, an ε
     /// limit of 0, a δ limit of 1 or more, a default above the maximum or the limit or below the minimum, a minimum
     /// above the maximum or the limit, or a ρ where ε is counted.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         check_limit(&self.name, self.limit)?;

@@ -186,10 +186,8 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
             absent(within_group.is_empty(), "WITHIN GROUP")?;
             star_counts(name, args)
         }
-        Expr::Value(value) => {
-            absent(!matches!(value.value, sql::Value::Placeholder(_)), "a placeholder")
-        }
-        Expr::Identifier(_)
+        Expr::Value(_)
+        | Expr::Identifier(_)
         | Expr::CompoundIdentifier(_)
         | Expr::IsFalse(_)
         | Expr::IsNotFalse(_)
@@ -230,6 +228,20 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         )
         .into()),
         other => absent(false, &format!("the expression {other}")),
+    }
+}
+
+/// Refuses a parameter that no value has replaced, also one that is not an expression: `DATE $1`.
+pub(super) fn value(value: &sql::ValueWithSpan) -> Result<(), DialectError> {
+    match &value.value {
+        sql::Value::Placeholder(name) => Err(Refusal::new(
+            Reason::Parameter,
+            name,
+            format!("{name} is a placeholder, and no value is given for it"),
+            "the value itself; programs give values with `prepare_with`",
+        )
+        .into()),
+        _ => Ok(()),
     }
 }
 

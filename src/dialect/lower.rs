@@ -16,7 +16,9 @@ use sqlparser::ast::{
 
 use super::AggregateName;
 use super::aggregate::{aggregate_call, column_name};
-use super::allow::{absent, expression, join_condition, limit, standard_select, table_factor};
+use super::allow::{
+    absent, expression, join_condition, limit, standard_select, table_factor, value,
+};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
 use super::parser::aggregate_marker;
@@ -53,6 +55,10 @@ impl VisitorMut for Lowering<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DialectError> {
         flow(expression(expr).and_then(|()| self.not_nested(expr)))
+    }
+
+    fn pre_visit_value(&mut self, found: &mut sql::ValueWithSpan) -> ControlFlow<DialectError> {
+        flow(value(found))
     }
 }
 
@@ -233,7 +239,7 @@ impl Lowering<'_> {
     ) -> Result<(), DialectError> {
         let GroupByExpr::Expressions(keys, _) = group_by else { return Ok(()) };
         for key in keys {
-            let meant = match key {
+            let meant = match unsigned(key) {
                 Expr::Value(value) => match &value.value {
                     sql::Value::Number(n, _) => {
                         n.parse().ok().and_then(|n: usize| projection.get(n.checked_sub(1)?))
@@ -518,6 +524,16 @@ fn item_expression(item: &mut SelectItem) -> Option<&mut Expr> {
         SelectItem::ExprWithAliases { .. }
         | SelectItem::QualifiedWildcard(..)
         | SelectItem::Wildcard(_) => None,
+    }
+}
+
+/// An expression without brackets and plus signs, as the planner reads positions.
+fn unsigned(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { op: sql::UnaryOperator::Plus, expr: inner } => {
+            unsigned(inner)
+        }
+        _ => expr,
     }
 }
 

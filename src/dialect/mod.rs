@@ -14,6 +14,7 @@
 //! ```
 
 use tokens::{significant, tokens};
+use value::bytes_of_values;
 
 mod advice;
 mod aggregate;
@@ -106,6 +107,7 @@ pub fn parse_with(text: &str, size: &Size, values: &[Value]) -> Result<Statement
     let beside: usize = values.iter().map(Value::bytes).sum();
     size.check_bytes(text.len().saturating_add(beside))?;
     let tokens = significant(tokens(text)?)?;
+    size.check_bytes(text.len().saturating_add(bytes_of_values(&tokens, values)))?;
     size.check_tokens(&tokens)?;
     // The parser of a debug build uses 40 KiB of stack for each level of brackets.
     stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens, values))

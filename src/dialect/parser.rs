@@ -173,6 +173,7 @@ fn half_a_selector(parser: &Parser) -> Option<String> {
     let misread = match &second {
         Token::Word(word) if word.keyword == Keyword::NoKeyword => mechanism(1) || mechanism(2),
         Token::Minus => mechanism(3),
+        Token::Placeholder(_) => mechanism(2),
         _ => false,
     };
     if misread {
@@ -217,7 +218,7 @@ fn starts_options(parser: &mut Parser) -> bool {
 fn starts_keys(parser: &Parser) -> bool {
     word_at(parser, 0).is_some_and(|w| w.value.eq_ignore_ascii_case("keys"))
         && match parser.peek_nth_token(1).token {
-            Token::LParen => true,
+            Token::LParen | Token::Placeholder(_) => true,
             Token::Word(word) => {
                 word.quote_style.is_none()
                     && (word.keyword == Keyword::TABLE || word.value.eq_ignore_ascii_case("domain"))

@@ -27,16 +27,35 @@ pub struct ScriptStatement {
 
 impl ScriptStatement {
     /// The statement as written in the script, without the `;` after it.
+    ///
+    /// ```
+    /// let statements = hushql::split_statements("SELECT 1 ; SELECT ';'")?;
+    /// assert_eq!(statements[1].text(), "SELECT ';'");
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The line and column of the script, from 1, at which it begins.
+    ///
+    /// ```
+    /// let statements = hushql::split_statements("SELECT 1;\n  SELECT 2")?;
+    /// assert_eq!(statements[1].place(), (2, 3));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn place(&self) -> (u64, u64) {
         (self.line, self.column)
     }
 
     /// Converts a line and column of the statement to those of the script.
+    ///
+    /// ```
+    /// let statements = hushql::split_statements("SELECT 1;\n  SELECT oops")?;
+    /// // Column 8 of the second statement is column 10 of the script's second line.
+    /// assert_eq!(statements[1].in_script((1, 8)), (2, 10));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn in_script(&self, (line, column): (u64, u64)) -> (u64, u64) {
         let before = if line <= 1 { self.column.saturating_sub(1) } else { 0 };
         (line.saturating_add(self.line.saturating_sub(1)), column.saturating_add(before))

@@ -25,6 +25,16 @@ use crate::refusal::{Reason, Refusal};
 const MOST_SUBQUERIES: usize = 8;
 
 /// How large a statement may be.
+///
+/// ```
+/// use hushql::{Engine, Resources, Size};
+///
+/// let small = Resources::default().with_statement(Size { operators: 2, ..Size::default() });
+/// let session = Engine::demo()?.with_resources(small)?.analyst("lab")?;
+/// let refused = session.prepare("SELECT 1 + 2 + 3 + 4").unwrap_err();
+/// assert_eq!(refused.code(), Some("HQ034"));
+/// # Ok::<(), hushql::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Bytes of text.
@@ -68,6 +78,7 @@ impl Size {
     ///
     /// # Errors
     /// The refusal.
+    #[doc(hidden)]
     pub fn check_tree(&self, tree: &Query) -> Result<(), Refusal> {
         let Count { total, deepest, .. } = count(tree, &|_| 1);
         if deepest > MOST_SUBQUERIES {

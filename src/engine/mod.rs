@@ -92,6 +92,16 @@ impl Engine {
     /// The same vault and tables, for sessions whose statements are limited to `resources`. Existing sessions keep
     /// their limits.
     ///
+    /// ```
+    /// use hushql::{Engine, Resources};
+    ///
+    /// let engine = Engine::demo()?.with_resources(Resources::default().with_keys(2))?;
+    /// let sql = "SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult GROUP BY status";
+    /// let refused = engine.analyst("lab")?.cost(sql).unwrap_err();
+    /// assert_eq!(refused.code(), Some("HQ021"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Catalog`] when the spill folder cannot be used.
     pub fn with_resources(self, resources: Resources) -> Result<Self, Error> {
@@ -101,6 +111,17 @@ impl Engine {
 
     /// Creates a new vault file and opens it.
     ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("study.db");
+    /// Engine::init(&path)?;
+    /// // A vault is never overwritten.
+    /// assert!(matches!(Engine::init(&path), Err(Error::Ledger(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the file exists or cannot be written.
     pub fn init(path: impl AsRef<Path>) -> Result<Self, Error> {
@@ -108,6 +129,17 @@ impl Engine {
     }
 
     /// Opens an existing vault file. It never creates one, so that deleting the file does not reset a budget.
+    ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("study.db");
+    /// assert!(matches!(Engine::open(&path), Err(Error::Ledger(_))));
+    /// Engine::init(&path)?;
+    /// let engine = Engine::open(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] when it is missing, locked, corrupt or not writable.
@@ -118,6 +150,19 @@ impl Engine {
     /// Opens an existing vault file together with its anchor: a small file in another place that every charge updates,
     /// and that reveals when the vault was replaced by an older copy.
     ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// // From now on it is opened with its anchor only.
+    /// assert!(matches!(Engine::open(&vault), Err(Error::Ledger(_))));
+    /// let engine = Engine::open_anchored(&vault, &anchor)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the vault is older than its anchor, when the anchor is missing, damaged or not writable,
     /// or as [`Engine::open`].
@@ -127,6 +172,18 @@ impl Engine {
 
     /// Creates an anchor for the present state of an existing vault file, and opens it; see [`Engine::open_anchored`].
     ///
+    /// ```
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// // An anchor is never overwritten.
+    /// assert!(matches!(Engine::make_anchor(&vault, &anchor), Err(Error::Ledger(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as [`Engine::open_anchored`].
     pub fn make_anchor(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
@@ -134,6 +191,18 @@ impl Engine {
     }
 
     /// Removes the anchor from a vault, which is opened without one from then on: for an owner who has lost the anchor.
+    ///
+    /// ```
+    /// use hushql::Engine;
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// Engine::remove_anchor(&vault)?;
+    /// let engine = Engine::open(&vault)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] as [`Engine::open`].
@@ -145,6 +214,20 @@ impl Engine {
     /// opens it. Only the owner can know that no other copy is in use: two copies are two budgets. A vault of an older
     /// version is converted as by [`Engine::upgrade`].
     ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use hushql::Engine;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (vault, moved) = (folder.path().join("study.db"), folder.path().join("moved.db"));
+    /// Engine::init(&vault)?;
+    /// std::fs::rename(&vault, &moved)?;
+    /// assert!(Engine::open(&moved).is_err());
+    /// let engine = Engine::adopt(&moved, None::<&Path>)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when the vault has an anchor and none is given, or as [`Engine::open_anchored`].
     pub fn adopt(path: impl AsRef<Path>, anchor: Option<impl AsRef<Path>>) -> Result<Self, Error> {
@@ -153,6 +236,18 @@ impl Engine {
 
     /// Converts a vault file of an older version of this library, in one transaction, and opens it. A file in the
     /// current format is just opened. If the vault had an anchor, pass it here: the vault then keeps it for good.
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use hushql::Engine;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let vault = folder.path().join("study.db");
+    /// # Engine::init(&vault)?;
+    /// let engine = Engine::upgrade(&vault, None::<&Path>)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] when the format is too old, or as [`Engine::open_anchored`].
@@ -165,6 +260,12 @@ impl Engine {
 
     /// An engine whose vault is in memory and is lost with the engine.
     ///
+    /// ```
+    /// let engine = hushql::Engine::in_memory()?;
+    /// assert!(engine.owner().budgets()?.is_empty());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Ledger`] when SQLite cannot start.
     pub fn in_memory() -> Result<Self, Error> {
@@ -172,6 +273,13 @@ impl Engine {
     }
 
     /// An engine in memory with the built-in tables `adult`, `bids`, `orders` and `census`, declared and budgeted.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let tables: Vec<String> = session.tables()?.into_iter().map(|(name, _)| name).collect();
+    /// assert!(tables.contains(&"adult".to_owned()));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Internal`] if the built-in tables contradict their declarations; never in a tested build.
@@ -193,6 +301,20 @@ impl Engine {
     /// Registers a batch as a table. A new table is undeclared: every query on it is refused until the owner declares
     /// it private or public.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// use hushql::{Engine, Reason};
+    ///
+    /// let minutes: ArrayRef = Arc::new(Int64Array::from(vec![10, 25]));
+    /// let engine = Engine::in_memory()?;
+    /// engine.register_batch("visits", RecordBatch::try_from_iter([("minutes", minutes)])?)?;
+    /// let refused = engine.analyst("lab")?.cost("SELECT minutes FROM visits").unwrap_err();
+    /// assert_eq!(refused.code(), Some(Reason::Undeclared.code()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Catalog`] when the vault has a table of this name with other columns.
     pub fn register_batch(&self, name: &str, batch: RecordBatch) -> Result<(), Error> {
@@ -202,6 +324,20 @@ impl Engine {
     }
 
     /// Registers any DataFusion table provider, as [`Engine::register_batch`] registers a batch.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// use datafusion::datasource::MemTable;
+    /// use hushql::Engine;
+    ///
+    /// let minutes: ArrayRef = Arc::new(Int64Array::from(vec![10, 25]));
+    /// let batch = RecordBatch::try_from_iter([("minutes", minutes)])?;
+    /// let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+    /// Engine::in_memory()?.register_table("visits", Arc::new(table))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Catalog`] when the vault has a table of this name with other columns.
@@ -307,11 +443,26 @@ impl Engine {
     }
 
     /// The owner's session, which declares tables, units, domains and budgets. Its queries are charged like any other.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let engine = hushql::Engine::demo()?;
+    /// engine.owner().execute("ALTER TABLE census SET PUBLIC").await?;
+    /// assert!(engine.owner().is_owner());
+    /// # Ok(()) }
+    /// ```
     pub fn owner(&self) -> Session {
         Session { inner: Arc::clone(&self.inner), analyst: OWNER.to_owned() }
     }
 
     /// An analyst's session.
+    ///
+    /// ```
+    /// let engine = hushql::Engine::demo()?;
+    /// assert!(!engine.analyst("lab")?.is_owner());
+    /// assert!(engine.analyst("0wner").is_err());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or that resembles the

@@ -10,21 +10,18 @@
 //!                                               └ no → refused, nothing is charged
 //! ```
 
-use std::sync::Arc;
-
 use arrow::datatypes::SchemaRef;
 
 use super::query::attempts::Attempts;
+use super::query::prepare::Quote;
 use crate::answer::{Accuracy, Answer, predicted};
 use crate::dialect::{QueryStatement, Statement, Value, parse_with};
 use crate::engine::session::{Session, not_a_query};
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::guard;
-use crate::ledger::ChargeEntry;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
-use crate::visible;
 
 /// A query that was checked and quoted, and that may be executed, any number of times.
 ///
@@ -48,12 +45,9 @@ pub struct PreparedQuery {
     query: QueryStatement,
     /// As the ledger keeps it: how the query was written, and the values of its parameters.
     text: String,
-    schema: SchemaRef,
-    cost: Cost,
     accuracy: Vec<Accuracy>,
     explanation: Explanation,
-    /// What was quoted: the releases that are charged.
-    quoted: Vec<ChargeEntry>,
+    quoted: Quote,
 }
 
 impl PreparedQuery {
@@ -67,7 +61,7 @@ impl PreparedQuery {
     /// # Ok(()) }
     /// ```
     pub fn schema(&self) -> SchemaRef {
-        SchemaRef::clone(&self.schema)
+        SchemaRef::clone(&self.quoted.schema)
     }
 
     /// What one execution costs, in the notions that the touched budgets count in; zero for what is free.
@@ -80,7 +74,7 @@ impl PreparedQuery {
     /// # Ok(()) }
     /// ```
     pub fn cost(&self) -> Cost {
-        self.cost
+        self.quoted.cost
     }
 
     /// How accurate the released columns will be, as far as it is known before anything is drawn. A mean, a variance and an
@@ -115,14 +109,14 @@ impl PreparedQuery {
     }
 
     /// What an execution runs: the query, its text for the ledger, and what was quoted.
-    pub(super) fn charged_as(&self) -> (QueryStatement, &str, &[ChargeEntry]) {
+    pub(super) fn charged_as(&self) -> (QueryStatement, &str, &Quote) {
         (self.query.clone(), &self.text, &self.quoted)
     }
 
     /// Charges the query and answers it; each execution is charged, and draws noise of its own.
     ///
-    /// The query is planned again with the declarations of now. Where they have changed so that its releases are others than
-    /// those that were quoted, nothing is charged.
+    /// The query is planned again with the declarations of now. Where these change its columns, its cost, its mechanisms and
+    /// their sensitivities, or whose budgets pay, nothing is charged.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -134,7 +128,7 @@ impl PreparedQuery {
     /// ```
     ///
     /// # Errors
-    /// As [`Session::query`], and [`Error::Catalog`] where the releases are not those that were quoted.
+    /// As [`Session::query`], and [`Error::Catalog`] where the query is no longer what was quoted.
     pub async fn execute(&self) -> Result<Answer, Error> {
         let (session, clock) = (&self.session, self.session.clock());
         let (query, text, quoted) = self.charged_as();
@@ -144,8 +138,7 @@ impl PreparedQuery {
 }
 
 impl Session {
-    /// Prepares a query: checks it, and says what it costs and how accurate it will be, before anything is charged. Its
-    /// example is at [`PreparedQuery`].
+    /// Prepares a query: checks it, and says what it costs and how accurate it will be, before anything is charged.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -206,16 +199,12 @@ impl Session {
             let ready = Attempts::at(|| session.ready(query.clone(), &state, None))?;
             let (due, planned) = (ready.due(), ready.due().planned());
             let explanation = session.explanation(due)?;
-            let (schema, accuracy) = match planned.proposal() {
-                Some(proposal) => (Arc::new(proposal.schema()), Vec::new()),
-                None => {
-                    let schema = ready.prepared().schema();
-                    let accuracy = predicted(planned.release(), &schema);
-                    (schema, accuracy)
-                }
+            let quoted = ready.quoted();
+            let accuracy = match planned.proposal() {
+                Some(_) => Vec::new(),
+                None => predicted(planned.release(), &quoted.schema),
             };
-            let (cost, quoted) = (due.cost(), due.entries().to_vec());
-            Ok(PreparedQuery { session, query, text, schema, cost, accuracy, explanation, quoted })
+            Ok(PreparedQuery { session, query, text, accuracy, explanation, quoted })
         })
     }
 }
@@ -225,8 +214,7 @@ fn recorded(sql: &str, values: &[Value]) -> Result<String, Refusal> {
     let mut text = sql.trim().to_owned();
     for (i, value) in values.iter().enumerate() {
         let before = if i == 0 { "\n-- " } else { ", " };
-        let value = value.literal()?.to_string();
-        text.push_str(&format!("{before}${} = {}", i + 1, visible::line(&value)));
+        text.push_str(&format!("{before}${} = {}", i + 1, value.recorded()?));
     }
     Ok(text)
 }

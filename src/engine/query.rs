@@ -26,7 +26,7 @@ use attempts::Attempts;
 use charge::Paid;
 use choose::Planned;
 use due::Due;
-use prepare::Ready;
+use prepare::{Quote, Ready};
 use run::{Ran, ReadAsPublic};
 
 use super::Inner;
@@ -37,7 +37,6 @@ use crate::engine::stream::AnswerStream;
 use crate::error::Error;
 use crate::exec::Planning;
 use crate::guard;
-use crate::ledger::ChargeEntry;
 use crate::resources::Clock;
 
 mod analyze;
@@ -109,7 +108,7 @@ impl Session {
         &self,
         query: QueryStatement,
         text: &str,
-        quoted: Option<&[ChargeEntry]>,
+        quoted: Option<&Quote>,
         clock: &Clock,
         state: &SessionState,
     ) -> Result<Paid, Error> {
@@ -126,7 +125,7 @@ impl Session {
         &self,
         query: QueryStatement,
         text: &str,
-        quoted: Option<&[ChargeEntry]>,
+        quoted: Option<&Quote>,
         clock: &Clock,
         state: &SessionState,
     ) -> Result<Paid, Error> {
@@ -148,7 +147,7 @@ impl Session {
         &self,
         query: QueryStatement,
         text: &str,
-        quoted: Option<&[ChargeEntry]>,
+        quoted: Option<&Quote>,
         clock: &Clock,
     ) -> Result<Answer, Error> {
         let state = self.state(clock);
@@ -170,7 +169,7 @@ impl Session {
         &self,
         query: QueryStatement,
         text: &str,
-        quoted: Option<&[ChargeEntry]>,
+        quoted: Option<&Quote>,
         clock: Clock,
     ) -> Result<AnswerStream, Error> {
         let state = self.state(&clock);

@@ -50,6 +50,13 @@ pub struct Explanation {
 
 impl Explanation {
     /// The explanation as one JSON object.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let explanation = session.explain("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?;
+    /// assert!(explanation.to_json().contains("\"mechanism\":\"LAPLACE\""));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn to_json(&self) -> String {
         visible::json(&self.json.to_string()).into_owned()
     }

@@ -467,13 +467,18 @@ impl VaultError {
 
     /// Whether a budget is the reason: its remainder, its bounds per query, or the notion in which it counts.
     pub fn is_budget(&self) -> bool {
-        matches!(
-            self,
-            Self::Exhausted { .. }
-                | Self::UnderMin { .. }
-                | Self::OverMax { .. }
-                | Self::NoEpsilon { .. }
-        )
+        self.budget().is_some()
+    }
+
+    /// The name of the budget that is the reason.
+    pub(crate) fn budget(&self) -> Option<&str> {
+        match self {
+            Self::Exhausted { budget, .. }
+            | Self::UnderMin { budget, .. }
+            | Self::OverMax { budget, .. }
+            | Self::NoEpsilon { budget } => Some(budget),
+            _ => None,
+        }
     }
 }
 

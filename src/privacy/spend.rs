@@ -35,6 +35,10 @@ pub enum Notion {
 
 impl Notion {
     /// `ε` or `ρ`.
+    ///
+    /// ```
+    /// assert_eq!(hushql::Notion::Concentrated.symbol(), "ρ");
+    /// ```
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Approximate => "ε",
@@ -43,6 +47,10 @@ impl Notion {
     }
 
     /// `epsilon` or `rho`.
+    ///
+    /// ```
+    /// assert_eq!(hushql::Notion::Concentrated.name(), "rho");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Approximate => "epsilon",
@@ -71,31 +79,53 @@ pub struct Spend {
 
 impl Spend {
     /// An amount of ε, with a δ.
+    ///
+    /// ```
+    /// use hushql::Spend;
+    ///
+    /// assert_eq!(Spend::of_epsilon(250_000_000, 0).to_string(), "ε = 0.25");
+    /// ```
     pub const fn of_epsilon(nano: i64, atto_delta: i64) -> Self {
         Self { notion: Notion::Approximate, nano, atto_delta }
     }
 
     /// An amount of ρ, with a δ.
+    ///
+    /// ```
+    /// use hushql::Spend;
+    ///
+    /// assert_eq!(Spend::of_rho(250_000_000, 0).to_string(), "ρ = 0.25");
+    /// ```
     pub const fn of_rho(nano: i64, atto_delta: i64) -> Self {
         Self { notion: Notion::Concentrated, nano, atto_delta }
     }
 
     /// The ε or ρ, exactly.
+    #[doc(hidden)]
     pub fn loss(&self) -> Rational {
         Rational::new(BigInt::from(self.nano), BigInt::from(10).pow(NANO))
     }
 
     /// The δ, exactly.
+    #[doc(hidden)]
     pub fn delta(&self) -> Rational {
         Rational::new(BigInt::from(self.atto_delta), BigInt::from(10).pow(ATTO))
     }
 
     /// The ε or ρ as decimal text, such as `0.5`.
+    ///
+    /// ```
+    /// assert_eq!(hushql::Spend::of_epsilon(500_000_000, 0).loss_text(), "0.5");
+    /// ```
     pub fn loss_text(&self) -> String {
         decimal_text(&self.loss(), NANO)
     }
 
     /// The δ as text, such as `1e-6`, or `0`.
+    ///
+    /// ```
+    /// assert_eq!(hushql::Spend::of_epsilon(0, 1_000_000_000_000).delta_text(), "1e-6");
+    /// ```
     pub fn delta_text(&self) -> String {
         scientific(&self.delta())
     }
@@ -107,6 +137,7 @@ impl Spend {
     ///
     /// # Errors
     /// [`ParameterError::Overflow`], or [`ParameterError::Notion`] for an ε and a ρ.
+    #[doc(hidden)]
     pub fn plus(self, other: Self) -> Result<Self, ParameterError> {
         if self.notion != other.notion {
             return Err(ParameterError::Notion);
@@ -118,6 +149,13 @@ impl Spend {
     }
 
     /// What remains of this limit after `spent`; nothing if more was spent before the limit was lowered.
+    ///
+    /// ```
+    /// use hushql::Spend;
+    ///
+    /// let (limit, spent) = (Spend::of_epsilon(1_000_000_000, 0), Spend::of_epsilon(750_000_000, 0));
+    /// assert_eq!(limit.minus(spent).to_string(), "ε = 0.25");
+    /// ```
     ///
     /// # Guarantee
     /// Never more than the difference, and never less than 0. If the notions differ, nothing remains.
@@ -135,6 +173,14 @@ impl Spend {
     }
 
     /// Whether this amount can pay for `asked`.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let state = &session.budgets()?[0];
+    /// let cost = session.cost("SELECT LAPLACE(eps=0.5) COUNT(*) FROM adult")?;
+    /// assert!(cost.within(state.left.notion).is_some_and(|spend| state.left.pays(spend)));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     ///
     /// # Guarantee
     /// True only if both parts suffice and both amounts have the same notion.
@@ -173,6 +219,7 @@ pub struct Cost {
 
 impl Cost {
     /// The cost of no release, in every notion.
+    #[doc(hidden)]
     pub const fn zero() -> Self {
         Self { approximate: Some(Spend::of_epsilon(0, 0)), concentrated: Some(Spend::of_rho(0, 0)) }
     }
@@ -193,6 +240,7 @@ impl Cost {
     ///
     /// # Errors
     /// [`ParameterError::Overflow`] when a part does not fit 63 bits (ε or ρ of 9.2 billion, δ of 9.2).
+    #[doc(hidden)]
     pub fn round_up(loss: &Loss) -> Result<Self, ParameterError> {
         let part = |value: &Rational, places: u32| {
             (value * Rational::from_integer(BigInt::from(10).pow(places)))
@@ -216,6 +264,7 @@ impl Cost {
     ///
     /// # Errors
     /// [`ParameterError::Overflow`].
+    #[doc(hidden)]
     pub fn plus(self, other: Self) -> Result<Self, ParameterError> {
         let sum = |a: Option<Spend>, b: Option<Spend>| a.zip(b).map(|(a, b)| a.plus(b)).transpose();
         Ok(Self {
@@ -225,6 +274,17 @@ impl Cost {
     }
 
     /// The amount in this notion; `None` where there is none.
+    ///
+    /// ```
+    /// use hushql::Notion;
+    ///
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let cost = session.cost("SELECT LAPLACE(eps=0.5) COUNT(*) FROM adult")?;
+    /// assert_eq!(cost.within(Notion::Approximate).map(|spend| spend.nano), Some(500_000_000));
+    /// // No budget of the table counts in ρ.
+    /// assert_eq!(cost.within(Notion::Concentrated), None);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn within(&self, notion: Notion) -> Option<Spend> {
         match notion {
             Notion::Approximate => self.approximate,
@@ -233,6 +293,7 @@ impl Cost {
     }
 
     /// The same cost in these notions only.
+    #[doc(hidden)]
     #[must_use]
     pub fn counted_in(self, notions: &[Notion]) -> Self {
         let kept = |spend: Option<Spend>| spend.filter(|spend| notions.contains(&spend.notion));
@@ -251,11 +312,25 @@ impl Cost {
     }
 
     /// The amounts, ε before ρ.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let cost = session.cost("SELECT LAPLACE(eps=0.5) COUNT(*) FROM adult")?;
+    /// let texts: Vec<String> = cost.parts().map(|spend| spend.to_string()).collect();
+    /// assert_eq!(texts, ["ε = 0.5"]);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn parts(&self) -> impl Iterator<Item = Spend> {
         [self.approximate, self.concentrated].into_iter().flatten()
     }
 
     /// Whether every amount is 0, so that nothing has to be paid.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// assert!(session.cost("SELECT 1")?.is_nothing());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
     pub fn is_nothing(&self) -> bool {
         self.parts().all(|spend| spend.nano == 0 && spend.atto_delta == 0)
     }

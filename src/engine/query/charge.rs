@@ -4,12 +4,12 @@
 //! private table.
 
 use super::choose::Planned;
-use super::prepare::Ready;
+use super::prepare::{Quote, Ready};
 use crate::engine::session::Session;
 use crate::engine::visit::at_vault;
 use crate::error::Error;
 use crate::exec::Prepared;
-use crate::ledger::{Charge, ChargeEntry, ChargeRequest};
+use crate::ledger::{Charge, ChargeRequest};
 
 /// A query that is paid for or free, and ready to run; only [`Session::charge`] makes one.
 pub(crate) struct Paid {
@@ -43,14 +43,14 @@ impl Session {
         &self,
         ready: Ready,
         text: &str,
-        quoted: Option<&[ChargeEntry]>,
+        quoted: Option<&Quote>,
     ) -> Result<Paid, Error> {
-        let (due, prepared) = ready.into_parts();
-        if quoted.is_some_and(|quoted| quoted != due.entries()) {
+        if quoted.is_some_and(|quoted| *quoted != ready.quoted()) {
             return Err(Error::catalog(
-                "the declarations have changed since this query was prepared, and it would release something else now; nothing was charged: prepare it again",
+                "the declarations have changed since this query was prepared: its columns, its cost or its releases would be others now; nothing was charged: prepare it again",
             ));
         }
+        let (due, prepared) = ready.into_parts();
         let (planned, request) = due.into_parts();
         let charge = match request {
             Some(request) => {

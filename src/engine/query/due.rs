@@ -39,11 +39,6 @@ impl Due {
         self.request.as_ref()
     }
 
-    /// The releases that are charged.
-    pub(crate) fn entries(&self) -> &[ChargeEntry] {
-        self.request().map_or(&[], |request| request.entries.as_slice())
-    }
-
     pub(super) fn into_parts(self) -> (Planned, Option<ChargeRequest>) {
         (self.planned, self.request)
     }

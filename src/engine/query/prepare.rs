@@ -3,6 +3,9 @@
 //! In: a [`Due`] query. Out: a [`Ready`] one, whose plans were checked against its release. If a file differs from the
 //! declared one, this stage refuses it before anything is charged.
 
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use tokio::runtime::{Builder, Handle};
 
@@ -12,6 +15,8 @@ use crate::engine::session::Session;
 use crate::engine::unplanned::unplanned;
 use crate::error::Error;
 use crate::exec::{self, Prepared};
+use crate::ledger::ChargeEntry;
+use crate::privacy::Cost;
 
 /// A query that is ready to be charged; only [`Session::prepare_plans`] makes one.
 pub(crate) struct Ready {
@@ -19,15 +24,32 @@ pub(crate) struct Ready {
     prepared: Prepared,
 }
 
+/// What a query was quoted: its columns, its cost, what it releases, and whose budgets pay.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Quote {
+    pub(crate) schema: SchemaRef,
+    pub(crate) cost: Cost,
+    entries: Vec<ChargeEntry>,
+    spaces: Vec<String>,
+}
+
 impl Ready {
     /// The query with its request to the ledger.
-    pub(crate) fn due(&self) -> &Due {
-        &self.due
+    pub(crate) fn quoted(&self) -> Quote {
+        let schema = match self.due.planned().proposal() {
+            Some(proposal) => Arc::new(proposal.schema()),
+            None => self.prepared.schema(),
+        };
+        let (entries, spaces) = match self.due.request() {
+            Some(request) => (request.entries.clone(), request.spaces.clone()),
+            None => Default::default(),
+        };
+        Quote { schema, cost: self.due.cost(), entries, spaces }
     }
 
-    /// The physical plans.
-    pub(crate) fn prepared(&self) -> &Prepared {
-        &self.prepared
+    /// What it asks of the ledger.
+    pub(crate) fn due(&self) -> &Due {
+        &self.due
     }
 
     pub(super) fn into_parts(self) -> (Due, Prepared) {

@@ -121,6 +121,63 @@ async fn a_query_is_executed_as_it_was_quoted_or_not_at_all() {
     assert_eq!(spent(&lab), 1_000_000_000);
 }
 
+/// A query of public tables costs nothing, and its columns are part of what was said of it.
+#[tokio::test]
+async fn columns_are_those_that_were_prepared() {
+    let engine = visits();
+    let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+    owner.declare(Declaration::public("visits")).await.unwrap();
+    owner.execute("CREATE VIEW v AS SELECT patient FROM visits").await.unwrap();
+    let query = lab.prepare("SELECT * FROM v").unwrap();
+    assert_eq!(query.execute().await.unwrap().schema(), query.schema());
+
+    owner.execute("CREATE OR REPLACE VIEW v AS SELECT patient > 3 AS x FROM visits").await.unwrap();
+    let error = query.execute().await.unwrap_err();
+    assert!(error.to_string().contains("prepare it again"), "{error}");
+}
+
+/// The mechanism is the same, but other people pay, in other notions.
+#[tokio::test]
+async fn the_budgets_that_pay_are_those_that_were_quoted() {
+    let engine = visits();
+    let (owner, lab) = (engine.owner(), engine.analyst("lab").unwrap());
+    owner.declare(PrivacyUnit::row("visits")).await.unwrap();
+    owner.declare(PrivacyBudget::epsilon("study", "visits", 5.0)).await.unwrap();
+    let query = lab.prepare("SELECT LAPLACE(eps=1) COUNT(*) FROM visits").unwrap();
+    query.execute().await.unwrap();
+    assert_eq!(query.cost().to_string(), "ε = 1");
+
+    owner.declare(PrivacyBudget::rho("rounds", "visits", 5.0)).await.unwrap();
+    let error = query.execute().await.unwrap_err();
+    assert!(error.to_string().contains("prepare it again"), "{error}");
+    let again = lab.prepare("SELECT LAPLACE(eps=1) COUNT(*) FROM visits").unwrap();
+    let answer = again.execute().await.unwrap();
+    assert_eq!(answer.receipt().map(|receipt| receipt.spent), Some(again.cost()));
+    assert_ne!(again.cost(), query.cost());
+}
+
+/// Each execution is planned anew: nothing of a plan differs by how often that was done.
+#[tokio::test]
+async fn a_prepared_query_is_executed_again_and_by_many_at_once() {
+    let lab = Engine::demo().unwrap().analyst("lab").unwrap();
+    let sql = "SELECT status, LAPLACE(eps=0.1) COUNT(*) AS n FROM adult \
+        WHERE age > (SELECT MIN(v.x) FROM (VALUES ($1), ($2)) AS v(x)) \
+        AND status IN (SELECT $3) GROUP BY status KEYS ('Divorced')";
+    let values = [Value::from(30), Value::from(40), Value::from("Divorced")];
+    let query = lab.prepare_with(sql, values).unwrap_or_else(|e| panic!("{e}"));
+    let before = spent(&lab);
+    let running: Vec<_> = (0..4)
+        .map(|_| {
+            let query = query.clone();
+            tokio::spawn(async move { query.execute().await.map(|answer| answer.schema()) })
+        })
+        .collect();
+    for done in running {
+        assert_eq!(done.await.unwrap().unwrap(), query.schema());
+    }
+    assert_eq!(spent(&lab) - before, 400_000_000);
+}
+
 /// The rows of a public table by prepared conditions: exact, so that it is seen which values were compared.
 #[tokio::test]
 async fn values_are_values() {
@@ -140,6 +197,12 @@ async fn values_are_values() {
     assert_eq!(counted("minutes > $1", vec![i64::MIN.into()]).await, 50);
     assert_eq!(counted("minutes = $1", vec![None::<i64>.into()]).await, 0);
     assert_eq!(counted("minutes IN ($2, $1, $2)", vec![1.into(), 2.into()]).await, 10);
+    assert_eq!(counted("minutes = - $1", vec![(-3).into()]).await, 5);
+    assert_eq!(counted("minutes = $1::INT + 7", vec![(-4).into()]).await, 5);
+    assert_eq!(counted("7 / $1 = 3.5", vec![2.0.into()]).await, 50);
+    assert_eq!(counted("7 / $1 = 3", vec![2.into()]).await, 50);
+    let days = "CAST($1 AS DATE) + INTERVAL $2 = CAST('2026-03-03' AS DATE)";
+    assert_eq!(counted(days, vec!["2026-02-28".into(), "3 days".into()]).await, 50);
     for text in ["x' OR '1' = '1", "'; DROP TABLE visits; --", "\\' OR 1=1 --", "$1", "\u{0}\n"] {
         let compared = counted("CAST(minutes AS VARCHAR) = $1", vec![text.into()]).await;
         assert_eq!(compared, 0, "{text}");

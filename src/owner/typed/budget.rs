@@ -1,0 +1,303 @@
+//! Privacy budgets.
+//!
+//! In: a budget as a program describes it. Out: what the parser makes of CREATE PRIVACY BUDGET.
+//!
+//! ```text
+//! PrivacyBudget::epsilon("study", "visits", 2.0)
+//!     =  CREATE PRIVACY BUDGET study FOR visits LIMIT (epsilon=2)
+//! ```
+
+use super::Declaration;
+use crate::dialect::{Allowance, Declaration as Parsed, LimitClause, PerQueryClause, decimal};
+use crate::error::Error;
+use crate::privacy::ParameterError;
+
+/// How much may ever be learnt about the people of a table: `CREATE PRIVACY BUDGET`.
+///
+/// Amounts are taken as the shortest decimals that read as them: `0.1` is exactly one tenth.
+///
+/// ```
+/// use hushql::{Engine, PrivacyBudget};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let engine = Engine::demo()?;
+/// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).delta(1e-6).max_epsilon(0.5);
+/// let sentence = engine.owner().declare(budget).await?;
+/// assert!(sentence.starts_with("budget study for adult"));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct PrivacyBudget {
+    name: String,
+    table: String,
+    epsilon: Option<f64>,
+    rho: Option<f64>,
+    delta: Option<f64>,
+    zcdp: bool,
+    default: Option<f64>,
+    default_rho: Option<f64>,
+    default_delta: Option<f64>,
+    min: Option<f64>,
+    min_rho: Option<f64>,
+    max: Option<f64>,
+    max_rho: Option<f64>,
+    max_delta: Option<f64>,
+}
+
+impl PrivacyBudget {
+    fn new(name: String, table: String) -> Self {
+        Self {
+            name,
+            table,
+            epsilon: None,
+            rho: None,
+            delta: None,
+            zcdp: false,
+            default: None,
+            default_rho: None,
+            default_delta: None,
+            min: None,
+            min_rho: None,
+            max: None,
+            max_rho: None,
+            max_delta: None,
+        }
+    }
+
+    /// A budget that counts in ε: `LIMIT (epsilon=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    pub fn epsilon(name: impl Into<String>, table: impl Into<String>, limit: f64) -> Self {
+        Self { epsilon: Some(limit), ..Self::new(name.into(), table.into()) }
+    }
+
+    /// A budget that counts in ρ, of zero-concentrated differential privacy: `LIMIT (rho=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::rho("study", "adult", 0.5);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    pub fn rho(name: impl Into<String>, table: impl Into<String>, limit: f64) -> Self {
+        Self { rho: Some(limit), ..Self::new(name.into(), table.into()) }
+    }
+
+    /// The δ that may ever be spent; none unless this says otherwise.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).delta(1e-6);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn delta(self, limit: f64) -> Self {
+        Self { delta: Some(limit), ..self }
+    }
+
+    /// Charges are counted in ρ, and together keep the ε and δ of the limit: `ACCOUNTANT ZCDP`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).delta(1e-6).zcdp();
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn zcdp(self) -> Self {
+        Self { zcdp: true, ..self }
+    }
+
+    /// The ε of a query that names no cost: `PER QUERY (default=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).default_epsilon(0.1);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn default_epsilon(self, epsilon: f64) -> Self {
+        Self { default: Some(epsilon), ..self }
+    }
+
+    /// The ρ of a query that names no cost: `PER QUERY (default_rho=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::rho("study", "adult", 0.5).default_rho(0.01);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn default_rho(self, rho: f64) -> Self {
+        Self { default_rho: Some(rho), ..self }
+    }
+
+    /// The δ of a query that names none: `PER QUERY (default_delta=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).delta(1e-6).default_delta(1e-8);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn default_delta(self, delta: f64) -> Self {
+        Self { default_delta: Some(delta), ..self }
+    }
+
+    /// The least ε that one query has to cost: `PER QUERY (min=…)`.
+    ///
+    /// It is at least [`Resources::least_epsilon`](crate::Resources::least_epsilon), which holds without it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).min_epsilon(0.01);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn min_epsilon(self, epsilon: f64) -> Self {
+        Self { min: Some(epsilon), ..self }
+    }
+
+    /// The least ρ that one query has to cost: `PER QUERY (min_rho=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::rho("study", "adult", 0.5).min_rho(0.001);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn min_rho(self, rho: f64) -> Self {
+        Self { min_rho: Some(rho), ..self }
+    }
+
+    /// The most ε that one query may cost: `PER QUERY (max=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).max_epsilon(0.5);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn max_epsilon(self, epsilon: f64) -> Self {
+        Self { max: Some(epsilon), ..self }
+    }
+
+    /// The most ρ that one query may cost: `PER QUERY (max_rho=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::rho("study", "adult", 0.5).max_rho(0.1);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn max_rho(self, rho: f64) -> Self {
+        Self { max_rho: Some(rho), ..self }
+    }
+
+    /// The most δ that one query may cost: `PER QUERY (max_delta=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).delta(1e-6).max_delta(1e-7);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn max_delta(self, delta: f64) -> Self {
+        Self { max_delta: Some(delta), ..self }
+    }
+
+    fn parsed(self) -> Result<Parsed, Error> {
+        let allowance = match (amount(self.epsilon)?, amount(self.rho)?) {
+            (Some(epsilon), _) => Allowance::Epsilon(epsilon),
+            (None, Some(rho)) => Allowance::Rho(rho),
+            (None, None) => return Err(Error::Internal),
+        };
+        let delta = amount(self.delta)?;
+        match (&allowance, &delta) {
+            (Allowance::Rho(_), _) if self.zcdp => {
+                return Err(Error::catalog("a budget in rho adds rho up and needs no zcdp"));
+            }
+            (Allowance::Epsilon(_), None) if self.zcdp => {
+                return Err(Error::catalog("a budget with zcdp needs a delta"));
+            }
+            _ => {}
+        }
+        let limit = Box::new(LimitClause { allowance, delta, zcdp: self.zcdp });
+        let per_query = Box::new(PerQueryClause {
+            default: amount(self.default)?,
+            default_rho: amount(self.default_rho)?,
+            default_delta: amount(self.default_delta)?,
+            min: amount(self.min)?,
+            min_rho: amount(self.min_rho)?,
+            max: amount(self.max)?,
+            max_rho: amount(self.max_rho)?,
+            max_delta: amount(self.max_delta)?,
+        });
+        Ok(Parsed::CreateBudget { name: self.name, table: self.table, limit, per_query })
+    }
+}
+
+impl From<PrivacyBudget> for Declaration {
+    fn from(budget: PrivacyBudget) -> Self {
+        Self { parsed: budget.parsed() }
+    }
+}
+
+/// An exact amount of ε, ρ or δ.
+fn amount<T: std::str::FromStr<Err = ParameterError>>(
+    value: Option<f64>,
+) -> Result<Option<T>, Error> {
+    let Some(value) = value else { return Ok(None) };
+    let text = decimal(value).unwrap_or_else(|| value.to_string());
+    Ok(Some(text.parse()?))
+}

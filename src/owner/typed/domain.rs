@@ -1,0 +1,157 @@
+//! Privacy domains.
+//!
+//! In: the values of a column, as a program describes them. Out: what the parser makes of SET PRIVACY DOMAIN.
+//!
+//! ```text
+//! PrivacyDomain::between("visits", "minutes", 0, 120)
+//!     =  ALTER TABLE visits ALTER COLUMN minutes SET PRIVACY DOMAIN BETWEEN (0, 120)
+//! ```
+
+use super::Declaration;
+use crate::dialect::{Declaration as Parsed, DomainClause, Literal, Value};
+use crate::error::Error;
+
+/// The values that a column may hold: `ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN`.
+///
+/// ```
+/// use hushql::{Engine, PrivacyDomain};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let engine = Engine::demo()?;
+/// let owner = engine.owner();
+/// owner.declare(PrivacyDomain::between("orders", "price", 0, 100)).await?;
+/// owner.declare(PrivacyDomain::values("orders", "city", ["Paris", "Oslo"])).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct PrivacyDomain {
+    table: String,
+    column: String,
+    values: Values,
+}
+
+#[derive(Debug, Clone)]
+enum Values {
+    Listed(Vec<Value>),
+    Between { lo: Value, hi: Value },
+    References { table: String, column: String },
+    Stepped { lo: Value, hi: Value, step: Value },
+}
+
+impl PrivacyDomain {
+    /// These values: `IN (…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyDomain};
+    ///
+    /// let engine = Engine::demo()?;
+    /// engine.owner().declare(PrivacyDomain::values("orders", "city", ["Paris", "Oslo"])).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn values<V: Into<Value>>(
+        table: impl Into<String>,
+        column: impl Into<String>,
+        values: impl IntoIterator<Item = V>,
+    ) -> Self {
+        let values = Values::Listed(values.into_iter().map(Into::into).collect());
+        Self { table: table.into(), column: column.into(), values }
+    }
+
+    /// Every value from one to another: `BETWEEN (lo, hi)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyDomain};
+    ///
+    /// let engine = Engine::demo()?;
+    /// engine.owner().declare(PrivacyDomain::between("orders", "price", 0, 99.5)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn between(
+        table: impl Into<String>,
+        column: impl Into<String>,
+        lo: impl Into<Value>,
+        hi: impl Into<Value>,
+    ) -> Self {
+        let values = Values::Between { lo: lo.into(), hi: hi.into() };
+        Self { table: table.into(), column: column.into(), values }
+    }
+
+    /// The values from one to another in steps: `BETWEEN (lo, hi) STEP step`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyDomain};
+    ///
+    /// let engine = Engine::demo()?;
+    /// engine.owner().declare(PrivacyDomain::stepped("adult", "age", 0, 120, 10)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn stepped(
+        table: impl Into<String>,
+        column: impl Into<String>,
+        lo: impl Into<Value>,
+        hi: impl Into<Value>,
+        step: impl Into<Value>,
+    ) -> Self {
+        let values = Values::Stepped { lo: lo.into(), hi: hi.into(), step: step.into() };
+        Self { table: table.into(), column: column.into(), values }
+    }
+
+    /// The values that a column of a public table holds now: `REFERENCES table(column)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, RecordBatch, StringArray};
+    /// use hushql::{Declaration, Engine, PrivacyDomain};
+    ///
+    /// # let name: ArrayRef = Arc::new(StringArray::from(vec!["Paris", "Oslo"]));
+    /// # let engine = Engine::demo()?;
+    /// # engine.register_batch("cities", RecordBatch::try_from_iter([("name", name)])?)?;
+    /// let owner = engine.owner();
+    /// owner.declare(Declaration::public("cities")).await?;
+    /// owner.declare(PrivacyDomain::references("orders", "city", "cities", "name")).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn references(
+        table: impl Into<String>,
+        column: impl Into<String>,
+        public_table: impl Into<String>,
+        public_column: impl Into<String>,
+    ) -> Self {
+        let values =
+            Values::References { table: public_table.into(), column: public_column.into() };
+        Self { table: table.into(), column: column.into(), values }
+    }
+
+    fn parsed(self) -> Result<Parsed, Error> {
+        let Self { table, column, values } = self;
+        let domain = match values {
+            Values::Listed(values) if values.is_empty() => {
+                return Err(Error::catalog("a domain lists at least one value"));
+            }
+            Values::Listed(values) => {
+                let literals = values.iter().map(Value::literal);
+                DomainClause::In(literals.collect::<Result<Vec<Literal>, _>>()?)
+            }
+            Values::References { table, column } => DomainClause::References { table, column },
+            Values::Between { lo, hi } => {
+                DomainClause::Between { lo: lo.literal()?, hi: hi.literal()?, step: None }
+            }
+            Values::Stepped { lo, hi, step } => DomainClause::Between {
+                lo: lo.literal()?,
+                hi: hi.literal()?,
+                step: Some(step.literal()?),
+            },
+        };
+        Ok(Parsed::SetDomain { table, column, domain })
+    }
+}
+
+impl From<PrivacyDomain> for Declaration {
+    fn from(domain: PrivacyDomain) -> Self {
+        Self { parsed: domain.parsed() }
+    }
+}

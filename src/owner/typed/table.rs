@@ -1,0 +1,253 @@
+//! Files as tables.
+//!
+//! In: a file that a program describes. Out: what the parser makes of CREATE EXTERNAL TABLE.
+//!
+//! ```text
+//! ExternalTable::csv("people", "people.csv").header(false)
+//!     =  CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv' OPTIONS (has_header FALSE)
+//! ```
+
+use std::path::Path;
+
+use arrow::datatypes::{DataType, Schema, TimeUnit};
+use sqlparser::ast as sql;
+
+use super::Declaration;
+use crate::dialect::Declaration as Parsed;
+use crate::error::Error;
+
+/// A file that is declared as a table: `CREATE EXTERNAL TABLE`.
+///
+/// Its columns are fixed when it is declared. Those of a CSV or JSON file that are not given are inferred then, from the
+/// first 10,000 lines; no later change of the file changes them. The path is looked up from the working folder.
+///
+/// ```
+/// use arrow::datatypes::DataType;
+/// use hushql::{Engine, ExternalTable};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("people.csv");
+/// std::fs::write(&path, "id;age\n1;30\n2;41\n")?;
+/// let engine = Engine::in_memory()?;
+/// let people = ExternalTable::csv("people", &path)
+///     .delimiter(';')
+///     .column("id", DataType::Int64)
+///     .column("age", DataType::Int64);
+/// engine.owner().declare(people).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ExternalTable {
+    name: String,
+    format: &'static str,
+    location: Option<String>,
+    columns: Vec<(String, DataType)>,
+    options: Vec<(String, String)>,
+}
+
+impl ExternalTable {
+    fn new(name: String, format: &'static str, path: &Path) -> Self {
+        let location = path.to_str().map(str::to_owned);
+        Self { name, format, location, columns: Vec::new(), options: Vec::new() }
+    }
+
+    /// A CSV file with a header.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,age\n1,30\n")?;
+    /// let people = ExternalTable::csv("people", &path);
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn csv(name: impl Into<String>, path: impl AsRef<Path>) -> Self {
+        Self::new(name.into(), "CSV", path.as_ref())
+    }
+
+    /// A Parquet file.
+    ///
+    /// ```
+    /// use hushql::ExternalTable;
+    ///
+    /// let years = ExternalTable::parquet("years", "data/years.parquet");
+    /// ```
+    pub fn parquet(name: impl Into<String>, path: impl AsRef<Path>) -> Self {
+        Self::new(name.into(), "PARQUET", path.as_ref())
+    }
+
+    /// A file with one JSON object a line.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.json");
+    /// std::fs::write(&path, "{\"id\": 1, \"age\": 30}\n")?;
+    /// let people = ExternalTable::json("people", &path);
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn json(name: impl Into<String>, path: impl AsRef<Path>) -> Self {
+        Self::new(name.into(), "JSON", path.as_ref())
+    }
+
+    /// A file in Arrow's IPC format.
+    ///
+    /// ```
+    /// use hushql::ExternalTable;
+    ///
+    /// let years = ExternalTable::arrow("years", "data/years.arrow");
+    /// ```
+    pub fn arrow(name: impl Into<String>, path: impl AsRef<Path>) -> Self {
+        Self::new(name.into(), "ARROW", path.as_ref())
+    }
+
+    /// The next column. Give all columns of the file, in their order, or none.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use arrow::datatypes::DataType;
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,joined\n1,2026-02-28\n")?;
+    /// let people = ExternalTable::csv("people", &path)
+    ///     .column("id", DataType::Int64)
+    ///     .column("joined", DataType::Date32);
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn column(mut self, name: impl Into<String>, data_type: DataType) -> Self {
+        self.columns.push((name.into(), data_type));
+        self
+    }
+
+    /// All columns of the file, in their order.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use arrow::datatypes::{DataType, Field, Schema};
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id\n1\n")?;
+    /// let schema = Schema::new(vec![Field::new("id", DataType::Int64, true)]);
+    /// let people = ExternalTable::csv("people", &path).columns(&schema);
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn columns(mut self, schema: &Schema) -> Self {
+        let fields = schema.fields().iter();
+        self.columns = fields.map(|f| (f.name().clone(), f.data_type().clone())).collect();
+        self
+    }
+
+    fn option(mut self, name: &str, value: String) -> Self {
+        self.options.push((name.to_owned(), value));
+        self
+    }
+
+    /// Whether the first line of a CSV file names its columns; it does unless this says otherwise.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use arrow::datatypes::DataType;
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "1\n2\n")?;
+    /// let people = ExternalTable::csv("people", &path).header(false).column("id", DataType::Int64);
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn header(self, has_header: bool) -> Self {
+        self.option("has_header", has_header.to_string())
+    }
+
+    /// The character between the cells of a CSV file; a comma unless this says otherwise.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id;age\n1;30\n")?;
+    /// let people = ExternalTable::csv("people", &path).delimiter(';');
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn delimiter(self, delimiter: char) -> Self {
+        self.option("delimiter", delimiter.to_string())
+    }
+
+    /// Whether the file is known by its bytes rather than by its size and its time of change. To compare them, each query
+    /// reads the whole file.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "id,age\n1,30\n")?;
+    /// let people = ExternalTable::csv("people", &path).content_hash(true);
+    /// Engine::in_memory()?.owner().declare(people).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn content_hash(self, is_hashed: bool) -> Self {
+        self.option("content_hash", is_hashed.to_string())
+    }
+
+    fn parsed(self) -> Result<Parsed, Error> {
+        let Self { name, format, location, columns, options } = self;
+        let location =
+            location.ok_or_else(|| Error::catalog("the path of a table's file is valid UTF-8"))?;
+        let columns = columns.into_iter().map(|(name, t)| Ok((name, written_type(&t)?)));
+        let columns = columns.collect::<Result<_, Error>>()?;
+        Ok(Parsed::CreateTable { name, columns, format: format.to_owned(), location, options })
+    }
+}
+
+impl From<ExternalTable> for Declaration {
+    fn from(table: ExternalTable) -> Self {
+        Self { parsed: table.parsed() }
+    }
+}
+
+/// The type of a column as SQL writes it.
+fn written_type(data_type: &DataType) -> Result<sql::DataType, Error> {
+    use sql::DataType as S;
+    Ok(match data_type {
+        DataType::Boolean => S::Boolean,
+        DataType::Int8 => S::TinyInt(None),
+        DataType::Int16 => S::SmallInt(None),
+        DataType::Int32 => S::Int(None),
+        DataType::Int64 => S::BigInt(None),
+        DataType::Float32 => S::Real,
+        DataType::Float64 => S::DoublePrecision,
+        DataType::Utf8 => S::Text,
+        DataType::Date32 => S::Date,
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            S::Timestamp(None, sql::TimezoneInfo::None)
+        }
+        DataType::Decimal128(precision, scale) => S::Decimal(
+            sql::ExactNumberInfo::PrecisionAndScale(u64::from(*precision), i64::from(*scale)),
+        ),
+        other => return Err(Error::catalog(format!("a column cannot be declared as {other}"))),
+    })
+}
