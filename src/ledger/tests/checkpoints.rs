@@ -9,8 +9,9 @@ use tempfile::TempDir;
 
 use super::damage::{alter, dump};
 use super::{entry, epsilon, file, request, spend, total};
+use crate::ledger::charging::charge;
 use crate::ledger::records::checkpoint::{self, Checkpoint, Sums};
-use crate::ledger::{ChargeRequest, Vault, VaultError, charge};
+use crate::ledger::{ChargeRequest, Vault, VaultError};
 use crate::privacy::{Cost, Epsilon, Loss, Rational};
 
 const ENTRIES: i64 = 2_500;

@@ -15,7 +15,8 @@ use super::checkpoints::many;
 use super::views::view;
 use super::{NANO, budget, file, request, spend, table, total};
 use crate::catalog::{Budget, Catalog, Privacy, Table};
-use crate::ledger::{BudgetState, LedgerEntry, Vault, VaultError, charge};
+use crate::ledger::charging::charge;
+use crate::ledger::{BudgetState, LedgerEntry, Vault, VaultError};
 use crate::privacy::Spend;
 
 type Dump = (Catalog, Vec<BudgetState>, Vec<LedgerEntry>, Vec<String>);
