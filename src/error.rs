@@ -314,9 +314,9 @@ impl From<NotAnalyzed> for Error {
     /// The message of an internal error does not reveal the fault: the sentence is always the same.
     fn from(error: NotAnalyzed) -> Self {
         match error {
-            NotAnalyzed::Refused(refusal) | NotAnalyzed::NoRange(NoRange { refusal, .. }) => {
-                Self::Refused(refusal)
-            }
+            NotAnalyzed::Refused(refusal)
+            | NotAnalyzed::ManyUnits(refusal)
+            | NotAnalyzed::NoRange(NoRange { refusal, .. }) => Self::Refused(refusal),
             NotAnalyzed::Fault(_) => Self::Internal,
         }
     }

@@ -1,7 +1,7 @@
 //! Why a query is not analyzed.
 //!
-//! In: what the analysis meets. Out: one of three reasons. A refusal is for people: it says what to write instead. A missing range is
-//! a refusal too, unless the range can be found first. A fault is the engine's own: a plan that it built does not hold.
+//! In: what the analysis meets. Out: one of four reasons. A refusal is for people: it says what to write instead. A missing range is
+//! a refusal too, unless the range can be found first; so is an inner aggregate over many people, unless it can be released. A fault is the engine's own: a plan that it built does not hold.
 //!
 //! ```text
 //! SUM(price), price without a range   →  NoRange: the caller finds bounds, or refuses with HQ007
@@ -22,6 +22,9 @@ pub enum NotAnalyzed {
     Refused(Refusal),
     /// A release adds up values that have no range.
     NoRange(NoRange),
+    /// An aggregate below a release mixes the rows of many units. Where nothing above it names a mechanism, it can be the
+    /// release itself.
+    ManyUnits(Refusal),
     /// A check of the engine itself failed.
     Fault(Fault),
 }
@@ -45,6 +48,7 @@ impl NotAnalyzed {
     pub(crate) fn said(self, change: impl FnOnce(Refusal) -> Refusal) -> Self {
         match self {
             Self::Refused(refusal) => Self::Refused(change(refusal)),
+            Self::ManyUnits(refusal) => Self::ManyUnits(change(refusal)),
             Self::NoRange(NoRange { release, refusal }) => {
                 Self::NoRange(NoRange { release, refusal: change(refusal) })
             }
@@ -57,7 +61,7 @@ impl NotAnalyzed {
     pub(crate) fn in_release(self, release: Option<usize>) -> Self {
         match self {
             Self::NoRange(NoRange { refusal, .. }) => Self::NoRange(NoRange { release, refusal }),
-            Self::Refused(_) | Self::Fault(_) => self,
+            Self::Refused(_) | Self::ManyUnits(_) | Self::Fault(_) => self,
         }
     }
 }
@@ -71,7 +75,9 @@ impl From<Refusal> for NotAnalyzed {
 impl fmt::Display for NotAnalyzed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(refusal) | Self::NoRange(NoRange { refusal, .. }) => refusal.fmt(f),
+            Self::Refused(refusal)
+            | Self::ManyUnits(refusal)
+            | Self::NoRange(NoRange { refusal, .. }) => refusal.fmt(f),
             Self::Fault(Fault(cause)) => write!(f, "a fault of the analysis: {cause}"),
         }
     }

@@ -51,12 +51,22 @@ pub struct PrivateAggregate {
     aggregate: Aggregate,
     plain: Option<Selector>,
     steps: Vec<String>,
+    aggregated_above: Option<String>,
 }
 
 impl PrivateAggregate {
     /// How the analysis came to this part, step by step.
     pub fn steps(&self) -> &[String] {
         &self.steps
+    }
+
+    /// The aggregates that are computed from what this part releases, where the query wrote them as if they were private.
+    pub fn aggregated_above(&self) -> Option<&str> {
+        self.aggregated_above.as_deref()
+    }
+
+    pub(crate) fn aggregate_above(&mut self, aggregates: String) {
+        self.aggregated_above = Some(aggregates);
     }
 
     /// Who is protected, and in which tables.
@@ -236,6 +246,7 @@ pub(crate) fn cut(
         aggregate: aggregate.clone(),
         plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),
+        aggregated_above: None,
     })
 }
 

@@ -40,7 +40,14 @@ impl Splitter<'_> {
     fn public_node(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
         match plan {
             LogicalPlan::Aggregate(aggregate) if self.is_private(&aggregate.input) => {
-                self.released(aggregate)
+                let so_far = self.so_far();
+                match self.released(aggregate) {
+                    Err(NotAnalyzed::ManyUnits(refusal)) if names_no_release(aggregate) => {
+                        self.undo(so_far);
+                        self.above_release(plan, aggregate, refusal)
+                    }
+                    released => released,
+                }
             }
             LogicalPlan::Aggregate(aggregate) => {
                 if aggregate.aggr_expr.iter().any(|e| CallOf::marker(e).is_some()) {
@@ -106,6 +113,44 @@ impl Splitter<'_> {
             )
             .into()),
         }
+    }
+
+    /// An aggregate that names no mechanism, over an inner one that mixes the rows of many units: the inner one is released at
+    /// the default cost, and this one is computed from what was released.
+    fn above_release(
+        &mut self,
+        plan: &LogicalPlan,
+        aggregate: &Aggregate,
+        refusal: Refusal,
+    ) -> Result<LogicalPlan, NotAnalyzed> {
+        let so_far = self.so_far();
+        match self.descend(plan) {
+            Ok(rewritten) => {
+                let calls = aggregate.aggr_expr.iter().map(|e| e.schema_name().to_string());
+                let calls: Vec<String> = calls.collect();
+                for part in self.parts.iter_mut().skip(so_far[0]) {
+                    part.aggregate_above(calls.join(", "));
+                }
+                Ok(rewritten)
+            }
+            Err(NotAnalyzed::Fault(fault)) => Err(NotAnalyzed::Fault(fault)),
+            Err(NotAnalyzed::Refused(_) | NotAnalyzed::NoRange(_) | NotAnalyzed::ManyUnits(_)) => {
+                self.undo(so_far);
+                Err(NotAnalyzed::ManyUnits(refusal))
+            }
+        }
+    }
+
+    /// How many parts, values and steps there are.
+    fn so_far(&self) -> [usize; 3] {
+        [self.parts.len(), self.values.len(), self.steps.len()]
+    }
+
+    /// Forgets what was added since: nothing that failed is released or charged.
+    fn undo(&mut self, [parts, values, steps]: [usize; 3]) {
+        self.parts.truncate(parts);
+        self.values.truncate(values);
+        self.steps.truncate(steps);
     }
 
     /// The target of a selection is its answer; beside it, it would be the key of every candidate.
@@ -330,6 +375,11 @@ impl Splitter<'_> {
         });
         found || outcome.is_err()
     }
+}
+
+/// Whether no aggregate of these is written with a mechanism.
+fn names_no_release(aggregate: &Aggregate) -> bool {
+    aggregate.aggr_expr.iter().all(|e| CallOf::marker(e).is_none())
 }
 
 pub(crate) fn exact(table: &str) -> Refusal {

@@ -21,6 +21,7 @@
 pub const RESERVED: &str = "__hushql";
 
 mod accounting;
+mod budget;
 pub(crate) mod describe;
 mod digest;
 mod error;
@@ -33,11 +34,11 @@ pub(crate) mod version;
 mod view;
 
 pub use accounting::zcdp_limit;
+pub use budget::{Budget, PerQuery};
 pub use error::CatalogError;
 pub(crate) use metadata::quoted;
 pub use metadata::{
-    Budget, Catalog, Column, Domain, FileFormat, Fingerprint, Link, PerQuery, Privacy, Source,
-    Table, Unit,
+    Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,
 };
 pub use version::CatalogVersion;
 pub use view::View;

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
 
-use super::metadata::check_limit;
+use super::budget::check_limit;
 use super::{Budget, Catalog, CatalogError, CatalogVersion, PerQuery, Table, View};
 use crate::catalog::version::Joined;
 use crate::privacy::{Notion, Spend};

@@ -94,6 +94,9 @@ impl Explanation {
             }
             let mut steps = part.steps().to_vec();
             steps.push(format!("Privatize {}", names.join(", ")));
+            if let Some(above) = part.aggregated_above() {
+                steps.push(format!("Compute {above} from what was released, at no further cost"));
+            }
             derivations.push(steps);
         }
         let named_by =

@@ -73,7 +73,7 @@ impl Walk<'_> {
         let keys = aggregate.group_expr.iter();
         let keys: Vec<Key> = keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
         if !keys.iter().any(|key| key.is_unit || self.leads_to_unit(&flow, key)) {
-            return Err(Refusal::new(
+            return Err(NotAnalyzed::ManyUnits(Refusal::new(
                 Reason::Operator,
                 "GROUP BY",
                 "GROUP BY without the unit, below a release, mixes the rows of many people",
@@ -81,8 +81,7 @@ impl Walk<'_> {
                     "{} among the keys of the inner GROUP BY, or the mechanism in front of its aggregate",
                     flow.subject.column().unwrap_or("the unit")
                 ),
-            )
-            .into());
+            )));
         }
         let flow = self.resolved(flow)?;
         let unit = flow.unit_column().ok_or_else(lost)?;

@@ -21,6 +21,7 @@ use crate::dialect::marked;
 use relation::{PrivateRelation, has_subquery, scanned, told};
 use walk::Walk;
 
+pub(crate) mod contradiction;
 pub(crate) mod group_by_unit;
 pub(crate) mod join;
 pub(crate) mod join_conditions;

@@ -26,6 +26,7 @@ use datafusion::logical_expr::{
 };
 
 use super::unit::UnitScope;
+use crate::analysis::below::contradiction;
 use crate::analysis::expr::domain::Change;
 use crate::analysis::expr::facts::{Scope, constant, never_null};
 use crate::analysis::expr::shape::{readable, type_of};
@@ -223,6 +224,7 @@ impl PrivateRelation {
     /// The rows where a predicate holds.
     pub(crate) fn filtered(self, predicate: &Expr) -> Result<Self, NotAnalyzed> {
         self.size(predicate)?;
+        contradiction::check(predicate, &self.scope)?;
         let total = total(predicate, &self.scope)?;
         let scope = self.scope.narrowed(predicate);
         let mut traces = self.traces.clone();

@@ -20,7 +20,7 @@ use num_traits::ToPrimitive;
 
 use super::facts::{Facts, KeySource, Scope, constant};
 use super::interval::Interval;
-use crate::analysis::expr::shape::{MakeTotal, Total, is_temporal, partial, type_of};
+use crate::analysis::expr::shape::{MakeTotal, Total, is_temporal, partial, readable, type_of};
 use crate::functions::{Period, moved, moved_array};
 use crate::refusal::Refusal;
 
@@ -56,8 +56,8 @@ pub(crate) fn arithmetic(
     let Some(expr) = moved(moment.expr, by, &data_type) else {
         return Err(partial(
             whole,
-            "an interval this long can leave the calendar",
-            "a shorter one",
+            "the interval is too long, or too fine for the moments that it moves",
+            "at most 8,000 years, in whole ticks of the column",
         ));
     };
     let limits = Facts::of_type(&data_type).always;
@@ -98,7 +98,7 @@ fn difference(
         type_of(&side.expr, &scope.schema).is_ok_and(|data_type| data_type == DataType::Date32)
     };
     if !is_date(&left) || !is_date(&right) {
-        let (a, b) = (binary.left.human_display(), binary.right.human_display());
+        let (a, b) = (readable(&binary.left), readable(&binary.right));
         return Err(partial(
             whole,
             "the difference of two timestamps has no range",

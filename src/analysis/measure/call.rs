@@ -4,6 +4,7 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
+use crate::analysis::below::contradiction;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::{Total, readable};
@@ -173,6 +174,7 @@ impl Frame<'_> {
     ) -> Result<(Option<usize>, Scope), Refusal> {
         let scope = &self.flow.scope;
         let Some(predicate) = filter else { return Ok((None, scope.clone())) };
+        contradiction::check(predicate, scope)?;
         let filter = total(predicate, scope)?;
         let narrowed = scope.narrowed(predicate);
         Ok((Some(self.columns.argument(filter.expr)), narrowed))

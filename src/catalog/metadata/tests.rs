@@ -1,4 +1,6 @@
 use super::*;
+use crate::catalog::{Budget, PerQuery};
+use crate::privacy::{Notion, Spend};
 
 fn visits() -> Table {
     let column = |name: &str| Column {

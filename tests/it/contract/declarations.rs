@@ -445,7 +445,7 @@ async fn a_file_is_declared_once_for_its_people() {
         }
         assert!(told.contains("; the file of b ") && told.ends_with("which is private"), "{told}");
         let refused = said(&owner, private).await.unwrap_err().to_string();
-        let (_, remedy) = refused.split_once("say so: ").unwrap();
+        let (_, remedy) = refused.split_once("other people, write ").unwrap();
         assert_eq!(remedy, format!("{private} OTHER PEOPLE THAN a"), "{name}");
         let refused = said(&owner, "ALTER TABLE b SET PUBLIC").await.unwrap_err().to_string();
         assert!(refused.contains("a is private: its rows are not shown"), "{refused}");

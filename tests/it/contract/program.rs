@@ -53,7 +53,7 @@ impl Study {
     /// A folder with a fresh vault.
     pub fn new() -> Self {
         let study = Self { folder: tempfile::tempdir().unwrap() };
-        study.run(&["init", "study.db"]).says(0, &["made"]);
+        study.run(&["init", "study.db"]).says(0, &["created vault"]);
         study
     }
 

@@ -395,10 +395,14 @@ fn hospital() -> Vec<Made> {
         let city = format!("city {}", dice.below(100));
         patients.push((id, born, sex, city, insurer));
         let n = if dice.one_in(4) { 0 } else { rows_of_one(&mut dice, 1.5, 10) };
+        let mut begun = Vec::new();
         for _ in 0..n {
             let number = stays.len() as i64 + 1;
             let ward = &WARDS[one_of(&mut dice, &wards)];
-            let admitted = between(&mut dice, first, last);
+            // One stay a day: nothing depends on how ties are broken.
+            let mut days = std::iter::repeat_with(|| between(&mut dice, first, last));
+            let admitted = days.find(|day| !begun.contains(day)).unwrap();
+            begun.push(admitted);
             // The old stay longer.
             let age = f64::from(admitted - born).max(0.0) / 365.25;
             let typical = ward.2 * (0.5 + age / 80.0);

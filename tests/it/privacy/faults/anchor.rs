@@ -165,7 +165,7 @@ fn an_anchor_is_made_by_an_explicit_word_only() {
     assert!(missing.out.contains("there is no anchor `"), "{missing:?}");
     assert!(missing.out.contains("hushql anchor VAULT "), "{missing:?}");
     assert!(!anchor.exists(), "an anchor is never made on first use");
-    program(&["anchor", path, shown]).says(0, &["made", "--anchor"]);
+    program(&["anchor", path, shown]).says(0, &["created", "--anchor"]);
     assert_eq!(sequence(&anchor), 1);
     assert_eq!(said(&ask(&bench, &vault), "columns"), 1);
     assert_eq!(sequence(&anchor), 2);

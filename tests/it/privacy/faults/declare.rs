@@ -80,7 +80,7 @@ fn a_declaration_is_made_or_not_whatever_call_fails() {
 fn making(every: bool) {
     let bench = Bench::new(&["init", "@"]);
     let (outcome, calls) = bench.calls(bench.fresh());
-    outcome.run.says(0, &["made"]);
+    outcome.run.says(0, &["created vault"]);
     let calls: Vec<Call> = calls.into_iter().filter(|call| call.number > 0).collect();
     let mut cases = cases(&calls, if every { &Fault::ALL } else { &FAULTS });
     if !every {

@@ -260,7 +260,7 @@ fn a_copy_is_carried_over_by_who_adopts_it() {
     let (shown, held) = (path.to_str().unwrap(), anchor.to_str().unwrap());
     let before = fs::read(&path).unwrap();
     let refused = hushql(&["upgrade", shown, "--anchor", held]);
-    refused.says(1, &[&format!("its owner says so with `hushql adopt {shown}`")]);
+    refused.says(1, &[&format!("its owner adopts it with `hushql adopt {shown}`")]);
     assert_eq!(fs::read(&path).unwrap(), before);
     hushql(&["adopt", shown, "--anchor", held]).says(0, &[]);
     FIVE.is_carried_over(&Vault::open_anchored(&path, &anchor).unwrap(), &path);

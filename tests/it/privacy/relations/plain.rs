@@ -5,6 +5,7 @@
 //! values lie in their domains. Where plain SQL fails, of an overflow, there is nothing to compare with. Plain SQL is
 //! DataFusion's, and SQLite's where it has what a query is made of.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
@@ -15,6 +16,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use futures::FutureExt;
 use hushql::analysis::{Analysis, ReleaseKind, Source};
 use hushql::exec::Exact;
 use num_traits::ToPrimitive;
@@ -250,12 +252,18 @@ async fn tried(seed: u64, wanted: usize) -> Tried {
             let owned = owned(database, &plan);
             let own = answer_without_noise(&analysis, &state).await;
             let own = by_key(&own, asked.keys);
-            match plain(&asked.unpriced, &plan, &owned, asked.keys).await {
-                Ok(plain) => {
+            // One of DataFusion's rules panics on some aggregates; see docs/upstream.md, 28.
+            let plain = plain(&asked.unpriced, &plan, &owned, asked.keys);
+            match AssertUnwindSafe(plain).catch_unwind().await {
+                Ok(Ok(plain)) => {
                     tried.full += asked.compare(&own, &plain);
                     tried.equal += 1;
                 }
-                Err(_) => tried.failed += 1,
+                Ok(Err(_)) => tried.failed += 1,
+                Err(_) => {
+                    println!("panics: {}", asked.unpriced);
+                    tried.failed += 1;
+                }
             }
             let second = second(&plan, &owned);
             if let Some(expected) = sqlite::by_key(&second, &asked.unpriced, asked.keys) {

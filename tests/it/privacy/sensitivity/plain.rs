@@ -166,6 +166,10 @@ fn second(rows: &RecordBatch) -> Connection {
 /// The values that are not NULL by SQLite, if it has what they are made of.
 fn by_sqlite(sql: &str, second: &Connection) -> Option<Vec<String>> {
     // The mean of decimals has four more digits than they have, and no others.
+    // DataFusion makes `x NOT IN (1) AND x IN (1, NULL)` NULL where it is false; see docs/upstream.md, 29.
+    if sql.matches("a IN (1, 3, ").count() > 1 {
+        return None;
+    }
     let mut words = sql.split(|c: char| !c.is_alphanumeric());
     if sql.contains("AVG(") && words.any(|word| ["m", "n"].contains(&word)) {
         return None;
@@ -219,8 +223,11 @@ async fn compared(seed: u64, wanted: usize) -> Compared {
         world.swap.set(vec![rows]);
         let own = context.execute_logical_plan(part.input().clone()).await.unwrap();
         let own = texts(&own.collect().await.unwrap(), part.arguments_start());
-        assert_eq!(own, plain, "{seed}: {sql}");
-        if let Some(expected) = by_sqlite(&sql, &second) {
+        let expected = by_sqlite(&sql, &second);
+        // Plain DataFusion counts −0.0 and 0.0 as two distinct values, which SQLite does not.
+        let zeros = sql.contains("COUNT(DISTINCT") && expected.is_some();
+        assert!(own == plain || zeros, "{seed}: {sql}\n{own:?}\n{plain:?}");
+        if let Some(expected) = expected {
             let mut own: Vec<String> = own.iter().map(|text| sqlite::canonical(text)).collect();
             own.sort_unstable();
             assert_eq!(own, expected, "{seed}, SQLite: {sql}");

@@ -1,0 +1,195 @@
+//! A budget: how much may be spent on the people of one unit space, and on a single query.
+//!
+//! In: the owner's declaration. Out: plain data that is consistent with itself ([`Budget::check`]).
+//!
+//! ```
+//! use hushql::catalog::{Budget, PerQuery};
+//! use hushql::privacy::Spend;
+//!
+//! let budget = Budget {
+//!     name: "research".to_owned(),
+//!     table: "adult".to_owned(),
+//!     limit: Spend::of_epsilon(10_000_000_000, 0),
+//!     promise: None,
+//!     per_query: PerQuery { default: Some(100_000_000), ..PerQuery::default() },
+//! };
+//! assert!(budget.check().is_ok());
+//! ```
+
+use super::CatalogError;
+use super::accounting::rho_of;
+use super::name::check_name;
+use crate::privacy::{Notion, Spend};
+
+/// How much all analysts together may spend on the people of one unit space, whichever of their tables they query.
+///
+/// ```
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let budget = &session.budgets()?[0].budget;
+/// assert_eq!(budget.name, budget.table);
+/// println!("{}: {} at most", budget.name, budget.limit);
+/// # Ok::<(), hushql::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// Its name.
+    pub name: String,
+    /// The table that it was declared for; the budget binds the table's whole unit space.
+    pub table: String,
+    /// The most that may ever be spent; its notion is the measure that the budget counts in.
+    pub limit: Spend,
+    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived the limit, which then is a ρ.
+    pub promise: Option<Spend>,
+    /// What a single query spends by default, at least and at most.
+    pub per_query: PerQuery,
+}
+
+/// What a single query spends by default, at least and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// use hushql::{Engine, PrivacyBudget};
+///
+/// let owner = Engine::demo()?.owner();
+/// owner.declare(PrivacyBudget::epsilon("study", "adult", 2.0).max_epsilon(0.5)).await?;
+/// let states = owner.budgets()?;
+/// let study = states.iter().find(|state| state.budget.name == "study").expect("it was declared");
+/// assert_eq!(study.budget.per_query.max, Some(500_000_000));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PerQuery {
+    /// The ε of a query that does not name one.
+    pub default: Option<i64>,
+    /// The ρ of a query that does not name one.
+    pub default_rho: Option<i64>,
+    /// The δ of a query that does not name one.
+    pub default_delta: Option<i64>,
+    /// The minimum cost of one query, in the measure of the budget.
+    pub min: Option<i64>,
+    /// The maximum cost of one query, in the measure of the budget.
+    pub max: Option<i64>,
+    /// The maximum δ of one query.
+    pub max_delta: Option<i64>,
+}
+
+impl PerQuery {
+    /// Whether a query that costs `asked`, in the measure of the budget, reaches the minimum cost of one query.
+    #[doc(hidden)]
+    pub fn is_reached_by(&self, asked: Spend) -> bool {
+        self.min.is_none_or(|min| asked.nano >= min)
+    }
+
+    /// Whether a query that costs `asked`, in the measure of the budget, stays within the maximum cost of one query.
+    #[doc(hidden)]
+    pub fn allows(&self, asked: Spend) -> bool {
+        self.max.is_none_or(|max| asked.nano <= max)
+            && self.max_delta.is_none_or(|max| asked.atto_delta <= max)
+    }
+
+    /// What a query that names no cost spends at most, in this notion. An ε is converted to the ρ of a purely private
+    /// release.
+    #[doc(hidden)]
+    pub fn default_in(&self, notion: Notion) -> Option<i64> {
+        match notion {
+            Notion::Approximate => self.default,
+            Notion::Concentrated => self.default.map(rho_of).or(self.default_rho),
+        }
+    }
+
+    /// The minimum cost of one query, if the budget sets one.
+    #[doc(hidden)]
+    pub fn least(&self, notion: Notion) -> Option<Spend> {
+        self.min.map(|nano| Spend { notion, nano, atto_delta: 0 })
+    }
+
+    /// The maximum cost of one query as text, such as `ε = 1, δ = 1e-6`, or `anything`.
+    #[doc(hidden)]
+    pub fn most_text(&self, notion: Notion) -> String {
+        let spend = |nano: i64, atto_delta: i64| Spend { notion, nano, atto_delta };
+        let most =
+            self.max.map(|nano| format!("{} = {}", notion.symbol(), spend(nano, 0).loss_text()));
+        let delta = self.max_delta.map(|atto| format!("δ = {}", spend(0, atto).delta_text()));
+        let parts: Vec<String> = most.into_iter().chain(delta).collect();
+        if parts.is_empty() { "anything".to_owned() } else { parts.join(", ") }
+    }
+}
+
+impl Budget {
+    /// The error for a limit in another measure.
+    pub(crate) fn counts_otherwise(&self) -> CatalogError {
+        // A promise is declared in ε, even if the budget counts in ρ.
+        let in_epsilon = self.limit.notion == Notion::Approximate || self.promise.is_some();
+        let notion = if in_epsilon { Notion::Approximate } else { Notion::Concentrated };
+        CatalogError::Accounting { budget: self.name.clone(), notion: notion.name() }
+    }
+
+    /// Checks the declaration against itself.
+    ///
+    /// # Errors
+    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount, an ε
+    /// limit of 0, a δ limit of 1 or more, a default above the maximum or the limit or below the minimum, a minimum
+    /// above the maximum or the limit, or a ρ where ε is counted.
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<(), CatalogError> {
+        check_name(&self.name)?;
+        check_limit(&self.name, self.limit)?;
+        let PerQuery { default, default_rho, default_delta, min, max, max_delta } = self.per_query;
+        let refuse = |reason| Err(CatalogError::Amount { budget: self.name.clone(), reason });
+        let above = |small: Option<i64>, large: Option<i64>| {
+            small.is_some() && large.is_some() && small > large
+        };
+        let concentrated = self.limit.notion == Notion::Concentrated;
+        if !concentrated && (default_rho.is_some() || self.promise.is_some()) {
+            return refuse("a budget in epsilon takes no rho");
+        }
+        if self.promise.is_some_and(|promise| promise.notion != Notion::Approximate) {
+            return refuse("what ACCOUNTANT ZCDP promises is an epsilon and a delta");
+        }
+        if default.is_some() && default_rho.is_some() {
+            return refuse("a query has one default: an epsilon, or a rho");
+        }
+        if [default, default_rho, min, max].into_iter().flatten().any(|epsilon| epsilon <= 0)
+            || [default_delta, max_delta].into_iter().flatten().any(|delta| delta < 0)
+        {
+            return refuse("an amount per query must be greater than 0");
+        }
+        let default = self.per_query.default_in(self.limit.notion);
+        if above(default, max) || above(default_delta, max_delta) {
+            return refuse("the default per query is above the maximum per query");
+        }
+        if above(default, Some(self.limit.nano))
+            || above(default_delta, Some(self.limit.atto_delta))
+        {
+            return refuse("the default per query is above the limit");
+        }
+        if above(min, default) {
+            return refuse("the default per query is below the minimum per query");
+        }
+        if above(min, max) {
+            return refuse("the minimum per query is above the maximum per query");
+        }
+        if above(min, Some(self.limit.nano)) {
+            return refuse("the minimum per query is above the limit");
+        }
+        Ok(())
+    }
+}
+
+/// Checks the limit of a budget: 0 < ε or ρ, 0 ≤ δ < 1.
+///
+/// # Errors
+/// [`CatalogError::Amount`] outside that range.
+pub(crate) fn check_limit(budget: &str, limit: Spend) -> Result<(), CatalogError> {
+    let refuse = |reason| Err(CatalogError::Amount { budget: budget.to_owned(), reason });
+    if limit.nano <= 0 {
+        return refuse(match limit.notion {
+            Notion::Approximate => "the epsilon of its limit must be greater than 0",
+            Notion::Concentrated => "the rho of its limit must be greater than 0",
+        });
+    }
+    if !(0..1_000_000_000_000_000_000).contains(&limit.atto_delta) {
+        return refuse("the delta of its limit must be at least 0 and less than 1");
+    }
+    Ok(())
+}
