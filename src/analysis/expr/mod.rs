@@ -96,10 +96,13 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         }
         Expr::ScalarFunction(call) => functions::function(call, expr, scope, total),
         Expr::InList(list) => in_list(list, scope),
-        Expr::Exists(_)
-        | Expr::InSubquery(_)
-        | Expr::SetComparison(_)
-        | Expr::ScalarSubquery(_) => Err(Refusal::new(
+        Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => Err(Refusal::new(
+            Reason::Subquery,
+            readable(expr),
+            "EXISTS and IN are whole conditions of WHERE below a release, not values",
+            "n > 0 in its place, with n from SELECT a.id, COUNT(b.id) AS n FROM a LEFT JOIN b ON … GROUP BY a.id",
+        )),
+        Expr::ScalarSubquery(_) => Err(Refusal::new(
             Reason::Subquery,
             readable(expr),
             "a subquery is not allowed below a release",

@@ -448,7 +448,7 @@ async fn a_file_is_declared_once_for_its_people() {
         let (_, remedy) = refused.split_once("other people, write ").unwrap();
         assert_eq!(remedy, format!("{private} OTHER PEOPLE THAN a"), "{name}");
         let refused = said(&owner, "ALTER TABLE b SET PUBLIC").await.unwrap_err().to_string();
-        assert!(refused.contains("a is private: its rows are not shown"), "{refused}");
+        assert!(refused.contains("its rows cannot be public under another name"), "{refused}");
         // The same people: their charges are summed, whatever the table is called.
         let link = "ALTER TABLE b SET PRIVACY UNIT VIA (id) REFERENCES a(id)";
         all(&owner, &[link]).await;
