@@ -1,28 +1,37 @@
 //! Filters that the declared domains prove false.
 //!
-//! In: a filter over columns whose values are listed. Out: a refusal if no row can pass it, with the value that was probably
-//! meant. Domains are public, so this costs nothing; the answer would be noise around zero, at the full price.
+//! In: a filter over columns whose values are listed or have a range. Out: a refusal if no row can pass it, with the value
+//! that was probably meant. Domains are public, so this costs nothing; the answer would be noise around zero, at the full
+//! price.
 //!
 //! ```text
-//! channel IN ('web', 'app')        WHERE channel = 'Web'        write 'web'
+//! channel IN ('web', 'app')        WHERE channel = 'Web'             write 'web'
+//! age BETWEEN (0, 120)             WHERE age > 200                   age lies between 0 and 120
+//! age BETWEEN (0, 120)             WHERE age > 60 AND age < 50       age lies between 61 and 120
 //! ```
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use num_traits::ToPrimitive;
 
 use crate::analysis::expr::facts::{KeySource, Scope, constant};
+use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::readable;
+use crate::functions::temporal_limits;
+use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 
-/// Refuses a filter with a comparison that holds for none of its column's listed texts.
+/// Refuses a filter with a comparison that holds for none of its column's listed texts, or nowhere in its column's range.
 ///
 /// # Errors
 /// The refusal.
 pub(crate) fn check(predicate: &Expr, scope: &Scope) -> Result<(), Refusal> {
+    let mut passed = scope.clone();
     for conjunct in split_conjunction(predicate) {
         if let Some((column, wanted)) = equal_to_texts(conjunct)
             && let Some(listed) = listed_texts(column, scope)
@@ -30,8 +39,53 @@ pub(crate) fn check(predicate: &Expr, scope: &Scope) -> Result<(), Refusal> {
         {
             return Err(refusal(conjunct, column, &wanted, &listed));
         }
+        let narrowed = passed.narrowed(conjunct);
+        let emptied = |i: &usize| !range(&passed, *i).is_empty() && range(&narrowed, *i).is_empty();
+        if let Some(column) = (0..passed.facts.len()).find(emptied) {
+            return Err(out_of_range(conjunct, column, &passed));
+        }
+        passed = narrowed;
     }
     Ok(())
+}
+
+fn range(scope: &Scope, column: usize) -> Interval {
+    scope.facts.get(column).map_or_else(Interval::everything, |facts| facts.range.clone())
+}
+
+/// The refusal of a comparison that leaves nothing of a column's range.
+fn out_of_range(conjunct: &Expr, column: usize, passed: &Scope) -> Refusal {
+    let (_, field) = passed.schema.qualified_field(column);
+    let (name, data_type) = (field.name(), field.data_type());
+    let range = range(passed, column);
+    let (lo, hi) = range.limits();
+    let text = |end: Option<&Rational>| end_text(end?, data_type);
+    let (lies, write) = match (text(lo), text(hi)) {
+        (Some(lo), Some(hi)) => {
+            (format!("{name} lies between {lo} and {hi}"), format!("{name} BETWEEN {lo} AND {hi}"))
+        }
+        (Some(lo), None) => (format!("{name} is at least {lo}"), format!("{name} >= {lo}")),
+        (None, Some(hi)) => (format!("{name} is at most {hi}"), format!("{name} <= {hi}")),
+        (None, None) => {
+            (format!("it contradicts the range of {name}"), format!("another value of {name}"))
+        }
+    };
+    let message = format!("no row can pass this filter: where it is applied, {lies}");
+    Refusal::new(Reason::BadValue, readable(conjunct), message, write)
+}
+
+/// An end of a range as SQL writes it.
+fn end_text(end: &Rational, data_type: &DataType) -> Option<String> {
+    if temporal_limits(data_type).is_none() {
+        return Some(decimal_text(end, 6));
+    }
+    let ticks = ScalarValue::Int64(Some(end.to_integer().to_i64()?));
+    let narrow = match data_type {
+        DataType::Date32 => ticks.cast_to(&DataType::Int32).ok()?,
+        _ => ticks,
+    };
+    let text = narrow.cast_to(data_type).ok()?.cast_to(&DataType::Utf8).ok()?;
+    Some(format!("'{}'", text.try_as_str()??))
 }
 
 /// The column and the texts of `column = 'text'` and `column IN ('text', …)`.

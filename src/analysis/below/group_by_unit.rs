@@ -106,7 +106,7 @@ impl Walk<'_> {
         let size = |_: &Inner| Trace { size: 1, ..Trace::default() };
         let traces = traces.chain(calls.iter().map(size)).collect();
         let subject = flow.subject.clone().with_rows(if only_unit { Some(1) } else { rows });
-        let scope = Scope { schema: Arc::clone(&aggregate.schema), facts };
+        let scope = Scope::new(Arc::clone(&aggregate.schema), facts);
         let (plan, owner) = grouped;
         Ok(PrivateRelation {
             plan,

@@ -39,7 +39,7 @@ pub(crate) fn combined(
     let Pair { left, right, mut on } = pair;
     let schema = left.scope.schema.join(&right.scope.schema).map_err(|e| internal(&e))?;
     let facts = left.scope.facts.iter().chain(&right.scope.facts).cloned().collect();
-    let scope = Scope { schema: Arc::new(schema), facts };
+    let mut scope = Scope::new(Arc::new(schema), facts);
     let pairs = equal_columns(&left, &right, conditions);
     on.extend(pairs.iter().map(|(l, r)| (Expr::Column(l.clone()), Expr::Column(r.clone()))));
     let mut filter: Option<Expr> = None;
@@ -61,7 +61,7 @@ pub(crate) fn combined(
         let kept = if keeps_left { left } else { right };
         return Ok(PrivateRelation { plan, public, ..kept });
     }
-    let mut scope = scope;
+    scope.conditions.clone_from(&left.scope.conditions);
     let mut traces = traced(&left);
     let mut others = traced(&right);
     if kind == JoinType::Left {
@@ -74,6 +74,7 @@ pub(crate) fn combined(
     }
     traces.append(&mut others);
     if kind == JoinType::Inner {
+        scope.conditions.extend_from_slice(&right.scope.conditions);
         for condition in conditions {
             scope = scope.narrowed(condition);
             without_null(&mut traces, &scope, condition);
@@ -108,5 +109,6 @@ pub(crate) fn in_order(
     let places = places.ok_or_else(lost)?;
     let facts = places.iter().filter_map(|i| flow.scope.facts.get(*i).cloned()).collect();
     let traces = places.iter().filter_map(|i| flow.traces.get(*i).cloned()).collect();
-    Ok(PrivateRelation { scope: Scope { schema: Arc::clone(schema), facts }, traces, ..flow })
+    let scope = Scope { schema: Arc::clone(schema), facts, ..flow.scope };
+    Ok(PrivateRelation { scope, traces, ..flow })
 }

@@ -131,7 +131,7 @@ impl Walk<'_> {
         let traces = facts.iter().map(|_| Trace { size: 1, ..Trace::default() }).collect();
         Ok(PrivateRelation {
             plan: pinned,
-            scope: Scope { schema: plan.schema().clone(), facts },
+            scope: Scope::new(plan.schema().clone(), facts),
             traces,
             owner: Owner::Public,
             subject: UnitScope::nobody(),

@@ -265,7 +265,12 @@ impl PrivateRelation {
             .project(rewritten)
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        let scope = Scope { schema: Arc::clone(schema), facts };
+        let same = |column: &Column| {
+            let is_it =
+                |made: &Expr| made.clone().unalias_nested().data.try_as_col() == Some(column);
+            expressions.iter().position(is_it)
+        };
+        let scope = before.scope.restated(Scope::new(Arc::clone(schema), facts), same);
         Ok(Self { plan, scope, ..before })
     }
 
@@ -279,7 +284,9 @@ impl PrivateRelation {
             .alias(alias.clone())
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        let scope = Scope { schema: Arc::clone(schema), facts: self.scope.facts };
+        let same = |column: &Column| self.scope.schema.maybe_index_of_column(column);
+        let renamed = Scope::new(Arc::clone(schema), self.scope.facts.clone());
+        let scope = self.scope.restated(renamed, same);
         Ok(Self { plan, scope, ..self })
     }
 

@@ -106,7 +106,7 @@ impl Walk<'_> {
         } else {
             self.step(format!("Scan {name} [public]"));
         }
-        let scope = Scope { schema: Arc::clone(&scan.projected_schema), facts };
+        let scope = Scope::new(Arc::clone(&scan.projected_schema), facts);
         let public = match unit {
             None => BTreeSet::from([table.name.clone()]),
             Some(_) => BTreeSet::new(),

@@ -86,7 +86,7 @@ impl Walk<'_> {
             facts.is_unit = of.iter().all(|facts| facts.is_unit);
             facts
         });
-        let scope = Scope { schema: Arc::clone(&union.schema), facts: facts.collect() };
+        let scope = Scope::new(Arc::clone(&union.schema), facts.collect());
         let rows = flows.iter().map(|flow| flow.subject.max_rows());
         let rows = rows.reduce(|a, b| a?.checked_add(b?)).flatten();
         let mut subject = first.subject.clone().with_rows(rows);

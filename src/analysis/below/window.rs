@@ -98,7 +98,7 @@ impl Walk<'_> {
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         self.step("Window over the rows of each unit");
-        let scope = Scope { schema: Arc::clone(&window.schema), facts };
+        let scope = Scope::new(Arc::clone(&window.schema), facts);
         Ok(PrivateRelation { plan, scope, traces, fans: BTreeMap::new(), ..flow })
     }
 }

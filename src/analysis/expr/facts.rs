@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchemaRef, ExprSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Cast, InList, Like};
 use datafusion::logical_expr::utils::split_conjunction;
@@ -96,9 +97,37 @@ impl Facts {
 pub(crate) struct Scope {
     pub(crate) schema: DFSchemaRef,
     pub(crate) facts: Vec<Facts>,
+    /// Conditions of the query over these columns; they hold on every row.
+    pub(crate) conditions: Vec<Expr>,
 }
 
 impl Scope {
+    /// Columns of which these facts are known, without conditions.
+    pub(crate) fn new(schema: DFSchemaRef, facts: Vec<Facts>) -> Self {
+        Self { schema, facts, conditions: Vec::new() }
+    }
+
+    /// Another scope with those conditions of this one that its columns can say.
+    ///
+    /// # Guarantee
+    /// The caller promises that each row of `to` comes from a row of this scope, and that `place` gives, for a column of
+    /// this scope, a column of `to` that has its value on every row.
+    pub(crate) fn restated(&self, to: Self, place: impl Fn(&Column) -> Option<usize>) -> Self {
+        let columns = to.schema.columns();
+        let restate = |condition: &Expr| {
+            let mut complete = true;
+            let restated = condition.clone().transform_up(|part| {
+                let Expr::Column(column) = &part else { return Ok(Transformed::no(part)) };
+                let there = place(column).and_then(|i| columns.get(i).cloned());
+                complete &= there.is_some();
+                Ok(there.map_or(Transformed::no(part), |c| Transformed::yes(Expr::Column(c))))
+            });
+            restated.ok().filter(|_| complete).map(|restated| restated.data)
+        };
+        let conditions = self.conditions.iter().filter_map(restate).collect();
+        Self { conditions, ..to }
+    }
+
     /// The facts of a column, if it is in scope.
     pub(crate) fn facts_of(&self, column: &Column) -> Option<&Facts> {
         self.facts.get(self.schema.index_of_column(column).ok()?)
@@ -107,7 +136,7 @@ impl Scope {
     /// This scope on the rows where a predicate holds.
     ///
     /// # Guarantee
-    /// Every row that satisfies `predicate` has its values inside the narrowed ranges. Only comparisons of a bare
+    /// Every row that satisfies `predicate` has its values inside the narrowed ranges and meets the conditions. Only comparisons of a bare
     /// column, or of a column cast to a wider type, with literals narrow it; all other conditions are ignored.
     pub(crate) fn narrowed(&self, predicate: &Expr) -> Self {
         let mut narrowed = self.clone();
@@ -118,6 +147,7 @@ impl Scope {
             {
                 facts.range = facts.range.intersect(&interval);
             }
+            narrowed.conditions.push(conjunct.clone());
         }
         narrowed
     }

@@ -38,7 +38,7 @@ const MOST_PARTS: usize = 64;
 /// Of fewer texts, keys come in the order of the domain; of more, in their own order.
 const MOST_IN_DOMAIN_ORDER: usize = 4_096;
 
-/// The keys of an expression, if it has finitely many.
+/// The keys of an expression, if it has finitely many: those that a row can have which meets the conditions.
 ///
 /// # Guarantee
 /// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on declarations and on the
@@ -52,9 +52,30 @@ pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Opti
     if atoms.is_empty() || atoms.iter().any(|atom| atom.expr == *expr) {
         return None;
     }
-    let values = tried(expr, &atoms, tables)?;
-    let keys = distinct(&values)?;
-    (!keys.is_empty() && keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
+    let keys = distinct(&tried(expr, &atoms, &scope.conditions, tables)?)?;
+    (keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
+}
+
+/// The keys of a column that a row can have which meets the conditions; `None` if no condition is about the column alone.
+///
+/// # Guarantee
+/// As that of [`key_image`].
+pub(crate) fn keys_that_pass(
+    column: &Column,
+    scope: &Scope,
+    tables: &dyn Tables,
+) -> Option<Vec<ScalarValue>> {
+    let is_about = |condition: &&Expr| {
+        let columns = condition.column_refs();
+        columns.len() == 1 && columns.contains(column)
+    };
+    let conditions: Vec<Expr> = scope.conditions.iter().filter(is_about).cloned().collect();
+    if conditions.is_empty() {
+        return None;
+    }
+    let expr = Expr::Column(column.clone());
+    let values = tried(&expr, &[atom(&expr, scope)?], &conditions, tables)?;
+    distinct(&values)
 }
 
 fn parts_of(expr: &Expr) -> usize {
@@ -133,8 +154,14 @@ fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
     Some(Atom { expr: expr.clone(), facts, data_type, values })
 }
 
-/// The values of an expression for every combination of its atoms' values.
-fn tried(expr: &Expr, atoms: &[Atom], tables: &dyn Tables) -> Option<ArrayRef> {
+/// The values of an expression for every combination of its atoms' values that meets the conditions. Conditions that the
+/// atoms do not decide are ignored.
+fn tried(
+    expr: &Expr,
+    atoms: &[Atom],
+    conditions: &[Expr],
+    tables: &dyn Tables,
+) -> Option<ArrayRef> {
     let table = TableReference::bare(format!("{RESERVED}_atoms"));
     let name = |i: usize| format!("atom{i}");
     let fields = atoms.iter().enumerate();
@@ -142,23 +169,37 @@ fn tried(expr: &Expr, atoms: &[Atom], tables: &dyn Tables) -> Option<ArrayRef> {
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let rows = RecordBatch::try_new(schema, combined(atoms)?).ok()?;
     let scan = LogicalPlanBuilder::scan(table.clone(), tables.pinned(rows)?, None).ok()?;
-    let scope = Scope {
-        schema: Arc::clone(scan.schema()),
-        facts: atoms.iter().map(|atom| Facts { nullable: true, ..atom.facts.clone() }).collect(),
+    let facts = atoms.iter().map(|atom| Facts { nullable: true, ..atom.facts.clone() });
+    let scope = Scope::new(Arc::clone(scan.schema()), facts.collect());
+    let over_atoms = |expr: &Expr| {
+        let rewritten = expr.clone().transform_down(|e| {
+            Ok(match atoms.iter().position(|atom| atom.expr == e) {
+                Some(i) => {
+                    let column = Expr::Column(Column::new(Some(table.clone()), name(i)));
+                    Transformed::new(column, true, TreeNodeRecursion::Jump)
+                }
+                None => Transformed::no(e),
+            })
+        });
+        total(&rewritten.ok()?.data, &scope).ok().map(|total| total.expr)
     };
-    let rewritten = expr.clone().transform_down(|e| {
-        Ok(match atoms.iter().position(|atom| atom.expr == e) {
-            Some(i) => {
-                let column = Expr::Column(Column::new(Some(table.clone()), name(i)));
-                Transformed::new(column, true, TreeNodeRecursion::Jump)
-            }
-            None => Transformed::no(e),
-        })
-    });
-    let made = total(&rewritten.ok()?.data, &scope).ok()?.expr;
-    let data_type = type_of(&made, &scope.schema).ok()?;
-    let values = scan.project([without_nan(made, &data_type).alias("value")]).ok()?.build().ok()?;
+    let value = over_atoms(expr)?;
+    let data_type = type_of(&value, &scope.schema).ok()?;
+    let decided = conditions.iter().filter(|condition| parts_of(condition) <= MOST_PARTS);
+    let decided = decided.filter(|condition| !is_late(condition)).filter_map(over_atoms);
+    let mut rows = scan;
+    for condition in decided {
+        rows = rows.filter(condition).ok()?;
+    }
+    let values =
+        rows.project([without_nan(value, &data_type).alias("value")]).ok()?.build().ok()?;
     tables.read(&values)?.columns().first().cloned()
+}
+
+/// Whether the value of an expression is not known while the query is planned.
+fn is_late(expr: &Expr) -> bool {
+    expr.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if is_late_value(&call.func))))
+        .unwrap_or(true)
 }
 
 /// Every combination of the atoms' values, the last atom fastest.

@@ -19,7 +19,7 @@ use datafusion::common::ScalarValue;
 use super::expr::domain::typed;
 use super::expr::facts::{Facts, KeySource, rational};
 use crate::dialect::Literal;
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Reason, Refusal, nearest};
 
 /// The most key combinations that one release may have.
 pub const MOST_KEYS: usize = 100_000;
@@ -260,6 +260,41 @@ pub(crate) fn listed_keys(
         keys.push(key);
     }
     Ok(keys)
+}
+
+/// Refuses a listed key that no row can have, with the one that was probably meant.
+///
+/// # Errors
+/// The refusal.
+pub(crate) fn refuse_impossible(
+    literals: &[Literal],
+    keys: &[ScalarValue],
+    facts: &Facts,
+    clause: &str,
+) -> Result<(), Refusal> {
+    let cast = |value: &ScalarValue| value.cast_to(&keys.first()?.data_type()).ok();
+    let listed: Option<HashSet<ScalarValue>> = match &facts.keys {
+        Some(KeySource::Values(values)) => values.iter().map(cast).collect(),
+        Some(KeySource::Integers(..) | KeySource::Ticks(_)) | None => None,
+    };
+    let can_occur = |key: &ScalarValue| {
+        let listed = listed.as_ref().is_none_or(|listed| listed.contains(key));
+        key.is_null() || listed && rational(key).is_none_or(|key| facts.always.contains(&key))
+    };
+    let Some(i) = keys.iter().position(|key| !can_occur(key)) else { return Ok(()) };
+    let texts = listed.iter().flatten().filter_map(|value| value.try_as_str().flatten());
+    let meant = keys.get(i).and_then(|key| key.try_as_str().flatten());
+    let meant = meant.and_then(|text| nearest(text, texts));
+    let literal = literals.get(i).map_or_else(String::new, ToString::to_string);
+    Err(Refusal::new(
+        Reason::BadValue,
+        &literal,
+        format!("no row of this query can have {literal} as {clause}"),
+        match meant {
+            Some(meant) => format!("'{}'", meant.replace('\'', "''")),
+            None => format!("values of the domain of {clause}"),
+        },
+    ))
 }
 
 /// The distinct keys, in the order of their first occurrence.

@@ -15,9 +15,9 @@ use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource};
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
-use crate::analysis::keys::image::key_image;
+use crate::analysis::keys::image::{key_image, keys_that_pass};
 use crate::analysis::keys::lookup::{Lookup, Lookups};
-use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys, possible};
+use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::catalog::RESERVED;
 use crate::dialect::{KeysClause, Literal};
@@ -30,6 +30,8 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) data_type: DataType,
     pub(crate) facts: Facts,
+    /// The keys that a row can have which meets the conditions of the query, if they tell.
+    passing: Option<Vec<ScalarValue>>,
     /// Its place among the columns.
     column: usize,
     /// The file's own column of the key, and the list that it is restricted to.
@@ -160,8 +162,18 @@ pub(crate) fn group_keys(
         }
         // An interval of whole numbers or days holds the keys, and perhaps others that no row can have.
         let listed = matches!(facts.keys, Some(KeySource::Values(_) | KeySource::Ticks(_)));
-        if !listed && !facts.is_unit && !states_delta {
-            facts.keys = key_image(expr, &flow.scope, tables).or(facts.keys);
+        let mut passing = None;
+        if !facts.is_unit && !states_delta {
+            passing =
+                expr.try_as_col().and_then(|column| keys_that_pass(column, &flow.scope, tables));
+            if !listed {
+                facts.keys = key_image(expr, &flow.scope, tables).or(facts.keys);
+            }
+            let none = |keys: &[ScalarValue]| keys.is_empty();
+            let image = matches!(&facts.keys, Some(KeySource::Values(keys)) if none(keys));
+            if image || passing.as_deref().is_some_and(none) {
+                return Err(no_group(&short).into());
+            }
         }
         if facts.is_unit && !roster {
             return Err(Refusal::new(
@@ -176,9 +188,21 @@ pub(crate) fn group_keys(
         let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));
         columns.key(without_nan(key, &data_type));
         let clamped = flow.raw_of_clamped(expr).filter(|_| data_type.is_integer());
-        groups.push(Group { name: short, data_type, facts, column, raw, clamped });
+        groups.push(Group { name: short, data_type, facts, passing, column, raw, clamped });
     }
     Ok(groups)
+}
+
+/// The refusal of a key that the conditions leave no value.
+fn no_group(key: &str) -> Refusal {
+    Refusal::new(
+        Reason::BadValue,
+        key,
+        format!(
+            "no value of {key} meets the conditions of this query, so every group would be empty"
+        ),
+        format!("conditions that some value of {key} meets"),
+    )
 }
 
 /// The public rows from which a key comes.
@@ -192,9 +216,13 @@ pub(crate) fn keys_of(
     clause: Option<&KeysClause>,
     lookups: &Lookups,
 ) -> Result<Vec<ScalarValue>, Refusal> {
-    let Group { name, data_type, facts, .. } = group;
+    let Group { name, data_type, facts, passing, .. } = group;
     match clause {
-        Some(KeysClause::List(literals)) => listed_keys(literals, facts, data_type, name),
+        Some(KeysClause::List(literals)) => {
+            let keys = listed_keys(literals, facts, data_type, name)?;
+            refuse_impossible(literals, &keys, facts, name)?;
+            Ok(keys)
+        }
         Some(KeysClause::Table { table, column }) => {
             let lookup = Lookup { table: table.clone(), columns: vec![column.clone()] };
             let mut literals = lookups.literals(&lookup, 0)?;
@@ -212,6 +240,9 @@ pub(crate) fn keys_of(
             listed_keys(&literals, facts, data_type, name)
         }
         Some(KeysClause::Domain) => known_keys(facts, data_type, name, false),
-        None => Ok(possible(known_keys(facts, data_type, name, false)?, facts)),
+        None => match passing {
+            Some(keys) => Ok(keys.clone()),
+            None => Ok(possible(known_keys(facts, data_type, name, false)?, facts)),
+        },
     }
 }

@@ -17,7 +17,7 @@ use super::choice::{CandidateAxis, Prior};
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::Facts;
 use crate::analysis::keys::lookup::{Lookup, Lookups};
-use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys};
+use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys, refuse_impossible};
 use crate::analysis::measure::input_columns::Group;
 use crate::dialect::{CandidatesClause, Literal, PriorClause, SelectionClause};
 use crate::privacy::{Rational, parse_decimal};
@@ -35,7 +35,9 @@ pub(crate) fn of_key(
     let Group { name, data_type, facts, .. } = group;
     match (&clause.candidates, prior_table(clause)) {
         (Some(CandidatesClause::List(literals)), _) => {
-            listed_keys(literals, facts, data_type, name).map(Some)
+            let keys = listed_keys(literals, facts, data_type, name)?;
+            refuse_impossible(literals, &keys, facts, name)?;
+            Ok(Some(keys))
         }
         (Some(CandidatesClause::Range { lo, hi, step }), _) => {
             let literals = range_literals(lo, hi, step.as_ref(), name)?;

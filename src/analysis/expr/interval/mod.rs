@@ -93,6 +93,11 @@ impl Interval {
         self.empty
     }
 
+    /// The least and the largest number; `None` where there is none.
+    pub(crate) fn limits(&self) -> (Option<&Rational>, Option<&Rational>) {
+        (self.lo.as_ref(), self.hi.as_ref())
+    }
+
     /// Both ends, when the interval has both.
     pub(crate) fn bounds(&self) -> Option<(&Rational, &Rational)> {
         self.lo.as_ref().zip(self.hi.as_ref())

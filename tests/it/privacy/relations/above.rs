@@ -43,7 +43,7 @@ const TABLES: [(&str, &[(&str, Type)]); 4] = [
 const RELEASES: [(&str, &str); 3] = [
     (
         "r0",
-        "SELECT s AS k, LAPLACE(eps=1, rows=1000, groups=1000) COUNT(*) AS n, LAPLACE(eps=1, rows=1000, groups=1000) SUM(a) AS m FROM c0 GROUP BY s KEYS ('p', 'q', 'r')",
+        "SELECT s AS k, LAPLACE(eps=1, rows=1000, groups=1000) COUNT(*) AS n, LAPLACE(eps=1, rows=1000, groups=1000) SUM(a) AS m FROM c0 GROUP BY s KEYS ('p', 'q')",
     ),
     (
         "r1",
