@@ -36,6 +36,7 @@ pub(crate) mod recursion;
 mod selection;
 pub(crate) mod splitter;
 
+pub(crate) use above::error_bars::ErrorBars;
 pub use above::origin::Origin;
 pub use below::unit::UnitScope;
 pub use below::walk::MOST_ROWS_OF_A_UNIT;
@@ -107,9 +108,11 @@ fn analyze_as_written(
         return Err(refusal.after(&cutter.steps).into());
     }
     only_true_joins(bound.plan())?;
+    let as_written = public_plan.clone();
     let public_plan = match cutter.parts.is_empty() {
         true => without_wrapping(public_plan)?,
         false => null_on_failure(public_plan)?,
     };
-    Ok(Analysis { parts: cutter.parts, public_plan, values: cutter.values, steps: cutter.steps })
+    let Splitter { parts, values, steps, context: _ } = cutter;
+    Ok(Analysis { parts, public_plan, as_written, values, steps })
 }

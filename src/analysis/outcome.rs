@@ -14,6 +14,8 @@ use crate::refusal::{Reason, Refusal};
 pub struct Analysis {
     pub(crate) parts: Vec<PrivateAggregate>,
     pub(crate) public_plan: LogicalPlan,
+    /// The public plan with arithmetic as it was written, which may fail.
+    pub(crate) as_written: LogicalPlan,
     pub(crate) values: Vec<Value>,
     pub(crate) steps: Vec<String>,
 }

@@ -153,6 +153,9 @@ pub(super) struct Style {
     /// In CSV, write an apostrophe before texts that a spreadsheet would run as formulas
     #[arg(long, global = true)]
     pub(super) csv_safe: bool,
+    /// In CSV, add a column x_error behind each column x with a ±
+    #[arg(long, global = true)]
+    pub(super) csv_errors: bool,
     /// In the shell, neither read nor write the history of inputs
     #[arg(long, global = true)]
     pub(super) no_history: bool,

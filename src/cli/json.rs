@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! {"columns":["n"],"rows":[[4440]],"accuracy":[{"column":"n","kind":"within","value":2.99,"confidence":0.95}],
-//!  "cost":{"epsilon":1,"delta":0},"left":{"research":{"epsilon":9,"delta":0.000001}}}
+//!  "errors":{"n":[2.99]},"cost":{"epsilon":1,"delta":0},"left":{"research":{"epsilon":9,"delta":0.000001}}}
 //! ```
 
 use std::collections::BTreeMap;
@@ -23,6 +23,9 @@ struct AnswerLine<'a> {
     columns: Vec<&'a str>,
     rows: Vec<Vec<Value>>,
     accuracy: Vec<AccuracyItem<'a>>,
+    /// For each column with a ±, that of every row.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    errors: BTreeMap<&'a str, &'a [Option<f64>]>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
     cost: Amount,
@@ -91,6 +94,11 @@ fn line<'a>(
         columns: view.columns.iter().map(|column| column.name.as_str()).collect(),
         rows: view.rows.iter().map(|row| row.iter().map(value).collect()).collect(),
         accuracy,
+        errors: view
+            .columns
+            .iter()
+            .filter_map(|c| Some((c.name.as_str(), c.margin.as_ref()?.errors.as_slice())))
+            .collect(),
         notes,
         cost: cost(spent),
         left: left.map(|(name, left)| (name, amount(left))).collect(),

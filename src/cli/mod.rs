@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         printer.width = repl::terminal_width();
     }
     printer.csv_safe = style.csv_safe;
+    printer.csv_errors = style.csv_errors;
     let work = || {
         let runtime = runtime()?;
         let result = runtime.block_on(perform(task, style, allowed.resources(), printer));

@@ -22,6 +22,8 @@ const LEAST: usize = 10;
 struct Bar {
     label: String,
     value: f64,
+    /// Its error margin.
+    margin: Option<f64>,
     text: String,
 }
 
@@ -36,26 +38,29 @@ pub(super) fn plot(view: &View, width: u16) -> Option<String> {
     };
     let index = numeric(true).or_else(|| numeric(false))?;
     let column = view.columns.get(index)?;
-    let bars: Vec<_> = view.rows.iter().filter_map(|row| bar(view, row, index)).collect();
+    let rows = view.rows.iter().enumerate();
+    let bars: Vec<_> = rows.filter_map(|(place, row)| bar(view, place, row, index)).collect();
     if bars.is_empty() {
         return None;
     }
     let name = visible::line(&column.name);
-    let title = match column.margin {
+    let title = match &column.margin {
         Some(margin) => format!("{name}, error bars at {}", percent(margin.confidence)),
         None => name.into_owned(),
     };
-    let margin = column.margin.map(|margin| margin.value).filter(|value| value.is_finite());
-    Some(format!("{title}\n{}", draw(&bars, margin, usize::from(width))))
+    Some(format!("{title}\n{}", draw(&bars, usize::from(width))))
 }
 
-fn bar(view: &View, row: &[Cell], index: usize) -> Option<Bar> {
+fn bar(view: &View, place: usize, row: &[Cell], index: usize) -> Option<Bar> {
     let Cell::Number(text) = row.get(index)? else { return None };
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
     let label = row.iter().zip(&view.columns).enumerate();
     let label = label.filter(|(at, (_, column))| *at != index && column.margin.is_none());
     let label: Vec<_> = label.map(|(_, (cell, _))| cell.text()).collect();
-    Some(Bar { label: cut(&label.join(" · ")), value, text: text.clone() })
+    let margin = view.columns.get(index)?.margin.as_ref();
+    let margin = margin.and_then(|margin| margin.errors.get(place).copied().flatten());
+    let margin = margin.filter(|error| error.is_finite());
+    Some(Bar { label: cut(&label.join(" · ")), value, margin, text: text.clone() })
 }
 
 /// At most [`LABEL`] characters, without control characters.
@@ -67,8 +72,8 @@ fn cut(label: &str) -> String {
     clean.chars().take(LABEL - 1).chain(['…']).collect()
 }
 
-fn draw(bars: &[Bar], margin: Option<f64>, width: usize) -> String {
-    let value_text = |bar: &Bar| match margin {
+fn draw(bars: &[Bar], width: usize) -> String {
+    let value_text = |bar: &Bar| match bar.margin {
         Some(margin) => format!("{} ± {}", bar.text, visible::rounded(margin)),
         None => bar.text.clone(),
     };
@@ -76,12 +81,13 @@ fn draw(bars: &[Bar], margin: Option<f64>, width: usize) -> String {
     let labels = longest(&mut bars.iter().map(|bar| bar.label.chars().count()));
     let values = longest(&mut bars.iter().map(|bar| value_text(bar).chars().count()));
     let cells = width.saturating_sub(labels + values + 4).max(LEAST);
-    let reach = margin.unwrap_or(0.0);
-    let low = bars.iter().map(|bar| bar.value - reach).fold(0.0, f64::min);
-    let high = bars.iter().map(|bar| bar.value + reach).fold(0.0, f64::max);
+    let reach = |bar: &Bar| bar.margin.unwrap_or(0.0);
+    let low = bars.iter().map(|bar| bar.value - reach(bar)).fold(0.0, f64::min);
+    let high = bars.iter().map(|bar| bar.value + reach(bar)).fold(0.0, f64::max);
     let scale = Scale { low, high, cells };
     let line = |bar: &Bar| {
-        let (label, strip, value) = (&bar.label, scale.strip(bar.value, margin), value_text(bar));
+        let (label, strip, value) =
+            (&bar.label, scale.strip(bar.value, bar.margin), value_text(bar));
         format!("{label:<labels$}  {strip}  {value:>values$}")
     };
     bars.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -134,7 +140,8 @@ mod tests {
     use super::*;
 
     fn view(rows: &[(&str, &str)], margin: Option<f64>) -> View {
-        let margin = margin.map(|value| Margin { value, confidence: 0.95 });
+        let margin =
+            margin.map(|value| Margin { errors: vec![Some(value); rows.len()], confidence: 0.95 });
         let row = |(label, value): &(&str, &str)| {
             vec![Cell::Text((*label).to_owned()), Cell::Number((*value).to_owned())]
         };
@@ -173,7 +180,8 @@ c  │          0";
     }
 
     fn draw_at(view: &View, cells: usize) -> String {
-        let bars: Vec<_> = view.rows.iter().filter_map(|row| bar(view, row, 1)).collect();
+        let bars = view.rows.iter().enumerate();
+        let bars: Vec<_> = bars.filter_map(|(i, row)| bar(view, i, row, 1)).collect();
         let scale = Scale { low: 0.0, high: 4.0, cells };
         let line =
             |bar: &Bar| format!("{}  {}  {}", bar.label, scale.strip(bar.value, None), bar.text);

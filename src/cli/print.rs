@@ -49,6 +49,8 @@ pub(super) struct Printer {
     quiet: bool,
     /// Whether CSV has an apostrophe before texts that a spreadsheet would run as formulas.
     pub(super) csv_safe: bool,
+    /// Whether CSV has the errors of released numbers in columns behind them.
+    pub(super) csv_errors: bool,
     /// The width of the terminal, if there is one.
     pub(super) width: Option<u16>,
 }
@@ -56,7 +58,7 @@ pub(super) struct Printer {
 impl Printer {
     /// A printer for any stream; it does not limit the width of tables.
     pub(super) fn new(format: Format, quiet: bool) -> Self {
-        Self { format, quiet, csv_safe: false, width: None }
+        Self { format, quiet, csv_safe: false, csv_errors: false, width: None }
     }
 
     /// Prints the outcome of a statement.
@@ -79,7 +81,7 @@ impl Printer {
             let view = View::of(answer)?;
             match self.format {
                 Format::Table => self.result(&table::table(&view, self.width)),
-                Format::Csv => out(&table::csv(&view, self.csv_safe)),
+                Format::Csv => out(&table::csv(&view, self.csv_safe, self.csv_errors)),
                 Format::Json => self.result(&json::answer(answer, &view).map_err(io::Error::from)?),
             }
         })?;

@@ -28,16 +28,17 @@ pub(super) fn table(view: &View, width: Option<u16>) -> String {
     let mut header = Vec::new();
     for column in &view.columns {
         header.push((column.name.clone(), column.kind.is_numeric()));
-        header.extend(column.margin.map(|m| (format!("± {}", percent(m.confidence)), true)));
+        header
+            .extend(column.margin.as_ref().map(|m| (format!("± {}", percent(m.confidence)), true)));
     }
-    let row = |cells: &Vec<Cell>| {
+    let row = |(row, cells): (usize, &Vec<Cell>)| {
         view.columns
             .iter()
             .zip(cells)
-            .flat_map(|(column, cell)| with_margin(column, cell))
+            .flat_map(|(column, cell)| with_margin(column, cell, row))
             .collect()
     };
-    let rows: Vec<Vec<String>> = view.rows.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = view.rows.iter().enumerate().map(row).collect();
     let mut text = grid(&header, &rows, width);
     if view.rows.is_empty() {
         text.push_str("\n(no rows)");
@@ -50,10 +51,10 @@ pub(super) fn table(view: &View, width: Option<u16>) -> String {
 }
 
 /// A cell and its error margin, if that is known; NULL has none.
-fn with_margin(column: &Column, cell: &Cell) -> Vec<String> {
-    let margin = column.margin.map(|margin| match cell {
-        Cell::Null => String::new(),
-        _ => visible::rounded(margin.value),
+fn with_margin(column: &Column, cell: &Cell, row: usize) -> Vec<String> {
+    let margin = column.margin.as_ref().map(|margin| {
+        let error = margin.errors.get(row).copied().flatten();
+        error.map_or_else(String::new, visible::rounded)
     });
     [cell.text().to_owned()].into_iter().chain(margin).collect()
 }
@@ -78,8 +79,9 @@ pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], width: Optio
 
 /// An answer as CSV (RFC 4180, line feeds): a header and the rows; NULL is empty, empty text is `""`.
 ///
-/// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them. Numbers do not change.
-pub(super) fn csv(view: &View, safe: bool) -> String {
+/// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them; numbers do not change. With
+/// `errors`, a column with a ± has a column `…_error` behind it.
+pub(super) fn csv(view: &View, safe: bool, errors: bool) -> String {
     let name = |name: &str| if safe { field(&inert(name)) } else { field(name) };
     let value = |cell: &Cell| match cell {
         Cell::Null => String::new(),
@@ -87,9 +89,20 @@ pub(super) fn csv(view: &View, safe: bool) -> String {
         Cell::Number(_) | Cell::Boolean(_) => field(cell.text()),
     };
     let mut text = String::new();
-    line(&mut text, view.columns.iter().map(|column| name(&column.name)));
-    for row in &view.rows {
-        line(&mut text, row.iter().map(value));
+    let margin = |column: &Column| column.margin.clone().filter(|_| errors);
+    let header = view.columns.iter().flat_map(|column| {
+        let error = margin(column).map(|_| name(&format!("{}_error", column.name)));
+        std::iter::once(name(&column.name)).chain(error)
+    });
+    line(&mut text, header);
+    let margins: Vec<_> = view.columns.iter().map(margin).collect();
+    for (i, row) in view.rows.iter().enumerate() {
+        let cells = row.iter().zip(&margins).flat_map(|(cell, margin)| {
+            let error = margin.as_ref().map(|margin| margin.errors.get(i).copied().flatten());
+            let error = error.map(|error| error.map_or_else(String::new, |e| e.to_string()));
+            std::iter::once(value(cell)).chain(error)
+        });
+        line(&mut text, cells);
     }
     text
 }
@@ -121,7 +134,7 @@ mod tests {
     use super::*;
 
     fn view() -> View {
-        let margin = Some(Margin { value: 2.9957, confidence: 0.95 });
+        let margin = Some(Margin { errors: vec![Some(2.9957), None], confidence: 0.95 });
         let text = |value: &str| Cell::Text(value.to_owned());
         View {
             columns: vec![
@@ -157,7 +170,16 @@ mod tests {
 
     #[test]
     fn csv_is_quoted_where_it_must_be() {
-        assert_eq!(csv(&view(), false), "status,n\n\"Divorced, \"\"or\"\" so\",4440\n\"\",\n");
+        assert_eq!(
+            csv(&view(), false, false),
+            "status,n\n\"Divorced, \"\"or\"\" so\",4440\n\"\",\n"
+        );
+    }
+
+    #[test]
+    fn csv_has_the_errors_where_asked_for() {
+        let expected = "status,n,n_error\n\"Divorced, \"\"or\"\" so\",4440,2.9957\n\"\",,\n";
+        assert_eq!(csv(&view(), false, true), expected);
     }
 
     #[test]
@@ -175,11 +197,14 @@ mod tests {
             winners: Vec::new(),
         };
         assert_eq!(
-            csv(&hostile, true),
+            csv(&hostile, true, false),
             "'=1+1,n\n\"'=HYPERLINK(\"\"x\"\")\",-7\n'+1,-7\n'-1,-7\n'@x,-7\n\"'\t=1\",-7\n\
              \"'\r=1\",-7\n'＝1,-7\na=1,-7\n'=1,-7\n"
         );
-        assert!(csv(&hostile, false).starts_with("=1+1,n\n\"=HYPERLINK"), "as it is, unless asked");
+        assert!(
+            csv(&hostile, false, false).starts_with("=1+1,n\n\"=HYPERLINK"),
+            "as it is, unless asked"
+        );
     }
 
     /// Line breaks and tabs are data in CSV; other control characters are escaped there too.

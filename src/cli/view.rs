@@ -32,7 +32,7 @@ pub(super) struct Column {
     pub(super) name: String,
     /// Whether it contains numbers.
     pub(super) kind: Kind,
-    /// The error margin of a value.
+    /// The error margins of its values.
     pub(super) margin: Option<Margin>,
 }
 
@@ -54,11 +54,11 @@ impl Kind {
     }
 }
 
-/// With probability `confidence`, the error of a value is at most `value`.
-#[derive(Debug, Clone, Copy)]
+/// With probability `confidence`, the error of a value is at most that of its row.
+#[derive(Debug, Clone)]
 pub(super) struct Margin {
-    /// The largest error.
-    pub(super) value: f64,
+    /// The largest error of each row; `None` where it cannot be told.
+    pub(super) errors: Vec<Option<f64>>,
     /// The probability.
     pub(super) confidence: f64,
 }
@@ -92,10 +92,10 @@ impl View {
     /// Reads an answer.
     pub(super) fn of(answer: &Answer) -> Result<Self, ArrowError> {
         let schema = answer.schema();
-        let columns = schema.fields().iter().map(|field| Column {
+        let columns = schema.fields().iter().enumerate().map(|(i, field)| Column {
             name: field.name().clone(),
             kind: kind(field.data_type()),
-            margin: margin(answer, field.name()),
+            margin: margin(answer, i, field.name()),
         });
         let columns: Vec<_> = columns.collect();
         let mut rows = Vec::new();
@@ -138,10 +138,10 @@ fn cells(array: &dyn Array) -> Result<Vec<Cell>, ArrowError> {
     (0..array.len()).map(cell).collect()
 }
 
-fn margin(answer: &Answer, column: &str) -> Option<Margin> {
+fn margin(answer: &Answer, column: usize, name: &str) -> Option<Margin> {
     let within = |kind| matches!(kind, AccuracyKind::Within);
-    let found = answer.accuracy().iter().find(|a| a.column == column && within(a.kind))?;
-    Some(Margin { value: found.value, confidence: found.confidence })
+    let found = answer.accuracy().iter().find(|a| a.column == name && within(a.kind))?;
+    Some(Margin { errors: answer.errors(column).collect(), confidence: found.confidence })
 }
 
 fn winners(answer: &Answer) -> Vec<String> {

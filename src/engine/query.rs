@@ -204,7 +204,7 @@ impl Session {
             };
             session.told(session.still_public(&read))?;
             let batch = session.told(next)?;
-            Ok(batch.map(|batch| (batch, (ran, session, read, clock))))
+            Ok(batch.map(|rows| (rows.batch, (ran, session, read, clock))))
         })
     }
 }

@@ -18,6 +18,7 @@
 mod aggregate;
 mod datafusion;
 mod draw;
+mod margins;
 mod operator;
 mod plan;
 pub(crate) mod source;
@@ -55,6 +56,7 @@ use crate::release::Release;
 use crate::sampler::QueryRng;
 use datafusion::memory::Advance;
 use draw::plan::{DrawPlan, Specification};
+use margins::{Margin, margins, with_margins};
 use operator::bound_contributions::{HashKey, LateKey};
 use operator::privatize::{Permit, PrivatizeExec};
 use operator::released_table::ReleasedTable;
@@ -82,8 +84,12 @@ struct PreparedPart {
     permit: Permit,
     key: LateKey,
     released: ReleasedTable,
+    /// The number of its released columns.
+    columns: usize,
     /// What stands beside each measure.
     beside: Vec<Option<Beside>>,
+    /// The ± of the numbers, in the order of the columns behind the released ones.
+    margins: Vec<Margin>,
 }
 
 impl Prepared {
@@ -122,7 +128,7 @@ pub(crate) struct Drawn {
 pub(crate) struct Running {
     /// What its parts drew.
     pub drawn: Drawn,
-    /// The answer's rows, in order: public and released ones only.
+    /// The answer's rows, in order: public and released ones only. Behind its columns come the errors of its numbers.
     pub rows: SendableRecordBatchStream,
     /// What was consumed.
     pub charge: Option<Charge>,
@@ -150,9 +156,11 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
             Arc::new(PrivatizeExec::new(inputs, Arc::clone(&specification), permit.clone()));
         verify(&plan, &specification, &Expected::of(part))
             .map_err(|e| DataFusionError::External(Box::new(e)))?;
-        let released = ReleasedTable::new(part.released_schema(), part.rows());
+        let released = ReleasedTable::new(release.error_bars().released(part), part.rows());
+        let columns = part.released_schema().fields().len();
         let beside = part.measures().iter().map(Beside::of).collect();
-        parts.push(PreparedPart { plan, permit, key, released, beside });
+        let margins = margins(release, i);
+        parts.push(PreparedPart { plan, permit, key, released, columns, beside, margins });
     }
     let released: Vec<ReleasedTable> = parts.iter().map(|part| part.released.clone()).collect();
     // It is the same moment in the whole query; without one, now() would fail after the charge.
@@ -163,9 +171,8 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     for value in release.analysis().values() {
         values.push((value.clone(), over_released(value.plan(), &released, &state).await?));
     }
-    let public_plan = release.analysis().public_plan();
-    let schema = Arc::new(public_plan.schema().as_arrow().clone());
-    let public_plan = over_released(public_plan, &released, &state).await?;
+    let schema = Arc::new(release.analysis().public_plan().schema().as_arrow().clone());
+    let public_plan = over_released(release.error_bars().plan(), &released, &state).await?;
     let plans = parts.iter().map(|part| &part.plan).chain(values.iter().map(|(_, plan)| plan));
     // They run one after the other.
     let advance = plans
@@ -284,8 +291,10 @@ async fn over_released(
             return internal_err!("every part has a released table");
         };
         let source = provider_as_source(Arc::new(table.clone()));
+        // Behind the columns that were analyzed, there may be those of the ±.
+        let all = || (0..scan.projected_schema.fields().len()).collect();
         let scan = TableScanBuilder::new(scan.table_name.clone(), source)
-            .with_projection(scan.projection.clone())
+            .with_projection(Some(scan.projection.clone().unwrap_or_else(all)))
             .build()?;
         Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
     })?;
@@ -376,8 +385,8 @@ pub(crate) async fn run(
         part.permit.grant(rng);
         let batches = collect(Arc::clone(&part.plan), Arc::clone(&context)).await?;
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
-        let (columns, rows) = split(batch, part.released.columns(), &part.beside)?;
-        part.released.give(&columns)?;
+        let (columns, rows) = split(batch, part.columns, &part.beside)?;
+        part.released.give(&with_margins(batch, &columns, &part)?)?;
         mean_rows.push(rows);
         released.push(columns);
     }

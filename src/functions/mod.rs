@@ -10,6 +10,7 @@
 mod capped;
 mod cast;
 mod checked;
+mod corners;
 mod joined;
 mod line;
 mod magnitude;
@@ -40,6 +41,7 @@ use sha2::{Digest, Sha256};
 pub(crate) use capped::capped;
 pub(crate) use cast::opaque_cast;
 pub(crate) use checked::{checked, checked_abs, not_negative, not_zero};
+pub(crate) use corners::{Corner, corners};
 pub(crate) use joined::joined;
 pub(crate) use line::{Place, is_countable, place, snap};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};

@@ -4,6 +4,7 @@
 //! exact cost and its expected accuracy, all before anything is read. The cost depends only on the query and the
 //! catalog, so it is the same on neighbouring databases.
 
+use crate::analysis::ErrorBars;
 use crate::analysis::outcome::Analysis;
 use crate::analysis::{ContributionBounds, Measure};
 use crate::catalog::Catalog;
@@ -13,6 +14,7 @@ use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
 use cost::{Accounts, default_cost};
 
+mod accuracy;
 pub(crate) mod calibrate;
 mod cost;
 pub(crate) mod mechanism;
@@ -34,6 +36,7 @@ pub struct Release {
     analysis: Analysis,
     mechanisms: Vec<Vec<Mechanized>>,
     selections: Vec<Option<PartitionSelection>>,
+    error_bars: ErrorBars,
 }
 
 impl Release {
@@ -143,7 +146,8 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
         mechanisms.push(mechanized);
         selections.push(selection);
     }
-    Ok(Release { analysis, mechanisms, selections })
+    let error_bars = accuracy::error_bars(&analysis, &selections);
+    Ok(Release { analysis, mechanisms, selections, error_bars })
 }
 
 /// The parameters of a release as the ledger and the explanation display them.

@@ -9,6 +9,7 @@
 //! n / m, with m released                              null_on_failure: NULL where m is 0
 //! ```
 
+pub(crate) mod error_bars;
 pub(crate) mod implicit_bounds;
 pub(crate) mod null_on_failure;
 pub(crate) mod origin;

@@ -59,6 +59,53 @@ impl Analysis {
         })
     }
 
+    /// Whether released values that an output is computed from decide anywhere which rows come out; `counter` is, for each
+    /// part, the measure that does so by a threshold.
+    pub(crate) fn is_decided(
+        &self,
+        output: usize,
+        counter: &dyn Fn(usize) -> Option<usize>,
+    ) -> bool {
+        let mut path = Path { parts: &self.parts, readers: Vec::new() };
+        let walked = self.public_plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::Filter(filter) = node {
+                path.read(&filter.predicate, &filter.input);
+            }
+            if let LogicalPlan::Sort(sort) = node
+                && sort.fetch.is_some()
+            {
+                sort.expr.iter().for_each(|key| path.read(&key.expr, &sort.input));
+            }
+            if let LogicalPlan::Limit(limit) = node
+                && !path.cuts_nothing(limit)
+            {
+                path.read_orders(&limit.input);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        let decides = |(part, field): &Field| {
+            let keys = self.parts.get(*part).map_or(0, |own| own.key_names().len());
+            path.readers.contains(&(*part, *field))
+                || counter(*part).is_some_and(|measure| keys + measure == *field)
+        };
+        walked.is_err() || self.noisy_fields(output).iter().any(decides)
+    }
+
+    /// Whether an output is computed from released values; keys are public, but for the one that a selection chose.
+    pub(crate) fn is_noisy(&self, output: usize) -> bool {
+        !self.noisy_fields(output).is_empty()
+    }
+
+    fn noisy_fields(&self, output: usize) -> Vec<Field> {
+        let path = Path { parts: &self.parts, readers: Vec::new() };
+        let mut fields = path.fields(sources_of(&self.public_plan, output));
+        fields.retain(|(part, field)| {
+            let Some(own) = self.parts.get(*part) else { return true };
+            *field >= own.key_names().len() || own.keys().target_position() == Some(*field)
+        });
+        fields
+    }
+
     /// The histogram of a bound that was found: its private aggregate, the released value that is the bound, and the
     /// smallest noisy count at which a bucket is selected.
     pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {

@@ -12,13 +12,15 @@ impl Ran {
     /// # Errors
     /// As [`Ran::next`], and [`Error::Execution`] where no range can be read off the rows.
     pub(super) async fn answer(mut self) -> Result<Answer, Error> {
-        let batches = self.all().await?;
+        let rows: Vec<_> =
+            self.all().await?.into_iter().map(|one| (one.batch, one.errors)).collect();
         match self.planned.proposal() {
             Some(proposal) => {
+                let batches: Vec<_> = rows.into_iter().map(|(batch, _)| batch).collect();
                 let (range, note) = proposal.answer(&batches).map_err(|_| Error::Execution)?;
                 Ok(Answer::proposed(range, note, self.receipt))
             }
-            None => Ok(Answer::new(self.head(), batches)),
+            None => Ok(Answer::new(self.head(), rows)),
         }
     }
 

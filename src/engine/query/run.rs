@@ -4,7 +4,8 @@
 //! failure has the same sentence, whatever the rows. Before anything leaves, the tables that were read as public ones are
 //! looked at once more.
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use futures::StreamExt;
@@ -25,6 +26,13 @@ pub(crate) struct Ran {
     rows: SendableRecordBatchStream,
     /// Rows that the answer may still have.
     left: usize,
+}
+
+/// Rows of an answer.
+pub(crate) struct Rows {
+    pub(crate) batch: RecordBatch,
+    /// For each column, how far its numbers are off at most, where that is told row by row.
+    pub(crate) errors: Vec<Option<ArrayRef>>,
 }
 
 /// The tables that a query reads as public ones.
@@ -99,21 +107,28 @@ impl Ran {
     ///
     /// # Errors
     /// As [`Session::run_plans`], and [`Error::Execution`] for more rows than an answer may have.
-    pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Rows>, Error> {
         let next = self.rows.next().await.transpose();
         let batch = next.map_err(|error| failed(&error, self.receipt.is_some()))?;
         if let Some(batch) = &batch {
             let left = self.left.checked_sub(batch.num_rows());
             self.left = left.ok_or(Error::Execution)?;
         }
-        Ok(batch)
+        let columns: Vec<usize> = (0..self.drawn.schema.fields().len()).collect();
+        let places = self.planned.release().error_bars().places();
+        let rows = |batch: RecordBatch| {
+            let error = |place: &Option<usize>| batch.columns().get((*place)?).cloned();
+            let errors = places.iter().map(error).collect();
+            Ok::<_, ArrowError>(Rows { errors, batch: batch.project(&columns)? })
+        };
+        batch.map(rows).transpose().map_err(|_| Error::Execution)
     }
 
     /// All rows.
     ///
     /// # Errors
     /// As [`Ran::next`].
-    pub(super) async fn all(&mut self) -> Result<Vec<RecordBatch>, Error> {
+    pub(super) async fn all(&mut self) -> Result<Vec<Rows>, Error> {
         let mut batches = Vec::new();
         while let Some(batch) = self.next().await? {
             batches.push(batch);

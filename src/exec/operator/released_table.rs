@@ -46,9 +46,9 @@ impl ReleasedTable {
         Self { schema, expected, rows: Arc::default() }
     }
 
-    /// The number of its columns.
-    pub(crate) fn columns(&self) -> usize {
-        self.schema.fields().len()
+    /// Its columns.
+    pub(crate) fn columns(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
     }
 
     /// Hands over the rows to every scan of this table, whether planned before or after.

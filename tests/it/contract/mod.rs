@@ -2,6 +2,7 @@
 
 pub(crate) mod bad_input;
 pub(crate) mod declarations;
+pub(crate) mod errors;
 pub(crate) mod examples;
 pub(crate) mod files;
 pub(crate) mod grammar;

@@ -129,8 +129,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// What is known of a column before it is judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Stated {
-    /// Its ±.
-    Within(f64),
+    /// Its ±, in the median row and in the worst one.
+    Within {
+        typical: f64,
+        worst: f64,
+    },
     /// The ± that it was drawn with: the column itself decides which rows are shown, so that it has none.
     Drawn(f64),
     Nothing,
@@ -141,7 +144,7 @@ impl Stated {
     /// e⁻³⁰ (Laplace). A column without ± is computed from others, or it is a quantile, which is defined in several ways.
     fn slack(self, size: f64) -> f64 {
         match self {
-            Self::Within(noise) | Self::Drawn(noise) => 10.0 * noise + 1e-9 * size,
+            Self::Within { worst: noise, .. } | Self::Drawn(noise) => 10.0 * noise + 1e-9 * size,
             Self::Nothing => 1e-2 * size,
         }
     }
@@ -150,17 +153,20 @@ impl Stated {
 /// What an answer states of each of its columns.
 pub(super) fn stated(answer: &Answer) -> Vec<Stated> {
     let schema = answer.schema();
-    let of = |field: &String| {
+    let of = |(column, field): (usize, &String)| {
         let mut own = answer.accuracy().iter().filter(|accuracy| accuracy.column == *field);
         match own.next() {
             Some(accuracy) if accuracy.kind == AccuracyKind::Within => {
-                Stated::Within(accuracy.value)
+                let mut errors: Vec<f64> = answer.errors(column).flatten().collect();
+                errors.sort_by(f64::total_cmp);
+                let typical = errors.get(errors.len() / 2).copied().unwrap_or(accuracy.value);
+                Stated::Within { typical, worst: accuracy.value }
             }
             Some(accuracy) if accuracy.kind == AccuracyKind::Drawn => Stated::Drawn(accuracy.value),
             _ => Stated::Nothing,
         }
     };
-    schema.fields().iter().map(|field| of(field.name())).collect()
+    schema.fields().iter().map(|field| field.name()).enumerate().map(of).collect()
 }
 
 /// Where an answer without noise differs from that of plain SQL, if anywhere. Rows that plain SQL lacks are empty groups. Where the statement itself
@@ -225,7 +231,7 @@ pub(super) fn predicted(exact: &Table, plain: &Table, stated: &[Stated]) -> Vec<
     let keys = plain.keys();
     let truths = plain.by_name(keys);
     let of = |(column, stated): (usize, &Stated)| {
-        let Stated::Within(within) = stated else { return None };
+        let Stated::Within { typical: within, .. } = stated else { return None };
         let rows = exact.rows.iter().map(|row| match truths.get(&name(&row[..keys])) {
             Some(truth) => match truth[column] {
                 Cell::Number(truth) => (within / truth).abs(),
@@ -267,7 +273,7 @@ mod tests {
     }
 
     fn within(noise: f64) -> [Stated; 2] {
-        [Stated::Nothing, Stated::Within(noise)]
+        [Stated::Nothing, Stated::Within { typical: noise, worst: noise }]
     }
 
     /// The rows come in any order, and groups without rows may be among them; nothing else may differ.

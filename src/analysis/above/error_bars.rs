@@ -1,0 +1,119 @@
+//! How far each number of the answer can be off: the noise, carried through the public plan.
+//!
+//! In: the public plan over released tables. Out: the same plan with further columns: for each number that is computed from
+//! released ones, the largest distance to its value without noise. It is interval arithmetic: each released number is within
+//! its own ± of the bounded aggregate, and so the result is within the ends that the intervals allow.
+//!
+//! ```text
+//! a ± 30, n ± 3:    a / n            between (a − 30) / (n + 3) and (a + 30) / (n − 3)
+//!                   SUM(n) OVER ()   every n off by its own ±
+//! ```
+//!
+//! A result of m released numbers takes each of them at a confidence of 1 − 0.05/m, so that all are within their ± with 95 %.
+//! Everything here reads released numbers and public scales alone.
+
+mod interval;
+mod node;
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::functions::core::expr_fn::greatest;
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+
+use crate::analysis::above::null_on_failure::null_on_failure;
+use crate::analysis::outcome::Analysis;
+use crate::analysis::part::PrivateAggregate;
+use crate::catalog::RESERVED;
+use node::{Carrier, Known, nth, with_errors};
+
+/// The public plan with the errors of its numbers behind its columns.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorBars {
+    plan: LogicalPlan,
+    /// For each output, the column with its error.
+    places: Vec<Option<usize>>,
+    /// How many released numbers a result depends on, each number once, ascending.
+    among: Vec<u64>,
+}
+
+impl ErrorBars {
+    /// The errors of those outputs that are wanted; none for an output whose error cannot be carried.
+    ///
+    /// # Guarantee
+    /// The first columns of the plan are those of the public plan, with the same rows in the same order. Where the noise of
+    /// each released number is within its ± at confidence 1 − 0.05/m, an error bounds how far the value is from the one
+    /// without noise, up to the rounding of floats. All m hold together with 95 %, by the union bound.
+    pub(crate) fn of(analysis: &Analysis, wanted: &[usize]) -> Self {
+        let (public_plan, parts) = (&analysis.as_written, analysis.parts());
+        let outputs = public_plan.schema().fields().len();
+        let none = || Self {
+            plan: analysis.public_plan().clone(),
+            places: vec![None; outputs],
+            among: Vec::new(),
+        };
+        let numeric = |output: &&usize| {
+            let fields = public_plan.schema().fields();
+            fields.get(**output).is_some_and(|field| field.data_type().is_numeric())
+        };
+        let wanted: Vec<usize> = wanted.iter().filter(numeric).copied().collect();
+        // What each output depends on is known before the levels are.
+        let counted: Vec<(usize, u64)> = wanted
+            .iter()
+            .filter_map(|output| {
+                let carried = Carrier::new(parts, &[1]).carry(public_plan, &[(*output, 1)])?;
+                match carried.known.first()? {
+                    Some(Known::Within { numbers, .. }) => Some((*output, *numbers)),
+                    Some(Known::Exact) | None => None,
+                }
+            })
+            .collect();
+        let mut among: Vec<u64> = counted.iter().map(|(_, numbers)| *numbers).collect();
+        among.sort_unstable();
+        among.dedup();
+        if among.is_empty() {
+            return none();
+        }
+        let carried = Carrier::new(parts, &among).carry(public_plan, &counted);
+        let with_errors = carried.and_then(|carried| {
+            let own = carried.plan.schema().columns().into_iter().take(outputs);
+            let mut columns: Vec<Expr> = own.map(Expr::Column).collect();
+            let mut places = vec![None; outputs];
+            for ((output, _), known) in counted.iter().zip(&carried.known) {
+                let Some(Known::Within { lo, hi, .. }) = known else { continue };
+                let column = |i: usize| Some(Expr::Column(nth(&carried.plan, i)?));
+                let value = interval::as_float(column(*output)?, carried.plan.schema())?;
+                let error = greatest(vec![value.clone() - column(*lo)?, column(*hi)? - value]);
+                *places.get_mut(*output)? = Some(columns.len());
+                columns.push(error.alias(format!("{RESERVED}_error_{output}")));
+            }
+            let plan = Projection::try_new(columns, Arc::new(carried.plan)).ok()?;
+            Some((null_on_failure(LogicalPlan::Projection(plan)).ok()?, places))
+        });
+        match with_errors {
+            Some((plan, places)) => Self { plan, places, among },
+            None => none(),
+        }
+    }
+
+    /// The plan that runs.
+    pub(crate) fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
+    /// For each output, the column of the plan with its error.
+    pub(crate) fn places(&self) -> &[Option<usize>] {
+        &self.places
+    }
+
+    /// How many released numbers a result depends on, each number once, ascending: the order of the columns behind a
+    /// released table.
+    pub(crate) fn among(&self) -> &[u64] {
+        &self.among
+    }
+
+    /// The released table of a part, and behind it the ± of its measures at each confidence that is used.
+    pub(crate) fn released(&self, part: &PrivateAggregate) -> SchemaRef {
+        with_errors(part, &self.among)
+    }
+}

@@ -1,0 +1,86 @@
+//! The ± of released numbers, row by row.
+//!
+//! In: what a part drew, with what stands beside its measures. Out: the released table, and behind it the ± of each measure
+//! at each confidence that the public plan reads.
+
+use std::sync::Arc;
+
+use ::datafusion::common::{Result, internal_err};
+use arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch};
+use arrow::datatypes::Float64Type;
+
+use super::PreparedPart;
+use crate::analysis::{Measure, approximate};
+use crate::privacy::Rational;
+use crate::release::Release;
+use crate::release::mechanism::Predicted;
+
+/// How the ± of a measure follows from what was drawn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Margin {
+    measure: usize,
+    accuracy: Predicted,
+    /// No number is off by more: the width of the range of a mean.
+    most: f64,
+    /// Whether what stands beside the measure was computed for this confidence.
+    is_own: bool,
+}
+
+/// The width of the range of a measure's argument, in its own unit, rounded up.
+fn width_of_range(measure: &Measure) -> f64 {
+    let width = Rational::from_integer((measure.hi - measure.lo).into()) * measure.grid_unit();
+    approximate(&width).next_up()
+}
+
+/// The margins of a part, in the order of the columns behind its released ones.
+pub(super) fn margins(release: &Release, part: usize) -> Vec<Margin> {
+    let Some(own) = release.analysis().parts().get(part) else { return Vec::new() };
+    let among = release.error_bars().among().iter();
+    let of = |numbers: &u64| {
+        let numbers = *numbers;
+        own.measures().iter().enumerate().map(move |(i, measure)| Margin {
+            measure: i,
+            accuracy: release.accuracy_among(part, i, numbers),
+            most: width_of_range(measure),
+            is_own: numbers == 1,
+        })
+    };
+    among.flat_map(of).collect()
+}
+
+/// The released columns of a part with the ± of its measures behind them; `drawn` holds what stands beside them, too.
+pub(super) fn with_margins(
+    drawn: &RecordBatch,
+    released: &RecordBatch,
+    part: &PreparedPart,
+) -> Result<RecordBatch> {
+    let rows = released.num_rows();
+    let mut behind = drawn.columns().iter().skip(part.columns);
+    let beside: Vec<Option<&ArrayRef>> =
+        part.beside.iter().map(|beside| beside.and_then(|_| behind.next())).collect();
+    let mut columns = released.columns().to_vec();
+    for margin in &part.margins {
+        let own = beside.get(margin.measure).copied().flatten();
+        let own = own.and_then(|own| own.as_primitive_opt::<Float64Type>());
+        let column: Float64Array = match (margin.accuracy, own) {
+            (Predicted::Within(error), _) => std::iter::repeat_n(Some(error), rows).collect(),
+            (Predicted::WithinOverCount(error), Some(counts)) => {
+                counts.iter().map(|count| Some((error / count?).min(margin.most))).collect()
+            }
+            (Predicted::Spread { .. }, Some(own)) if margin.is_own => own.clone(),
+            (Predicted::WithinOverCount(_) | Predicted::Spread { .. }, _)
+            | (
+                Predicted::Winner { .. }
+                | Predicted::Rank { .. }
+                | Predicted::Truthful(_)
+                | Predicted::Nothing,
+                _,
+            ) => std::iter::repeat_n(None, rows).collect(),
+        };
+        if column.len() != rows {
+            return internal_err!("each released number has its own margin");
+        }
+        columns.push(Arc::new(column));
+    }
+    Ok(RecordBatch::try_new(part.released.columns(), columns)?)
+}
