@@ -4,14 +4,14 @@
 //! exact cost and its expected accuracy, all before anything is read. The cost depends only on the query and the
 //! catalog, so it is the same on neighbouring databases.
 
-use crate::analysis::ErrorBars;
 use crate::analysis::outcome::Analysis;
-use crate::analysis::{ContributionBounds, Measure};
+use crate::analysis::{ContributionBounds, ErrorBars, Measure};
 use crate::catalog::Catalog;
 use crate::dialect::Parameters;
 use crate::privacy::{Delta, Loss, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
+use accuracy::{accuracy_among, error_bars, without_error};
 use cost::{Accounts, default_cost};
 
 mod accuracy;
@@ -63,6 +63,28 @@ impl Release {
             let threshold = selection.iter().filter_map(|s| Some(Drawn::Threshold(s, s.loss()?)));
             measures.map(|(measure, one)| Drawn::Measure(measure, one)).chain(threshold)
         })
+    }
+
+    /// The public plan with the errors of its numbers.
+    pub(crate) fn error_bars(&self) -> &ErrorBars {
+        &self.error_bars
+    }
+
+    /// Why an output that is computed from released numbers has no error; `None` if it has one, or shows no such number.
+    pub(crate) fn without_error(&self, output: usize) -> Option<&'static str> {
+        without_error(&self.analysis, &self.selections, &self.error_bars, output)
+    }
+
+    /// The accuracy of a number where `among` numbers are within it together with 95 %.
+    ///
+    /// # Guarantee
+    /// The number is off by more with probability at most 0.05/`among`.
+    pub(crate) fn accuracy_among(&self, part: usize, measure: usize, among: u64) -> Predicted {
+        let own = self.analysis.parts().get(part).and_then(|part| part.measures().get(measure));
+        match (own, self.mechanisms(part).get(measure)) {
+            (Some(own), Some(one)) => accuracy_among(own, &one.mechanism, among),
+            _ => Predicted::Nothing,
+        }
     }
 
     /// The exact cost of the whole query.
@@ -146,7 +168,7 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
         mechanisms.push(mechanized);
         selections.push(selection);
     }
-    let error_bars = accuracy::error_bars(&analysis, &selections);
+    let error_bars = error_bars(&analysis, &selections);
     Ok(Release { analysis, mechanisms, selections, error_bars })
 }
 

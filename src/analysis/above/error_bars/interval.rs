@@ -15,19 +15,31 @@ use crate::functions::{Corner, corners};
 pub(super) enum Ends {
     /// No noise is in it.
     Exact,
-    /// With the noise in its ±, it lies between two ends, of type DOUBLE; and how many released numbers it depends on.
-    Within { lo: Expr, hi: Expr, numbers: u64 },
+    /// With the noise in its ±, it lies between two ends.
+    Within(Box<Span>),
+}
+
+/// Two ends, of type DOUBLE, and how many released numbers they depend on.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    pub(super) lo: Expr,
+    pub(super) hi: Expr,
+    pub(super) numbers: u64,
 }
 
 impl Ends {
+    pub(super) fn within(lo: Expr, hi: Expr, numbers: u64) -> Self {
+        Self::Within(Box::new(Span { lo, hi, numbers }))
+    }
+
     /// The two ends; of a number without noise, the number itself.
-    fn both(self, expr: &Expr, schema: &DFSchema) -> Option<([Expr; 2], u64)> {
+    fn both(self, expr: &Expr, schema: &DFSchema) -> Option<Span> {
         match self {
             Self::Exact => {
                 let value = as_float(expr.clone(), schema)?;
-                Some(([value.clone(), value], 0))
+                Some(Span { lo: value.clone(), hi: value, numbers: 0 })
             }
-            Self::Within { lo, hi, numbers } => Some(([lo, hi], numbers)),
+            Self::Within(span) => Some(*span),
         }
     }
 }
@@ -78,14 +90,14 @@ pub(super) fn ends(
         return known(column);
     }
     if let Expr::Negative(inner) = expr {
-        let ([lo, hi], numbers) = both(inner)?;
+        let Span { lo, hi, numbers } = both(inner)?;
         let negative = |e: Expr| Expr::Negative(Box::new(e));
-        return Some(Ends::Within { lo: negative(hi), hi: negative(lo), numbers });
+        return Some(Ends::within(negative(hi), negative(lo), numbers));
     }
     if let Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) =
         expr
     {
-        let ([lo, hi], numbers) = both(inner)?;
+        let Span { lo, hi, numbers } = both(inner)?;
         let to = field.data_type();
         if !to.is_numeric() {
             return None;
@@ -93,22 +105,21 @@ pub(super) fn ends(
         // A cast to fewer digits goes to a neighbour.
         let whole = inner.get_type(schema).ok()?.is_integer();
         return Some(match to.is_integer() && !whole {
-            true => Ends::Within { lo: floor(lo), hi: ceil(hi), numbers },
-            false if to.is_floating() || to.is_integer() => Ends::Within { lo, hi, numbers },
-            false if whole => Ends::Within { lo, hi, numbers },
+            true => Ends::within(floor(lo), ceil(hi), numbers),
+            false if to.is_floating() || to.is_integer() => Ends::within(lo, hi, numbers),
+            false if whole => Ends::within(lo, hi, numbers),
             false => return None,
         });
     }
     if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr {
-        let (l, some) = both(left)?;
-        let (r, more) = both(right)?;
-        let numbers = some.checked_add(more)?;
+        let (l, r) = (both(left)?, both(right)?);
+        let numbers = l.numbers.checked_add(r.numbers)?;
         let whole = expr.get_type(schema).ok()?.is_integer();
-        let [lo, hi] = sum_or_corner(*op, l, r)?;
+        let [lo, hi] = sum_or_corner(*op, [l.lo, l.hi], [r.lo, r.hi])?;
         // A quotient of whole numbers is cut.
         return Some(match *op == Operator::Divide && whole {
-            true => Ends::Within { lo: floor(lo), hi: ceil(hi), numbers },
-            false => Ends::Within { lo, hi, numbers },
+            true => Ends::within(floor(lo), ceil(hi), numbers),
+            false => Ends::within(lo, hi, numbers),
         });
     }
     if let Expr::Case(case) = expr {
@@ -134,7 +145,7 @@ fn sum_or_corner(op: Operator, [a, b]: [Expr; 2], [c, d]: [Expr; 2]) -> Option<[
 fn branches(
     case: &Case,
     of: &dyn Fn(&Expr) -> Option<Ends>,
-    both: &dyn Fn(&Expr) -> Option<([Expr; 2], u64)>,
+    both: &dyn Fn(&Expr) -> Option<Span>,
 ) -> Option<Ends> {
     let conditions = case.expr.iter().chain(case.when_then_expr.iter().map(|(when, _)| when));
     for condition in conditions {
@@ -142,26 +153,26 @@ fn branches(
     }
     let (mut lows, mut highs, mut most) = (Vec::new(), Vec::new(), 0);
     for (when, then) in &case.when_then_expr {
-        let ([lo, hi], numbers) = both(then)?;
+        let Span { lo, hi, numbers } = both(then)?;
         lows.push((when.clone(), Box::new(lo)));
         highs.push((when.clone(), Box::new(hi)));
         most = most.max(numbers);
     }
     let (mut low, mut high) = (None, None);
     if let Some(otherwise) = &case.else_expr {
-        let ([lo, hi], numbers) = both(otherwise)?;
+        let Span { lo, hi, numbers } = both(otherwise)?;
         (low, high) = (Some(Box::new(lo)), Some(Box::new(hi)));
         most = most.max(numbers);
     }
     let case = |branches, otherwise| Expr::Case(Case::new(case.expr.clone(), branches, otherwise));
-    Some(Ends::Within { lo: case(lows, low), hi: case(highs, high), numbers: most })
+    Some(Ends::within(case(lows, low), case(highs, high), most))
 }
 
 /// Functions that never fall, and those that choose among their arguments.
 fn called(
     call: &ScalarFunction,
     of: &dyn Fn(&Expr) -> Option<Ends>,
-    both: &dyn Fn(&Expr) -> Option<([Expr; 2], u64)>,
+    both: &dyn Fn(&Expr) -> Option<Span>,
 ) -> Option<Ends> {
     let (first, rest) = call.args.split_first()?;
     let with = |first: Expr| {
@@ -171,20 +182,20 @@ fn called(
     let rest_is_exact = rest.iter().all(|arg| matches!(of(arg), Some(Ends::Exact)));
     match call.func.name() {
         "round" | "floor" | "ceil" | "trunc" if rest_is_exact => {
-            let ([lo, hi], numbers) = both(first)?;
-            Some(Ends::Within { lo: with(lo), hi: with(hi), numbers })
+            let Span { lo, hi, numbers } = both(first)?;
+            Some(Ends::within(with(lo), with(hi), numbers))
         }
         // NULL where the value is: it has no ± then.
         "nullif" if rest_is_exact => of(first),
         "coalesce" => {
             let (mut lows, mut highs, mut all) = (Vec::new(), Vec::new(), 0_u64);
             for arg in &call.args {
-                let ([lo, hi], numbers) = both(arg)?;
+                let Span { lo, hi, numbers } = both(arg)?;
                 lows.push(lo);
                 highs.push(hi);
                 all = all.checked_add(numbers)?;
             }
-            Some(Ends::Within { lo: coalesce(lows), hi: coalesce(highs), numbers: all })
+            Some(Ends::within(coalesce(lows), coalesce(highs), all))
         }
         _ => None,
     }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     SubqueryAlias, Union, Window,
 };
 
-use super::interval::{Ends, as_float, ends};
+use super::interval::{Ends, Span, as_float, ends};
 use crate::analysis::measure::ReleaseKind;
 use crate::analysis::outcome::{released_name, released_part};
 use crate::analysis::part::PrivateAggregate;
@@ -57,7 +57,8 @@ impl Added<'_> {
         let known = match ends {
             None => None,
             Some(Ends::Exact) => Some(Known::Exact),
-            Some(Ends::Within { lo, hi, numbers }) => {
+            Some(Ends::Within(span)) => {
+                let Span { lo, hi, numbers } = *span;
                 let place = self.first + self.columns.len();
                 for end in [lo, hi] {
                     *self.carrier += 1;
@@ -165,7 +166,7 @@ impl<'a> Carrier<'a> {
             let value = as_float(Expr::Column(columns.get(*column)?.clone()), &schema);
             let within = |value: Expr| {
                 let off = || Expr::Column(off.clone());
-                Ends::Within { lo: value.clone() - off(), hi: value + off(), numbers: 1 }
+                Ends::within(value.clone() - off(), value + off(), 1)
             };
             added.push(value.filter(|_| is_number).map(within));
         }
@@ -254,11 +255,11 @@ impl<'a> Carrier<'a> {
                 _ => None,
             };
             let first = params.args.first().filter(|_| is_public && params.filter.is_none());
-            let Some((Ends::Within { lo, hi, numbers }, times)) = first.and_then(over).zip(times)
-            else {
+            let Some((Ends::Within(span), times)) = first.and_then(over).zip(times) else {
                 known.push(None);
                 continue;
             };
+            let Span { lo, hi, numbers } = *span;
             let place = inputs + own + hidden + more.len();
             for end in [lo, hi] {
                 let mut call = call.clone();
@@ -319,12 +320,13 @@ impl<'a> Carrier<'a> {
                 known.push(None);
                 continue;
             };
-            let (true, Some(Ends::Within { lo, hi, numbers }), Some(rows)) =
+            let (true, Some(Ends::Within(span)), Some(rows)) =
                 (is_public && plain && grows, over(arg), rows)
             else {
                 known.push(None);
                 continue;
             };
+            let Span { lo, hi, numbers } = *span;
             let place = aggregate.schema.fields().len() + more.len();
             for end in [lo, hi] {
                 let mut call = call.clone();
@@ -506,11 +508,10 @@ fn ends_over(below: &Carried, wants: &[Want], expr: &Expr, numbers: u64) -> Opti
         let place = wants.iter().position(|want| *want == (i, numbers))?;
         Some(match below.known.get(place).copied().flatten()? {
             Known::Exact => Ends::Exact,
-            Known::Within { lo, hi, numbers } => Ends::Within {
-                lo: Expr::Column(nth(&below.plan, lo)?),
-                hi: Expr::Column(nth(&below.plan, hi)?),
-                numbers,
-            },
+            Known::Within { lo, hi, numbers } => {
+                let end = |place| Some(Expr::Column(nth(&below.plan, place)?));
+                Ends::within(end(lo)?, end(hi)?, numbers)
+            }
         })
     })
 }
