@@ -36,7 +36,9 @@ use crate::dialect::{
     CandidatesClause, Literal, Operand, QueryStatement, ReleaseClause, candidate_marker,
     magnitude_name, marker,
 };
-use crate::functions::{capped, clamp_function, date_diff_function, magnitude_function};
+use crate::functions::{
+    capped, clamp_function, date_diff_function, magnitude_function, width_bucket_function,
+};
 use error::{UNKNOWN_TABLE, explain_error, place, place_of};
 use functional_dependencies::Forgetful;
 use marker::Marker;
@@ -209,6 +211,7 @@ impl<'a> Context<'a> {
         scalars.insert(magnitude_name(), magnitude_function());
         scalars.insert("date_diff".to_owned(), date_diff_function());
         scalars.insert("datediff".to_owned(), date_diff_function());
+        scalars.insert("width_bucket".to_owned(), width_bucket_function());
         let mut aggregates = HashMap::new();
         for function in SessionStateDefaults::default_aggregate_functions() {
             for alias in function.aliases() {

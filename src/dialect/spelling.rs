@@ -1,10 +1,11 @@
-//! Other spellings of aggregates, written as the engine knows them.
+//! Other spellings of aggregates and of `%`, written as the engine knows them.
 //!
-//! In: a call as sqlparser read it. Out: the same aggregate in its plain form. Calls of other functions stay as they are.
+//! In: a call as sqlparser read it. Out: the same in its plain form. Calls of other functions stay as they are.
 //!
 //! ```text
 //! count_if(late)                                     COUNT(*) FILTER (WHERE late)
 //! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
+//! mod(x, 7)                                          (x) % (7)
 //! ```
 
 use std::ops::ControlFlow;
@@ -14,11 +15,14 @@ use sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, Query, visit_expressions_mut,
 };
 
-/// Respells every aggregate of a query, wherever it stands.
+/// Respells every call of a query, wherever it stands.
 pub(super) fn respell(query: &mut Query) {
     let _: ControlFlow<()> = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
+            if let Some(remainder) = remainder(function) {
+                *expr = remainder;
+            }
         }
         ControlFlow::Continue(())
     });
@@ -31,6 +35,39 @@ pub(super) fn respelled(function: &mut sql::Function) {
         "percentile_cont" | "approx_percentile_cont" => ordered(function),
         _ => {}
     }
+}
+
+/// `mod(x, y)` as `x % y`.
+fn remainder(function: &sql::Function) -> Option<Expr> {
+    let sql::Function {
+        name,
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args:
+            FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group,
+    } = function
+    else {
+        return None;
+    };
+    let plain = clauses.is_empty() && within_group.is_empty();
+    if !plain || !name.to_string().eq_ignore_ascii_case("mod") {
+        return None;
+    }
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
+    ] = args.as_slice()
+    else {
+        return None;
+    };
+    let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
+    let remainder =
+        Expr::BinaryOp { left: nested(left), op: BinaryOperator::Modulo, right: nested(right) };
+    Some(Expr::Nested(Box::new(remainder)))
 }
 
 /// The one expression between the parentheses, if there is nothing else.

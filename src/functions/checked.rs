@@ -151,6 +151,9 @@ impl Checked {
         if let Ok(all) = self.apply(op, left, right) {
             return Ok(all);
         }
+        if left.is_empty() {
+            return Ok(new_null_array(&self.to, 0));
+        }
         let rows = (0..left.len()).map(|row| {
             let one = self.apply(op, &left.slice(row, 1), &right.slice(row, 1));
             one.unwrap_or_else(|_| new_null_array(&self.to, 1))

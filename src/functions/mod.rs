@@ -1,5 +1,5 @@
-//! The scalar functions of the engine: `CLAMP`, the tick of a stepped domain, the members of a listed one, and
-//! functions that replace values on which kernels fail.
+//! The scalar functions of the engine: `CLAMP`, `width_bucket`, the tick of a stepped domain, the members of a listed
+//! one, and functions that replace values on which kernels fail.
 //!
 //! In: a column and literal bounds, or a list. Out: a column of the same type in which every value lies between the
 //! bounds or is in the list. All of them are total: they fail on no input. All are row-local: the result for one row
@@ -15,8 +15,10 @@ mod joined;
 mod line;
 mod magnitude;
 mod moments;
+mod places;
 mod released;
 mod sound;
+mod width_bucket;
 
 use std::fmt::{Debug, Write};
 use std::hash::{Hash, Hasher};
@@ -46,10 +48,12 @@ pub(crate) use joined::joined;
 pub(crate) use line::{Place, is_countable, place, snap};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};
 pub(crate) use moments::{Period, date_diff_function, is_date_diff, moved, moved_array};
+pub(crate) use places::{Direction, Rounding};
 pub(crate) use released::{LateValue, in_values_words, is_late_value};
 pub(crate) use sound::{
     MOST_OF_A_CELL, MOST_OF_A_CONSTANT, is_sound, sound, temporal_limits, ticks_a_day,
 };
+pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
 
 /// A float of 16 bits.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;

@@ -15,24 +15,25 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue, internal_err};
 use datafusion::functions::core::expr_fn::nullif;
-use datafusion::functions::math::expr_fn::round;
-use datafusion::functions_aggregate::expr_fn::{avg, count, count_distinct, max, min, sum};
+use datafusion::functions::math::expr_fn::sqrt;
+use datafusion::functions_aggregate::expr_fn::{
+    avg, bool_and, bool_or, count, count_distinct, max, median, min, sum,
+};
 use datafusion::logical_expr::expr::{AggregateFunction, TryCast};
 use datafusion::logical_expr::{
     Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit,
 };
 use num_traits::ToPrimitive;
 
+use super::float_grid::{clamped, ends, grid_of, no_grid};
 use super::relation::{Owner, PrivateRelation, Trace, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
-use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::{Facts, Scope, type_range};
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::shape::{Total, readable, unit_of};
+use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::{total, types};
 use crate::analysis::measure::call::CallOf;
-use crate::analysis::measure::grid::{binary_places, widest};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
@@ -315,6 +316,20 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
     match (asked.name, asked.distinct) {
         ("count", _) => Ok(counted(asked)),
         ("min" | "max", _) => Ok(extreme(asked)),
+        ("bool_or" | "bool_and", false) if asked.data_type == DataType::Boolean => {
+            Ok(condition(asked))
+        }
+        ("median", false)
+            // Half of a sum of two large floats of 32 bits can be infinite.
+            if matches!(asked.data_type, DataType::Float64 | DataType::Decimal128(..)) =>
+        {
+            Ok(middle(asked))
+        }
+        ("stddev" | "stddev_pop" | "var" | "var_samp" | "var_pop", false)
+            if asked.data_type.is_floating() =>
+        {
+            Ok(spread(asked)?)
+        }
         ("sum", false) if asked.data_type.is_floating() => Ok(float_sum(asked)?),
         ("sum", false) => Ok(exact_sum(asked)),
         ("avg", false) if asked.data_type.is_floating() => Ok(float_mean(asked)?),
@@ -369,6 +384,91 @@ fn extreme(asked: Asked<'_>) -> Inner {
         result: Box::new(only),
         facts: Facts { nullable: true, keys: None, is_unit: false, ..asked.facts },
     }
+}
+
+/// Whether a condition holds on some row, or on every row.
+fn condition(asked: Asked<'_>) -> Inner {
+    Inner {
+        argument: Some(asked.argument),
+        filter: asked.filter,
+        computed: one(if asked.name == "bool_or" { bool_or } else { bool_and }),
+        result: Box::new(only),
+        facts: Facts::of_type(&DataType::Boolean),
+    }
+}
+
+/// The value in the middle, or halfway between the two of them.
+fn middle(asked: Asked<'_>) -> Inner {
+    let bounds = ends(&asked.facts.known(), &asked.result_type);
+    Inner {
+        argument: Some(asked.argument),
+        filter: asked.filter,
+        computed: one(median),
+        // Halfway between two infinities lies NaN.
+        result: Box::new(move |results| match &bounds {
+            Some(_) => clamped(only(results), &bounds),
+            None => without_nan(only(results), &asked.result_type),
+        }),
+        facts: Facts { nullable: true, keys: None, is_unit: false, ..asked.facts },
+    }
+}
+
+/// A variance or standard deviation of floats, from their exact moments on a grid around the middle of the range.
+///
+/// Each value is within w/2 of the middle of a range of width w. So a variance is at most w²/4, and at most w²/2 where the
+/// divisor is one less than the number of values.
+fn spread(asked: Asked<'_>) -> Result<Inner, Refusal> {
+    let known = asked.facts.known();
+    let none = || no_grid(&asked.text);
+    let (lo, hi) = known.bounds().ok_or_else(none)?;
+    let (width, middle) = (hi - lo, (lo + hi) / Rational::from_integer(2.into()));
+    let centered = known.sub(&Interval::point(middle.clone()));
+    let grid = grid_of(&centered.round_outward_f64(), &asked.text)?;
+    let middle = middle.to_f64().ok_or_else(none)?;
+    let (root, sample) = match asked.name {
+        "stddev" => (true, true),
+        "stddev_pop" => (true, false),
+        "var_pop" => (false, false),
+        _ => (false, true),
+    };
+    let share = Rational::new(1.into(), (if sample { 2 } else { 4 }).into());
+    let most = (&width * &width * share).to_f64().filter(|most| most.is_finite());
+    let most = most.ok_or_else(none)?;
+    // A little more for the rounding of floats.
+    let most = if root { most.sqrt() } else { most } * (1.0 + 1e-9);
+    let end = Rational::from_float(most).ok_or_else(none)?;
+    let range = Interval::between(Rational::from_integer(0.into()), end);
+    let facts = Facts::ranged(range, true);
+    let real = |e: Expr| Expr::TryCast(TryCast::new(Box::new(e), DataType::Float64));
+    let steps = grid.per_one();
+    Ok(Inner {
+        argument: Some(grid.steps(real(asked.argument) - lit(middle))),
+        filter: asked.filter,
+        computed: Box::new(|argument, filter| {
+            let argument = argument.unwrap_or_else(|| lit(1_i64));
+            let digits = DataType::Decimal128(19, 0);
+            let wide = Expr::TryCast(TryCast::new(Box::new(argument.clone()), digits));
+            Ok(vec![
+                with_filter(sum(argument.clone()), filter.clone())?,
+                with_filter(sum(wide.clone() * wide), filter.clone())?,
+                with_filter(count(argument), filter)?,
+            ])
+        }),
+        result: Box::new(move |results| {
+            let [first, second, n] = <[Expr; 3]>::try_from(results)
+                .unwrap_or_else(|_| [lit(0_i64), lit(0_i64), lit(0_i64)]);
+            let (first, second, n) = (real(first), real(second), real(n));
+            let mean = first.clone() / nullif(n.clone(), lit(0.0));
+            let squares = second - first * mean;
+            let divisor = if sample { n - lit(1.0) } else { n };
+            let variance = squares / nullif(divisor, lit(0.0)) / lit(steps * steps);
+            let float = |x: f64| ScalarValue::Float64(Some(x));
+            let most_variance = if root { most * most } else { most };
+            let variance = clamp(variance, float(0.0), float(most_variance));
+            if root { clamp(sqrt(variance), float(0.0), float(most)) } else { variance }
+        }),
+        facts,
+    })
 }
 
 /// A sum of floats, on a grid.
@@ -448,7 +548,7 @@ fn unknown(text: &str) -> Refusal {
         format!(
             "{text} is not supported over the rows of one person: its result may depend on their order"
         ),
-        "COUNT, SUM, AVG, MIN, MAX or COUNT(DISTINCT x); for long decimals, AVG(CAST(x AS DOUBLE))",
+        "COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV, BOOL_OR or COUNT(DISTINCT x); for long decimals, AVG(CAST(x AS DOUBLE))",
     )
 }
 
@@ -474,75 +574,4 @@ fn summed(values: &Facts, rows: Option<u64>, data_type: &DataType) -> Facts {
     let range = sum(&values.range).unwrap_or_else(Interval::everything);
     let always = sum(&values.known()).unwrap_or_else(|| whole.clone());
     Facts { always, ..Facts::ranged(range, true) }
-}
-
-/// The ends of a range as values of a type, if both can be represented.
-fn ends(range: &Interval, data_type: &DataType) -> Option<(ScalarValue, ScalarValue)> {
-    let (lo, hi) = range.bounds()?;
-    let end = |value: &Rational| match data_type {
-        DataType::Float64 => Some(ScalarValue::Float64(Some(value.to_f64()?))),
-        DataType::Decimal128(precision, scale) => {
-            let units = (value / unit_of(data_type)).floor().to_integer().to_i128()?;
-            Some(ScalarValue::Decimal128(Some(units), *precision, *scale))
-        }
-        integer if integer.is_integer() => {
-            typed(&value.floor().to_integer().to_string(), integer).ok()
-        }
-        _ => None,
-    };
-    let fits = type_range(data_type).is_none_or(|fits| range.is_within(&fits));
-    if fits { end(lo).zip(end(hi)) } else { None }
-}
-
-fn clamped(expr: Expr, bounds: &Option<(ScalarValue, ScalarValue)>) -> Expr {
-    match bounds {
-        Some((lo, hi)) => clamp(expr, lo.clone(), hi.clone()),
-        None => expr,
-    }
-}
-
-/// A grid on which floats are summed as integers, so that the order does not matter.
-#[derive(Debug, Clone)]
-struct FloatGrid {
-    lo: f64,
-    hi: f64,
-    /// The number of steps in 1.
-    steps: f64,
-}
-
-impl FloatGrid {
-    /// The value in steps, rounded.
-    fn steps(&self, value: Expr) -> Expr {
-        let value = Expr::TryCast(TryCast::new(Box::new(value), DataType::Float64));
-        let cut = |x: f64| ScalarValue::Float64(Some(x));
-        let steps = round(vec![clamp(value, cut(self.lo), cut(self.hi)) * lit(self.steps)]);
-        Expr::TryCast(TryCast::new(Box::new(steps), DataType::Int64))
-    }
-
-    /// A number of steps as a value.
-    fn value(&self, steps: Expr) -> Expr {
-        let steps = Expr::TryCast(TryCast::new(Box::new(steps), DataType::Float64));
-        steps / lit(self.steps)
-    }
-}
-
-fn grid_of(range: &Interval, text: &str) -> Result<FloatGrid, Refusal> {
-    let none = || {
-        Refusal::new(
-            Reason::NoRange,
-            text,
-            format!(
-                "{text} of one person's floats has no range, and without one it depends on their order"
-            ),
-            "CLAMP(x, lo, hi) inside of it, or the column's domain BETWEEN (lo, hi)",
-        )
-    };
-    let (lo, hi) = range.bounds().ok_or_else(none)?;
-    let magnitude = range.max_abs().ok_or_else(none)?;
-    if magnitude > widest() {
-        return Err(none());
-    }
-    let log2 = binary_places(&magnitude);
-    let (lo, hi) = lo.to_f64().zip(hi.to_f64()).ok_or_else(none)?;
-    Ok(FloatGrid { lo, hi, steps: f64::from(log2).exp2() })
 }

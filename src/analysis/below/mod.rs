@@ -22,6 +22,7 @@ use relation::{PrivateRelation, has_subquery, scanned, told};
 use walk::Walk;
 
 pub(crate) mod contradiction;
+mod float_grid;
 pub(crate) mod group_by_unit;
 pub(crate) mod join;
 pub(crate) mod join_conditions;

@@ -16,11 +16,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::{Column, DataFusionError, ScalarValue};
 use datafusion::logical_expr::expr::{Sort, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame, WindowFrameBound,
-    WindowFrameUnits,
+    WindowFrameUnits, lit,
 };
 use num_traits::ToPrimitive;
 
@@ -29,6 +30,7 @@ use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
 use crate::analysis::expr::interval::Interval;
+use crate::analysis::expr::shape::{is_string, is_temporal, readable, union};
 use crate::analysis::expr::{total, types};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::sound;
@@ -200,6 +202,49 @@ fn away(rows: &ScalarValue) -> Option<i64> {
     Some(rows).filter(|rows| (0..=MOST_AWAY).contains(rows))
 }
 
+/// The most rows that LAG and LEAD may look away.
+const MOST_ROWS_AWAY: i64 = 100_000;
+
+/// The frame of all rows of a partition.
+fn all_rows() -> WindowFrame {
+    WindowFrame::new_bounds(
+        WindowFrameUnits::Rows,
+        WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::Following(ScalarValue::UInt64(None)),
+    )
+}
+
+/// The same call with other parameters, for a hint.
+fn changed(function: &WindowFunction, change: impl FnOnce(&mut WindowFunctionParams)) -> String {
+    let mut function = function.clone();
+    change(&mut function.params);
+    readable(&Expr::WindowFunction(Box::new(function)))
+}
+
+/// The literal distance of LAG and LEAD.
+fn rows_away(by: &Expr) -> Option<i64> {
+    let Expr::Literal(value, _) = by else { return None };
+    let by = rational(value).filter(Rational::is_integer)?.to_integer().to_i64()?;
+    (1..=MOST_ROWS_AWAY).contains(&by).then_some(by)
+}
+
+/// The literal default of LAG and LEAD, as a value of the column's type that is equal to it.
+fn default_of(default: &Expr, data_type: &DataType) -> Option<ScalarValue> {
+    let Expr::Literal(value, _) = default else { return None };
+    if value.is_null() {
+        return ScalarValue::try_new_null(data_type).ok();
+    }
+    let own = value.cast_to(data_type).ok().filter(|own| !own.is_null())?;
+    let equal = match (rational(value), rational(&own)) {
+        (Some(written), Some(own)) => data_type.is_floating() || written == own,
+        (None, None) => is_string(data_type) == is_string(&value.data_type()),
+        // A date is written as a text.
+        (None, Some(_)) => is_temporal(data_type) && value.try_as_str().is_some(),
+        (Some(_), None) => false,
+    };
+    equal.then_some(own)
+}
+
 /// A window function over one unit's rows.
 fn over_unit(
     expr: &Expr,
@@ -214,7 +259,7 @@ fn over_unit(
             Reason::Operator,
             &text,
             message,
-            "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, COUNT, MIN, MAX, or SUM of whole numbers, PARTITION BY the unit",
+            "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, MIN, MAX, or SUM of whole numbers, PARTITION BY the unit",
         )
     };
     let mut inner = expr;
@@ -240,7 +285,7 @@ fn over_unit(
         ))
         .into());
     }
-    let mut args = Vec::new();
+    let (mut args, mut shifted) = (Vec::new(), None);
     for arg in &params.args {
         args.push(total(arg, &flow.scope)?);
     }
@@ -271,6 +316,59 @@ fn over_unit(
         ("lag" | "lead", [x]) => {
             (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
         }
+        ("lag" | "lead", [x, by, default @ ..]) if default.len() <= 1 => {
+            let Some(by) = rows_away(&by.expr) else {
+                let why = format!(
+                    "the distance of {name} is a literal number of rows from 1 to {MOST_ROWS_AWAY}"
+                );
+                let hint = changed(function, |params| {
+                    params.args.truncate(1);
+                    params.args.push(lit(2_i64));
+                });
+                return Err(Refusal::new(Reason::Operator, &text, why, hint).into());
+            };
+            let x_type = x.expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+            let mut known = vec![x.facts.clone()];
+            let mut literals = vec![Expr::Literal(ScalarValue::Int64(Some(by)), None)];
+            if let [default] = default {
+                let Some(value) = default_of(&default.expr, &x_type) else {
+                    let why = format!(
+                        "the default of {name} is a literal of its column's type, {x_type}"
+                    );
+                    let hint = changed(function, |params| params.args.truncate(2));
+                    return Err(Refusal::new(Reason::Operator, &text, why, hint).into());
+                };
+                known.push(Facts::of_literal(&value));
+                literals.push(Expr::Literal(value, None));
+            }
+            shifted = Some(literals);
+            (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..union(&known) })
+        }
+        ("first_value" | "last_value", [x]) => {
+            let frame = &params.window_frame;
+            // In a total order no two rows are peers. So a frame of peers must not end where the value is picked.
+            let (picked, other) = match name.as_str() {
+                "first_value" => (&frame.start_bound, &frame.end_bound),
+                _ => (&frame.end_bound, &frame.start_bound),
+            };
+            let at_an_end = |bound: &WindowFrameBound| {
+                matches!(bound,
+                    WindowFrameBound::Preceding(value) | WindowFrameBound::Following(value)
+                        if value.is_null())
+            };
+            // A frame that reaches the row itself is never empty.
+            let reaches = at_an_end(other) || matches!(other, WindowFrameBound::CurrentRow);
+            if frame.units != WindowFrameUnits::Rows && !(at_an_end(picked) && reaches) {
+                let why = format!("{name} picks one of several rows that are equal in this order");
+                let all = changed(function, |params| params.window_frame = all_rows());
+                return Err(Refusal::new(Reason::Operator, &text, why, all).into());
+            }
+            // The first or the last row of the partition, without comparing rows by the order of all columns.
+            if frame.units == WindowFrameUnits::Range {
+                params.window_frame = all_rows();
+            }
+            (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
+        }
         _ => {
             return Err(refused(format!(
                 "{name} in a window was not looked at, or picks a row by its place"
@@ -297,6 +395,10 @@ fn over_unit(
     params.partition_by = vec![unit.clone()];
     params.partition_by.extend(parts.into_iter().map(|part| part.expr));
     params.args = args.into_iter().map(|arg| arg.expr).collect();
+    if let Some(literals) = shifted {
+        params.args.truncate(1);
+        params.args.extend(literals);
+    }
     params.order_by = order_by;
     Ok((WindowFunction { fun: function.fun.clone(), params }, facts))
 }

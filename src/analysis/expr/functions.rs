@@ -18,12 +18,15 @@ use super::image::with_image;
 use super::interval::Interval;
 use super::magnitude::magnitude;
 use super::periods::starts;
+use super::places::{bucket, rounded};
 use super::temporal::periods;
 use crate::analysis::expr::shape::{
-    MakeTotal, Total, castable, is_temporal, not_allowed, partial, readable, type_of, union,
+    MakeTotal, Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of,
+    union,
 };
 use crate::functions::{
-    checked_abs, is_clamp, is_date_diff, is_late_value, is_magnitude, sound, ticks_a_day,
+    checked_abs, is_clamp, is_date_diff, is_late_value, is_magnitude, is_width_bucket, sound,
+    ticks_a_day,
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -60,6 +63,9 @@ pub(crate) fn function(
             format!("{} of a NULL that has no type", call.func.name()),
             "CAST(NULL AS DOUBLE), or NULL in place of it",
         ));
+    }
+    if let Some(rounded) = rounded(call, &args, whole, scope)? {
+        return Ok(with_image(rounded, scope));
     }
     let facts = known_of(call, &args, whole, scope)?;
     let result = type_of(whole, &scope.schema)?;
@@ -106,16 +112,6 @@ fn known_of(
             Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
         }
         ("abs", [x]) => absolute(x, whole, scope)?,
-        // For a decimal, these can need one digit more than its type has.
-        ("floor" | "ceil" | "round" | "trunc", [x])
-            if matches!(type_of(&x.expr, &scope.schema)?, DataType::Decimal128(..)) =>
-        {
-            return Err(partial(
-                whole,
-                "rounding a decimal can overflow",
-                "the function of CAST(x AS DOUBLE)",
-            ));
-        }
         ("floor", [x]) => whole_numbers(mapped(&x.facts, Interval::floor), whole, scope)?,
         ("ceil", [x]) => whole_numbers(mapped(&x.facts, Interval::ceil), whole, scope)?,
         ("round", [x]) => whole_numbers(mapped(&x.facts, Interval::round), whole, scope)?,
@@ -126,6 +122,9 @@ fn known_of(
         ("btrim" | "ltrim" | "rtrim", [_, _]) if literal_text(1) => unknown(whole, scope)?,
         ("character_length" | "octet_length" | "bit_length" | "ascii", [_])
         | ("starts_with" | "ends_with" | "contains" | "strpos", [_, _]) => unknown(whole, scope)?,
+        ("concat", [_, ..]) | ("concat_ws", [_, _, ..]) if all_texts(args, whole, scope)? => {
+            unknown(whole, scope)?
+        }
         ("replace", [_, _, _]) if literal_text(1) && literal_text(2) => unknown(whole, scope)?,
         ("split_part", [_, _, _]) if literal_text(1) && whole_number(2, 1) => {
             unknown(whole, scope)?
@@ -141,6 +140,7 @@ fn known_of(
         {
             truncated(call, x, whole, scope)?
         }
+        ("width_bucket", [_, _, _, _]) if is_width_bucket(&call.func) => bucket(args, call, whole)?,
         ("date_diff", [unit, from, to]) if is_date_diff(&call.func) => {
             match periods(&unit.expr, from, to, scope) {
                 Some(facts) => facts,
@@ -160,6 +160,15 @@ fn known_of(
 
 fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
+}
+
+/// Whether a function takes texts alone, and gives a text.
+fn all_texts(args: &[Total], whole: &Expr, scope: &Scope) -> Result<bool, Refusal> {
+    let mut texts = is_string(&type_of(whole, &scope.schema)?);
+    for arg in args {
+        texts &= is_string(&type_of(&arg.expr, &scope.schema)?);
+    }
+    Ok(texts)
 }
 
 /// The years of a range of dates; years are monotonic in the date.

@@ -16,9 +16,10 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use crate::analysis::expr::shape::{
     Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of, union,
+    unit_of,
 };
 use crate::analysis::recursion::deeper;
-use crate::functions::{MOST_OF_A_CONSTANT, checked, not_zero, sound, ticks_a_day};
+use crate::functions::{MOST_OF_A_CONSTANT, checked, joined, not_zero, sound, ticks_a_day};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 use facts::{Facts, KeySource, Scope, constant, rational, type_range};
@@ -35,6 +36,7 @@ pub(crate) mod interval;
 pub(crate) mod magnitude;
 pub(crate) mod margins;
 pub(crate) mod periods;
+pub(crate) mod places;
 pub(crate) mod shape;
 pub(crate) mod temporal;
 pub(crate) mod types;
@@ -162,6 +164,7 @@ fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Ref
         | Operator::Multiply
         | Operator::Divide
         | Operator::Modulo => arithmetic(left, op, right, whole, scope),
+        Operator::StringConcat => concatenation(left, right, whole, scope),
         Operator::RegexMatch
         | Operator::RegexIMatch
         | Operator::RegexNotMatch
@@ -175,7 +178,6 @@ fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Ref
         | Operator::BitwiseXor
         | Operator::BitwiseShiftRight
         | Operator::BitwiseShiftLeft
-        | Operator::StringConcat
         | Operator::AtArrow
         | Operator::ArrowAt
         | Operator::Arrow
@@ -199,6 +201,16 @@ fn combine(left: Expr, op: Operator, right: Expr) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
 }
 
+/// `left || right` of texts, NULL where the result is longer than a cell may be. The planner casts other values to texts.
+fn concatenation(left: Total, right: Total, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    let to = type_of(whole, &scope.schema)?;
+    let sides = [type_of(&left.expr, &scope.schema)?, type_of(&right.expr, &scope.schema)?];
+    if !sides.iter().chain([&to]).all(is_string) {
+        return Err(not_allowed(whole, "|| joins texts, and values that can be cast to texts"));
+    }
+    Ok(Total { expr: joined(left.expr, right.expr, &to), facts: Facts::of_type(&to) })
+}
+
 /// `+ - * / %`: integers and decimals must provably fit their type; a zero divisor gives NULL.
 fn arithmetic(
     left: Total,
@@ -216,19 +228,13 @@ fn arithmetic(
         return Err(not_allowed(whole, "arithmetic below a release is on numbers"));
     }
     let divides = matches!(op, Operator::Divide | Operator::Modulo);
-    if divides && decimal {
-        return Err(partial(
-            whole,
-            "dividing decimals can overflow",
-            "CAST(x AS DOUBLE) as the dividend",
-        ));
-    }
     let integer = result_type.is_integer();
     let apply = |a: &Interval, b: &Interval| match op {
         Operator::Plus => a.add(b),
         Operator::Minus => a.sub(b),
         Operator::Multiply => a.mul(b),
         Operator::Divide if integer => a.div_trunc(b),
+        Operator::Divide if decimal => decimal_quotient(a, b, &right_type, &result_type),
         Operator::Divide => a.div(b),
         _ if integer => a.rem_trunc(b),
         _ => a.rem(b),
@@ -241,9 +247,10 @@ fn arithmetic(
             return Err(not_allowed(whole, "arithmetic of this type is not known"));
         };
         // Sums and products wrap silently, which is wrong but never fails: they must fit on the rows that count. A
-        // quotient out of range fails, so it must fit on every row.
+        // quotient out of range fails, so it must fit on every row. One of decimals is NULL.
         let proven = if divides { &always } else { &known };
-        if !proven.is_within(&fits) {
+        let may_be_null = divides && decimal;
+        if !may_be_null && !proven.is_within(&fits) {
             return Err(partial(
                 whole,
                 format!("it can lie in {proven}, which does not fit {result_type}"),
@@ -254,7 +261,7 @@ fn arithmetic(
         let operands = [&left.facts.always, &right.facts.always];
         let scaled = matches!(op, Operator::Plus | Operator::Minus)
             && operands.iter().any(|operand| !operand.is_within(&fits));
-        if decimal && (scaled || !always.is_within(&fits)) {
+        if decimal && !divides && (scaled || !always.is_within(&fits)) {
             return Err(partial(whole, "it can overflow", "CLAMP(x, lo, hi) around its operands"));
         }
         always = if always.is_within(&fits) { always } else { fits };
@@ -278,7 +285,17 @@ fn arithmetic(
             .ok_or_else(|| not_allowed(whole, "arithmetic of this type is not known"))?,
         false => combine(left.expr, op, divisor),
     };
+    // The kernel does not count the digits of a quotient of decimals.
+    let expr = if divides && decimal { sound(expr, &result_type) } else { expr };
     Ok(Total { expr, facts })
+}
+
+/// The range of a quotient of decimals. Its last digit is rounded, and a divisor that is not 0 has at least one unit.
+fn decimal_quotient(a: &Interval, b: &Interval, divisor: &DataType, result: &DataType) -> Interval {
+    let (least, unit) = (unit_of(divisor), unit_of(result));
+    let quotient = a.div(&b.below(&-&least)).union(&a.div(&b.above(&least)));
+    let units = quotient.scale(&unit.recip());
+    units.floor().union(&units.ceil()).scale(&unit)
 }
 
 fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {

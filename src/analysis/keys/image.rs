@@ -14,17 +14,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{partition, sort, take};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, HashSet, ScalarValue, TableReference};
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::functions::string::expr_fn::octet_length;
+use datafusion::logical_expr::expr::TryCast;
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, lit, when};
 
 use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
-use crate::analysis::expr::shape::{Total, type_of};
+use crate::analysis::expr::shape::{Total, is_string, type_of};
 use crate::analysis::expr::total;
 use crate::catalog::RESERVED;
 use crate::functions::{is_late_value, without_nan};
@@ -35,8 +37,15 @@ const MOST_TRIED: usize = 1_000_000;
 /// The most parts of an expression that is tried: each of them may be looked at once for each that is around it.
 const MOST_PARTS: usize = 64;
 
+/// The most bytes of the texts that are tried, all together: `a || b || …` makes long texts of short ones.
+const MOST_BYTES: usize = 64 << 20;
+
 /// Of fewer texts, keys come in the order of the domain; of more, in their own order.
 const MOST_IN_DOMAIN_ORDER: usize = 4_096;
+
+/// Functions whose texts may be longer than those that they are made of.
+const MAKE_TEXTS: [&str; 8] =
+    ["concat", "concat_ws", "lpad", "overlay", "repeat", "replace", "rpad", "translate"];
 
 /// The keys of an expression, if it has finitely many: those that a row can have which meets the conditions.
 ///
@@ -183,17 +192,50 @@ fn tried(
         });
         total(&rewritten.ok()?.data, &scope).ok().map(|total| total.expr)
     };
-    let value = over_atoms(expr)?;
-    let data_type = type_of(&value, &scope.schema).ok()?;
-    let decided = conditions.iter().filter(|condition| parts_of(condition) <= MOST_PARTS);
-    let decided = decided.filter(|condition| !is_late(condition)).filter_map(over_atoms);
-    let mut rows = scan;
-    for condition in decided {
-        rows = rows.filter(condition).ok()?;
+    let made = over_atoms(expr)?;
+    let data_type = type_of(&made, &scope.schema).ok()?;
+    let tries = combinations(atoms)?.max(1);
+    let is_decided = |condition: &&Expr| {
+        parts_of(condition) <= MOST_PARTS
+            && !is_late(condition)
+            && (tries <= MOST_IN_DOMAIN_ORDER || !makes_texts(condition))
+    };
+    let mut passing = scan;
+    for condition in conditions.iter().filter(is_decided).filter_map(over_atoms) {
+        passing = passing.filter(condition).ok()?;
     }
-    let values =
-        rows.project([without_nan(value, &data_type).alias("value")]).ok()?.build().ok()?;
-    tables.read(&values)?.columns().first().cloned()
+    let value = without_nan(made, &data_type);
+    let columns = match is_string(&data_type) {
+        true => {
+            let most = i64::try_from(MOST_BYTES / tries).ok()?;
+            let bytes = TryCast::new(Box::new(octet_length(value.clone())), DataType::Int64);
+            let is_long = Expr::TryCast(bytes).gt(lit(most));
+            let null = lit(ScalarValue::try_new_null(&data_type).ok()?);
+            let short = when(is_long.clone(), null).otherwise(value).ok()?;
+            vec![short.alias("value"), is_long.alias("is_long")]
+        }
+        false => vec![value.alias("value")],
+    };
+    let rows = tables.read(&passing.project(columns).ok()?.build().ok()?)?;
+    match rows.columns() {
+        [values] => Some(Arc::clone(values)),
+        // A text that is too long is not listed, and neither are the others.
+        [values, is_long] if is_long.as_boolean_opt()?.true_count() == 0 => {
+            Some(Arc::clone(values))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an expression joins or replaces texts, which may become long.
+fn makes_texts(expr: &Expr) -> bool {
+    let makes = |part: &Expr| {
+        let joins = matches!(part, Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }));
+        let called =
+            matches!(part, Expr::ScalarFunction(call) if MAKE_TEXTS.contains(&call.func.name()));
+        Ok(joins || called)
+    };
+    expr.exists(makes).unwrap_or(true)
 }
 
 /// Whether the value of an expression is not known while the query is planned.

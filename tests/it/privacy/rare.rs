@@ -108,7 +108,7 @@ fn columns() -> Vec<ArrayRef> {
 }
 
 /// Values of rows, of `q`.
-const VALUES: [&str; 55] = [
+const VALUES: [&str; 67] = [
     "q",
     "abs(q)",
     "floor(q)",
@@ -148,6 +148,15 @@ const VALUES: [&str; 55] = [
     "q * 2",
     "q / 2",
     "q % 2",
+    "q / q",
+    "mod(q, 2)",
+    "round(q, -1)",
+    "round(q, 1)",
+    "trunc(q, 2)",
+    "width_bucket(q, 0, 10, 5)",
+    "q || q",
+    "concat(q, 'a')",
+    "concat_ws('-', q, q)",
     "-q",
     "NOT q",
     "q LIKE 'a%'",
@@ -161,13 +170,16 @@ const VALUES: [&str; 55] = [
     "COUNT(q) OVER (PARTITION BY id, q)",
     "RANK() OVER (PARTITION BY id ORDER BY q)",
     "LAG(q) OVER (PARTITION BY id ORDER BY k)",
+    "LEAD(q, 2, NULL) OVER (PARTITION BY id ORDER BY q)",
+    "LAG(q, 1, 0) OVER (PARTITION BY id ORDER BY k)",
+    "LAST_VALUE(q) OVER (PARTITION BY id ORDER BY k ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING)",
     "ROW_NUMBER() OVER (PARTITION BY id ORDER BY q)",
     "COUNT(*) OVER (PARTITION BY id ORDER BY k ROWS BETWEEN CURRENT ROW AND 18446744073709551614 FOLLOWING)",
     "COUNT(*) OVER (PARTITION BY id ORDER BY k ROWS BETWEEN CURRENT ROW AND 18446744073709551615 FOLLOWING)",
 ];
 
 /// Whole statements, of `q`.
-const STATEMENTS: [&str; 17] = [
+const STATEMENTS: [&str; 21] = [
     "SELECT LAPLACE(eps=1, rows=2) COUNT(q) FROM t",
     "SELECT LAPLACE(eps=1, rows=2) COUNT(DISTINCT q) FROM t",
     "SELECT LAPLACE(eps=1, rows=2) SUM(CLAMP(q, 0, 1)) FROM t",
@@ -179,6 +191,10 @@ const STATEMENTS: [&str; 17] = [
     "SELECT LAPLACE(eps=1, rows=2) COUNT(x) FROM (SELECT id, MAX(q) AS x FROM t GROUP BY id)",
     "SELECT LAPLACE(eps=1, rows=2) COUNT(x) FROM (SELECT id, SUM(q) AS x FROM t GROUP BY id)",
     "SELECT LAPLACE(eps=1, rows=2) COUNT(x) FROM (SELECT id, AVG(q) AS x FROM t GROUP BY id)",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(x) FROM (SELECT id, MEDIAN(q) AS x FROM t GROUP BY id)",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(x) FROM (SELECT id, STDDEV(CLAMP(q, 0, 1)) AS x FROM t GROUP BY id)",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(x) FROM (SELECT id, VAR_POP(q) AS x FROM t GROUP BY id)",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(x) FROM (SELECT id, BOOL_AND(q) AS x FROM t GROUP BY id)",
     "SELECT LAPLACE(eps=1, rows=2) COUNT(x) FROM (SELECT id, COUNT(DISTINCT q) AS x FROM t GROUP BY id)",
     "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM (SELECT id, q FROM t GROUP BY id, q)",
     "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM (SELECT DISTINCT id, q FROM t)",

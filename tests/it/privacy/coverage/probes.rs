@@ -39,7 +39,7 @@ pub fn required(gate: Gate) -> BTreeMap<String, String> {
 
 /// Expressions over the columns of the one table.
 fn expressions() -> Vec<String> {
-    const ARGUMENTS: [&str; 22] = [
+    const ARGUMENTS: [&str; 25] = [
         "",
         "a",
         "x",
@@ -62,6 +62,9 @@ fn expressions() -> Vec<String> {
         "x, 2",
         "'p', c",
         "b, a, 3",
+        "a, -1",
+        "m, 1",
+        "x, 0, 5, 2",
     ];
     const OPERATORS: [&str; 30] = [
         "+",
@@ -172,9 +175,10 @@ fn expressions() -> Vec<String> {
         names.push(function.name().to_owned());
     }
     names.push("clamp".to_owned());
+    names.push("width_bucket".to_owned());
     names.sort();
     let calls = names.iter().flat_map(|name| {
-        // Random and the like are refused by their volatility; all the others have at most three arguments.
+        // Random and the like are refused by their volatility; all the others have at most four arguments.
         ARGUMENTS.iter().map(move |arguments| format!("{name}({arguments})"))
     });
     let operands = [("a", "b"), ("x", "y"), ("f", "f"), ("c", "s"), ("m", "m"), ("d", "d")];

@@ -56,7 +56,9 @@ fn value(dice: &mut Dice) -> String {
 /// An aggregate of one person's rows.
 fn aggregate(dice: &mut Dice) -> String {
     let depth = dice.below(2);
-    let call = match dice.below(7) {
+    let call = match dice.below(9) {
+        7 => format!("{}({})", dice.pick(&["BOOL_OR", "BOOL_AND"]), predicate(dice, 1)),
+        8 => format!("MEDIAN({})", number(dice, depth)),
         0 => format!("COUNT({})", value(dice)),
         1 => format!("COUNT(DISTINCT {})", value(dice)),
         2 | 3 => format!("SUM({})", number(dice, depth)),
@@ -88,7 +90,10 @@ fn window(dice: &mut Dice) -> String {
     let (call, frame) = match dice.below(10) {
         0 => (dice.pick(&["ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(2)"]).to_owned(), ""),
         1 => (dice.pick(&["PERCENT_RANK()", "CUME_DIST()"]).to_owned(), ""),
-        2 => (format!("{}({})", dice.pick(&["LAG", "LEAD"]), value(dice)), ""),
+        2 => {
+            let more = dice.pick(&["", "", ", 2", ", 1, NULL"]);
+            (format!("{}({}{more})", dice.pick(&["LAG", "LEAD"]), value(dice)), "")
+        }
         3 => (
             format!("{}({})", dice.pick(&["FIRST_VALUE", "LAST_VALUE"]), value(dice)),
             dice.pick(&FRAMES),
@@ -167,7 +172,11 @@ fn second(rows: &RecordBatch) -> Connection {
 fn by_sqlite(sql: &str, second: &Connection) -> Option<Vec<String>> {
     // The mean of decimals has four more digits than they have, and no others.
     // DataFusion makes `x NOT IN (1) AND x IN (1, NULL)` NULL where it is false; see docs/upstream.md, 29.
-    if sql.matches("a IN (1, 3, ").count() > 1 {
+    // SQLite rounds what its shortest text says, and to no place before the point.
+    let rounds = sql.contains("round(") || sql.contains("trunc(");
+    // It writes a truth value as a number.
+    let joins_flags = sql.contains("CONCAT(") && sql.contains(", f)");
+    if rounds || joins_flags || sql.matches("a IN (1, 3, ").count() > 1 {
         return None;
     }
     let mut words = sql.split(|c: char| !c.is_alphanumeric());
@@ -210,6 +219,13 @@ async fn compared(seed: u64, wanted: usize) -> Compared {
         if [" / ", " % ", "CLAMP("].iter().any(|odd| sql.contains(odd)) {
             continue;
         }
+        // The scale of a rounded decimal follows from its places, which plain DataFusion knows after it has simplified casts only.
+        let of_decimals = sql
+            .split(|c: char| !c.is_alphanumeric())
+            .any(|word| ["m", "n", "DECIMAL"].contains(&word));
+        if sql.contains("round(") && of_decimals {
+            continue;
+        }
         let Some(analysis) = analyzed(&released, &world) else {
             seen.refused += 1;
             continue;
@@ -226,7 +242,8 @@ async fn compared(seed: u64, wanted: usize) -> Compared {
         let own = texts(&own.collect().await.unwrap(), part.arguments_start());
         let expected = by_sqlite(&sql, &second);
         // Plain DataFusion counts −0.0 and 0.0 as two distinct values, which SQLite does not.
-        let zeros = sql.contains("COUNT(DISTINCT") && expected.is_some();
+        let rounds = sql.contains("round(") || sql.contains("trunc(");
+        let zeros = sql.contains("COUNT(DISTINCT") && (expected.is_some() || rounds);
         assert!(own == plain || zeros, "{seed}: {sql}\n{own:?}\n{plain:?}");
         if let Some(expected) = expected {
             let mut own: Vec<String> = own.iter().map(|text| sqlite::canonical(text)).collect();

@@ -32,7 +32,10 @@ pub(crate) const TYPES: [&str; 18] = [
 /// A text.
 pub(super) fn text(dice: &mut Dice) -> String {
     let of = dice.pick(&["c", "s", "ls", "vs", "c", "dc"]);
-    match dice.below(14) {
+    match dice.below(18) {
+        14 => format!("({of} || {})", dice.pick(&["s", "'-p'", "vs", "ls", "a", "d"])),
+        15 => format!("CONCAT({of}, {})", dice.pick(&["s", "'-'", "f", "i1", "NULL"])),
+        16 => format!("CONCAT_WS({}, {of}, s, vs)", dice.pick(&["'-'", "''", "ls"])),
         9 => format!("REPLACE({of}, 'p', '{}')", dice.pick(&["", "1", "qq"])),
         10 => format!("SPLIT_PART({of}, '{}', {})", dice.pick(&["p", "1", ""]), 1 + dice.below(2)),
         0 => format!("{}({of})", dice.pick(&["UPPER", "LOWER", "REVERSE"])),
@@ -147,7 +150,18 @@ pub(super) fn number(dice: &mut Dice, depth: usize) -> String {
     }
     let one = number(dice, depth - 1);
     let two = number(dice, depth - 1);
-    match dice.below(24) {
+    match dice.below(28) {
+        // In small letters, since SQLite rounds in another way.
+        24 => {
+            let name = dice.pick(&["round", "trunc"]);
+            format!("{name}({one}, {})", dice.pick(&["-2", "-1", "0", "1", "2"]))
+        }
+        25 => {
+            let bounds = dice.pick(&["-2, 6, 4", "6, -2.5, 3", "0, 0.5, 1"]);
+            format!("WIDTH_BUCKET({one}, {bounds})")
+        }
+        26 => format!("mod({one}, {})", dice.pick(&["3", "-2", "2.5", "0"])),
+        27 => format!("({} / {one})", dice.pick(&["m", "n", "CLAMP(n, -9, 9)"])),
         19 => of_text(dice),
         20 => of_days(dice),
         21 => format!("CAST({} AS {})", any(dice), dice.pick(&TYPES)),
@@ -318,6 +332,13 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
                 ("", " GROUP BY date_trunc('week', ts)"),
                 ("", " GROUP BY a / 3 * 3"),
                 ("", " GROUP BY FLOOR(CLAMP(y, -5, 5) / 2) * 2"),
+                ("", " GROUP BY s || '-' || f"),
+                ("", " GROUP BY CONCAT(s, ls)"),
+                ("", " GROUP BY round(a, -1)"),
+                ("", " GROUP BY round(CLAMP(y, -5, 5), 1)"),
+                ("", " GROUP BY trunc(m, 1)"),
+                ("", " GROUP BY width_bucket(x, -2, 2, 3)"),
+                ("", " GROUP BY width_bucket(y, 2, -2, 3)"),
                 ("", " GROUP BY CASE WHEN b > 3 THEN 'high' ELSE 'low' END"),
             ]);
             (keys.to_owned(), group.to_owned())
@@ -403,17 +424,21 @@ fn from(dice: &mut Dice) -> String {
         6 => {
             let having = dice.pick(&["", " HAVING COUNT(*) > 1"]);
             format!(
-                "SELECT id, s, c, f, COUNT(*) FILTER (WHERE {predicate}) AS a, COUNT(DISTINCT b) AS b, AVG(CLAMP(y, -3, 4)) AS x, SUM(x) AS y, MIN(m) AS m, MAX(d) AS d FROM t GROUP BY id, s, c, f{having}"
+                "SELECT id, s, c, BOOL_OR(f) AS f, COUNT(*) FILTER (WHERE {predicate}) AS a, COUNT(DISTINCT b) AS b, AVG(CLAMP(y, -3, 4)) AS x, SUM(x) AS y, MIN(m) AS m, MAX(d) AS d FROM t GROUP BY id, s, c{having}"
             )
         }
         7 => {
             let others = ["id", "s", "c", "f"];
+            let spread = dice.pick(&["STDDEV", "STDDEV_POP", "VAR_SAMP", "VAR_POP"]);
             let call = |name: &&str| match *name {
                 name if others.contains(&name) => name.to_owned(),
                 "a" => format!("COUNT(*) FILTER (WHERE {predicate}) AS a"),
                 "b" => "COUNT(DISTINCT b) AS b".to_owned(),
                 "x" => "AVG(CLAMP(y, -3, 4)) AS x".to_owned(),
                 "y" => "SUM(x) AS y".to_owned(),
+                "g" => format!("{spread}(CLAMP(y, -1, 3)) AS g"),
+                "m" => "MEDIAN(m) AS m".to_owned(),
+                "h" => "MEDIAN(x) AS h".to_owned(),
                 "i2" => "SUM(i2) AS i2".to_owned(),
                 name => format!("{}({name}) AS {name}", if name < "i" { "MIN" } else { "MAX" }),
             };
@@ -427,12 +452,18 @@ fn from(dice: &mut Dice) -> String {
                 "RANK()",
                 "DENSE_RANK()",
                 "LAG(a)",
+                "LAG(a, 2)",
+                "LEAD(a, 3, -4)",
+                "FIRST_VALUE(a)",
                 "COUNT(c)",
                 "MAX(a)",
             ]);
             let order = dice.pick(&["a", "x DESC", "c, d", "ts", "dc", "tz DESC NULLS LAST"]);
             let window = format!("{call} OVER (PARTITION BY id ORDER BY {order})");
-            format!("SELECT {} FROM t", listed(&[("b", window.as_str())]))
+            let last = format!(
+                "LAST_VALUE(x) OVER (PARTITION BY id ORDER BY {order} ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING)"
+            );
+            format!("SELECT {} FROM t", listed(&[("b", window.as_str()), ("x", last.as_str())]))
         }
         10 | 11 => {
             let join = dice.pick(&["JOIN", "LEFT JOIN"]);
