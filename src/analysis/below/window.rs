@@ -370,10 +370,9 @@ fn over_unit(
             (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
         }
         _ => {
-            return Err(refused(format!(
-                "{name} in a window was not looked at, or picks a row by its place"
-            ))
-            .into());
+            let message =
+                format!("with these arguments {name} is not computed in a window below a release");
+            return Err(refused(message).into());
         }
     };
     if let Some(message) = frame_error(&params.window_frame) {
