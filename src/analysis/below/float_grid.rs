@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! AVG(x) of one person, x in [0, 3]        the sum of round(x · 2^37), over 2^37 and the number of rows
+//! AVG(x) of one person, x in [0, 2^45]     the sum of round(x), in 38 digits, over the number of rows
 //! ```
 
 use arrow::datatypes::DataType;
@@ -55,6 +56,8 @@ pub(super) struct FloatGrid {
     hi: f64,
     /// The number of steps in 1.
     per_one: f64,
+    /// The type of a number of steps.
+    steps: DataType,
 }
 
 impl FloatGrid {
@@ -68,7 +71,7 @@ impl FloatGrid {
         let value = Expr::TryCast(TryCast::new(Box::new(value), DataType::Float64));
         let cut = |x: f64| ScalarValue::Float64(Some(x));
         let steps = round(vec![clamp(value, cut(self.lo), cut(self.hi)) * lit(self.per_one)]);
-        Expr::TryCast(TryCast::new(Box::new(steps), DataType::Int64))
+        Expr::TryCast(TryCast::new(Box::new(steps), self.steps.clone()))
     }
 
     /// A number of steps as a value.
@@ -98,5 +101,17 @@ pub(super) fn grid_of(range: &Interval, text: &str) -> Result<FloatGrid, Refusal
     }
     let log2 = binary_places(&magnitude);
     let (lo, hi) = lo.to_f64().zip(hi.to_f64()).ok_or_else(none)?;
-    Ok(FloatGrid { lo, hi, per_one: f64::from(log2).exp2() })
+    Ok(FloatGrid { lo, hi, per_one: f64::from(log2).exp2(), steps: DataType::Int64 })
+}
+
+/// A grid for sums that keeps whole numbers as they are, however wide their range is.
+///
+/// # Guarantee
+/// A range is at most 2⁶² wide, so a sum of up to 2⁶⁰ such numbers fits the 38 digits of its type.
+pub(super) fn grid_of_sums(range: &Interval, text: &str) -> Result<FloatGrid, Refusal> {
+    let grid = grid_of(range, text)?;
+    Ok(match grid.per_one < 1.0 {
+        true => FloatGrid { per_one: 1.0, steps: DataType::Decimal128(38, 0), ..grid },
+        false => grid,
+    })
 }

@@ -25,7 +25,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::float_grid::{clamped, ends, grid_of, no_grid};
+use super::float_grid::{clamped, ends, grid_of, grid_of_sums, no_grid};
 use super::relation::{Owner, PrivateRelation, Trace, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
@@ -473,7 +473,7 @@ fn spread(asked: Asked<'_>) -> Result<Inner, Refusal> {
 
 /// A sum of floats, on a grid.
 fn float_sum(asked: Asked<'_>) -> Result<Inner, Refusal> {
-    let grid = grid_of(&asked.facts.known(), &asked.text)?;
+    let grid = grid_of_sums(&asked.facts.known(), &asked.text)?;
     let facts = summed(&asked.facts, asked.rows, &asked.result_type);
     let bounds = ends(&facts.always, &asked.result_type);
     Ok(Inner {
@@ -500,7 +500,7 @@ fn exact_sum(asked: Asked<'_>) -> Inner {
 
 /// A mean of floats: a sum on a grid, over a count.
 fn float_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
-    let grid = grid_of(&asked.facts.known(), &asked.text)?;
+    let grid = grid_of_sums(&asked.facts.known(), &asked.text)?;
     let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
     let bounds = ends(&facts.known(), &asked.result_type);
     Ok(Inner {

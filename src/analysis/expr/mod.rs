@@ -19,7 +19,9 @@ use crate::analysis::expr::shape::{
     unit_of,
 };
 use crate::analysis::recursion::deeper;
-use crate::functions::{MOST_OF_A_CONSTANT, checked, joined, not_zero, sound, ticks_a_day};
+use crate::functions::{
+    MOST_OF_A_CONSTANT, checked, is_clamp, joined, not_zero, sound, ticks_a_day, without_nan,
+};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 use facts::{Facts, KeySource, Scope, constant, rational, type_range};
@@ -79,7 +81,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
             None => Err(not_allowed(expr, "this column is out of reach")),
         },
         Expr::Literal(value, _) => literal(value.clone()),
-        Expr::BinaryExpr(binary) => self::binary(binary, expr, scope),
+        Expr::BinaryExpr(binary) => with_one_zero(self::binary(binary, expr, scope)?, scope),
         Expr::Like(like) => self::like(like, expr, scope),
         Expr::Not(inner) => boolean(inner, scope, |e| Expr::Not(Box::new(e))),
         Expr::IsNotNull(inner) => boolean(inner, scope, |e| Expr::IsNotNull(Box::new(e))),
@@ -90,13 +92,15 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         Expr::IsNotTrue(inner) => boolean(inner, scope, |e| Expr::IsNotTrue(Box::new(e))),
         Expr::IsNotFalse(inner) => boolean(inner, scope, |e| Expr::IsNotFalse(Box::new(e))),
         Expr::IsNotUnknown(inner) => boolean(inner, scope, |e| Expr::IsNotUnknown(Box::new(e))),
-        Expr::Negative(inner) => negative(inner, expr, scope),
+        Expr::Negative(inner) => with_one_zero(negative(inner, expr, scope)?, scope),
         Expr::Between(between) => self::between(between, scope),
         Expr::Case(case) => self::case(case, scope),
         Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) => {
-            cast(inner, field.data_type(), expr, scope)
+            with_one_zero(cast(inner, field.data_type(), expr, scope)?, scope)
         }
-        Expr::ScalarFunction(call) => functions::function(call, expr, scope, total),
+        Expr::ScalarFunction(call) => {
+            with_one_zero(functions::function(call, expr, scope, total)?, scope)
+        }
         Expr::InList(list) => in_list(list, scope),
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => Err(Refusal::new(
             Reason::Subquery,
@@ -124,6 +128,19 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         #[expect(deprecated, reason = "the variant exists, and must be refused by name")]
         Expr::Wildcard { .. } => Err(not_allowed(expr, "this is not allowed below a release")),
     }
+}
+
+/// A computed value with −0.0 as 0.0, which comparisons tell apart. A sum of two values that are not −0.0 is not
+/// −0.0; a product, a negative, a rounded value and a cast can be.
+fn with_one_zero(computed: Total, scope: &Scope) -> Result<Total, Refusal> {
+    let sum = |op: Operator| matches!(op, Operator::Plus | Operator::Minus);
+    let has_one_zero = matches!(&computed.expr, Expr::BinaryExpr(binary) if sum(binary.op))
+        || matches!(&computed.expr, Expr::ScalarFunction(call) if is_clamp(&call.func));
+    if has_one_zero {
+        return Ok(computed);
+    }
+    let data_type = type_of(&computed.expr, &scope.schema)?;
+    Ok(Total { expr: without_nan(computed.expr, &data_type), ..computed })
 }
 
 /// A predicate over one operand.
