@@ -24,6 +24,7 @@ use super::selection::quantile::quantile;
 use super::selection::randomized_response::{check_roster, responds, response};
 use crate::analysis::below::refusals::not_private;
 use crate::analysis::context::Context;
+use crate::analysis::expr::shape::readable;
 use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
 use crate::analysis::measure::limits::{limits, number};
 use crate::analysis::measure::read::read;
@@ -332,12 +333,39 @@ fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> 
 }
 
 fn no_call(expr: &Expr) -> Refusal {
+    let known = CallOf::function(expr).and_then(from_moments);
     Refusal::new(
         Reason::Operand,
-        expr,
-        format!("{expr} cannot be released"),
-        "COUNT, SUM, AVG or STDDEV with a mechanism in front: LAPLACE(eps=1) COUNT(*)",
+        readable(expr),
+        format!("{} cannot be released", readable(expr)),
+        known.unwrap_or_else(|| {
+            "COUNT, SUM, AVG or STDDEV with a mechanism in front: LAPLACE(eps=1) COUNT(*)"
+                .to_owned()
+        }),
     )
+}
+
+/// How two columns go together, from sums that can be released.
+fn from_moments(function: &AggregateFunction) -> Option<String> {
+    let of = |arg: &Expr| match arg {
+        Expr::Cast(cast) => readable(&cast.expr),
+        other => readable(other),
+    };
+    let [first, second] = function.params.args.as_slice() else { return None };
+    let (first, second) = (of(first), of(second));
+    // The regression of y on x is called with y first.
+    let (formula, [x, y]) = match function.func.name() {
+        "corr" => ("(n * xy - x * y) / SQRT((n * xx - x * x) * (n * yy - y * y))", [first, second]),
+        "covar_pop" => ("(xy - x * y / n) / n", [first, second]),
+        "covar_samp" => ("(xy - x * y / n) / (n - 1)", [first, second]),
+        "regr_slope" => ("(n * xy - x * y) / (n * xx - x * x)", [second, first]),
+        _ => return None,
+    };
+    Some(format!(
+        "SELECT {formula} FROM (SELECT COUNT(*) * 1e0 AS n, SUM({x}) AS x, SUM({y}) AS y, SUM({x} * {y}) AS xy, \
+         SUM({x} * {x}) AS xx, SUM({y} * {y}) AS yy FROM … WHERE {x} IS NOT NULL AND {y} IS NOT NULL) AS sums; \
+         the noise is least with the middle of its range subtracted from each"
+    ))
 }
 
 /// A bare aggregate, which the budget's default may release.

@@ -135,6 +135,27 @@ impl std::fmt::Display for Suggestion<'_> {
     }
 }
 
+/// Functions of other databases, and what to write instead.
+const ELSEWHERE: [(&str, &str); 17] = [
+    ("age", "date_diff('year', x, DATE '2025-01-01')"),
+    ("dateadd", "x + INTERVAL '1 day'"),
+    ("date_add", "x + INTERVAL '1 day'"),
+    ("date_sub", "x - INTERVAL '1 day'"),
+    ("datediff", "date_diff('day', x, y)"),
+    ("decode", "CASE x WHEN 1 THEN 'a' ELSE 'b' END"),
+    ("histogram", "SELECT width_bucket(x, 0, 100, 10) AS class, COUNT(*) … GROUP BY 1"),
+    ("if", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
+    ("iff", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
+    ("iif", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
+    ("isnull", "x IS NULL, or COALESCE(x, 0)"),
+    ("len", "length(x)"),
+    ("mode", "ARGMAX EXPONENTIAL(eps=1) x … GROUP BY x"),
+    ("strftime", "date_trunc('month', x), or EXTRACT(MONTH FROM x)"),
+    ("date_format", "date_trunc('month', x), or EXTRACT(MONTH FROM x)"),
+    ("substring_index", "split_part(x, '-', 1)"),
+    ("topk", "TOP 3 EXPONENTIAL(eps=1) x … GROUP BY x"),
+];
+
 /// What to write instead of a function that does not exist.
 fn advice(name: &str, suggestion: &Option<String>) -> String {
     const PARTS: [&str; 8] =
@@ -145,6 +166,10 @@ fn advice(name: &str, suggestion: &Option<String>) -> String {
     } else if upper == "REVENUE" {
         "; REVENUE scores prices: ARGMAX EXPONENTIAL(eps=1) price IN (1, 2) BY REVENUE(bid, price)"
             .to_owned()
+    } else if let Some((_, instead)) =
+        ELSEWHERE.iter().find(|(known, _)| name.eq_ignore_ascii_case(known))
+    {
+        format!("; write {instead}")
     } else if let Some(mechanism) = MechanismName::parse(name) {
         let example = mechanism.example();
         format!("; {upper}(eps=1) belongs in front of what it releases, as in {example}")
@@ -280,7 +305,13 @@ fn signature_message(sentence: &str) -> String {
         let own = why.rsplit("Error during planning: ").next().unwrap_or(why);
         return own.trim_end_matches([' ', '.']).to_owned();
     }
-    format!("no function accepts {call}; there is {}", takes.join(", "))
+    const MOST: usize = 4;
+    let (shown, more) = takes.split_at(takes.len().min(MOST));
+    let more = match more.len() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("no function accepts {call}; there is {}{more}", shown.join(", "))
 }
 
 /// A message without the trailing debug output of the planner's structures.

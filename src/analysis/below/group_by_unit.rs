@@ -35,6 +35,7 @@ use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::{total, types};
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
+use crate::catalog::Unit;
 use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -99,14 +100,14 @@ impl Walk<'_> {
                 .map(|e| format!(", {}", e.schema_name()))
                 .collect::<String>(),
         ));
-        let only_unit = keys.iter().all(|key| key.is_unit);
+        let one = aggregate.group_expr.iter().all(|key| self.is_of_unit(&flow, key));
         let grouped = self.grouped(&flow, unit, &keys, &calls, aggregate)?;
         let facts = keys.iter().map(|key| key.facts.clone());
         let facts = facts.chain(calls.iter().map(|call| call.facts.clone())).collect();
         let traces = keys.iter().map(|key| key.trace.clone());
         let size = |_: &Inner| Trace { size: 1, ..Trace::default() };
         let traces = traces.chain(calls.iter().map(size)).collect();
-        let subject = flow.subject.clone().with_rows(if only_unit { Some(1) } else { rows });
+        let subject = flow.subject.clone().with_rows(if one { Some(1) } else { rows });
         let scope = Scope::new(Arc::clone(&aggregate.schema), facts);
         let (plan, owner) = grouped;
         Ok(PrivateRelation {
@@ -118,6 +119,24 @@ impl Walk<'_> {
             fans: BTreeMap::new(),
             public: flow.public,
         })
+    }
+
+    /// Whether all rows of a unit have one value of an expression, as its columns name the unit or come from a table
+    /// with one row for each.
+    ///
+    /// # Guarantee
+    /// No bound relies on it: where the number of rows that follows from it is wrong, since the table was declared
+    /// wrongly, the bounding operator leaves rows out.
+    fn is_of_unit(&self, flow: &PrivateRelation, expr: &Expr) -> bool {
+        let is_of_unit = |column: &Column| {
+            let is_unit = flow.scope.facts_of(column).is_some_and(|facts| facts.is_unit);
+            let trace = flow.trace(&Expr::Column(column.clone()));
+            let origin = trace.and_then(|trace| trace.origin.as_ref());
+            let table = origin.and_then(|origin| self.catalog.table(&origin.table));
+            is_unit
+                || matches!(table.and_then(|t| t.unit()), Some(Unit::Column { unique: true, .. }))
+        };
+        !flow.subject.is_row() && expr.column_refs().into_iter().all(is_of_unit)
     }
 
     /// Whether a key is a column that leads to the unit.
@@ -226,7 +245,8 @@ impl Walk<'_> {
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         self.step("Distinct rows of each unit");
-        let one = flow.scope.facts.iter().all(|facts| facts.is_unit);
+        let mut columns = flow.scope.schema.columns().into_iter().map(Expr::Column);
+        let one = columns.all(|column| self.is_of_unit(&flow, &column));
         let rows = if one { Some(1) } else { flow.subject.max_rows() };
         let subject = flow.subject.clone().with_rows(rows);
         let traces = flow.traces.iter().map(|t| Trace { raw: None, ..t.clone() }).collect();

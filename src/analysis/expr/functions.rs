@@ -147,14 +147,34 @@ fn known_of(
                 None => return Err(not_allowed(whole, "date_diff takes dates and timestamps")),
             }
         }
-        (name, _) => {
-            return Err(not_allowed(
-                whole,
-                &format!(
-                    "{name} with these arguments can fail on some row, or has not been reviewed"
-                ),
-            ));
+        (name, args) => {
+            let message = format!(
+                "{name} with these arguments can fail on some row, or has not been reviewed"
+            );
+            return Err(match instead(name, args) {
+                Some(hint) => Refusal::new(Reason::Function, readable(whole), message, hint),
+                None => not_allowed(whole, &message),
+            });
         }
+    })
+}
+
+/// What says the same as a function that is not computed of rows.
+fn instead(name: &str, args: &[Total]) -> Option<String> {
+    let first = args.first().map(|arg| match &arg.expr {
+        Expr::TryCast(cast) => readable(&cast.expr),
+        other => readable(other),
+    })?;
+    Some(match name {
+        "power" => format!("{first} * {first}"),
+        "ln" | "log" | "log2" | "log10" | "exp" => {
+            format!("classes: CASE WHEN {first} < 10 THEN 0 WHEN {first} < 100 THEN 1 ELSE 2 END")
+        }
+        "to_char" => format!("date_trunc('month', {first}), or EXTRACT(MONTH FROM {first})"),
+        "regexp_like" | "regexp_match" | "regexp_count" => {
+            format!("{first} LIKE '%text%', or split_part({first}, '-', 1)")
+        }
+        _ => return None,
     })
 }
 

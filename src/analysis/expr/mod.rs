@@ -80,7 +80,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
             Some(facts) => Ok(Total { expr: expr.clone(), facts: facts.clone() }),
             None => Err(not_allowed(expr, "this column is out of reach")),
         },
-        Expr::Literal(value, _) => literal(value.clone()),
+        Expr::Literal(value, _) => with_one_zero(literal(value.clone())?, scope),
         Expr::BinaryExpr(binary) => with_one_zero(self::binary(binary, expr, scope)?, scope),
         Expr::Like(like) => self::like(like, expr, scope),
         Expr::Not(inner) => boolean(inner, scope, |e| Expr::Not(Box::new(e))),
@@ -133,6 +133,14 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
 /// A computed value with −0.0 as 0.0, which comparisons tell apart. A sum of two values that are not −0.0 is not
 /// −0.0; a product, a negative, a rounded value and a cast can be.
 fn with_one_zero(computed: Total, scope: &Scope) -> Result<Total, Refusal> {
+    if let Expr::Literal(value, _) = &computed.expr {
+        let zero = ScalarValue::new_zero(&value.data_type()).ok();
+        let is_zero = zero.as_ref().is_some_and(|zero| is_float_zero(value) && value != zero);
+        return Ok(match zero.filter(|_| is_zero) {
+            Some(zero) => Total { expr: Expr::Literal(zero, None), ..computed },
+            None => computed,
+        });
+    }
     let sum = |op: Operator| matches!(op, Operator::Plus | Operator::Minus);
     let has_one_zero = matches!(&computed.expr, Expr::BinaryExpr(binary) if sum(binary.op))
         || matches!(&computed.expr, Expr::ScalarFunction(call) if is_clamp(&call.func));
@@ -141,6 +149,15 @@ fn with_one_zero(computed: Total, scope: &Scope) -> Result<Total, Refusal> {
     }
     let data_type = type_of(&computed.expr, &scope.schema)?;
     Ok(Total { expr: without_nan(computed.expr, &data_type), ..computed })
+}
+
+/// Whether a constant is a zero of either sign, of a type that has both.
+fn is_float_zero(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float64(Some(x)) => *x == 0.0,
+        ScalarValue::Float32(Some(x)) => *x == 0.0,
+        _ => false,
+    }
 }
 
 /// A predicate over one operand.

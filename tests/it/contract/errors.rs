@@ -16,7 +16,7 @@ const QUESTIONS: [&str; 8] = [
     "WITH c AS (SELECT k, COUNT(*) AS n FROM {t} GROUP BY k)
      SELECT k, n, n - LAG(n) OVER (ORDER BY k) AS more, SUM(n) OVER (ORDER BY k) AS running,
             ROUND(100.0 * n / SUM(n) OVER (), 1) AS share, LEAD(n, 1, 7) OVER (ORDER BY k) AS then FROM c ORDER BY k",
-    "WITH c AS (SELECT k, COUNT(*) AS n FROM {t} GROUP BY k) SELECT SUM(n), AVG(n), MAX(n), MIN(n + 1) FROM c",
+    "WITH c AS (SELECT k, COUNT(*) AS n FROM {t} GROUP BY k) SELECT SUM(n), AVG(n), MAX(n), MIN(n + 1), SUM(n) * 1.0 / COUNT(*), CAST(AVG(n) AS DECIMAL(12, 2)) AS cents FROM c",
     "SELECT 'all' AS w, COUNT(*) AS n FROM {t} UNION ALL SELECT 'few', COUNT(*) * 2 FROM {t} WHERE x > 90 ORDER BY w",
     "WITH a AS (SELECT k, COUNT(*) AS n FROM {t} GROUP BY k), b AS (SELECT k, SUM(x) AS s FROM {t} GROUP BY k)
      SELECT a.k, n, s, s * 1.0 / n AS mean FROM a LEFT JOIN b ON a.k = b.k ORDER BY a.k",

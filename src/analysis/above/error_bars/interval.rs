@@ -6,8 +6,10 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions::math::expr_fn::{ceil, floor};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, TryCast};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
+use num_traits::ToPrimitive;
 
+use crate::analysis::expr::shape::unit_of;
 use crate::functions::{Corner, corners};
 
 /// What is known of an expression.
@@ -108,7 +110,10 @@ pub(super) fn ends(
             true => Ends::within(floor(lo), ceil(hi), numbers),
             false if to.is_floating() || to.is_integer() => Ends::within(lo, hi, numbers),
             false if whole => Ends::within(lo, hi, numbers),
-            false => return None,
+            false => {
+                let unit = lit(unit_of(to).to_f64()?);
+                Ends::within(lo - unit.clone(), hi + unit, numbers)
+            }
         });
     }
     if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr {

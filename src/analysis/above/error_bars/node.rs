@@ -315,6 +315,12 @@ impl<'a> Carrier<'a> {
             };
             let params = &call.params;
             let plain = !params.distinct && params.filter.is_none() && params.order_by.is_empty();
+            let read = params.args.iter().chain(params.filter.as_deref());
+            let is_exact = |e: &Expr| matches!(over(e), Some(Ends::Exact));
+            if is_public && params.order_by.is_empty() && read.into_iter().all(is_exact) {
+                known.push(Some(Known::Exact));
+                continue;
+            }
             let grows = matches!(call.func.name(), "sum" | "avg" | "min" | "max");
             let [arg] = params.args.as_slice() else {
                 known.push(None);
