@@ -141,7 +141,7 @@ impl PrivateAggregate {
     }
 
     /// This part, known by the aggregate as it was written.
-    pub(crate) fn of(self, aggregate: &Aggregate) -> Self {
+    pub(crate) fn cut_from(self, aggregate: &Aggregate) -> Self {
         Self { aggregate: aggregate.clone(), ..self }
     }
 
@@ -394,7 +394,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
             star,
             distinct: function.params.distinct,
             fraction,
-            ..AggregateCall::of(name)
+            ..AggregateCall::for_function(name)
         }),
         keys: Vec::new(),
         unit_column: None,

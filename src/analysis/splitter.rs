@@ -267,7 +267,7 @@ impl Splitter<'_> {
             return Ok(index);
         }
         let valued = self.with_values(aggregate)?;
-        let part = cut(&valued, plain, &self.context, &mut self.steps)?.of(aggregate);
+        let part = cut(&valued, plain, &self.context, &mut self.steps)?.cut_from(aggregate);
         self.parts.push(part);
         Ok(self.parts.len() - 1)
     }

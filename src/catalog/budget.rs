@@ -1,4 +1,4 @@
-//! A budget: how much may be spent on the people of one unit space, and on a single query.
+//! A budget: how much may be spent on the people of one unit domain, and on a single query.
 //!
 //! In: the owner's declaration. Out: plain data that is consistent with itself ([`Budget::check`]).
 //!
@@ -21,7 +21,7 @@ use super::accounting::rho_of;
 use super::name::check_name;
 use crate::privacy::{Notion, Spend};
 
-/// How much all analysts together may spend on the people of one unit space, whichever of their tables they query.
+/// How much all analysts together may spend on the people of one unit domain, whichever of their tables they query.
 ///
 /// ```
 /// let session = hushql::Engine::demo()?.analyst("lab")?;
@@ -34,7 +34,7 @@ use crate::privacy::{Notion, Spend};
 pub struct Budget {
     /// Its name.
     pub name: String,
-    /// The table that it was declared for; the budget binds the table's whole unit space.
+    /// The table that it was declared for; the budget binds the table's whole unit domain.
     pub table: String,
     /// The most that may ever be spent; its notion is the measure that the budget counts in.
     pub limit: Spend,

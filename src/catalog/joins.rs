@@ -1,6 +1,6 @@
-//! What the vault keeps when the people of a table join others: joined unit spaces, and budgets that follow.
+//! What the vault keeps when the people of a table join others: joined unit domains, and budgets that follow.
 //!
-//! In: two spaces, or a budget and what is spent of it by now. The caller holds the transaction and has found out what
+//! In: two unit domains, or a budget and what is spent of it by now. The caller holds the transaction and has found out what
 //! follows from the changed declarations. Out: rows under the seals of the catalog. Joins and amounts are never undone.
 //!
 //! ```text
@@ -13,8 +13,8 @@ use super::CatalogError;
 use super::store::{accounts, checked_table_rows, reseal_budgets, reseal_tables};
 use crate::privacy::Spend;
 
-/// Joins two unit spaces for good: past and future charges on either count for the people of both.
-pub(crate) fn join_spaces(
+/// Joins two unit domains for good: past and future charges on either count for the people of both.
+pub(crate) fn join_unit_domains(
     connection: &Connection,
     one: &str,
     other: &str,

@@ -14,7 +14,7 @@
 //!     privacy: Privacy::Private(Unit::Row),
 //!     columns: Vec::new(),
 //! };
-//! assert_eq!(Catalog::new([adult], []).space("adult"), Some("adult"));
+//! assert_eq!(Catalog::new([adult], []).unit_domain("adult"), Some("adult"));
 //! ```
 
 /// Names with this prefix belong to the engine: no table, column, alias or function of a user has one.
@@ -28,8 +28,8 @@ mod error;
 pub(crate) mod joins;
 mod metadata;
 pub(crate) mod name;
-mod spaces;
 pub(crate) mod store;
+mod unit_domains;
 pub(crate) mod version;
 mod view;
 

@@ -31,7 +31,7 @@ pub(crate) use super::digest::Fields;
 ///
 /// `floor_…` is the amount that had been spent when the limit was last set. If a limit is set below that amount, the
 /// floor keeps the constraint true and still forbids any further spending. `joined_space` holds the pairs of unit
-/// spaces whose charges count for each other's people; see [`super::spaces`].
+/// domains whose charges count for each other's people; see [`super::unit_domains`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
     kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home')),
@@ -190,7 +190,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
         }
     }
     let budgets = accounts(connection)?.into_iter().map(|account| account.budget);
-    let joined = Joined::of(joined_rows(connection)?);
+    let joined = Joined::from_pairs(joined_rows(connection)?);
     Ok(Catalog::new(tables, budgets).with_views(views).kept_as(version(connection)?, joined))
 }
 
@@ -571,7 +571,7 @@ pub(crate) fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError
     set_seal(connection, Kind::Budgets, budgets_digest(&account_rows(connection)?))
 }
 
-/// The pairs of unit spaces that were ever joined, in order.
+/// The pairs of unit domains that were ever joined, in order.
 pub(crate) fn joined_rows(connection: &Connection) -> Result<Vec<(String, String)>, CatalogError> {
     let mut statement =
         connection.prepare_cached("SELECT space, other FROM joined_space ORDER BY space, other")?;

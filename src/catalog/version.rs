@@ -1,4 +1,4 @@
-//! One state of the declarations, and which unit spaces are joined in it.
+//! One state of the declarations, and which unit domains are joined in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,20 +42,20 @@ impl CatalogVersion {
     }
 }
 
-/// The joined unit spaces, each with the first space, by name, of its class.
+/// The joined unit domains, each with the first unit domain, by name, of its class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Joined(BTreeMap<String, String>);
 
 impl Joined {
     /// The classes that these pairs form.
-    pub(crate) fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(crate) fn from_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut joined = Self::default();
         pairs.into_iter().for_each(|(one, other)| joined.join(&one, &other));
         joined
     }
 
-    pub(crate) fn first<'a>(&'a self, space: &'a str) -> &'a str {
-        self.0.get(space).map_or(space, String::as_str)
+    pub(crate) fn first<'a>(&'a self, unit_domain: &'a str) -> &'a str {
+        self.0.get(unit_domain).map_or(unit_domain, String::as_str)
     }
 
     fn join(&mut self, one: &str, other: &str) {
@@ -67,15 +67,15 @@ impl Joined {
         for first in self.0.values_mut().filter(|first| **first == lost) {
             first.clone_from(&kept);
         }
-        for space in [one, other, &lost] {
-            self.0.insert(space.to_owned(), kept.clone());
+        for unit_domain in [one, other, &lost] {
+            self.0.insert(unit_domain.to_owned(), kept.clone());
         }
     }
 
-    /// This space and all spaces that were joined with it.
-    pub(crate) fn with(&self, space: &str) -> BTreeSet<String> {
-        let first = self.first(space);
+    /// This unit domain and all unit domains that were joined with it.
+    pub(crate) fn with(&self, unit_domain: &str) -> BTreeSet<String> {
+        let first = self.first(unit_domain);
         let others = self.0.iter().filter(|(_, of)| *of == first).map(|(other, _)| other.clone());
-        others.chain([space.to_owned()]).collect()
+        others.chain([unit_domain.to_owned()]).collect()
     }
 }

@@ -78,7 +78,7 @@ impl Printer {
 
     fn answer(self, answer: &Answer) -> Result<(), Failure> {
         self.paid(answer, || {
-            let view = View::of(answer)?;
+            let view = View::for_answer(answer)?;
             match self.format {
                 Format::Table => self.result(&table::table(&view, self.width)),
                 Format::Csv => out(&table::csv(&view, self.csv_safe, self.csv_errors)),

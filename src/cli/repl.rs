@@ -205,7 +205,8 @@ impl Shell {
         };
         let Output::Answer(answer) = &output else { return Err(Failure::NoBars) };
         let width = self.printer.width.unwrap_or(WIDTH);
-        let drawn = self.printer.paid(answer, || Ok(plot::plot(&View::of(answer)?, width)))?;
+        let drawn =
+            self.printer.paid(answer, || Ok(plot::plot(&View::for_answer(answer)?, width)))?;
         match drawn {
             Some(drawn) => {
                 self.printer.paid(answer, || self.printer.result(&drawn))?;

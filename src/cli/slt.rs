@@ -249,7 +249,7 @@ impl AsyncDB for Database {
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failure> {
         Ok(match self.0.execute(sql).await? {
-            Output::Answer(answer) => rows(&View::of(&answer)?),
+            Output::Answer(answer) => rows(&View::for_answer(&answer)?),
             Output::Explanation(explanation) => lines(&explanation.to_string()),
             Output::ExplanationJson(explanation) => lines(&explanation.to_json()),
             Output::Done(_) => DBOutput::StatementComplete(0),

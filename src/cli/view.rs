@@ -90,7 +90,7 @@ impl Cell {
 
 impl View {
     /// Reads an answer.
-    pub(super) fn of(answer: &Answer) -> Result<Self, ArrowError> {
+    pub(super) fn for_answer(answer: &Answer) -> Result<Self, ArrowError> {
         let schema = answer.schema();
         let columns = schema.fields().iter().enumerate().map(|(i, field)| Column {
             name: field.name().clone(),

@@ -95,7 +95,7 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
     }
     let mut parsed = AggregateCall {
         distinct: duplicate_treatment == Some(sql::DuplicateTreatment::Distinct),
-        ..AggregateCall::of(function)
+        ..AggregateCall::for_function(function)
     };
     let mut arguments = read_arguments(&written, args, &mut parsed)?;
     check_arguments(&written, &parsed, arguments.len())?;

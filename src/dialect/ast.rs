@@ -381,7 +381,7 @@ pub struct AggregateCall {
 
 impl AggregateCall {
     /// A call of one argument, without DISTINCT and named bounds.
-    pub fn of(function: AggregateName) -> Self {
+    pub fn for_function(function: AggregateName) -> Self {
         Self {
             function,
             star: false,
@@ -394,7 +394,7 @@ impl AggregateCall {
 
     /// `COUNT(*)`, the score of a selector without BY.
     pub fn count_star() -> Self {
-        Self { star: true, ..Self::of(AggregateName::Count) }
+        Self { star: true, ..Self::for_function(AggregateName::Count) }
     }
 }
 

@@ -67,7 +67,7 @@ impl ScriptStatement {
 /// # Errors
 /// [`DialectError::Syntax`] when a quotation or comment never ends.
 pub fn split(script: &str) -> Result<Vec<ScriptStatement>, DialectError> {
-    let mut places = Places::of(script);
+    let mut places = Places::in_text(script);
     let mut statements = Vec::new();
     // Where the current statement begins.
     let mut begun: Option<(usize, Location)> = None;
@@ -99,7 +99,7 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(super) fn in_text(text: &'a str) -> Self {
         Self { text, offset: 0, at: Location { line: 1, column: 1 } }
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn statement(
         "explain" => explain(&mut parser, dialect)?,
         "show" | "describe" => Statement::Show(show(&mut parser)?),
         "create" | "alter" | "drop" => {
-            let declaration = declaration(&mut parser, dialect, Places::of(text))?;
+            let declaration = declaration(&mut parser, dialect, Places::in_text(text))?;
             Statement::Declare(Box::new(declaration))
         }
         "" => return Err(DialectError::syntax("there is no statement", None)),

@@ -29,7 +29,7 @@ impl Session {
     pub(super) fn explanation(&self, due: &Due) -> Result<Explanation, Error> {
         let planned = due.planned();
         let explained = |quotes: &[BudgetQuote]| {
-            let explanation = Explanation::of(planned.release(), due.cost(), quotes);
+            let explanation = Explanation::for_release(planned.release(), due.cost(), quotes);
             match planned.proposal() {
                 Some(proposal) => explanation.with_range(&proposal.rule()),
                 None => explanation,

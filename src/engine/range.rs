@@ -32,7 +32,11 @@ pub(crate) struct Proposal {
 
 impl Proposal {
     /// The proposal for a release of a column's buckets; `None` for any other release.
-    pub(crate) fn of(release: &Release, column: ColumnName, data_type: DataType) -> Option<Self> {
+    pub(crate) fn from_release(
+        release: &Release,
+        column: ColumnName,
+        data_type: DataType,
+    ) -> Option<Self> {
         let buckets = Buckets::for_type(&data_type)?;
         let [part] = release.analysis().parts() else { return None };
         let [mechanized] = release.mechanisms(0) else { return None };

@@ -53,7 +53,7 @@ impl Inner {
             sources.insert(table.name.clone(), provider_as_source(provider));
         }
         if named.iter().any(|name| name == LEDGER) || views.read_table(LEDGER) {
-            let ledger = LedgerTable::of(&self.vault, reader)?;
+            let ledger = LedgerTable::for_reader(&self.vault, reader)?;
             sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(ledger)));
         }
         refuse_system_tables(&named)?;

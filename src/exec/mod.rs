@@ -154,11 +154,11 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
             bounded_inputs.into_iter().map(|bounded_input| single(bounded_input.plan)).collect();
         let plan: Arc<dyn ExecutionPlan> =
             Arc::new(PrivatizeExec::new(inputs, Arc::clone(&specification), permit.clone()));
-        verify(&plan, &specification, &Expected::of(part))
+        verify(&plan, &specification, &Expected::for_part(part))
             .map_err(|e| DataFusionError::External(Box::new(e)))?;
         let released = ReleasedTable::new(release.error_bars().released(part), part.rows());
         let columns = part.released_schema().fields().len();
-        let beside = part.measures().iter().map(Beside::of).collect();
+        let beside = part.measures().iter().map(Beside::for_measure).collect();
         let margins = margins(release, i);
         parts.push(PreparedPart { plan, permit, key, released, columns, beside, margins });
     }
@@ -177,7 +177,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     // They run one after the other.
     let advance = plans
         .chain([&public_plan])
-        .map(|plan| Advance::of(plan, state.config().batch_size()))
+        .map(|plan| Advance::for_plan(plan, state.config().batch_size()))
         .reduce(Advance::or)
         .unwrap_or_default();
     Ok(Prepared { due: due(release), parts, values, public_plan, schema, advance })
@@ -188,7 +188,7 @@ fn due(release: &Release) -> Due {
     Due {
         plan_hash: plan_hash(&release.plan_text()),
         losses: release.draws().map(|drawn| drawn.loss().clone()).collect(),
-        spaces: release.spaces(),
+        unit_domains: release.unit_domains(),
     }
 }
 
@@ -314,7 +314,7 @@ enum Beside {
 
 impl Beside {
     /// What stands beside a measure, if anything does.
-    fn of(measure: &Measure) -> Option<Self> {
+    fn for_measure(measure: &Measure) -> Option<Self> {
         match (measure.is_mean(), measure.moments()) {
             (true, _) => Some(Self::Rows),
             (false, Some(_)) => Some(Self::Within),
@@ -341,7 +341,7 @@ impl Beside {
 /// The released table, and behind it what stands beside its measures, in their order.
 fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) -> SchemaRef {
     let beside = measures.iter().enumerate().filter_map(|(i, measure)| {
-        let name = format!("{}{i}", Beside::of(measure)?.name());
+        let name = format!("{}{i}", Beside::for_measure(measure)?.name());
         Some(Arc::new(Field::new(name, DataType::Float64, true)))
     });
     Arc::new(Schema::new(released.fields().iter().cloned().chain(beside).collect::<Vec<_>>()))

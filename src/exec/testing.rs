@@ -52,7 +52,7 @@ impl ExactSums {
         key.set(HashKey::new(hash));
         let bounded_inputs = bounded_inputs(part, state, &key).await?;
         for bounded_input in &bounded_inputs {
-            verify_feed(&bounded_input.plan, &Expected::of(part))
+            verify_feed(&bounded_input.plan, &Expected::for_part(part))
                 .map_err(|e| DataFusionError::External(Box::new(e)))?;
         }
         let mut measures = Vec::new();
@@ -70,7 +70,7 @@ impl ExactSums {
             .into_iter()
             .map(|bounded_input| {
                 let width = width(part, &bounded_input);
-                (Again::of(single(bounded_input.plan)), bounded_input.input_shape, width)
+                (Again::over(single(bounded_input.plan)), bounded_input.input_shape, width)
             })
             .collect();
         Ok(Self { bounded_inputs, keys: part.keys().clone(), measures })
@@ -141,7 +141,7 @@ struct Again {
 }
 
 impl Again {
-    fn of(plan: Arc<dyn ExecutionPlan>) -> Self {
+    fn over(plan: Arc<dyn ExecutionPlan>) -> Self {
         let keeps = keeps(plan.as_ref());
         Self { plan, keeps }
     }
@@ -249,7 +249,7 @@ impl Draws {
     ///
     /// # Errors
     /// Any error while planning or running.
-    pub async fn of(release: &Release, part: usize, state: &SessionState) -> Result<Self> {
+    pub async fn for_part(release: &Release, part: usize, state: &SessionState) -> Result<Self> {
         let Some(analyzed) = release.analysis().parts().get(part) else {
             return internal_err!("a release has its parts");
         };

@@ -166,7 +166,7 @@ fn paid(due: &Due) -> Charge {
         plan_hash: due.plan_hash,
         statement: String::new(),
         entries: due.losses.iter().map(entry).collect(),
-        spaces: due.spaces.clone(),
+        unit_domains: due.unit_domains.clone(),
         catalog: vault.catalog().unwrap(),
     };
     vault.ensure_analyst("lab").unwrap();

@@ -50,7 +50,7 @@ pub(super) struct Expected<'a> {
 }
 
 impl<'a> Expected<'a> {
-    pub(super) fn of(part: &'a PrivateAggregate) -> Self {
+    pub(super) fn for_part(part: &'a PrivateAggregate) -> Self {
         Self {
             tables: part.subject().tables(),
             public: !part.public().is_empty(),

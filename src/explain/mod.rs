@@ -62,7 +62,7 @@ impl Explanation {
     }
 
     /// The explanation of a query that is allowed.
-    pub(crate) fn of(release: &Release, cost: Cost, quotes: &[BudgetQuote]) -> Self {
+    pub(crate) fn for_release(release: &Release, cost: Cost, quotes: &[BudgetQuote]) -> Self {
         let mut lines = Vec::new();
         let mut releases = Vec::new();
         let mut derivations = Vec::new();
@@ -191,13 +191,13 @@ fn derivation_tree(steps: &[String]) -> Value {
 }
 
 fn unit_text(subject: &UnitScope) -> String {
-    let space = subject.space();
+    let unit_domain = subject.unit_domain();
     match subject.column() {
-        None => format!("row of {space} (add/remove one)"),
+        None => format!("row of {unit_domain} (add/remove one)"),
         Some(column) => {
             let rows =
                 subject.max_rows().map_or("any number".to_owned(), |n| format!("at most {n}"));
-            format!("{column} of {space} (add/remove one with all its rows, {rows})")
+            format!("{column} of {unit_domain} (add/remove one with all its rows, {rows})")
         }
     }
 }

@@ -47,7 +47,7 @@ struct End {
 }
 
 impl End {
-    fn of(&self, [a, b, c, d]: [f64; 4]) -> Option<f64> {
+    fn between(&self, [a, b, c, d]: [f64; 4]) -> Option<f64> {
         let pairs = [(a, c), (a, d), (b, c), (b, d)];
         let values = match self.corner {
             Corner::Product => pairs.map(|(x, y)| x * y),
@@ -87,7 +87,7 @@ impl ScalarUDFImpl for End {
         let end = |row: usize| {
             let ends = [a, b, c, d];
             let known = ends.iter().all(|end| end.is_valid(row));
-            known.then(|| self.of(ends.map(|end| end.value(row)))).flatten()
+            known.then(|| self.between(ends.map(|end| end.value(row)))).flatten()
         };
         let rows = a.len().min(b.len()).min(c.len()).min(d.len());
         let values: Float64Array = (0..rows).map(end).collect();
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn end(corner: Corner, upper: bool, ends: [f64; 4]) -> Option<f64> {
-        End { corner, upper, signature: Signature::nullary(Volatility::Immutable) }.of(ends)
+        End { corner, upper, signature: Signature::nullary(Volatility::Immutable) }.between(ends)
     }
 
     #[test]

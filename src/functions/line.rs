@@ -274,7 +274,7 @@ mod tests {
         assert!(!place(col("x"), floats(true)).normalize_eq(&place(col("x"), floats(false))));
     }
 
-    fn of(place: &Place, array: impl Array + 'static) -> Vec<Option<i64>> {
+    fn places_of(place: &Place, array: impl Array + 'static) -> Vec<Option<i64>> {
         let array: ArrayRef = Arc::new(array);
         places(place, &array).unwrap().as_primitive::<Int64Type>().iter().collect()
     }
@@ -284,23 +284,23 @@ mod tests {
         let cents = Place::Ticks { ticks: ticks("0.01", "5", "0.01"), strict: false };
         let bids =
             Float64Array::from(vec![Some(0.29), Some(-1.0), None, Some(f64::NAN), Some(9.0)]);
-        assert_eq!(of(&cents, bids), [Some(29), Some(0), None, None, Some(500)]);
+        assert_eq!(places_of(&cents, bids), [Some(29), Some(0), None, None, Some(500)]);
         let decimals = Decimal128Array::from(vec![290, 289, -5, 100_000]);
         let decimals = decimals.with_precision_and_scale(10, 3).unwrap();
-        assert_eq!(of(&cents, decimals), [29, 28, 0, 500].map(Some));
+        assert_eq!(places_of(&cents, decimals), [29, 28, 0, 500].map(Some));
         let list = Place::Floats { numbers: vec![1.0, 1.5, 2.0].into(), strict: true };
-        assert_eq!(of(&list, Float64Array::from(vec![1.5, 1.6])), [1, 2].map(Some));
+        assert_eq!(places_of(&list, Float64Array::from(vec![1.5, 1.6])), [1, 2].map(Some));
     }
 
     #[test]
     fn values_are_the_ticks_of_their_range() {
         let range = GridRange::new(Grid::Binary { log2: 1 }, -4, 6).unwrap();
         let floats = Float64Array::from(vec![-9.0, -2.0, 0.2, 0.3, f64::NAN, 3.0, 1e300]);
-        let places = of(&Place::Index(range), floats);
+        let places = places_of(&Place::Index(range), floats);
         assert_eq!(places, [Some(0), Some(0), Some(4), Some(5), None, Some(10), Some(10)]);
         let days = GridRange::new(Grid::Integer, 100, 200).unwrap();
         let dates = arrow::array::Date32Array::from(vec![Some(150), None, Some(-7)]);
-        assert_eq!(of(&Place::Index(days), dates), [Some(50), None, Some(0)]);
+        assert_eq!(places_of(&Place::Index(days), dates), [Some(50), None, Some(0)]);
     }
 
     #[test]

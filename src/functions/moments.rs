@@ -33,7 +33,7 @@ const NANOSECONDS_A_DAY: i64 = 86_400_000_000_000;
 /// A moment moved by an interval, as SQL's `x + INTERVAL` moves it; NULL where it leaves the calendar. `None` for types
 /// without such sums, for more than some thousand years, and for parts of a tick of the type.
 pub(crate) fn moved(x: Expr, by: IntervalMonthDayNano, data_type: &DataType) -> Option<Expr> {
-    let shift = Shift::of(by, data_type)?;
+    let shift = Shift::from_interval(by, data_type)?;
     let name = named("moved", &(by, data_type));
     let function = Moved { name, shift, data_type: data_type.clone(), signature: any_one() };
     Some(ScalarUDF::from(function).call(vec![x]))
@@ -44,7 +44,7 @@ pub(crate) fn moved(x: Expr, by: IntervalMonthDayNano, data_type: &DataType) -> 
 /// # Guarantee
 /// What [`moved`] gives on rows. A later moment is never moved to an earlier one.
 pub(crate) fn moved_array(array: &ArrayRef, by: IntervalMonthDayNano) -> Option<ArrayRef> {
-    Shift::of(by, array.data_type())?.moved(array).ok()
+    Shift::from_interval(by, array.data_type())?.moved(array).ok()
 }
 
 /// How far a moment is moved: first by months, then by ticks of its type.
@@ -55,7 +55,7 @@ struct Shift {
 }
 
 impl Shift {
-    fn of(by: IntervalMonthDayNano, data_type: &DataType) -> Option<Self> {
+    fn from_interval(by: IntervalMonthDayNano, data_type: &DataType) -> Option<Self> {
         let is_short = by.months.unsigned_abs() <= 100_000 && by.days.unsigned_abs() <= 1_000_000;
         if !is_short || !is_local_moment(data_type) {
             return None;
@@ -69,7 +69,7 @@ impl Shift {
     }
 
     fn moved(self, array: &ArrayRef) -> Result<ArrayRef> {
-        let Moments { a_day, ticks } = Moments::of(array)?;
+        let Moments { a_day, ticks } = Moments::from_array(array)?;
         let mut days = days_of(&ticks, a_day);
         if self.months != 0 {
             let months = IntervalMonthDayNano::new(self.months, 0, 0);
@@ -100,7 +100,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn of(array: &ArrayRef) -> Result<Self> {
+    fn from_array(array: &ArrayRef) -> Result<Self> {
         let Some(a_day) = ticks_a_day(array.data_type()) else {
             return exec_err!("these are no dates and no timestamps");
         };
@@ -204,7 +204,7 @@ impl Period {
     /// # Errors
     /// For types other than dates and timestamps.
     pub(crate) fn numbers(self, array: &ArrayRef) -> Result<Int64Array> {
-        let Moments { a_day, ticks } = Moments::of(array)?;
+        let Moments { a_day, ticks } = Moments::from_array(array)?;
         let days = || days_of(&ticks, a_day);
         let part = |part: DatePart| -> Result<Int64Array> {
             let days: ArrayRef = Arc::new(days());

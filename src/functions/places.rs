@@ -69,7 +69,7 @@ impl Rounding {
     }
 
     /// The rounded numbers, as an expression.
-    pub(crate) fn of(&self, x: Expr) -> Expr {
+    pub(crate) fn applied_to(&self, x: Expr) -> Expr {
         let signature = Signature::any(1, Volatility::Immutable);
         let name = named("rounded", self);
         ScalarUDF::from(Rounded { name, rounding: self.clone(), signature }).call(vec![x])

@@ -36,7 +36,7 @@
 //!         sensitivity: "1".to_owned(),
 //!         loss: Loss::pure(&"1".parse()?),
 //!     }],
-//!     spaces: vec!["adult".to_owned()],
+//!     unit_domains: vec!["adult".to_owned()],
 //!     catalog: vault.catalog()?,
 //! })?;
 //! assert_eq!(charge.spend().to_string(), "ε = 1");

@@ -70,7 +70,7 @@ fn budget(name: &str, table: &str, limit: Spend) -> Budget {
 }
 
 /// A request for one release that costs exactly these units of the ledger.
-fn request(nano: i64, atto: i64, spaces: &[&str]) -> ChargeRequest {
+fn request(nano: i64, atto: i64, unit_domains: &[&str]) -> ChargeRequest {
     let units =
         |units: i64, places: u32| Rational::new(BigInt::from(units), BigInt::from(10).pow(places));
     let epsilon = Epsilon::new(units(nano, 9)).unwrap();
@@ -83,7 +83,7 @@ fn request(nano: i64, atto: i64, spaces: &[&str]) -> ChargeRequest {
         plan_hash: plan_hash("plan"),
         statement: "SELECT LAPLACE(eps=1) COUNT(*) FROM adult".to_owned(),
         entries: vec![entry(loss)],
-        spaces: spaces.iter().map(|space| (*space).to_owned()).collect(),
+        unit_domains: unit_domains.iter().map(|unit_domain| (*unit_domain).to_owned()).collect(),
         catalog: Arc::new(Catalog::of_any_vault()),
     }
 }
@@ -119,10 +119,10 @@ fn file(limit: Spend) -> (TempDir, PathBuf) {
 }
 
 /// The sum of the ledger's entries for one unit domain.
-fn total(vault: &Vault, space: &str) -> Spend {
+fn total(vault: &Vault, unit_domain: &str) -> Spend {
     let mut sum = Spend::default();
     for entry in vault.entries().unwrap() {
-        if entry.spaces.iter().any(|name| name == space) {
+        if entry.unit_domains.iter().any(|name| name == unit_domain) {
             sum = sum.plus(epsilon(&entry.cost)).unwrap();
         }
     }
@@ -145,9 +145,9 @@ fn a_charge_is_rounded_up_once_per_release() {
     let entries = vault.entries().unwrap();
     let numbers: Vec<_> = entries.iter().map(|entry| (entry.sequence, entry.charge)).collect();
     assert_eq!(numbers, [(1, 1), (2, 1)]);
-    assert_eq!(entries[0].cost, Cost::of(Some((333_333_334, 0)), (55_555_556, 0)));
+    assert_eq!(entries[0].cost, Cost::from_amounts(Some((333_333_334, 0)), (55_555_556, 0)));
     assert_eq!(
-        (&entries[0].spaces[..], &entries[0].budgets[..]),
+        (&entries[0].unit_domains[..], &entries[0].budgets[..]),
         (&["adult".to_owned()][..], &["research".to_owned()][..])
     );
     assert_eq!(vault.analysts().unwrap(), ["lab", OWNER]);
@@ -353,29 +353,30 @@ struct Reference {
 }
 
 impl Reference {
-    fn spent(&self, space: &str) -> Spend {
-        self.spent.get(space).copied().unwrap_or_default()
+    fn spent(&self, unit_domain: &str) -> Spend {
+        self.spent.get(unit_domain).copied().unwrap_or_default()
     }
 
     fn left(&self, name: &str) -> Spend {
-        let (space, limit) = self.budgets[name];
-        let spent = self.spent(space);
+        let (unit_domain, limit) = self.budgets[name];
+        let spent = self.spent(unit_domain);
         let rest = |limit: i64, spent: i64| (limit - spent).max(0);
         spend(rest(limit.nano, spent.nano), rest(limit.atto_delta, spent.atto_delta))
     }
 
-    fn charge(&mut self, asked: Spend, spaces: &[&'static str]) -> bool {
-        let of = |space| self.budgets.iter().filter(move |(_, (s, _))| *s == space);
+    fn charge(&mut self, asked: Spend, unit_domains: &[&'static str]) -> bool {
+        let of = |unit_domain| self.budgets.iter().filter(move |(_, (s, _))| *s == unit_domain);
         let fits = |name: &str| {
             let left = self.left(name);
             asked.nano <= left.nano && asked.atto_delta <= left.atto_delta
         };
-        let pays =
-            spaces.iter().all(|space| of(*space).count() > 0 && of(*space).all(|(n, _)| fits(n)));
+        let pays = unit_domains.iter().all(|unit_domain| {
+            of(*unit_domain).count() > 0 && of(*unit_domain).all(|(n, _)| fits(n))
+        });
         if pays {
             self.entries += 1;
-            for space in spaces {
-                let sum = self.spent.entry(space).or_default();
+            for unit_domain in unit_domains {
+                let sum = self.spent.entry(unit_domain).or_default();
                 *sum = spend(sum.nano + asked.nano, sum.atto_delta + asked.atto_delta);
             }
         }
@@ -393,14 +394,14 @@ fn ten_thousand_random_steps_agree_with_the_reference() {
     let mut paid = 0;
     for step in 0..10_000 {
         let name = format!("b{}", rng.random_range(0..5));
-        let space = SPACES[rng.random_range(0..3)];
+        let unit_domain = SPACES[rng.random_range(0..3)];
         // Limits grow with the steps, so that some charges are paid and others refused throughout.
         let limit = spend(rng.random_range(1..=10 + 3 * step), rng.random_range(0..=3 * step));
         match rng.random_range(0..20) {
             0..=1 => {
-                let made = vault.create_budget(&budget(&name, space, limit)).is_ok();
+                let made = vault.create_budget(&budget(&name, unit_domain, limit)).is_ok();
                 assert_eq!(made, !reference.budgets.contains_key(&name), "step {step}");
-                reference.budgets.entry(name).or_insert((space, limit));
+                reference.budgets.entry(name).or_insert((unit_domain, limit));
             }
             2 => {
                 let dropped = vault.drop_budget(&name).is_ok();
@@ -413,12 +414,12 @@ fn ten_thousand_random_steps_agree_with_the_reference() {
             }
             _ => {
                 let count = rng.random_range(1..=2);
-                let spaces = &SPACES[..count];
+                let unit_domains = &SPACES[..count];
                 let asked = spend(rng.random_range(1..=9), rng.random_range(0..=9));
-                let ask = request(asked.nano, asked.atto_delta, spaces);
+                let ask = request(asked.nano, asked.atto_delta, unit_domains);
                 let quoted = vault.quote(&ask).is_ok();
                 let charged = vault.charge(&ask).is_ok();
-                let expected = reference.charge(asked, spaces);
+                let expected = reference.charge(asked, unit_domains);
                 assert_eq!((quoted, charged), (expected, expected), "step {step}");
                 paid += usize::from(charged);
             }
@@ -427,15 +428,20 @@ fn ten_thousand_random_steps_agree_with_the_reference() {
             let states = vault.budgets().unwrap();
             assert_eq!(states.len(), reference.budgets.len());
             for state in states {
-                let (space, limit) = reference.budgets[&state.budget.name];
-                assert_eq!((state.budget.limit, state.spent), (limit, reference.spent(space)));
+                let (unit_domain, limit) = reference.budgets[&state.budget.name];
+                assert_eq!(
+                    (state.budget.limit, state.spent),
+                    (limit, reference.spent(unit_domain))
+                );
                 assert_eq!(state.left, reference.left(&state.budget.name), "step {step}");
             }
         }
     }
     assert!((1_000..7_000).contains(&paid), "{paid} charges: the history tests one side only");
     assert_eq!(vault.entries().unwrap().len(), reference.entries);
-    SPACES.iter().for_each(|space| assert_eq!(total(&vault, space), reference.spent(space)));
+    SPACES.iter().for_each(|unit_domain| {
+        assert_eq!(total(&vault, unit_domain), reference.spent(unit_domain))
+    });
 }
 
 #[test]

@@ -176,8 +176,8 @@ fn set_unit(
         Unit::Row => "its unit is the row".to_owned(),
         Unit::Column { column, .. } => format!("its unit is {column}"),
         Unit::Via(link) => {
-            let space = catalog.space(&link.table).unwrap_or(&link.table);
-            format!("its unit is that of {space}, reached through {}", link.table)
+            let unit_domain = catalog.unit_domain(&link.table).unwrap_or(&link.table);
+            format!("its unit is that of {unit_domain}, reached through {}", link.table)
         }
     };
     let mut changed = vec![Table { privacy: Privacy::Private(unit), ..entry.clone() }];
@@ -200,7 +200,7 @@ fn set_unit(
 /// The remark for an owner when a declaration joins the charges of tables.
 fn carried(inner: &Inner, before: &Catalog, table: &str) -> Result<String, Error> {
     let after = inner.vault.catalog()?;
-    let people = |catalog: &Catalog| catalog.people(catalog.space(table).unwrap_or(table));
+    let people = |catalog: &Catalog| catalog.people(catalog.unit_domain(table).unwrap_or(table));
     let counted: Vec<String> = people(&after).into_iter().collect();
     let is_new = counted.len() > 1 && people(before) != people(&after);
     Ok(match is_new {

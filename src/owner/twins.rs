@@ -38,9 +38,9 @@ pub(super) fn may_be_private(
     unit: &Unit,
     other_people: &[String],
 ) -> Result<(), Error> {
-    let space = match unit {
+    let unit_domain = match unit {
         Unit::Row | Unit::Column { .. } => Some(table.name.as_str()),
-        Unit::Via(link) => catalog.space(&link.table),
+        Unit::Via(link) => catalog.unit_domain(&link.table),
     };
     let mut counted_twice = Vec::new();
     for twin in twins(providers, catalog, table) {
@@ -52,8 +52,9 @@ pub(super) fn may_be_private(
                 other.name
             )));
         }
-        let shared =
-            space.zip(catalog.space(&other.name)).is_some_and(|(a, b)| catalog.same_people(a, b));
+        let shared = unit_domain
+            .zip(catalog.unit_domain(&other.name))
+            .is_some_and(|(a, b)| catalog.same_people(a, b));
         if !shared && !other_people.contains(&other.name) {
             counted_twice.push(twin);
         }
@@ -108,8 +109,8 @@ pub(super) fn may_be_registered(
             (Privacy::Public, Privacy::Private(_)) | (Privacy::Private(_), Privacy::Public) => true,
             // After a restart, a program registers again what its owner has declared.
             (Privacy::Private(_), Privacy::Private(_)) => {
-                let spaces = catalog.space(&known.name).zip(catalog.space(name));
-                replaced.is_some() && !spaces.is_some_and(|(a, b)| catalog.same_people(a, b))
+                let unit_domains = catalog.unit_domain(&known.name).zip(catalog.unit_domain(name));
+                replaced.is_some() && !unit_domains.is_some_and(|(a, b)| catalog.same_people(a, b))
             }
         };
         if shown {

@@ -116,12 +116,15 @@ fn comparable(table: &Table, column: &str) -> Result<(), Error> {
 
 /// Refuses to change the unit domain of tables that lead through this one.
 fn keeps_links(catalog: &Catalog, table: &Table, unit: &Unit) -> Result<(), Error> {
-    let space = match unit {
+    let unit_domain = match unit {
         Unit::Row => None,
         Unit::Column { .. } => Some(table.name.as_str()),
-        Unit::Via(link) => catalog.space(&link.table),
+        Unit::Via(link) => catalog.unit_domain(&link.table),
     };
-    match catalog.referring(&table.name).find(|other| catalog.space(&other.name) != space) {
+    match catalog
+        .referring(&table.name)
+        .find(|other| catalog.unit_domain(&other.name) != unit_domain)
+    {
         Some(other) => Err(referred(table, &other.name)),
         None => Ok(()),
     }

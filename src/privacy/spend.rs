@@ -225,7 +225,7 @@ impl Cost {
     }
 
     /// The cost of these amounts: ε with δ, if there is an ε, and ρ with δ.
-    pub(crate) fn of(epsilon: Option<(i64, i64)>, rho: (i64, i64)) -> Self {
+    pub(crate) fn from_amounts(epsilon: Option<(i64, i64)>, rho: (i64, i64)) -> Self {
         Self {
             approximate: epsilon.map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
             concentrated: Some(Spend::of_rho(rho.0, rho.1)),
@@ -254,7 +254,10 @@ impl Cost {
             Some((epsilon, delta)) => Some((part(epsilon, NANO)?, part(delta, ATTO)?)),
             None => None,
         };
-        Ok(Self::of(approximate, (part(loss.rho(), NANO)?, part(loss.rho_delta(), ATTO)?)))
+        Ok(Self::from_amounts(
+            approximate,
+            (part(loss.rho(), NANO)?, part(loss.rho_delta(), ATTO)?),
+        ))
     }
 
     /// The cost of both.
@@ -355,10 +358,10 @@ mod tests {
         let cost = |loss: &Loss| Cost::round_up(loss).unwrap();
         let third = Epsilon::new(Rational::new(1.into(), 3.into())).unwrap();
         // A third squared, halved: 1/18 = 0.0555….
-        let expected = Cost::of(Some((333_333_334, 0)), (55_555_556, 0));
+        let expected = Cost::from_amounts(Some((333_333_334, 0)), (55_555_556, 0));
         assert_eq!(cost(&Loss::pure(&third)), expected);
         let tiny: Epsilon = "1e-12".parse().unwrap();
-        assert_eq!(cost(&Loss::pure(&tiny)), Cost::of(Some((1, 0)), (1, 0)));
+        assert_eq!(cost(&Loss::pure(&tiny)), Cost::from_amounts(Some((1, 0)), (1, 0)));
         let delta: Delta = "2.5e-7".parse().unwrap();
         let spend = cost(&Loss::approximate(&tiny, &delta));
         assert_eq!(spend.to_string(), "ε = 0.000000001, δ = 2.5e-7, ρ = 0.000000001, δ = 2.5e-7");
@@ -378,7 +381,7 @@ mod tests {
         assert!(!epsilon.pays(Spend::of_epsilon(6, 0)) && !epsilon.pays(Spend::of_epsilon(0, 6)));
         assert_eq!(epsilon.minus(rho), Spend::of_epsilon(0, 0));
         assert_eq!(epsilon.minus(Spend::of_epsilon(7, 1)), Spend::of_epsilon(0, 4));
-        let sum = Cost::zero().plus(Cost::of(None, (2, 3))).unwrap();
+        let sum = Cost::zero().plus(Cost::from_amounts(None, (2, 3))).unwrap();
         assert_eq!(
             (sum.within(Notion::Approximate), sum.within(Notion::Concentrated)),
             (None, Some(Spend::of_rho(2, 3)))

@@ -64,7 +64,7 @@ pub(super) fn error_bars(
     let wanted: Vec<usize> = outputs
         .filter(|output| has_own(*output) && !analysis.is_decided(*output, &counter(selections)))
         .collect();
-    ErrorBars::of(analysis, &wanted)
+    ErrorBars::for_analysis(analysis, &wanted)
 }
 
 /// The measure whose noisy counts decide which groups of a part are shown, by the part's number.

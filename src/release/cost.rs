@@ -68,16 +68,16 @@ pub(crate) struct Fallback {
     pub(super) delta: Option<Delta>,
 }
 
-pub(super) fn default_cost(analysis: &Analysis, space: &str, catalog: &Catalog) -> Fallback {
+pub(super) fn default_cost(analysis: &Analysis, unit_domain: &str, catalog: &Catalog) -> Fallback {
     let bare = analysis
         .parts()
         .iter()
-        .filter(|aggregate| catalog.same_people(aggregate.subject().space(), space))
+        .filter(|aggregate| catalog.same_people(aggregate.subject().unit_domain(), unit_domain))
         .flat_map(|aggregate| aggregate.measures())
         .filter(|m| is_bare(m))
         .count();
     let per_query = |pick: fn(&crate::catalog::PerQuery) -> Option<i64>| {
-        catalog.budgets_of(space).filter_map(|budget| pick(&budget.per_query)).min()
+        catalog.budgets_of(unit_domain).filter_map(|budget| pick(&budget.per_query)).min()
     };
     let epsilon = per_query(|p| p.default)
         .and_then(|nano| Epsilon::new(Spend::of_epsilon(nano, 0).loss()).ok()?.share(bare).ok());
@@ -103,8 +103,10 @@ pub(crate) struct Accounts {
 
 impl Accounts {
     pub(super) fn for_analysis(analysis: &Analysis, catalog: &Catalog) -> Self {
-        let spaces = analysis.parts().iter().map(|aggregate| aggregate.subject().space());
-        let budgets: Vec<&Budget> = spaces.flat_map(|space| catalog.budgets_of(space)).collect();
+        let unit_domains =
+            analysis.parts().iter().map(|aggregate| aggregate.subject().unit_domain());
+        let budgets: Vec<&Budget> =
+            unit_domains.flat_map(|unit_domain| catalog.budgets_of(unit_domain)).collect();
         let counting = |notion| budgets.iter().find(|b| b.limit.notion == notion);
         Self {
             in_epsilon: counting(Notion::Approximate).map(|budget| budget.name.clone()),

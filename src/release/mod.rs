@@ -96,15 +96,15 @@ impl Release {
     }
 
     /// The unit domains of all private tables that are read, each once.
-    pub fn spaces(&self) -> Vec<String> {
-        let mut spaces: Vec<String> = Vec::new();
+    pub fn unit_domains(&self) -> Vec<String> {
+        let mut unit_domains: Vec<String> = Vec::new();
         for aggregate in self.analysis.parts() {
-            let space = aggregate.subject().space();
-            if !spaces.iter().any(|known| known == space) {
-                spaces.push(space.to_owned());
+            let unit_domain = aggregate.subject().unit_domain();
+            if !unit_domains.iter().any(|known| known == unit_domain) {
+                unit_domains.push(unit_domain.to_owned());
             }
         }
-        spaces
+        unit_domains
     }
 
     /// The plan of the query, as a text that is hashed into the ledger.
@@ -147,7 +147,7 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
     let accounts = Accounts::for_analysis(&analysis, catalog);
     let (mut mechanisms, mut selections) = (Vec::new(), Vec::new());
     for aggregate in analysis.parts() {
-        let default = default_cost(&analysis, aggregate.subject().space(), catalog);
+        let default = default_cost(&analysis, aggregate.subject().unit_domain(), catalog);
         let calibrated = match aggregate.unknown_partitions() {
             Some(groups) => {
                 threshold::for_unknown_partitions(aggregate, groups, &default, &accounts)

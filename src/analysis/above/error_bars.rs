@@ -44,7 +44,7 @@ impl ErrorBars {
     /// The first columns of the plan are those of the public plan, with the same rows in the same order. Where the noise of
     /// each released number is within its ± at confidence 1 − 0.05/m, an error bounds how far the value is from the one
     /// without noise, up to the rounding of floats. All m hold together with 95 %, by the union bound.
-    pub(crate) fn of(analysis: &Analysis, wanted: &[usize]) -> Self {
+    pub(crate) fn for_analysis(analysis: &Analysis, wanted: &[usize]) -> Self {
         let (public_plan, parts) = (&analysis.as_written, analysis.parts());
         let outputs = public_plan.schema().fields().len();
         let none = || Self {

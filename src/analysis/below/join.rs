@@ -310,7 +310,7 @@ impl Walk<'_> {
                 "the release over one table, or a unit that a column names".to_owned(),
             );
         }
-        if left.subject.space() != right.subject.space() {
+        if left.subject.unit_domain() != right.subject.unit_domain() {
             return refused(
                 format!(
                     "{} and {} protect different people, and a join would tie one to many of the other",
@@ -319,7 +319,7 @@ impl Walk<'_> {
                 ),
                 format!(
                     "one release over each, or ALTER TABLE … SET PRIVACY UNIT VIA (…) REFERENCES {}(…)",
-                    left.subject.space()
+                    left.subject.unit_domain()
                 ),
             );
         }

@@ -34,8 +34,9 @@ impl Walk<'_> {
             flows.push(self.resolved(flow)?);
         }
         let Some(first) = flows.first() else { return Err(lost()) };
-        let (space, is_row) = (first.subject.space().to_owned(), first.subject.is_row());
-        if let Some(other) = flows.iter().find(|flow| flow.subject.space() != space) {
+        let (unit_domain, is_row) =
+            (first.subject.unit_domain().to_owned(), first.subject.is_row());
+        if let Some(other) = flows.iter().find(|flow| flow.subject.unit_domain() != unit_domain) {
             return Err(Refusal::new(
                 Reason::Join,
                 "UNION ALL",

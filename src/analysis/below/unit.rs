@@ -12,7 +12,7 @@
 /// The privacy units of a plan's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitScope {
-    space: String,
+    unit_domain: String,
     tables: Vec<String>,
     column: Option<String>,
     rows: Option<u64>,
@@ -27,7 +27,7 @@ impl UnitScope {
     pub(crate) fn of_rows(table: &str) -> Self {
         let table = table.to_owned();
         Self {
-            space: table.clone(),
+            unit_domain: table.clone(),
             tables: vec![table],
             column: None,
             rows: Some(1),
@@ -37,9 +37,14 @@ impl UnitScope {
     }
 
     /// Rows of one table of a unit domain, whose unit a column identifies.
-    pub(crate) fn of_column(space: &str, table: &str, column: &str, rows: Option<u64>) -> Self {
+    pub(crate) fn of_column(
+        unit_domain: &str,
+        table: &str,
+        column: &str,
+        rows: Option<u64>,
+    ) -> Self {
         Self {
-            space: space.to_owned(),
+            unit_domain: unit_domain.to_owned(),
             tables: vec![table.to_owned()],
             column: Some(column.to_owned()),
             rows,
@@ -51,7 +56,7 @@ impl UnitScope {
     /// Public rows, which have no units.
     pub(crate) fn nobody() -> Self {
         Self {
-            space: String::new(),
+            unit_domain: String::new(),
             tables: Vec::new(),
             column: None,
             rows: None,
@@ -109,8 +114,8 @@ impl UnitScope {
     }
 
     /// The unit domain: the name under which the losses of these people add up.
-    pub fn space(&self) -> &str {
-        &self.space
+    pub fn unit_domain(&self) -> &str {
+        &self.unit_domain
     }
 
     /// The private tables that are read, each once.

@@ -78,7 +78,7 @@ pub(crate) fn rounded(
         keys: multiples(&rounding, &range, &to),
         ..Facts::ranged(range, true)
     };
-    Ok(Some(Total { expr: rounding.of(x.expr.clone()), facts }))
+    Ok(Some(Total { expr: rounding.applied_to(x.expr.clone()), facts }))
 }
 
 fn literal_places(places: &Expr) -> Option<i32> {

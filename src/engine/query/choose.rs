@@ -97,6 +97,6 @@ impl Session {
         let provider = self.inner.provider(table, &declared.open).ok_or(Error::Internal)?;
         let schema = provider.schema();
         let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;
-        Proposal::of(release, column, field.data_type().clone()).ok_or(Error::Internal)
+        Proposal::from_release(release, column, field.data_type().clone()).ok_or(Error::Internal)
     }
 }

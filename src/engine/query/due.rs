@@ -66,10 +66,10 @@ impl Session {
             return Ok(Due { planned, request: None, cost: Cost::default() });
         }
         self.inner.resources.check_cost(cost)?;
-        let spaces = release.spaces();
-        let counts: Vec<Notion> = spaces
+        let unit_domains = release.unit_domains();
+        let counts: Vec<Notion> = unit_domains
             .iter()
-            .flat_map(|space| planned.catalog().budgets_of(space))
+            .flat_map(|unit_domain| planned.catalog().budgets_of(unit_domain))
             .map(|budget| budget.limit.notion)
             .collect();
         let request = ChargeRequest {
@@ -78,7 +78,7 @@ impl Session {
             // The caller that charges it fills this in.
             statement: String::new(),
             entries,
-            spaces,
+            unit_domains,
             catalog: Arc::clone(planned.catalog()),
         };
         Ok(Due { planned, request: Some(request), cost: cost.counted_in(&counts) })

@@ -30,7 +30,7 @@ pub(crate) struct Quote {
     pub(crate) schema: SchemaRef,
     pub(crate) cost: Cost,
     entries: Vec<ChargeEntry>,
-    spaces: Vec<String>,
+    unit_domains: Vec<String>,
 }
 
 impl Ready {
@@ -40,11 +40,11 @@ impl Ready {
             Some(proposal) => Arc::new(proposal.schema()),
             None => self.prepared.schema(),
         };
-        let (entries, spaces) = match self.due.request() {
-            Some(request) => (request.entries.clone(), request.spaces.clone()),
+        let (entries, unit_domains) = match self.due.request() {
+            Some(request) => (request.entries.clone(), request.unit_domains.clone()),
             None => Default::default(),
         };
-        Quote { schema, cost: self.due.cost(), entries, spaces }
+        Quote { schema, cost: self.due.cost(), entries, unit_domains }
     }
 
     /// What it asks of the ledger.

@@ -53,7 +53,7 @@ impl Advance {
     /// # Guarantee
     /// Depends on the plan alone. Every operator that reserves memory in proportion to its rows is counted in each of
     /// its partitions, with a full batch of its columns.
-    pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>, batch: usize) -> Self {
+    pub(crate) fn for_plan(plan: &Arc<dyn ExecutionPlan>, batch: usize) -> Self {
         let own = match reserves(plan) {
             true => Self {
                 operators: plan.output_partitioning().partition_count(),
@@ -61,7 +61,7 @@ impl Advance {
             },
             false => Self::default(),
         };
-        let below = plan.children().into_iter().map(|child| Self::of(child, batch));
+        let below = plan.children().into_iter().map(|child| Self::for_plan(child, batch));
         below.fold(own, |all, one| Self {
             operators: all.operators.saturating_add(one.operators),
             each: all.each.max(one.each),

@@ -78,7 +78,7 @@ struct Read {
 }
 
 impl Read {
-    fn of(plan: &LogicalPlan) -> Option<Self> {
+    fn from_plan(plan: &LogicalPlan) -> Option<Self> {
         let mut sources = Vec::new();
         let walked = plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
@@ -105,7 +105,7 @@ impl Planning {
     }
 
     /// The planning of a session; without limits if it has none.
-    pub(crate) fn of(state: &SessionState) -> Arc<Self> {
+    pub(crate) fn for_state(state: &SessionState) -> Arc<Self> {
         Self::of_config(state.config())
     }
 
@@ -131,7 +131,7 @@ impl Planning {
         plan: &LogicalPlan,
         read: impl FnOnce() -> Option<RecordBatch>,
     ) -> Option<RecordBatch> {
-        let key = Read::of(plan)?;
+        let key = Read::from_plan(plan)?;
         let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rows) = known().get(&key) {
             return rows.clone();

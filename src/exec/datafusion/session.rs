@@ -125,7 +125,7 @@ pub(crate) fn columns_of_public(
 /// All rows of a plan over public tables, in one batch: at most a million, read before the deadline of planning.
 fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatch> {
     let failed = |_| crate::grid::failed();
-    let planning = Planning::of(state);
+    let planning = Planning::for_state(state);
     let batches = std::thread::scope(|scope| {
         let read = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -202,11 +202,11 @@ impl Tables for PlannedTables<'_> {
         if !public {
             return None;
         }
-        Planning::of(self.state).once(plan, || rows_of_public(plan, self.state).ok())
+        Planning::for_state(self.state).once(plan, || rows_of_public(plan, self.state).ok())
     }
 
     fn most_rows_of_a_unit(&self) -> u64 {
-        Planning::of(self.state).rows_of_a_unit()
+        Planning::for_state(self.state).rows_of_a_unit()
     }
 
     fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>> {

@@ -165,7 +165,7 @@ impl fmt::Debug for PrivateScanExec {
 
 impl PrivateScanExec {
     /// The same scan over another plan.
-    fn of(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    fn over(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let properties = Arc::new(properties(&input));
         Arc::new(Self { input, properties, ..self.clone() })
     }
@@ -213,7 +213,7 @@ impl ExecutionPlan for PrivateScanExec {
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(self.of(input)),
+            (Some(input), true) => Ok(self.over(input)),
             _ => internal_err!("PrivateScanExec has one input"),
         }
     }
@@ -246,7 +246,7 @@ impl ExecutionPlan for PrivateScanExec {
         config: &ConfigOptions,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let input = self.input.repartitioned(target_partitions, config)?;
-        Ok(input.map(|input| self.of(input)))
+        Ok(input.map(|input| self.over(input)))
     }
 
     fn gather_filters_for_pushdown(

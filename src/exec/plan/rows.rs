@@ -44,7 +44,7 @@ pub(crate) fn row_sums(
     let keys: Vec<Expr> = (0..part.key_names().len()).map(|i| column(&rows, i)).collect();
     let mut sums = Vec::new();
     for measure in measures {
-        for term in Term::of(measure)? {
+        for term in Term::for_measure(measure)? {
             sums.push(term.logical(&schema)?.alias(format!("sum{}", sums.len())));
         }
     }

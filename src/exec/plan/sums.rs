@@ -56,7 +56,7 @@ impl Term {
     ///
     /// # Errors
     /// An internal error for a measure that counts a unit once per group: rows alone cannot express it.
-    pub(crate) fn of(measure: &Measure) -> Result<Vec<Self>> {
+    pub(crate) fn for_measure(measure: &Measure) -> Result<Vec<Self>> {
         let Measure { filter, grid, lo, hi, .. } = *measure;
         let sum = |column, measured| TermKind::Sum { column, grid, lo, hi, measured };
         let kinds = match &measure.input {

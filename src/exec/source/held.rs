@@ -49,7 +49,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
+    fn from_metadata(metadata: &Metadata) -> Self {
         let nanos =
             |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
         Self {
@@ -95,7 +95,7 @@ impl Held {
         if !metadata.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let stamp = Stamp::of(&metadata);
+        let stamp = Stamp::from_metadata(&metadata);
         let (sha256, columns) = (OnceLock::new(), OnceLock::new());
         Ok(Self { number, file, metadata, stamp, sha256, columns })
     }
@@ -112,7 +112,7 @@ impl Held {
 
     /// Whether its properties are unchanged since it was opened.
     pub(super) fn is_untouched(&self) -> bool {
-        self.file.metadata().is_ok_and(|metadata| Stamp::of(&metadata) == self.stamp)
+        self.file.metadata().is_ok_and(|metadata| Stamp::from_metadata(&metadata) == self.stamp)
     }
 
     /// The handle itself, whose position is shared: for readers that seek before they read, one at a time.

@@ -59,7 +59,7 @@ const COLUMNS: [LedgerColumn; 14] = [
     (SEQUENCE, DataType::Int64, false, |entries| numbers(entries, |e| e.sequence)),
     ("charge", DataType::Int64, false, |entries| numbers(entries, |e| e.charge)),
     ("analyst", DataType::Utf8, false, |entries| texts(entries, |e| e.analyst.clone())),
-    ("spaces", DataType::Utf8, false, |entries| texts(entries, |e| e.spaces.join(", "))),
+    ("spaces", DataType::Utf8, false, |entries| texts(entries, |e| e.unit_domains.join(", "))),
     ("budgets", DataType::Utf8, false, |entries| texts(entries, |e| e.budgets.join(", "))),
     ("mechanism", DataType::Utf8, false, |entries| texts(entries, |e| e.mechanism.clone())),
     ("parameters", DataType::Utf8, false, |entries| texts(entries, |e| e.parameters.clone())),
@@ -123,7 +123,7 @@ impl LedgerTable {
     ///
     /// # Errors
     /// [`VaultError`] when the vault cannot be read.
-    pub(crate) fn of(vault: &Arc<Vault>, reader: &str) -> Result<Self, VaultError> {
+    pub(crate) fn for_reader(vault: &Arc<Vault>, reader: &str) -> Result<Self, VaultError> {
         let field = |(name, data_type, nullable, _): &LedgerColumn| {
             Field::new(*name, data_type.clone(), *nullable)
         };
@@ -151,7 +151,7 @@ impl TableProvider for LedgerTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match Range::of(filter) {
+        let support = |filter: &&Expr| match Range::from_filter(filter) {
             Some(_) => TableProviderFilterPushDown::Exact,
             None => TableProviderFilterPushDown::Unsupported,
         };
@@ -167,7 +167,7 @@ impl TableProvider for LedgerTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut range = Range { first: 1, last: self.extent.last() };
         for filter in filters {
-            let Some(other) = Range::of(filter) else {
+            let Some(other) = Range::from_filter(filter) else {
                 return internal_err!("the ledger got a filter that it cannot apply");
             };
             range = range.within(other);
@@ -202,7 +202,7 @@ impl Range {
     const NONE: Self = Self { first: i64::MAX, last: i64::MIN };
 
     /// The numbers that satisfy a comparison of `sequence` with a literal; `None` for any other filter.
-    fn of(filter: &Expr) -> Option<Self> {
+    fn from_filter(filter: &Expr) -> Option<Self> {
         let Expr::BinaryExpr(comparison) = filter else { return None };
         let (operator, literal) = match (&*comparison.left, &*comparison.right) {
             (Expr::Column(column), Expr::Literal(literal, _)) if column.name == SEQUENCE => {
@@ -499,7 +499,7 @@ mod tests {
             analyst: "lab".to_owned(),
             plan_hash: plan_hash("plan"),
             entries: (0..entries).map(entry).collect(),
-            spaces: vec!["adult".to_owned()],
+            unit_domains: vec!["adult".to_owned()],
             statement: "SELECT 1".to_owned(),
             catalog: vault.catalog().unwrap(),
         });
@@ -547,7 +547,7 @@ mod tests {
     #[tokio::test]
     async fn it_is_the_table_of_all_its_entries() {
         let (_folder, vault) = vault();
-        let table = LedgerTable::of(&vault, "lab").unwrap();
+        let table = LedgerTable::for_reader(&vault, "lab").unwrap();
         let entries = vault.entries().unwrap();
         let statements = vault.statements(&entries, "lab").unwrap();
         assert!(statements.iter().all(|text| text.as_deref() == Some("SELECT 1")));
@@ -595,7 +595,7 @@ mod tests {
     #[tokio::test]
     async fn the_newest_entries_are_read_from_the_end() {
         let (_folder, vault) = vault();
-        let context = context(Arc::new(LedgerTable::of(&vault, "lab").unwrap()));
+        let context = context(Arc::new(LedgerTable::for_reader(&vault, "lab").unwrap()));
         for (sql, reads) in [
             (
                 "SELECT * FROM ledger ORDER BY sequence DESC LIMIT 5",
@@ -630,7 +630,7 @@ mod tests {
     #[tokio::test]
     async fn damaged_entries_are_not_shown() {
         let (folder, vault) = vault();
-        let context = context(Arc::new(LedgerTable::of(&vault, "lab").unwrap()));
+        let context = context(Arc::new(LedgerTable::for_reader(&vault, "lab").unwrap()));
         alter(
             &folder.path().join("study.db"),
             "UPDATE ledger SET parameters = 'eps=9' WHERE sequence = 77",
@@ -671,7 +671,7 @@ mod tests {
             (col("charge").eq(lit(5_i64)), None),
             (sequence().gt(lit(1_i64)).or(sequence().lt(lit(0_i64))), None),
         ] {
-            assert_eq!(Range::of(&filter), expected, "{filter}");
+            assert_eq!(Range::from_filter(&filter), expected, "{filter}");
         }
         assert_eq!(Range::NONE.len(), 0);
         assert_eq!(Range::ALL.len(), usize::MAX);

@@ -37,7 +37,7 @@ pub struct ChargeRequest {
     /// The releases; each becomes an entry of the ledger.
     pub entries: Vec<ChargeEntry>,
     /// The unit domains of all private tables that the releases read.
-    pub spaces: Vec<String>,
+    pub unit_domains: Vec<String>,
     /// The declarations with which the statement was planned. The charge compares them with the present ones.
     pub catalog: Arc<Catalog>,
 }
@@ -46,7 +46,7 @@ impl ChargeRequest {
     /// The debt that this request would pay.
     fn due(&self) -> Due {
         let losses = self.entries.iter().map(|entry| entry.loss.clone()).collect();
-        Due { plan_hash: self.plan_hash, losses, spaces: self.spaces.clone() }
+        Due { plan_hash: self.plan_hash, losses, unit_domains: self.unit_domains.clone() }
     }
 }
 
@@ -58,7 +58,7 @@ pub struct Due {
     /// The exact loss of each release, in order.
     pub losses: Vec<Loss>,
     /// The unit domains of all private tables that the statement reads.
-    pub spaces: Vec<String>,
+    pub unit_domains: Vec<String>,
 }
 
 /// One release of a statement.
@@ -147,7 +147,7 @@ pub(crate) fn accounts(
 ) -> Result<Vec<Account>, Fault> {
     let accounts = store::accounts(connection)?;
     for Account { budget, spent, .. } in &accounts {
-        let charged = witness.spent(&catalog.people(catalog.space_of(budget)))?;
+        let charged = witness.spent(&catalog.people(catalog.unit_domain_of(budget)))?;
         if charged.within(budget.limit.notion) != Some(*spent) {
             return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
         }
@@ -185,8 +185,8 @@ fn price(
     if !catalog.version().is(&store::version(connection)?) {
         return Err(VaultError::Redeclared.into());
     }
-    let spaces: BTreeSet<&String> = request.spaces.iter().collect();
-    if spaces.is_empty() || request.entries.is_empty() {
+    let unit_domains: BTreeSet<&String> = request.unit_domains.iter().collect();
+    if unit_domains.is_empty() || request.entries.is_empty() {
         return Err(VaultError::EmptyCharge.into());
     }
     let mut asked = Cost::zero();
@@ -201,17 +201,17 @@ fn price(
     }
 
     let accounts = accounts(connection, witness, catalog)?;
-    let binds = |account: &Account, space: &str| {
-        catalog.same_people(catalog.space_of(&account.budget), space)
+    let binds = |account: &Account, unit_domain: &str| {
+        catalog.same_people(catalog.unit_domain_of(&account.budget), unit_domain)
     };
-    for space in &spaces {
-        if !accounts.iter().any(|account| binds(account, space)) {
-            return Err(VaultError::NoBudget { table: (*space).clone() }.into());
+    for unit_domain in &unit_domains {
+        if !accounts.iter().any(|account| binds(account, unit_domain)) {
+            return Err(VaultError::NoBudget { table: (*unit_domain).clone() }.into());
         }
     }
     let touched: Vec<&Account> = accounts
         .iter()
-        .filter(|account| spaces.iter().any(|space| binds(account, space)))
+        .filter(|account| unit_domains.iter().any(|unit_domain| binds(account, unit_domain)))
         .collect();
     // A release without an (ε, δ) cannot be charged to a budget in ε.
     let within = |budget: &Budget| {
@@ -239,14 +239,14 @@ fn price(
     }
     let notions: Vec<Notion> = budgets.iter().map(|quote| quote.limit.notion).collect();
 
-    let spaces: Vec<String> = spaces.into_iter().cloned().collect();
+    let unit_domains: Vec<String> = unit_domains.into_iter().cloned().collect();
     let names: Vec<String> = budgets.iter().map(|quote| quote.budget.clone()).collect();
     let statement = statements::hash(&request.statement);
     let entries = request.entries.iter().zip(rounded).map(|(entry, cost)| LedgerEntry {
         sequence: 0,
         charge: 0,
         analyst: request.analyst.clone(),
-        spaces: spaces.clone(),
+        unit_domains: unit_domains.clone(),
         budgets: names.clone(),
         mechanism: entry.mechanism.clone(),
         parameters: entry.parameters.clone(),

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use crate::catalog::joins::{carry_spent, join_spaces};
+use crate::catalog::joins::{carry_spent, join_unit_domains};
 use crate::catalog::{Catalog, CatalogError, store};
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
@@ -55,7 +55,7 @@ fn join(
 ) -> Result<(), Fault> {
     let tables = before.tables().chain(after.tables()).map(|table| table.name.as_str());
     for table in tables.collect::<BTreeSet<_>>() {
-        let (left, entered) = (before.space(table), after.space(table));
+        let (left, entered) = (before.unit_domain(table), after.unit_domain(table));
         if left == entered {
             continue;
         }
@@ -63,13 +63,13 @@ fn join(
         if let Some(left) = left.filter(|left| *left != table)
             && witness.is_charged(&before.people(left))
         {
-            join_spaces(connection, table, left)?;
+            join_unit_domains(connection, table, left)?;
         }
         // … then the table's new unit domain takes in the name.
         if let Some(entered) = entered.filter(|entered| *entered != table)
             && witness.is_charged(&store::load(connection)?.people(table))
         {
-            join_spaces(connection, table, entered)?;
+            join_unit_domains(connection, table, entered)?;
         }
     }
     Ok(())
@@ -90,12 +90,13 @@ pub(crate) fn carried_over(
 ) -> Result<(), Fault> {
     let catalog = store::load(connection)?;
     let own = catalog.tables().map(|table| (table.name.as_str(), table.name.as_str()));
-    let kept = kept.iter().map(|(table, space)| (table.as_str(), space.as_str()));
+    let kept = kept.iter().map(|(table, unit_domain)| (table.as_str(), unit_domain.as_str()));
     for (table, charged) in own.chain(kept) {
-        if let Some(space) = catalog.space(table).filter(|space| *space != charged)
+        if let Some(unit_domain) =
+            catalog.unit_domain(table).filter(|unit_domain| *unit_domain != charged)
             && witness.is_charged(&catalog.people(charged))
         {
-            join_spaces(connection, charged, space)?;
+            join_unit_domains(connection, charged, unit_domain)?;
         }
     }
     carry(connection, witness, &store::load(connection)?)
@@ -105,7 +106,7 @@ pub(crate) fn carried_over(
 fn carry(connection: &Connection, witness: &Witness, now: &Catalog) -> Result<(), Fault> {
     for account in store::accounts(connection)? {
         let budget = &account.budget;
-        let spent = witness.spent(&now.people(now.space_of(budget)))?;
+        let spent = witness.spent(&now.people(now.unit_domain_of(budget)))?;
         let uncarried = || CatalogError::Uncarried { budget: budget.name.clone() };
         let spent = spent.within(budget.limit.notion).ok_or_else(uncarried)?;
         if spent != account.spent {

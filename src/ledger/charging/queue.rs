@@ -134,7 +134,7 @@ impl Drop for Group<'_> {
 
 impl<'a> Group<'a> {
     /// The requests that now wait for the vault at this path; the caller leads.
-    pub(crate) fn of(queue: &'a Queue, path: &'a str) -> Self {
+    pub(crate) fn in_queue(queue: &'a Queue, path: &'a str) -> Self {
         Self { queue, path, tickets: queue.take(), outcomes: Vec::new() }
     }
 

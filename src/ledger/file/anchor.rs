@@ -50,7 +50,7 @@ impl Anchor {
             }
             Err(source) => return Err(VaultError::Anchor { anchor: shown, source }),
         };
-        let folder = Folder::of(&resolved);
+        let folder = Folder::for_file(&resolved);
         let folder =
             folder.map_err(|source| VaultError::Anchor { anchor: shown.clone(), source })?;
         let anchor = Self { path: resolved, shown, folder };

@@ -41,14 +41,14 @@ struct Identity {
 
 impl Identity {
     #[cfg(unix)]
-    fn of(metadata: &fs::Metadata) -> Self {
+    fn from_metadata(metadata: &fs::Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
 
     /// On other systems an open file cannot be replaced, so all identities are equal.
     #[cfg(not(unix))]
-    fn of(_: &fs::Metadata) -> Self {
+    fn from_metadata(_: &fs::Metadata) -> Self {
         Self { device: 0, inode: 0 }
     }
 }
@@ -73,12 +73,12 @@ impl Place {
     ///
     /// # Errors
     /// If the file does not exist, or its folder cannot be read.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn from_path(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
-        let file = Identity::of(&fs::metadata(&path)?);
+        let file = Identity::from_metadata(&fs::metadata(&path)?);
         // SQLite resolves links before it names the journal.
         let resolved = fs::canonicalize(&path)?;
-        let folder = Folder::of(&resolved)?;
+        let folder = Folder::for_file(&resolved)?;
         let name = resolved.file_name().unwrap_or_default();
         let home = Home {
             name: name.as_encoded_bytes().to_vec(),
@@ -103,7 +103,7 @@ impl Place {
     pub(crate) fn check(&self, shown: &str) -> Result<(), VaultError> {
         let path = || shown.to_owned();
         match fs::metadata(&self.path) {
-            Ok(found) if Identity::of(&found) != self.file => {
+            Ok(found) if Identity::from_metadata(&found) != self.file => {
                 Err(VaultError::Moved { path: path() })
             }
             Ok(found) if links(&found) > 1 => {
@@ -153,7 +153,7 @@ impl Place {
             return State::read(file);
         }
         let file = fs::File::open(&self.path)?;
-        let found = Identity::of(&file.metadata()?);
+        let found = Identity::from_metadata(&file.metadata()?);
         if found != self.file {
             // The file was replaced just now, and a write will report it. Keep this file open too: it may be another open vault.
             kept.entry(found).or_insert(file);
@@ -190,7 +190,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(crate) fn of(file: &Path) -> io::Result<Self> {
+    pub(crate) fn for_file(file: &Path) -> io::Result<Self> {
         let path = file.parent().unwrap_or(Path::new("/"));
         Ok(Self {
             #[cfg(unix)]
@@ -201,7 +201,7 @@ impl Folder {
     /// The folder's inode.
     fn inode(&self) -> io::Result<u64> {
         #[cfg(unix)]
-        return Ok(Identity::of(&self.file.metadata()?).inode);
+        return Ok(Identity::from_metadata(&self.file.metadata()?).inode);
         #[cfg(not(unix))]
         Ok(0)
     }

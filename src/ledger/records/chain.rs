@@ -36,7 +36,7 @@ pub struct LedgerEntry {
     /// The analyst who asked.
     pub analyst: String,
     /// The unit domains of the tables that it reads.
-    pub spaces: Vec<String>,
+    pub unit_domains: Vec<String>,
     /// The budgets to which it was charged.
     pub budgets: Vec<String>,
     /// The mechanism.
@@ -99,18 +99,18 @@ impl Witness {
     ///
     /// # Errors
     /// [`VaultError::Amount`] for a sum that is out of range.
-    pub(crate) fn spent(&self, spaces: &BTreeSet<String>) -> Result<Cost, Fault> {
-        let sum = self.of(spaces).try_fold(Cost::zero(), Cost::plus);
+    pub(crate) fn spent(&self, unit_domains: &BTreeSet<String>) -> Result<Cost, Fault> {
+        let sum = self.costs_on(unit_domains).try_fold(Cost::zero(), Cost::plus);
         Ok(sum?)
     }
 
     /// Whether anything was ever charged to one of these unit domains.
-    pub(crate) fn is_charged(&self, spaces: &BTreeSet<String>) -> bool {
-        self.of(spaces).next().is_some()
+    pub(crate) fn is_charged(&self, unit_domains: &BTreeSet<String>) -> bool {
+        self.costs_on(unit_domains).next().is_some()
     }
 
-    fn of(&self, spaces: &BTreeSet<String>) -> impl Iterator<Item = Cost> {
-        let named = move |names: &[String]| names.iter().any(|name| spaces.contains(name));
+    fn costs_on(&self, unit_domains: &BTreeSet<String>) -> impl Iterator<Item = Cost> {
+        let named = move |names: &[String]| names.iter().any(|name| unit_domains.contains(name));
         self.spent.iter().filter(move |(names, _)| named(names)).map(|(_, sum)| *sum)
     }
 
@@ -243,8 +243,8 @@ impl Witness {
 
     /// Adds the next entry to the sums.
     fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
-        let sum = self.spent.get(&entry.spaces).copied().unwrap_or(Cost::zero());
-        self.spent.insert(entry.spaces.clone(), sum.plus(entry.cost)?);
+        let sum = self.spent.get(&entry.unit_domains).copied().unwrap_or(Cost::zero());
+        self.spent.insert(entry.unit_domains.clone(), sum.plus(entry.cost)?);
         self.sequence = entry.sequence;
         self.chain = entry.chain;
         Ok(())
@@ -290,7 +290,7 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
         sequence,
         charge,
         analyst,
-        spaces,
+        unit_domains,
         budgets,
         mechanism,
         parameters,
@@ -311,7 +311,7 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
     fields.integer(*sequence);
     fields.integer(*charge);
     fields.text(analyst);
-    fields.text(&names_text(spaces));
+    fields.text(&names_text(unit_domains));
     fields.text(&names_text(budgets));
     fields.text(mechanism);
     fields.text(parameters);
@@ -344,7 +344,7 @@ fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
             entry.sequence,
             entry.charge,
             entry.analyst,
-            names_text(&entry.spaces),
+            names_text(&entry.unit_domains),
             names_text(&entry.budgets),
             entry.mechanism,
             entry.parameters,
@@ -369,8 +369,10 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
             .map_err(|_| Fault::Damage("the ledger has an unreadable name".to_owned()))
     };
     let epsilon: (Option<i64>, Option<i64>) = (row.get("epsilon_nano")?, row.get("delta_atto")?);
-    let cost =
-        Cost::of(epsilon.0.zip(epsilon.1), (row.get("rho_nano")?, row.get("rho_delta_atto")?));
+    let cost = Cost::from_amounts(
+        epsilon.0.zip(epsilon.1),
+        (row.get("rho_nano")?, row.get("rho_delta_atto")?),
+    );
     // A negative amount would be a refund; the table forbids it, but a failing disk could produce it.
     if cost.amounts().into_iter().flatten().any(|amount| amount < 0) {
         return Err(Fault::Damage("the ledger has a negative amount".to_owned()));
@@ -379,7 +381,7 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
         sequence: row.get("sequence")?,
         charge: row.get("charge")?,
         analyst: row.get("analyst")?,
-        spaces: names("spaces")?,
+        unit_domains: names("spaces")?,
         budgets: names("budgets")?,
         mechanism: row.get("mechanism")?,
         parameters: row.get("parameters")?,

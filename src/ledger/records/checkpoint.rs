@@ -123,9 +123,9 @@ impl Checkpoint {
         let mut fields = Fields::new("hushql checkpoint 1");
         fields.integer(*sequence);
         fields.bytes(chain);
-        for (spaces, cost) in spent {
-            fields.text(&spaces.len().to_string());
-            spaces.iter().for_each(|space| fields.text(space));
+        for (unit_domains, cost) in spent {
+            fields.text(&unit_domains.len().to_string());
+            unit_domains.iter().for_each(|unit_domain| fields.text(unit_domain));
             cost.amounts().into_iter().for_each(|amount| fields.optional(amount));
         }
         fields.digest()
@@ -138,9 +138,9 @@ fn damage() -> Fault {
 
 /// Sums as a JSON array of pairs: the names of unit domains, and four amounts.
 fn text(spent: &Sums) -> String {
-    let sum = |(spaces, cost): (&Vec<String>, &Cost)| {
-        let (spaces, amounts) = (spaces.clone().into(), cost.amounts().to_vec().into());
-        serde_json::Value::Array(vec![spaces, amounts])
+    let sum = |(unit_domains, cost): (&Vec<String>, &Cost)| {
+        let (unit_domains, amounts) = (unit_domains.clone().into(), cost.amounts().to_vec().into());
+        serde_json::Value::Array(vec![unit_domains, amounts])
     };
     serde_json::Value::Array(spent.iter().map(sum).collect()).to_string()
 }
@@ -148,9 +148,9 @@ fn text(spent: &Sums) -> String {
 /// The inverse of [`text`]; `None` for any other text.
 fn sums_of(text: &str) -> Option<Sums> {
     let sums: Vec<(Vec<String>, [Option<i64>; 4])> = serde_json::from_str(text).ok()?;
-    let sum = |(spaces, amounts): (Vec<String>, [Option<i64>; 4])| {
+    let sum = |(unit_domains, amounts): (Vec<String>, [Option<i64>; 4])| {
         let [epsilon, delta, rho, rho_delta] = amounts;
-        Some((spaces, Cost::of(epsilon.zip(delta), (rho?, rho_delta?))))
+        Some((unit_domains, Cost::from_amounts(epsilon.zip(delta), (rho?, rho_delta?))))
     };
     sums.into_iter().map(sum).collect()
 }
@@ -164,9 +164,9 @@ mod tests {
         let spent: Sums = [
             (
                 vec!["a \"quoted\" name".to_owned(), "b".to_owned()],
-                Cost::of(Some((i64::MAX, 0)), (1, i64::MAX)),
+                Cost::from_amounts(Some((i64::MAX, 0)), (1, i64::MAX)),
             ),
-            (vec!["rho".to_owned()], Cost::of(None, (2, 3))),
+            (vec!["rho".to_owned()], Cost::from_amounts(None, (2, 3))),
         ]
         .into();
         assert_eq!(sums_of(&text(&spent)), Some(spent));

@@ -191,7 +191,7 @@ fn a_wrong_sum_that_was_sealed_is_found_by_the_check() {
     drop(vault);
     let rho = newest.spent[&["adult".to_owned()][..]].amounts();
     let spent: Sums =
-        [(vec!["adult".to_owned()], Cost::of(Some((4, 0)), (rho[2].unwrap(), 0)))].into();
+        [(vec!["adult".to_owned()], Cost::from_amounts(Some((4, 0)), (rho[2].unwrap(), 0)))].into();
     alter(
         &path,
         "DELETE FROM checkpoint WHERE sequence = 2304; UPDATE budget SET spent_loss = 200",

@@ -33,7 +33,7 @@ fn each_budget_counts_in_its_own_notion() {
     let choice = Loss::choice(&half, None, 1, Selecting::BoundedRange);
     let charge = vault.charge(&asks(vec![Loss::pure(&half), choice])).unwrap();
     // ρ: 0.125 and 0.03125.
-    assert_eq!(charge.spend(), Cost::of(Some((NANO, 0)), (156_250_000, 0)));
+    assert_eq!(charge.spend(), Cost::from_amounts(Some((NANO, 0)), (156_250_000, 0)));
     let left = [Spend::of_rho(843_750_000, 5), spend(2 * NANO, 5)];
     assert_eq!(charge.left().iter().map(|(_, left)| *left).collect::<Vec<_>>(), left);
     // One budget could pay an ε of 1.5, the other could not: all or nothing.
@@ -75,8 +75,8 @@ fn what_has_no_epsilon_bars_budgets_in_epsilon_for_ever() {
     assert_eq!(charge.spend().within(Notion::Approximate), None);
     assert_eq!(charge.left(), [("curve".to_owned(), Spend::of_rho(NANO / 4, 0))]);
     let entries = vault.entries().unwrap();
-    assert_eq!(entries[0].cost, Cost::of(None, (NANO / 4, 0)));
-    assert_eq!(entries[1].cost, Cost::of(Some((NANO, 0)), (NANO / 2, 0)));
+    assert_eq!(entries[0].cost, Cost::from_amounts(None, (NANO / 4, 0)));
+    assert_eq!(entries[1].cost, Cost::from_amounts(Some((NANO, 0)), (NANO / 2, 0)));
     let late = vault.create_budget(&budget("late", "adult", spend(NANO, 0))).unwrap_err();
     assert!(matches!(late, VaultError::Catalog(CatalogError::Uncountable { .. })), "{late}");
     // Dropping everything and starting again does not help either.

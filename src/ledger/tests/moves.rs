@@ -48,7 +48,7 @@ struct Reference {
 }
 
 impl Reference {
-    fn space(&self, table: &'static str) -> Option<&'static str> {
+    fn unit_domain(&self, table: &'static str) -> Option<&'static str> {
         let mut table = *self.tables.get_key_value(table)?.0;
         for _ in TABLES {
             match self.tables.get(table)? {
@@ -63,16 +63,16 @@ impl Reference {
     }
 
     fn home(&self, table: &'static str) -> &'static str {
-        self.space(table).unwrap_or(table)
+        self.unit_domain(table).unwrap_or(table)
     }
 
-    fn class(&self, space: &'static str) -> BTreeSet<&'static str> {
-        let found = self.classes.iter().find(|class| class.contains(space));
-        found.cloned().unwrap_or_else(|| BTreeSet::from([space]))
+    fn class(&self, unit_domain: &'static str) -> BTreeSet<&'static str> {
+        let found = self.classes.iter().find(|class| class.contains(unit_domain));
+        found.cloned().unwrap_or_else(|| BTreeSet::from([unit_domain]))
     }
 
     fn is_charged(&self, class: &BTreeSet<&'static str>) -> bool {
-        class.iter().any(|space| self.charged.contains(space))
+        class.iter().any(|unit_domain| self.charged.contains(unit_domain))
     }
 
     fn join(&mut self, one: &'static str, other: &'static str) {
@@ -85,7 +85,7 @@ impl Reference {
     fn is_whole(&self) -> bool {
         self.tables.iter().all(|(name, privacy)| match privacy {
             Privacy::Private(Unit::Via(_)) => {
-                let root = self.space(name).and_then(|root| self.tables.get(root));
+                let root = self.unit_domain(name).and_then(|root| self.tables.get(root));
                 matches!(root, Some(Privacy::Private(Unit::Column { .. })))
             }
             _ => true,
@@ -95,14 +95,14 @@ impl Reference {
     /// Declares tables anew; each table takes its charges along.
     fn change(&mut self, change: impl FnOnce(&mut BTreeMap<&'static str, Privacy>)) -> bool {
         let old = self.tables.clone();
-        let before: Vec<_> = TABLES.iter().map(|name| self.space(name)).collect();
+        let before: Vec<_> = TABLES.iter().map(|name| self.unit_domain(name)).collect();
         change(&mut self.tables);
         if !self.is_whole() {
             self.tables = old;
             return false;
         }
         for (name, left) in TABLES.into_iter().zip(before) {
-            let entered = self.space(name);
+            let entered = self.unit_domain(name);
             if left == entered {
                 continue;
             }
@@ -116,8 +116,8 @@ impl Reference {
         true
     }
 
-    fn binds(&self, budget: &str, space: &'static str) -> bool {
-        self.class(self.home(self.budgets[budget].0)).contains(space)
+    fn binds(&self, budget: &str, unit_domain: &'static str) -> bool {
+        self.class(self.home(self.budgets[budget].0)).contains(unit_domain)
     }
 
     /// The charges to the people of a budget's table, under any table.
@@ -193,7 +193,7 @@ impl Walk {
         match self.rng.random_range(0..5) {
             0..=2 => {
                 let made = self.vault.create_budget(&budget(&name, table, spend(limit, 0))).is_ok();
-                let expected = !known && self.reference.space(table).is_some();
+                let expected = !known && self.reference.unit_domain(table).is_some();
                 assert_eq!(made, expected, "budget {name} for {table}");
                 if expected {
                     self.reference.budgets.insert(name, (table, limit));
@@ -216,27 +216,32 @@ impl Walk {
 
     fn charge(&mut self) {
         let tables = [self.pick(), self.pick()];
-        let spaces: BTreeSet<&'static str> =
-            tables.iter().filter_map(|table| self.reference.space(table)).collect();
-        let spaces: Vec<&str> = spaces.into_iter().collect();
+        let unit_domains: BTreeSet<&'static str> =
+            tables.iter().filter_map(|table| self.reference.unit_domain(table)).collect();
+        let unit_domains: Vec<&str> = unit_domains.into_iter().collect();
         let cost = self.rng.random_range(1..=9);
-        let ask = self.planned(cost, &spaces);
-        let bound = |space: &str| {
-            let binding = TABLES.iter().find(|name| **name == space).unwrap();
+        let ask = self.planned(cost, &unit_domains);
+        let bound = |unit_domain: &str| {
+            let binding = TABLES.iter().find(|name| **name == unit_domain).unwrap();
             let of = self.reference.budgets.keys();
             of.filter(|name| self.reference.binds(name, binding)).cloned().collect::<Vec<_>>()
         };
-        let touched: BTreeSet<String> = spaces.iter().flat_map(|space| bound(space)).collect();
-        let has_budgets = spaces.iter().all(|space| !bound(space).is_empty());
+        let touched: BTreeSet<String> =
+            unit_domains.iter().flat_map(|unit_domain| bound(unit_domain)).collect();
+        let has_budgets = unit_domains.iter().all(|unit_domain| !bound(unit_domain).is_empty());
         let fits = |name: &String| cost <= self.reference.left(name, self.spent[name]);
-        let expected = !spaces.is_empty() && has_budgets && touched.iter().all(fits);
+        let expected = !unit_domains.is_empty() && has_budgets && touched.iter().all(fits);
         assert_eq!(self.vault.quote(&ask).is_ok(), expected, "{ask:?}");
         let charge = self.vault.charge(&ask);
         assert_eq!(charge.is_ok(), expected, "{ask:?}");
         let Ok(charge) = charge else { return };
         // The affected budgets: those of tables that share people with a table that is read.
         for (name, (table, _)) in &self.reference.budgets {
-            if self.reference.space(table).is_some_and(|space| spaces.contains(&space)) {
+            if self
+                .reference
+                .unit_domain(table)
+                .is_some_and(|unit_domain| unit_domains.contains(&unit_domain))
+            {
                 assert!(touched.contains(name), "{name}");
             }
         }
@@ -246,8 +251,10 @@ impl Walk {
         let number = self.reference.charges.len();
         self.reference.charges.push(cost);
         for name in TABLES {
-            if let Some(space) = self.reference.space(name).filter(|s| spaces.contains(s)) {
-                self.reference.charged.insert(space);
+            if let Some(unit_domain) =
+                self.reference.unit_domain(name).filter(|s| unit_domains.contains(s))
+            {
+                self.reference.charged.insert(unit_domain);
                 self.reference.seen.entry(name).or_default().insert(number);
             }
         }
@@ -255,8 +262,8 @@ impl Walk {
     }
 
     /// A request that was planned with the present declarations.
-    fn planned(&self, cost: i64, spaces: &[&str]) -> ChargeRequest {
-        ChargeRequest { catalog: self.vault.catalog().unwrap(), ..request(cost, 0, spaces) }
+    fn planned(&self, cost: i64, unit_domains: &[&str]) -> ChargeRequest {
+        ChargeRequest { catalog: self.vault.catalog().unwrap(), ..request(cost, 0, unit_domains) }
     }
 
     /// The vault shows the amounts of the reference, and charges are compared with them.
@@ -273,12 +280,12 @@ impl Walk {
             assert!(spent <= all, "step {step}: {name} counts a charge twice");
             assert_eq!(state.left.nano, self.reference.left(name, spent), "step {step}: {name}");
         }
-        let Some(space) = self.reference.space(self.pick_at(step)) else { return };
-        let binding = states.iter().filter(|s| self.reference.binds(&s.budget.name, space));
+        let Some(unit_domain) = self.reference.unit_domain(self.pick_at(step)) else { return };
+        let binding = states.iter().filter(|s| self.reference.binds(&s.budget.name, unit_domain));
         let Some(left) = binding.map(|state| state.left.nano).min() else { return };
-        assert!(self.vault.quote(&self.planned(left + 1, &[space])).is_err(), "step {step}");
+        assert!(self.vault.quote(&self.planned(left + 1, &[unit_domain])).is_err(), "step {step}");
         if left > 0 {
-            self.vault.quote(&self.planned(left, &[space])).unwrap();
+            self.vault.quote(&self.planned(left, &[unit_domain])).unwrap();
         }
     }
 
@@ -312,7 +319,7 @@ fn budgets_bind_the_people_of_their_tables_whatever_is_declared() {
 
 /// A charge that names two unit domains counts once after they are joined; the limit covers both.
 #[test]
-fn spaces_that_are_joined_add_up_once() {
+fn unit_domains_that_are_joined_add_up_once() {
     let vault = Vault::in_memory().unwrap();
     for (name, limit) in [("people", 100), ("visits", 10)] {
         vault.create_table(&declared(name, column())).unwrap();
@@ -325,9 +332,9 @@ fn spaces_that_are_joined_add_up_once() {
     let spent = || vault.budgets().unwrap().iter().map(|s| s.spent.nano).collect::<Vec<_>>();
     assert_eq!(spent(), [9, 9]);
     // The remainder of the strict budget applies to all of them.
-    let ask = |cost, space: &str| {
+    let ask = |cost, unit_domain: &str| {
         let catalog = vault.catalog().unwrap();
-        vault.charge(&ChargeRequest { catalog, ..request(cost, 0, &[space]) }).map(drop)
+        vault.charge(&ChargeRequest { catalog, ..request(cost, 0, &[unit_domain]) }).map(drop)
     };
     assert!(ask(2, "people").unwrap_err().is_budget());
     ask(1, "people").unwrap();

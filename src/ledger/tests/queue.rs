@@ -68,7 +68,7 @@ fn a_request_that_is_refused_touches_no_other() {
         let mut ask = request(if i % 3 == 0 { 11 } else { 2 }, 0, &["adult"]);
         ask.analyst = format!("lab-{i}");
         if i % 3 == 1 && i > 3 {
-            ask.spaces.push("bids".to_owned());
+            ask.unit_domains.push("bids".to_owned());
         }
         ask
     });

@@ -180,10 +180,10 @@ impl Vault {
             let catalog = store::load(connection)?;
             let table = store::table(&catalog, &budget.table)?;
             let not_private = || CatalogError::NotPrivate { table: budget.table.clone() };
-            let space = catalog.space(&table.name).ok_or_else(not_private)?;
+            let unit_domain = catalog.unit_domain(&table.name).ok_or_else(not_private)?;
             witness.advance(connection)?;
             let uncountable = || CatalogError::Uncountable { budget: budget.name.clone() };
-            let spent = witness.spent(&catalog.people(space))?;
+            let spent = witness.spent(&catalog.people(unit_domain))?;
             let spent = spent.within(budget.limit.notion).ok_or_else(uncountable)?;
             store::insert_budget(connection, budget, spent)?;
             Ok(state(budget.clone(), spent))
@@ -293,7 +293,7 @@ impl Vault {
     /// Pays for all requests in the queue with one commit, and gives each its outcome; the caller leads.
     fn pay_for_all(&self) {
         let handle = self.lock();
-        let mut group = Group::of(&self.queue, &self.path);
+        let mut group = Group::in_queue(&self.queue, &self.path);
         let committed = handle.and_then(|mut handle| {
             self.write_with(&mut handle, |connection, witness| {
                 witness.advance(connection)?;

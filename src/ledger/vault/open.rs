@@ -50,7 +50,7 @@ impl Vault {
             Err(error) => return Err(cannot_open(&shown, error)),
         }
         let made = connect(path, &shown, BUSY).and_then(|connection| {
-            let place = Place::of(path).map_err(|error| cannot_open(&shown, error))?;
+            let place = Place::from_path(path).map_err(|error| cannot_open(&shown, error))?;
             Self::make(connection, Some(place), &shown)
         });
         if made.is_err() {
@@ -114,7 +114,7 @@ impl Vault {
             Err(error) => return Err(cannot_open(&shown, error)),
         }
         // Do this before SQLite opens the file: from here on the path must not name another file.
-        let place = Place::of(path).map_err(|error| cannot_open(&shown, error))?;
+        let place = Place::from_path(path).map_err(|error| cannot_open(&shown, error))?;
         place.check(&shown)?;
         place.check_journal(&shown)?;
         let connection = connect(path, &shown, busy)?;

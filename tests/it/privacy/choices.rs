@@ -60,7 +60,7 @@ impl People {
     /// How often each answer comes out: the released column's values, row by row.
     async fn drawn(&self, sql: &str, lookups: &Lookups, seed: u64) -> BTreeMap<String, u32> {
         let release = self.release(sql, lookups);
-        let draws = Draws::of(&release, 0, &session_state()).await.unwrap();
+        let draws = Draws::for_part(&release, 0, &session_state()).await.unwrap();
         let mut rng = QueryRng::seeded_for_tests(seed);
         let mut answers = BTreeMap::new();
         for _ in 0..DRAWS {

@@ -76,7 +76,7 @@ async fn draws(sql: &str, unit: &Unit) -> Draws {
     };
     let table = line::table("t", &rows().schema(), Privacy::Private(unit.clone()), domain);
     let release = line::release(sql, &table, vec![rows()], &Lookups::default());
-    Draws::of(&release, 0, &session_state()).await.unwrap()
+    Draws::for_part(&release, 0, &session_state()).await.unwrap()
 }
 
 /// The values of some columns as floats, NULL as NaN.

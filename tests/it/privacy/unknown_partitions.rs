@@ -184,7 +184,7 @@ const DRAWS: u32 = 40_000;
 /// What came out in each draw, by key: the last column, or nothing.
 async fn drawn(sql: &str, unit: Unit, rows: &Rows, seed: u64) -> Vec<BTreeMap<String, i64>> {
     let release = release_in(sql, unit, vec![batch(rows)]);
-    let draws = Draws::of(&release, 0, &session_state()).await.unwrap();
+    let draws = Draws::for_part(&release, 0, &session_state()).await.unwrap();
     let mut rng = QueryRng::seeded_for_tests(seed);
     (0..DRAWS)
         .map(|_| {
@@ -319,7 +319,7 @@ async fn nothing_depends_on_the_order_of_rows() {
                     vec![whole.slice(half, whole.num_rows() - half), whole.slice(0, half)];
                 let release = release_in(&sql, unit(Some(5)), batches);
                 let state = with_partitions(partitions, size);
-                let draws = Draws::of(&release, 0, &state).await.unwrap();
+                let draws = Draws::for_part(&release, 0, &state).await.unwrap();
                 let answer = draws.draw(&mut QueryRng::seeded_for_tests(9)).unwrap();
                 assert!(answer.num_rows() > 1, "{sql}");
                 answers.push(answer);

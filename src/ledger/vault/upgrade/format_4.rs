@@ -30,7 +30,7 @@ const TABLES: &str = include_str!("format_4.sql");
 #[derive(Debug)]
 pub(super) struct Budget {
     table: String,
-    space: String,
+    unit_domain: String,
     spent: Spend,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<Vec<Budget>, 
         let unknown = || Fault::Damage("a budget counts in nothing that is known".to_owned());
         budgets.push(Budget {
             table: row.get("table_name")?,
-            space: row.get("space")?,
+            unit_domain: row.get("space")?,
             spent: Spend {
                 notion: notion.ok_or_else(unknown)?,
                 nano: row.get("spent_loss")?,
@@ -99,7 +99,7 @@ pub(super) fn complete(
     }
     let witness = Witness::with_new_checkpoints(connection)?;
     agree(&witness, &budgets)?;
-    moves::carried_over(connection, &witness, &spaces(budgets))?;
+    moves::carried_over(connection, &witness, &unit_domains(budgets))?;
     let catalog = store::load(connection)?;
     let first = describe::changes(&BTreeMap::new(), &describe::texts(&catalog));
     history::append(connection, OWNER, first)?;
@@ -108,8 +108,8 @@ pub(super) fn complete(
 
 /// Refuses budgets that disagree with the ledger, as format 4 compared them: by the unit domain that each stored.
 fn agree(witness: &Witness, budgets: &[Budget]) -> Result<(), Fault> {
-    for Budget { space, spent, .. } in budgets {
-        let charged = witness.spent(&BTreeSet::from([space.clone()]))?;
+    for Budget { unit_domain, spent, .. } in budgets {
+        let charged = witness.spent(&BTreeSet::from([unit_domain.clone()]))?;
         if charged.within(spent.notion) != Some(*spent) {
             return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
         }
@@ -118,6 +118,6 @@ fn agree(witness: &Witness, budgets: &[Budget]) -> Result<(), Fault> {
 }
 
 /// The table of each budget, and the unit domain in which it was charged.
-fn spaces(budgets: Vec<Budget>) -> Vec<(String, String)> {
-    budgets.into_iter().map(|budget| (budget.table, budget.space)).collect()
+fn unit_domains(budgets: Vec<Budget>) -> Vec<(String, String)> {
+    budgets.into_iter().map(|budget| (budget.table, budget.unit_domain)).collect()
 }

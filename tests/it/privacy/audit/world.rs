@@ -124,7 +124,7 @@ impl Case {
 
     /// The plan of this database, run once.
     pub async fn draws(&self, whole: bool) -> Draws {
-        Draws::of(&self.release(whole), 0, &session_state()).await.unwrap()
+        Draws::for_part(&self.release(whole), 0, &session_state()).await.unwrap()
     }
 
     /// Registers this database as a table of an engine, with a budget for many statements.

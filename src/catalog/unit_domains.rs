@@ -1,13 +1,13 @@
-//! Unit spaces: the names under which losses add up, the tables that belong to each, and the spaces that were joined.
+//! Unit domains: the names under which losses add up, the tables that belong to each, and the unit domains that were joined.
 //!
-//! In: the declared tables, and the pairs of spaces that were ever joined. Out: the current space of a table, which is
-//! derived from its chain of links and never stored; and for a space, all spaces whose charges count for its people.
+//! In: the declared tables, and the pairs of unit domains that were ever joined. Out: the current unit domain of a table, which is
+//! derived from its chain of links and never stored; and for a unit domain, all unit domains whose charges count for its people.
 //! Spaces are joined when a table moves from one to another after something was charged: its people bring what was
-//! spent on them. Joined spaces are never separated.
+//! spent on them. Joined unit domains are never separated.
 //!
 //! ```text
-//! visits (patient)                             space visits      its charges: visits
-//! visits VIA (patient) REFERENCES people(id)   space people      its charges: people, visits: once joined, always
+//! visits (patient)                             unit domain visits      its charges: visits
+//! visits VIA (patient) REFERENCES people(id)   unit domain people      its charges: people, visits: once joined, always
 //! ```
 
 use std::collections::BTreeSet;
@@ -50,38 +50,39 @@ impl Catalog {
         None
     }
 
-    /// The unit space of a private table: the name under which losses of its people add up.
+    /// The unit domain of a private table: the name under which losses of its people add up.
     ///
     /// # Guarantee
-    /// Tables of different spaces share no privacy unit by declaration; charges on tables of one space are summed. A
-    /// table whose unit is its row or a column of its own has a space of its own, with the table's name. A table that
-    /// leads to its unit through others shares the space at the end of the chain, as the chain is in this snapshot.
-    pub fn space(&self, table: &str) -> Option<&str> {
+    /// Tables of different unit domains share no privacy unit by declaration; charges on tables of one unit domain are summed. A
+    /// table whose unit is its row or a column of its own has a unit domain of its own, with the table's name. A table that
+    /// leads to its unit through others shares the unit domain at the end of the chain, as the chain is in this snapshot.
+    pub fn unit_domain(&self, table: &str) -> Option<&str> {
         self.root(table).map(|(root, _)| root.name.as_str())
     }
 
-    /// The unit space that a budget binds: the space of its table, or the space of the table's name while it has no unit.
-    pub fn space_of<'a>(&'a self, budget: &'a Budget) -> &'a str {
-        self.space(&budget.table).unwrap_or(&budget.table)
+    /// The unit domain that a budget binds: the unit domain of its table, or the unit domain of the table's name while it has no unit.
+    pub fn unit_domain_of<'a>(&'a self, budget: &'a Budget) -> &'a str {
+        self.unit_domain(&budget.table).unwrap_or(&budget.table)
     }
 
-    /// Every unit space whose charges count for the people of this one.
+    /// Every unit domain whose charges count for the people of this one.
     ///
     /// # Guarantee
-    /// Every charge for rows of a table that is in this space today names one of these spaces, even if the unit of the
+    /// Every charge for rows of a table that is in this unit domain today names one of these unit domains, even if the unit of the
     /// table led elsewhere at the time of the charge.
-    pub(crate) fn people(&self, space: &str) -> BTreeSet<String> {
-        self.joined.with(space)
+    pub(crate) fn people(&self, unit_domain: &str) -> BTreeSet<String> {
+        self.joined.with(unit_domain)
     }
 
-    /// Whether the charges on these unit spaces are summed: they are the same space, or were joined.
+    /// Whether the charges on these unit domains are summed: they are the same unit domain, or were joined.
     pub fn same_people(&self, one: &str, other: &str) -> bool {
         self.joined.first(one) == self.joined.first(other)
     }
 
-    /// All budgets that a query on this unit space is charged to, by name.
-    pub fn budgets_of(&self, space: &str) -> impl Iterator<Item = &Budget> {
-        self.budgets().filter(move |budget| self.same_people(self.space_of(budget), space))
+    /// All budgets that a query on this unit domain is charged to, by name.
+    pub fn budgets_of(&self, unit_domain: &str) -> impl Iterator<Item = &Budget> {
+        self.budgets()
+            .filter(move |budget| self.same_people(self.unit_domain_of(budget), unit_domain))
     }
 
     /// A private table whose chain of links leads to no unit, if there is one.
@@ -100,14 +101,15 @@ mod tests {
     #[test]
     fn joining_is_symmetric_and_transitive() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        let joined = Joined::of([pair("d", "c"), pair("a", "b"), pair("b", "d"), pair("x", "y")]);
+        let joined =
+            Joined::from_pairs([pair("d", "c"), pair("a", "b"), pair("b", "d"), pair("x", "y")]);
         let of = |names: &str| names.chars().map(String::from).collect::<BTreeSet<_>>();
-        for space in ["a", "b", "c", "d"] {
-            assert_eq!(joined.with(space), of("abcd"), "{space}");
+        for unit_domain in ["a", "b", "c", "d"] {
+            assert_eq!(joined.with(unit_domain), of("abcd"), "{unit_domain}");
         }
         assert_eq!(joined.with("y"), of("xy"));
         assert_eq!(joined.with("z"), of("z"));
-        assert_eq!(Joined::of([pair("a", "a")]).with("a"), of("a"));
+        assert_eq!(Joined::from_pairs([pair("a", "a")]).with("a"), of("a"));
     }
 
     #[test]
