@@ -220,7 +220,7 @@ pub fn one(vault: &Vault) -> ChargeRequest {
             sensitivity: "1".to_owned(),
             loss: Loss::pure(&"1".parse().unwrap()),
         }],
-        spaces: vec!["people".to_owned()],
+        unit_domains: vec!["people".to_owned()],
         catalog: vault.catalog().unwrap_or_default(),
     }
 }

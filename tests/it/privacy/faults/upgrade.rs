@@ -202,7 +202,7 @@ fn an_old_vault_is_carried_over() {
         let request = one(&vault);
         let entries = request.entries.into_iter().map(|e| ChargeEntry { loss: loss.clone(), ..e });
         let request = ChargeRequest {
-            spaces: vec!["visits".to_owned()],
+            unit_domains: vec!["visits".to_owned()],
             entries: entries.collect(),
             ..one(&vault)
         };
