@@ -26,6 +26,10 @@ pub(super) enum Action {
     Timing,
     /// Chooses the format of answers.
     Format,
+    /// Turns tables with a line for each cell on or off.
+    Expanded,
+    /// Limits the rows that are shown.
+    Rows,
     /// Runs a file.
     Include,
 }
@@ -52,8 +56,58 @@ const fn command(
     Command { name, argument, help, action }
 }
 
+/// The formats of answers.
+const FORMATS: &str = "table|expanded|markdown|csv|json";
+
+/// Names that other shells have for these commands.
+const OTHER_NAMES: [(&str, &str); 24] = [
+    ("\\h", "\\?"),
+    ("\\help", "\\?"),
+    (".help", "\\?"),
+    ("\\quit", "\\q"),
+    ("\\exit", "\\q"),
+    (".quit", "\\q"),
+    (".exit", "\\q"),
+    ("\\dt", "\\d"),
+    ("\\dv", "\\d"),
+    ("\\d+", "\\d"),
+    ("\\dt+", "\\d"),
+    (".tables", "\\d"),
+    (".schema", "\\d"),
+    (".describe", "\\d"),
+    (".timer", "\\timing"),
+    (".timing", "\\timing"),
+    (".mode", "\\format"),
+    ("\\pset", "\\format"),
+    (".format", "\\format"),
+    (".explain", "\\explain"),
+    (".plot", "\\plot"),
+    (".maxrows", "\\rows"),
+    (".read", "\\i"),
+    ("\\include", "\\i"),
+];
+
+/// What other shells have and this one has not, and what to do instead.
+const ELSEWHERE: [(&str, &str); 12] = [
+    ("\\l", "a vault is one database: \\d lists its tables, \\budget its budgets"),
+    (".databases", "a vault is one database: \\d lists its tables, \\budget its budgets"),
+    ("\\c", "another vault has its own shell: hushql OTHER.db"),
+    (".open", "another vault has its own shell: hushql OTHER.db"),
+    ("\\set", "there are no variables; \\format, \\rows, \\timing and \\x change the output"),
+    ("\\echo", "there are no variables; SELECT 'text' prints a text"),
+    (
+        "\\du",
+        "an analyst is a name that hushql --analyst NAME states; the ledger lists who asked what",
+    ),
+    ("\\df", "grammar.md lists the functions"),
+    ("\\o", "hushql VAULT -c QUERY --format csv > FILE writes an answer to a file"),
+    ("\\copy", "hushql VAULT -c QUERY --format csv > FILE writes an answer to a file"),
+    ("\\!", "this shell runs no programs"),
+    (".shell", "this shell runs no programs"),
+];
+
 /// Every command.
-pub(super) const COMMANDS: [Command; 9] = [
+pub(super) const COMMANDS: [Command; 11] = [
     command("\\?", "", "this list", Action::Help),
     command("\\q", "", "leave (Ctrl-D does too)", Action::Quit),
     command("\\d", "[table]", "the tables and views, or the columns of one", Action::Describe),
@@ -61,7 +115,9 @@ pub(super) const COMMANDS: [Command; 9] = [
     command("\\explain", "QUERY", "the plan and the cost of a query; free", Action::Explain),
     command("\\plot", "QUERY", "run a grouped query and draw bars with error bars", Action::Plot),
     command("\\timing", "", "show or hide the time that statements take", Action::Timing),
-    command("\\format", "table|csv|json", "the format of answers", Action::Format),
+    command("\\format", FORMATS, "the format of answers", Action::Format),
+    command("\\x", "", "one line for each cell, or tables again", Action::Expanded),
+    command("\\rows", "N|all", "how many rows of an answer a terminal shows", Action::Rows),
     command("\\i", "FILE", "run the statements in a file (owner and demo only)", Action::Include),
 ];
 
@@ -73,6 +129,11 @@ pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let argument = argument.trim();
+    let known = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+    let name = known.map_or(name, |(_, own)| own);
+    if let Some((_, instead)) = ELSEWHERE.iter().find(|(other, _)| *other == name) {
+        return Err(format!("there is no {name} here; {instead}"));
+    }
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         let near = nearest(name).map_or_else(String::new, |near| format!("did you mean {near}? "));
         return Err(format!("there is no command {name}; {near}\\? lists them"));
@@ -82,6 +143,17 @@ pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
         (true, _, false) => Err(format!("{name} takes no argument")),
         (false, false, true) => Err(format!("write {name} {wanted}")),
         _ => Ok((command.action, argument)),
+    }
+}
+
+/// Whether an input is a command: it begins with `\\`, or as in other shells with a full stop and a word.
+pub(super) fn is_command(input: &str) -> bool {
+    let input = input.trim_start();
+    let mut letters = input.chars();
+    match letters.next() {
+        Some('\\') => true,
+        Some('.') => letters.next().is_some_and(|letter| letter.is_ascii_lowercase()),
+        Some(_) | None => false,
     }
 }
 
@@ -147,6 +219,29 @@ mod tests {
         assert_eq!(plain_word("quit"), Some("\\q"));
         assert_eq!(plain_word("help me"), None);
         assert_eq!(plain_word(""), None);
+    }
+
+    #[test]
+    fn names_of_other_shells_are_understood() {
+        assert_eq!(parse(".tables"), Ok((Action::Describe, "")));
+        assert_eq!(parse("\\dt adult;"), Ok((Action::Describe, "adult")));
+        assert_eq!(parse(".mode csv"), Ok((Action::Format, "csv")));
+        assert_eq!(parse("\\quit"), Ok((Action::Quit, "")));
+        assert!(parse("\\l").unwrap_err().contains("\\d lists its tables"));
+        assert!(parse("\\! ls").unwrap_err().contains("runs no programs"));
+        for (other, own) in OTHER_NAMES {
+            assert!(COMMANDS.iter().any(|command| command.name == own), "{other}");
+            assert!(COMMANDS.iter().all(|command| command.name != other), "{other}");
+        }
+        for (other, _) in ELSEWHERE {
+            assert!(parse(other).is_err(), "{other}");
+        }
+        assert!(
+            is_command(" .help")
+                && is_command("\\x")
+                && !is_command(".5")
+                && !is_command("SELECT .5")
+        );
     }
 
     #[test]

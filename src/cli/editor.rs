@@ -17,7 +17,7 @@ use rustyline::hint::{Hinter, HistoryHinter};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 
-use super::commands::{COMMANDS, plain_word};
+use super::commands::{COMMANDS, is_command, plain_word};
 use super::lex::{self, Kind, Piece};
 
 /// The words of clauses, and the aggregate functions.
@@ -125,7 +125,10 @@ impl Helper for Assistant {}
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let input = context.input();
-        let whole = self.asking || plain_word(input).is_some() || lex::is_complete(input);
+        let whole = self.asking
+            || plain_word(input).is_some()
+            || is_command(input)
+            || lex::is_complete(input);
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use hushql::{Answer, Output, Receipt, visible};
 
 use super::failure::Failure;
+use super::table::Frame;
 use super::view::View;
 use super::{json, table};
 
@@ -34,6 +35,10 @@ pub(super) fn panicked() {
 pub(super) enum Format {
     /// Tables with accuracies, for people.
     Table,
+    /// One line for each cell, for rows that are wider than the terminal.
+    Expanded,
+    /// Tables of Markdown.
+    Markdown,
     /// RFC 4180: a header and rows.
     Csv,
     /// One object per statement and line.
@@ -53,12 +58,17 @@ pub(super) struct Printer {
     pub(super) csv_errors: bool,
     /// The width of the terminal, if there is one.
     pub(super) width: Option<u16>,
+    /// The most rows of an answer that a terminal shows.
+    pub(super) rows: Option<usize>,
 }
+
+/// The rows that a terminal shows of a long answer: twenty from either end.
+const ROWS: usize = 40;
 
 impl Printer {
     /// A printer for any stream; it does not limit the width of tables.
     pub(super) fn new(format: Format, quiet: bool) -> Self {
-        Self { format, quiet, csv_safe: false, csv_errors: false, width: None }
+        Self { format, quiet, csv_safe: false, csv_errors: false, width: None, rows: Some(ROWS) }
     }
 
     /// Prints the outcome of a statement.
@@ -67,7 +77,9 @@ impl Printer {
             Output::Answer(answer) => self.answer(answer),
             Output::Explanation(explanation) => self.explanation(explanation),
             Output::ExplanationJson(explanation) => match self.format {
-                Format::Table | Format::Csv => self.result(explanation.to_json().trim_end()),
+                Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
+                    self.result(explanation.to_json().trim_end())
+                }
                 Format::Json => self.explanation(explanation),
             },
             Output::Done(sentence) => self.done(sentence),
@@ -79,8 +91,14 @@ impl Printer {
     fn answer(self, answer: &Answer) -> Result<(), Failure> {
         self.paid(answer, || {
             let view = View::for_answer(answer)?;
+            // Elsewhere than on a terminal, nothing is left out.
+            let most = self.rows.filter(|_| self.width.is_some());
             match self.format {
-                Format::Table => self.result(&table::table(&view, self.width)),
+                Format::Table => {
+                    self.result(&table::table(&view, Frame { width: self.width, most }))
+                }
+                Format::Expanded => self.result(&table::expanded(&view, most)),
+                Format::Markdown => self.result(&table::markdown(&view)),
                 Format::Csv => out(&table::csv(&view, self.csv_safe, self.csv_errors)),
                 Format::Json => self.result(&json::answer(answer, &view).map_err(io::Error::from)?),
             }
@@ -114,7 +132,9 @@ impl Printer {
     /// Prints an explanation.
     pub(super) fn explanation(self, explanation: &hushql::Explanation) -> Result<(), Failure> {
         match self.format {
-            Format::Table | Format::Csv => self.result(explanation.to_string().trim_end()),
+            Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
+                self.result(explanation.to_string().trim_end())
+            }
             Format::Json => self.result(&json::one_line(&explanation.to_json())),
         }
     }
@@ -122,7 +142,7 @@ impl Printer {
     /// Prints the effect of a declaration: a remark, or with JSON a result, for programs that count lines.
     pub(super) fn done(self, sentence: &str) -> Result<(), Failure> {
         match self.format {
-            Format::Table | Format::Csv => {
+            Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
                 self.note(sentence);
                 Ok(())
             }
@@ -147,7 +167,7 @@ impl Printer {
     /// Prints the failure of a statement, and the line of the script at which it begins, if it is one of several.
     pub(super) fn failure_at(self, failure: &Failure, line: Option<u64>) -> Result<(), Failure> {
         match self.format {
-            Format::Table | Format::Csv => {
+            Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
                 self.warn(&failure.text());
                 if let Some(line) = line.filter(|_| !failure.has_position()) {
                     self.warn(&format!("  line:  {line} of the script"));

@@ -137,7 +137,7 @@ impl Shell {
 
     async fn answer(&mut self, input: &str) -> Result<(), Failure> {
         let input = commands::plain_word(input).unwrap_or(input);
-        if !input.trim_start().starts_with('\\') {
+        if !commands::is_command(input) {
             return self.script(input).await;
         }
         match commands::parse(input) {
@@ -169,7 +169,28 @@ impl Shell {
             Action::Format => {
                 match Format::from_str(argument, true) {
                     Ok(format) => self.printer.format = format,
-                    Err(_) => self.printer.warn("the formats are table, csv and json"),
+                    Err(_) => {
+                        self.printer.warn("the formats are table, expanded, markdown, csv and json")
+                    }
+                }
+                Ok(())
+            }
+            Action::Expanded => {
+                let (format, sentence) = match self.printer.format {
+                    Format::Expanded => (Format::Table, "answers are tables"),
+                    Format::Table | Format::Markdown | Format::Csv | Format::Json => {
+                        (Format::Expanded, "answers have a line for each cell")
+                    }
+                };
+                self.printer.format = format;
+                self.printer.note(sentence);
+                Ok(())
+            }
+            Action::Rows => {
+                match argument.parse::<usize>() {
+                    Ok(rows) if rows > 0 => self.printer.rows = Some(rows),
+                    Err(_) if argument.eq_ignore_ascii_case("all") => self.printer.rows = None,
+                    Ok(_) | Err(_) => self.printer.warn("write \\rows 100, or \\rows all"),
                 }
                 Ok(())
             }
@@ -409,10 +430,10 @@ mod tests {
         assert!(needs_consent(cost("6e-9"), &mark(Some(5), None)));
         assert!(needs_consent(cost("1e-9"), &mark(Some(5), Some(1))));
         assert!(!needs_consent(cost("1e-9"), &mark(Some(5), Some(2))));
-        // An ε of 1 costs a ρ of 1/2.
+        // An ε of 1 costs a ρ of tanh(1/2).
         let rho = |loss| [Mark { notion: Notion::Concentrated, loss: Some(loss), delta: None }];
-        assert!(!needs_consent(cost("1"), &rho(500_000_000)));
-        assert!(needs_consent(cost("1"), &rho(499_999_999)));
+        assert!(!needs_consent(cost("1"), &rho(462_117_158)));
+        assert!(needs_consent(cost("1"), &rho(462_117_157)));
         assert!(marks(&[]).is_empty());
     }
 }

@@ -12,37 +12,110 @@
 //! ```
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use hushql::visible;
 
-use super::view::{Cell, Column, View, percent};
+use super::view::{Cell, Column, Kind, View, percent};
 
 /// The longest value in one line; longer values, such as domains of many words, continue in a second one.
 const WIDEST: u16 = 72;
+/// The spaces around a cell.
+const PADDING: u16 = 2;
+
+/// What a table shows of an answer: of more than `most` rows, the first and the last ones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    /// The width of the terminal.
+    pub(super) width: Option<u16>,
+    /// The most rows that are shown.
+    pub(super) most: Option<usize>,
+}
 
 /// An answer as a table, and a line for each winner below it.
-pub(super) fn table(view: &View, width: Option<u16>) -> String {
+pub(super) fn table(view: &View, frame: Frame) -> String {
+    let header = header(view);
+    let count = view.rows.len();
+    let [first, last] = shown(count, frame.most);
+    let mut rows: Vec<Vec<String>> = first.map(|row| with_margins(view, row)).collect();
+    let is_cut = rows.len() + last.len() < count;
+    if is_cut {
+        rows.push(vec!["…".to_owned(); header.len()]);
+    }
+    rows.extend(last.map(|row| with_margins(view, row)));
+    let mut text = grid(&header, &rows, frame.width);
+    if is_cut {
+        text.push_str(&format!("\n({} of {count} rows; \\rows all shows all)", rows.len() - 1));
+    }
+    if count == 0 {
+        text.push_str("\n(no rows)");
+    }
+    with_winners(text, view)
+}
+
+/// An answer as a table of Markdown.
+pub(super) fn markdown(view: &View) -> String {
+    let header = header(view);
+    let cell = |text: &str| visible::line(text).replace('\\', "\\\\").replace('|', "\\|");
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let titles = header.iter().map(|(title, _)| cell(title)).collect();
+    let rules = header.iter().map(|(_, right)| if *right { "---:" } else { "---" }.to_owned());
+    let mut lines = vec![line(titles), line(rules.collect())];
+    lines.extend(
+        (0..view.rows.len())
+            .map(|row| line(with_margins(view, row).iter().map(|text| cell(text)).collect())),
+    );
+    with_winners(lines.join("\n"), view)
+}
+
+/// An answer with a line for each cell, for rows that are wider than the terminal.
+pub(super) fn expanded(view: &View, most: Option<usize>) -> String {
+    let widest = view.columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0);
+    let record = |row: usize| {
+        let mut text = format!("─[ row {} ]─", row + 1);
+        for (i, column) in view.columns.iter().enumerate() {
+            let cells = with_margin(view, i, row);
+            let cells: Vec<String> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
+            let (name, value) = (visible::line(&column.name), cells.join(" ± "));
+            text.push_str(format!("\n{name:<widest$}  {}", visible::line(&value)).trim_end());
+        }
+        text
+    };
+    let count = view.rows.len();
+    let [first, last] = shown(count, most);
+    let is_cut = first.len() + last.len() < count;
+    let cut = is_cut.then(|| format!("({count} rows; \\rows all shows all)"));
+    let lines: Vec<String> = first.map(record).chain(cut).chain(last.map(record)).collect();
+    let text = if count == 0 { "(no rows)".to_owned() } else { lines.join("\n") };
+    with_winners(text, view)
+}
+
+/// The rows that are shown: all, or the first and the last ones.
+fn shown(count: usize, most: Option<usize>) -> [Range<usize>; 2] {
+    match most {
+        Some(most) if count > most => {
+            let first = most.div_ceil(2);
+            [0..first, count - (most - first)..count]
+        }
+        Some(_) | None => [0..count, count..count],
+    }
+}
+
+/// The titles, and whether their columns are aligned to the right.
+fn header(view: &View) -> Vec<(String, bool)> {
     let mut header = Vec::new();
     for column in &view.columns {
         header.push((column.name.clone(), column.kind.is_numeric()));
         header
             .extend(column.margin.as_ref().map(|m| (format!("± {}", percent(m.confidence)), true)));
     }
-    let row = |(row, cells): (usize, &Vec<Cell>)| {
-        view.columns
-            .iter()
-            .zip(cells)
-            .flat_map(|(column, cell)| with_margin(column, cell, row))
-            .collect()
-    };
-    let rows: Vec<Vec<String>> = view.rows.iter().enumerate().map(row).collect();
-    let mut text = grid(&header, &rows, width);
-    if view.rows.is_empty() {
-        text.push_str("\n(no rows)");
-    }
+    header
+}
+
+fn with_winners(mut text: String, view: &View) -> String {
     for line in &view.winners {
         text.push('\n');
         text.push_str(&visible::line(line));
@@ -50,13 +123,48 @@ pub(super) fn table(view: &View, width: Option<u16>) -> String {
     text
 }
 
+/// The cells of a row, each with its error margin.
+fn with_margins(view: &View, row: usize) -> Vec<String> {
+    (0..view.columns.len()).flat_map(|column| with_margin(view, column, row)).collect()
+}
+
 /// A cell and its error margin, if that is known; NULL has none.
-fn with_margin(column: &Column, cell: &Cell, row: usize) -> Vec<String> {
-    let margin = column.margin.as_ref().map(|margin| {
-        let error = margin.errors.get(row).copied().flatten();
-        error.map_or_else(String::new, visible::rounded)
-    });
-    [cell.text().to_owned()].into_iter().chain(margin).collect()
+fn with_margin(view: &View, column: usize, row: usize) -> Vec<String> {
+    let cell = view.rows.get(row).and_then(|cells| cells.get(column)).unwrap_or(&Cell::Null);
+    let Some(Column { kind, margin, .. }) = view.columns.get(column) else { return Vec::new() };
+    let Some(margin) = margin else { return vec![cell.text().to_owned()] };
+    let error = margin.errors.get(row).copied().flatten();
+    let text = match error {
+        Some(error) if *kind == Kind::Number => supported(cell.text(), error),
+        Some(_) | None => cell.text().into(),
+    };
+    vec![text.into_owned(), error.map_or_else(String::new, visible::rounded)]
+}
+
+/// A number with the decimals that its error supports: down to the second digit of the error.
+///
+/// The digits behind that are noise. CSV, JSON and Arrow have all of them.
+fn supported(number: &str, error: f64) -> Cow<'_, str> {
+    /// Floats hold every whole number below this, and one decimal.
+    const LARGEST: f64 = 1e14;
+    const SMALLEST: f64 = 1e-12;
+    let (Ok(value), true) = (number.parse::<f64>(), error.is_finite() && error >= SMALLEST) else {
+        return number.into();
+    };
+    let written = number.split_once('.').map_or("", |(_, decimals)| decimals);
+    // The first digit of the error, as it is printed.
+    let printed = format!("{error:e}");
+    let exponent = printed.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
+    let decimals = usize::try_from(1 - exponent).unwrap_or(0);
+    if !written.bytes().all(|byte| byte.is_ascii_digit())
+        || written.len() <= decimals
+        || value.abs() >= LARGEST
+    {
+        return number.into();
+    }
+    let rounded = format!("{value:.decimals$}");
+    let is_zero = rounded.bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
+    if is_zero { rounded.trim_start_matches('-').to_owned().into() } else { rounded.into() }
 }
 
 /// A bordered table; a column is a title and whether it is aligned to the right.
@@ -68,10 +176,15 @@ pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], width: Optio
     }
     table.set_header(header.iter().map(|(title, _)| visible::line(title)));
     table.add_rows(rows.iter().map(|row| row.iter().map(|cell| visible::line(cell))));
-    for (column, (_, right)) in table.column_iter_mut().zip(header) {
+    for (i, (column, (_, right))) in table.column_iter_mut().zip(header).enumerate() {
         column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(WIDEST)));
         if *right {
             column.set_cell_alignment(CellAlignment::Right);
+            // A number is never broken: half of one is another number.
+            let widths = rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count());
+            let widest = widths.max().and_then(|width| u16::try_from(width).ok()).unwrap_or(0);
+            let whole = Width::Fixed(widest.saturating_add(PADDING));
+            column.set_constraint(ColumnConstraint::LowerBoundary(whole));
         }
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
@@ -133,6 +246,8 @@ mod tests {
     use super::super::view::{Kind, Margin};
     use super::*;
 
+    const ALL: Frame = Frame { width: None, most: None };
+
     fn view() -> View {
         let margin = Some(Margin { errors: vec![Some(2.9957), None], confidence: 0.95 });
         let text = |value: &str| Cell::Text(value.to_owned());
@@ -158,14 +273,77 @@ mod tests {
 │ Divorced, \"or\" so ┆ 4440 ┆   3.00 │
 │                   ┆ NULL ┆        │
 └───────────────────┴──────┴────────┘";
-        assert_eq!(table(&view(), None), expected);
+        assert_eq!(table(&view(), ALL), expected);
     }
 
     #[test]
     fn nothing_and_winners_are_said_below() {
         let winners = vec!["status: within 4.94 of the best (95 %)".to_owned()];
-        let text = table(&View { rows: Vec::new(), winners, ..view() }, Some(80));
+        let text =
+            table(&View { rows: Vec::new(), winners, ..view() }, Frame { width: Some(80), ..ALL });
         assert!(text.ends_with("\n(no rows)\nstatus: within 4.94 of the best (95 %)"), "{text}");
+    }
+
+    #[test]
+    fn numbers_show_the_digits_that_their_error_supports() {
+        for (number, error, expected) in [
+            ("38.58164397", 0.0123, "38.582"),
+            ("38.58164397", 3.0, "38.6"),
+            ("38.58164397", 30.0, "39"),
+            ("-0.0004", 0.5, "0.00"),
+            ("123.45", 0.001, "123.45"),
+            ("1e300", 1e299, "1e300"),
+            ("123456789012345.678", 1.0, "123456789012345.678"),
+            ("0.5", f64::INFINITY, "0.5"),
+            ("NaN", 1.0, "NaN"),
+            ("4440", 0.001, "4440"),
+        ] {
+            assert_eq!(supported(number, error), expected, "{number} ± {error}");
+        }
+    }
+
+    /// A number that was broken over two lines read as two numbers.
+    #[test]
+    fn no_number_is_broken() {
+        let header =
+            [("a long text".to_owned(), false), ("a long title of numbers".to_owned(), true)];
+        let row = vec!["word ".repeat(9), "1234567890.123456789".to_owned()];
+        for width in [10, 30, 40, 80] {
+            let text = grid(&header, &[row.clone()], Some(width));
+            assert!(text.contains("1234567890.123456789"), "{width}\n{text}");
+        }
+    }
+
+    #[test]
+    fn of_many_rows_the_first_and_the_last_are_shown() {
+        let rows = (0..501).map(|i| vec![Cell::Text(format!("r{i}")), Cell::Number(i.to_string())]);
+        let margin = None;
+        let columns = [("k", Kind::Text), ("n", Kind::Integer)];
+        let columns = columns.map(|(name, kind)| Column {
+            name: name.to_owned(),
+            kind,
+            margin: margin.clone(),
+        });
+        let many = View { columns: columns.into(), rows: rows.collect(), winners: Vec::new() };
+        let text = table(&many, Frame { width: Some(80), most: Some(5) });
+        let cells: Vec<&str> =
+            text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(cells, ["k", "r0", "r1", "r2", "…", "r499", "r500", "of"], "{text}");
+        assert!(text.ends_with("\n(5 of 501 rows; \\rows all shows all)"), "{text}");
+        assert!(!table(&many, Frame { width: Some(80), most: Some(501) }).contains('…'));
+        assert_eq!(expanded(&many, Some(2)).lines().count(), 7);
+        assert_eq!(expanded(&many, None).lines().count(), 3 * 501);
+    }
+
+    #[test]
+    fn markdown_and_expanded_rows_have_the_errors_too() {
+        let expected = "| status | n | ± 95 % |\n| --- | ---: | ---: |\n| Divorced, \"or\" so | 4440 | 3.00 |\n|  | NULL |  |";
+        assert_eq!(markdown(&view()), expected);
+        let pipes =
+            View { rows: vec![vec![Cell::Text("a|b\\c\n".to_owned()), Cell::Null]], ..view() };
+        assert!(markdown(&pipes).contains("| a\\|b\\\\c\\\\n |"), "{}", markdown(&pipes));
+        let expected = "─[ row 1 ]─\nstatus  Divorced, \"or\" so\nn       4440 ± 3.00\n─[ row 2 ]─\nstatus\nn       NULL";
+        assert_eq!(expanded(&view(), None), expected);
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn winners(answer: &Answer) -> Vec<String> {
     all.iter().filter_map(truthful).collect()
 }
 
-/// The accuracy of a winner, such as `status: within 4.94 of the best (95 %), 1.95 on average`.
+/// The accuracy of a winner, such as `status: within 4.00 of the best (95 %), 1.95 on average`.
 fn winner_line(
     column: &str,
     of: &str,
