@@ -6,13 +6,14 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 
 use crate::analysis::above::plain_selection::{PlainSelection, plain_selection};
 use crate::analysis::above::rr_count::estimated;
 use crate::analysis::below::refusals::undeclared;
 use crate::analysis::below::relation::scanned;
 use crate::analysis::context::Context;
+use crate::analysis::expr::shape::readable;
 use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
@@ -93,8 +94,11 @@ impl Splitter<'_> {
             | LogicalPlan::EmptyRelation(_)
             | LogicalPlan::Subquery(_)
             | LogicalPlan::SubqueryAlias(_)
-            | LogicalPlan::Values(_)
-            | LogicalPlan::Distinct(_) => self.descend(plan),
+            | LogicalPlan::Values(_) => self.descend(plan),
+            LogicalPlan::Distinct(distinct) => {
+                let counted = |refusal| counted_values(refusal, distinct.input());
+                self.descend(plan).map_err(|refused| refused.said(counted))
+            }
             LogicalPlan::Repartition(_)
             | LogicalPlan::Statement(_)
             | LogicalPlan::Explain(_)
@@ -380,6 +384,22 @@ impl Splitter<'_> {
 /// Whether no aggregate of these is written with a mechanism.
 fn names_no_release(aggregate: &Aggregate) -> bool {
     aggregate.aggr_expr.iter().all(|e| CallOf::marker(e).is_none())
+}
+
+/// The refusal of distinct values, with the query that counts each of them.
+fn counted_values(refusal: Refusal, values: &LogicalPlan) -> Refusal {
+    const MOST: usize = 3;
+    let LogicalPlan::Projection(Projection { expr, .. }) = values else { return refusal };
+    if refusal.reason() != Reason::Exact || expr.len() > MOST {
+        return refusal;
+    }
+    let columns = expr.iter().map(readable).collect::<Vec<_>>().join(", ");
+    let table = refusal.clause();
+    let hint = format!(
+        "SELECT {columns}, LAPLACE(eps=1) COUNT(*) FROM {table} GROUP BY {columns}: the values that their domains \
+         allow, and how many rows have each"
+    );
+    Refusal::new(Reason::Exact, table, refusal.message(), hint)
 }
 
 pub(crate) fn exact(table: &str) -> Refusal {
