@@ -76,8 +76,8 @@ mod tests {
         for (nano, atto) in [(NANO, 0), (NANO, 1), (0, 100), (1, 100)] {
             assert_eq!(zcdp_limit(Spend::of_epsilon(nano, atto)), None, "{nano} {atto}");
         }
-        assert_eq!(rho_of(NANO), NANO / 2);
-        assert_eq!(rho_of(3 * NANO), 3 * NANO);
+        assert_eq!(rho_of(NANO), 462_117_158);
+        assert_eq!(rho_of(3 * NANO), 2_715_444_761);
         assert_eq!(rho_of(i64::MAX), i64::MAX);
     }
 }

@@ -145,7 +145,7 @@ fn a_charge_is_rounded_up_once_per_release() {
     let entries = vault.entries().unwrap();
     let numbers: Vec<_> = entries.iter().map(|entry| (entry.sequence, entry.charge)).collect();
     assert_eq!(numbers, [(1, 1), (2, 1)]);
-    assert_eq!(entries[0].cost, Cost::from_amounts(Some((333_333_334, 0)), (55_555_556, 0)));
+    assert_eq!(entries[0].cost, Cost::from_amounts(Some((333_333_334, 0)), (55_046_805, 0)));
     assert_eq!(
         (&entries[0].unit_domains[..], &entries[0].budgets[..]),
         (&["adult".to_owned()][..], &["research".to_owned()][..])

@@ -16,7 +16,7 @@
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::MechanismError;
-use super::enclosure::ln;
+use crate::privacy::enclosure::ln;
 use crate::privacy::{Delta, Epsilon, Rational};
 
 /// Precision of the logarithms behind a conversion.

@@ -6,7 +6,7 @@
 //!
 //! Counts move by R = 1: `ARGMAX EXPONENTIAL(eps=1)` weighs candidates by exp(count).
 
-use num_traits::ToPrimitive;
+use num_traits::{One, ToPrimitive};
 
 use super::MechanismError;
 use super::rate::{Rate, report_up, surprise};
@@ -51,10 +51,12 @@ impl Exponential {
     /// How far below the best score the winner can be at confidence 1 − β, in grid units.
     ///
     /// # Guarantee
-    /// P(best − score > t) ≤ β for t = (R/ε)(ln n + ln(1/β)), whatever the n scores are; rounded up. 0 for one candidate.
-    /// Source: McSherry, Talwar 2007; Dwork, Roth 2014, theorem 3.11.
+    /// P(best − score > t) ≤ β for this whole number t, whatever the n scores are; 0 for one candidate. The probability is
+    /// largest where one candidate is the best and all others have the largest score below best − t, which is t + 1 away,
+    /// since scores are whole numbers: each of them adds its weight to those that lose too much, and each of the rest to
+    /// those that do not. Then the odds are (n − 1)·e^(−ε(t + 1)/R), and t is the least at which they are at most β/(1 − β).
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
-        error_at(&self.rate, candidates, beta)
+        whole_below(&self.rate, surprise_of(candidates, beta))
     }
 
     /// An upper bound of how far the winner is below the best score on average, in grid units.
@@ -68,14 +70,19 @@ impl Exponential {
     /// As [`Exponential::error_at`] with prior weights that sum to `total`, the smallest positive one being `least`.
     ///
     /// # Guarantee
-    /// P(best − score > t) ≤ β for t = (R/ε)(ln(total/least) + ln(1/β)), whatever the scores are; rounded up. The
-    /// bound for a best candidate of weight w has w in place of `least`, but it is private which candidate is best.
-    /// Infinite unless 0 < `least`; 0 if one candidate has all the weight.
+    /// P(best − score > t) ≤ β for this whole number t, whatever the scores are: with (total − least)/least in place of
+    /// n − 1, as [`Exponential::error_at`]. The bound for a best candidate of weight w has w in place of `least`, but it is
+    /// private which candidate is best. Infinite unless 0 < `least`; 0 if one candidate has all the weight.
     pub fn error_at_weights(&self, total: f64, least: f64, beta: &Rational) -> f64 {
         if least >= total && least > 0.0 {
             return 0.0;
         }
-        report_up(self.rate.unit() * (log_ratio(total, least) + surprise(beta)))
+        if least <= 0.0 {
+            return f64::INFINITY;
+        }
+        // Rounded up slightly before the logarithm, which magnifies relative errors near 1.
+        let others = report_up(report_up(total / least) - 1.0);
+        whole_below(&self.rate, others.ln() + log_odds(beta))
     }
 
     /// As [`Exponential::expected_error`] with prior weights that sum to `total`, the smallest positive one being `least`.
@@ -106,12 +113,24 @@ impl Exponential {
     }
 }
 
-/// (R/ε)(ln n + ln(1/β)), rounded up; 0 for one candidate.
-pub(super) fn error_at(rate: &Rate, candidates: usize, beta: &Rational) -> f64 {
-    if candidates <= 1 {
-        return 0.0;
+/// The surprise at which n − 1 candidates with a weight of e to the minus that together have the odds β/(1 − β) against one:
+/// ln(n − 1) + ln((1 − β)/β). Negative infinity for one candidate.
+pub(super) fn surprise_of(candidates: usize, beta: &Rational) -> f64 {
+    candidates.saturating_sub(1).to_f64().unwrap_or(f64::MAX).ln() + log_odds(beta)
+}
+
+/// ln((1 − β)/β), for a confidence 1 − β; at least that.
+fn log_odds(beta: &Rational) -> f64 {
+    if *beta >= Rational::one() {
+        return f64::NEG_INFINITY;
     }
-    report_up(rate.unit() * (log_of(candidates) + surprise(beta)))
+    surprise(beta) + (-beta.to_f64().unwrap_or(0.0)).ln_1p()
+}
+
+/// The largest whole number of grid units below (R/ε)·`surprise`: what is farther away has a weight of at most e to the minus
+/// `surprise`. 0 unless that is positive.
+pub(super) fn whole_below(rate: &Rate, surprise: f64) -> f64 {
+    (report_up(rate.unit() * surprise).ceil() - 1.0).max(0.0)
 }
 
 /// (R/ε)·ln n, rounded up.

@@ -10,7 +10,7 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::MechanismError;
-use super::enclosure::exp_neg;
+use crate::privacy::enclosure::exp_neg;
 use crate::privacy::{Epsilon, Rational};
 use crate::sampler::{LaplaceScale, QueryRng, discrete_laplace};
 

@@ -20,7 +20,6 @@
 //! ```
 
 mod conversion;
-mod enclosure;
 mod exponential;
 mod gaussian;
 mod laplace;

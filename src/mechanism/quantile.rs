@@ -10,8 +10,8 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use super::enclosure::ln;
 use super::{MechanismError, ScoredRun, TickRuns};
+use crate::privacy::enclosure::ln;
 use crate::privacy::{Epsilon, Rational};
 
 /// Which value of a column is wanted.

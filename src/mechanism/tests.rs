@@ -135,10 +135,20 @@ fn reported_accuracy() {
     let beta = decimal("0.05");
     assert_digits(
         &[exponential.error_at(7, &beta), exponential.expected_error(7)],
-        &[4.94, 1.95],
+        &[4.0, 1.95],
         2,
     );
-    assert_digits(&[flip.error_at(7, &beta), flip.expected_error(7)], &[4.94, 1.95], 2);
+    assert_digits(&[flip.error_at(7, &beta), flip.expected_error(7)], &[4.0, 1.95], 2);
+    // The literature's check values: ε = 0.046893054 for an error within 100 of seven candidates, and 0.040255907.
+    let errors = |text: &str| {
+        let e = epsilon(text);
+        let flip = PermuteAndFlip::calibrate(1, &e).unwrap();
+        [Exponential::calibrate(1, &e).unwrap().error_at(7, &beta), flip.error_at(7, &beta)]
+    };
+    assert_digits(&errors("0.0468931"), &[100.0, 86.0], 0);
+    assert_digits(&errors("0.0468930"), &[101.0, 86.0], 0);
+    assert_digits(&errors("0.0402560"), &[117.0, 100.0], 0);
+    assert_digits(&errors("0.0402559"), &[117.0, 101.0], 0);
     assert_eq!(exponential.error_at(1, &beta).to_bits(), 0);
     assert_eq!(noisy.error_at(1, &beta).to_bits(), 0);
 
@@ -162,6 +172,41 @@ fn reported_accuracy() {
     }
     assert!(noisy.error_at(1_000_000, &decimal("1e-9")) < 45.0);
     assert!(noisy.error_at(7, &decimal("0")).is_infinite());
+}
+
+/// The stated error of a selection holds for every score vector, and no smaller whole number would do.
+#[test]
+fn no_scores_err_more_often_than_stated() {
+    for (e, beta) in [("1", "0.05"), ("0.7", "0.3"), ("2", "0.01"), ("3", "0.05"), ("1", "0.6")] {
+        let (epsilon, beta) = (epsilon(e), decimal(beta));
+        let exponential = Exponential::calibrate(1, &epsilon).unwrap();
+        let flip = PermuteAndFlip::calibrate(1, &epsilon).unwrap();
+        let chance = beta.to_f64().unwrap();
+        let laws: [(f64, Box<dyn Fn(&[i128]) -> Vec<f64>>); 2] = [
+            (exponential.error_at(4, &beta), Box::new(|scores| exponential.probabilities(scores))),
+            (flip.error_at(4, &beta), Box::new(|scores| flip.probabilities(scores))),
+        ];
+        for (within, law) in laws {
+            let beyond = |scores: &[i128], within: f64| {
+                let lost = law(scores).into_iter().zip(scores);
+                lost.filter(|(_, score)| -**score as f64 > within).map(|(p, _)| p).sum::<f64>()
+            };
+            let farthest = within as i128 + 3;
+            for gaps in 0..farthest.pow(3) {
+                let scores = [
+                    0,
+                    -(gaps % farthest),
+                    -(gaps / farthest % farthest),
+                    -(gaps / farthest.pow(2)),
+                ];
+                let often = beyond(&scores, within);
+                assert!(often <= chance * (1.0 + 1e-9), "{e} {scores:?}: {often} beyond {within}");
+            }
+            let nearest = -(within as i128);
+            let often = beyond(&[0, nearest, nearest, nearest], within - 0.5);
+            assert!(within < 1.0 || often > chance, "{e}: {often} at {within}");
+        }
+    }
 }
 
 #[test]

@@ -10,10 +10,10 @@
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use super::enclosure::{exp_neg, ln};
 use super::laplace::smallest;
 use super::tight::Weights;
 use super::{Gaussian, Laplace, MechanismError};
+use crate::privacy::enclosure::{exp_neg, ln};
 use crate::privacy::{Delta, Rational};
 
 /// Precision of the enclosures: δ is at least 10⁻¹⁸ and C at most 2⁶⁴, so that every probability here is above 2⁻¹²⁴.

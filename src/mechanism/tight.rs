@@ -149,8 +149,8 @@ fn exp(x: f64) -> f64 {
 )]
 mod tests {
     use super::*;
-    use crate::mechanism::enclosure::exp_neg;
     use crate::privacy::Rational;
+    use crate::privacy::enclosure::exp_neg;
 
     #[test]
     fn exponentials_stay_within_the_margin() {

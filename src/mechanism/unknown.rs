@@ -11,8 +11,8 @@ use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
 
 use super::MechanismError;
-use super::enclosure::{exp_neg, ln};
 use super::rate::Rate;
+use crate::privacy::enclosure::{exp_neg, ln};
 use crate::privacy::{Delta, Epsilon, Rational};
 use crate::sampler::{QueryRng, exponential, permute_and_flip};
 

@@ -9,20 +9,20 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use crate::privacy::Rational;
+use super::Rational;
 
 /// Two rationals with the true value between them.
 #[derive(Debug, Clone)]
-pub(super) struct Enclosure {
-    pub(super) lower: Rational,
-    pub(super) upper: Rational,
+pub(crate) struct Enclosure {
+    pub(crate) lower: Rational,
+    pub(crate) upper: Rational,
 }
 
 /// exp(−x), for x ≥ 0.
 ///
 /// # Guarantee
 /// lower ≤ exp(−x) ≤ upper for every x ≥ 0, and upper − lower ≤ 2^−bits; x < 0 is read as 0, and the result is 1.
-pub(super) fn exp_neg(x: &Rational, bits: u32) -> Enclosure {
+pub(crate) fn exp_neg(x: &Rational, bits: u32) -> Enclosure {
     if !x.is_positive() {
         return Enclosure { lower: Rational::one(), upper: Rational::one() };
     }
@@ -67,7 +67,7 @@ fn exp_series(r_low: &BigInt, r_high: &BigInt, point: u32) -> (BigInt, BigInt) {
 ///
 /// # Guarantee
 /// lower ≤ ln(x) ≤ upper for every x > 0, about 2^−bits apart. `None` for x ≤ 0.
-pub(super) fn ln(x: &Rational, bits: u32) -> Option<Enclosure> {
+pub(crate) fn ln(x: &Rational, bits: u32) -> Option<Enclosure> {
     if !x.is_positive() {
         return None;
     }

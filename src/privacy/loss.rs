@@ -4,18 +4,25 @@
 //! function is named after, and derives the loss in the other notion. Sums are exact; the ledger does the rounding.
 //!
 //! ```
-//! use hushql::privacy::{Loss, Selecting};
+//! use hushql::privacy::{Loss, Selecting, decimal_text};
 //!
 //! // Discrete Laplace noise, and a choice of one winner by the exponential mechanism, both of ε = 1:
 //! let (noise, choice) = (Loss::pure(&"1".parse()?), Loss::choice(&"1".parse()?, None, 1, Selecting::BoundedRange));
-//! assert_eq!((noise.rho().to_string(), choice.rho().to_string()), ("1/2".to_owned(), "1/8".to_owned()));
+//! assert_eq!(decimal_text(noise.rho(), 6), "0.462118");
+//! assert_eq!(decimal_text(choice.rho(), 6), "0.125");
 //! # Ok::<(), hushql::privacy::ParameterError>(())
 //! ```
 
 use num_bigint::BigInt;
-use num_traits::Zero;
+use num_traits::{One, Zero};
 
+use super::enclosure::exp_neg;
 use super::{Delta, Epsilon, Rational, Rho};
+
+/// Precision of the hyperbolic tangent behind a ρ.
+const BITS: u32 = 128;
+/// A ρ that is no ratio is rounded up to multiples of 10 to the minus this.
+const PLACES: u32 = 15;
 
 /// What is known about one draw of a selection besides its ε.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,13 +34,43 @@ pub enum Selecting {
 }
 
 impl Selecting {
-    /// The d of ε²/d, the concentrated cost of one draw.
-    pub fn divisor(self) -> u64 {
+    /// The ρ of `draws` draws that share an ε equally. 0 draws are read as 1.
+    ///
+    /// # Guarantee
+    /// Never too small. A draw of ε is ε·tanh(ε/2)-zCDP: every ε-DP pair of laws is a post-processing of a coin with the
+    /// odds e^ε : 1 and of one with the odds 1 : e^ε (Kairouz, Oh, Viswanath 2015), whose Rényi divergence of order α is
+    /// D = ln(cosh((α − ½)ε)/cosh(ε/2))/(α − 1). Let h(α) = (α − 1)·(D − αε·tanh(ε/2)): h(1) = 0, and h′(α) =
+    /// ε·(tanh((2α − 1)ε/2) − (2α − 1)·tanh(ε/2)) ≤ 0 for α ≥ 1, because tanh is concave. So D ≤ αρ, and ρ is reached as
+    /// α falls to 1. It is below ε²/2 and below ε. A draw of bounded range is also ε²/8-zCDP (Dong, Durfee, Rogers 2020;
+    /// Cesar, Rogers 2021). k draws of ε/k cost k times that of one: ε·tanh(ε/2k), or ε²/8k. The tangent is rounded up
+    /// to 10⁻¹⁵.
+    pub fn rho(self, epsilon: &Rational, draws: u64) -> Rational {
+        let draws = Rational::from_integer(BigInt::from(draws.max(1)));
+        let square = |divisor: u8| {
+            epsilon * epsilon / (Rational::from_integer(BigInt::from(divisor)) * &draws)
+        };
+        let pure = rounded_up(epsilon * half_tangent(&(epsilon / &draws))).min(square(2));
         match self {
-            Self::Pure => 2,
-            Self::BoundedRange => 8,
+            Self::Pure => pure,
+            Self::BoundedRange => pure.min(square(8)),
         }
     }
+}
+
+/// tanh(x/2) = (1 − e^−x)/(1 + e^−x), for x ≥ 0, or slightly more.
+///
+/// # Guarantee
+/// Never too small: it falls with e^−x, which is rounded down.
+fn half_tangent(x: &Rational) -> Rational {
+    let less = exp_neg(x, BITS).lower;
+    (Rational::one() - &less) / (Rational::one() + less)
+}
+
+/// The next multiple of 10⁻¹⁵.
+fn rounded_up(value: Rational) -> Rational {
+    let units = BigInt::from(10).pow(PLACES);
+    let whole = (value * Rational::from_integer(units.clone())).ceil().to_integer();
+    Rational::new(whole, units)
 }
 
 /// The exact loss of one or several releases: (ε, δ), and δ-approximate ρ-zCDP; composition is addition.
@@ -56,8 +93,7 @@ impl Loss {
     /// A pure ε.
     ///
     /// # Guarantee
-    /// An ε-DP release is min(ε²/2, ε)-zCDP: its Rényi divergences are at most αε²/2 (Bun, Steinke 2016, proposition 3.3), and at
-    /// most that of order ∞, which is ε ≤ αε (van Erven, Harremoës 2014, theorem 3). Exact.
+    /// Its ρ is that of one draw that is pure, see [`Selecting::rho`]; ε is exact.
     pub fn pure(epsilon: &Epsilon) -> Self {
         Self::choice(epsilon, None, 1, Selecting::Pure)
     }
@@ -65,9 +101,8 @@ impl Loss {
     /// An (ε, δ) about which nothing else is known.
     ///
     /// # Guarantee
-    /// An (ε, δ)-DP release is δ-approximately min(ε²/2, ε)-zCDP: with probability 1 − δ it behaves like an ε-DP
-    /// release (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016, lemma 3.2), whose ρ is that of [`Loss::pure`].
-    /// Exact.
+    /// With probability 1 − δ an (ε, δ)-DP release behaves like an ε-DP release (Kairouz, Oh, Viswanath 2015; Murtagh,
+    /// Vadhan 2016, lemma 3.2), whose ρ is that of [`Loss::pure`]. ε and δ are exact.
     pub fn approximate(epsilon: &Epsilon, delta: &Delta) -> Self {
         Self::choice(epsilon, Some(delta), 1, Selecting::Pure)
     }
@@ -103,11 +138,10 @@ impl Loss {
     /// each at ε/draws. 0 draws are read as 1.
     ///
     /// # Guarantee
-    /// Together they are (ε, δ)-DP and δ-approximately min(ε²/(d·draws), ε)-zCDP, with d of [`Selecting::divisor`]: a
-    /// draw of ε_i = ε/draws is ε_i²/2-zCDP, or ε_i²/8 if its range is bounded (Dong, Durfee, Rogers 2020; Cesar,
-    /// Rogers 2021). Among unknown candidates this holds unless a candidate of one unit alone wins, which has
-    /// probability at most δ in total. Selections that share ε in unequal parts ε_i with Σε_i ≤ ε count as one draw,
-    /// because Σε_i² ≤ ε². Exact.
+    /// Together they are (ε, δ)-DP and δ-approximately ρ-zCDP, with the ρ of [`Selecting::rho`]. Among unknown candidates this
+    /// holds unless a candidate of one unit alone wins, which has probability at most δ in total. Selections that share ε in
+    /// unequal parts ε_i with Σε_i ≤ ε count as one draw: Σε_i² ≤ ε², and Σε_i·tanh(ε_i/2) ≤ ε·tanh(ε/2), because the
+    /// tangent grows. ε and δ are exact.
     pub fn choice(
         epsilon: &Epsilon,
         delta: Option<&Delta>,
@@ -115,10 +149,8 @@ impl Loss {
         selecting: Selecting,
     ) -> Self {
         let delta = delta.map_or_else(Rational::zero, |delta| delta.0.clone());
-        let divisor = BigInt::from(selecting.divisor()) * BigInt::from(draws.max(1));
-        let square = &epsilon.0 * &epsilon.0 / Rational::from_integer(divisor);
         Self {
-            rho: square.min(epsilon.0.clone()),
+            rho: selecting.rho(&epsilon.0, draws),
             rho_delta: delta.clone(),
             approximate: Some((epsilon.0.clone(), delta)),
         }
@@ -184,21 +216,54 @@ mod tests {
         let (one, delta): (Epsilon, Delta) = ("1".parse().unwrap(), "1e-6".parse().unwrap());
         let parts = |loss: &Loss| (loss.rho().clone(), loss.rho_delta().clone());
         let none = Rational::zero();
-        assert_eq!(parts(&Loss::pure(&one)), (ratio(1, 2), none.clone()));
-        assert_eq!(parts(&Loss::approximate(&one, &delta)), (ratio(1, 2), ratio(1, 1_000_000)));
+        // tanh(1/2), rounded up.
+        let tangent = ratio(462_117_157_260_010, 1_000_000_000_000_000);
+        assert_eq!(parts(&Loss::pure(&one)), (tangent.clone(), none.clone()));
+        assert_eq!(parts(&Loss::approximate(&one, &delta)), (tangent.clone(), ratio(1, 1_000_000)));
         let gaussian = Loss::gaussian(&one, &delta, &ratio(1, 36));
         assert_eq!(parts(&gaussian), (ratio(1, 36), none.clone()));
         assert_eq!(gaussian.delta(), Some(&ratio(1, 1_000_000)));
         let choice = |draws, how| parts(&Loss::choice(&one, None, draws, how)).0;
         assert_eq!(choice(1, Selecting::BoundedRange), ratio(1, 8));
         assert_eq!(choice(5, Selecting::BoundedRange), ratio(1, 40));
-        assert_eq!(choice(5, Selecting::Pure), ratio(1, 10));
-        assert_eq!(choice(0, Selecting::Pure), ratio(1, 2));
-        // Above ε = 2, ε²/2 exceeds ε itself.
-        assert_eq!(*Loss::pure(&"30".parse().unwrap()).rho(), ratio(30, 1));
+        // tanh(1/10), rounded up.
+        let shared = ratio(99_667_994_624_956, 1_000_000_000_000_000);
+        assert_eq!(choice(5, Selecting::Pure), shared);
+        assert_eq!(choice(0, Selecting::Pure), tangent);
+        let rho = |epsilon: &str, how| {
+            Loss::choice(&epsilon.parse().unwrap(), None, 1, how).rho().clone()
+        };
+        assert_eq!(rho("100", Selecting::Pure), ratio(100, 1));
+        // Above ε = 8, the square is more than what any release of that ε costs.
+        assert_eq!(rho("100", Selecting::BoundedRange), ratio(100, 1));
+        // Where the step of rounding would show, the square is exact.
+        assert_eq!(
+            rho("1e-12", Selecting::Pure),
+            Rational::new(1.into(), BigInt::from(2) * BigInt::from(10).pow(24))
+        );
         let rho: Rho = "0.2".parse().unwrap();
         assert_eq!(*Loss::pure(&"0.1".parse().unwrap()).costing(&rho).rho(), ratio(1, 5));
-        assert_eq!(*Loss::pure(&one).costing(&rho).rho(), ratio(1, 2));
+        assert_eq!(*Loss::pure(&one).costing(&rho).rho(), tangent);
+    }
+
+    /// In exact arithmetic: ρ/ε = tanh(x/2) for x = ε/k means e^x = (1 + ρ/ε)/(1 − ρ/ε), so that e^−x is at least (1 − ρ/ε)/(1 + ρ/ε)
+    /// for a ρ that is large enough, and the next smaller step of 10⁻¹⁴ is not.
+    #[test]
+    fn a_rho_is_never_too_small() {
+        let one = Rational::one();
+        for (epsilon, draws) in [("0.001", 1), ("0.1", 1), ("1", 1), ("1", 7), ("2", 1), ("20", 3)]
+        {
+            let epsilon: Epsilon = epsilon.parse().unwrap();
+            let rho = Selecting::Pure.rho(epsilon.value(), draws);
+            let share = epsilon.value() / Rational::from_integer(draws.into());
+            let odds = |rho: &Rational| {
+                let tangent = rho / epsilon.value();
+                (&one - &tangent) / (&one + tangent)
+            };
+            assert!(odds(&rho) <= exp_neg(&share, 200).lower, "{epsilon:?} {draws}");
+            let less = rho - ratio(1, 100_000_000_000_000);
+            assert!(odds(&less) > exp_neg(&share, 200).upper, "{epsilon:?} {draws}");
+        }
     }
 
     #[test]
@@ -206,7 +271,7 @@ mod tests {
         let (pure, rho) = (Loss::pure(&"1".parse().unwrap()), "0.25".parse().unwrap());
         let sum = Loss::zero().plus(&pure).plus(&Loss::concentrated(&rho));
         assert_eq!((sum.epsilon(), sum.delta()), (None, None));
-        assert_eq!(*sum.rho(), ratio(3, 4));
+        assert_eq!(*sum.rho(), pure.rho() + ratio(1, 4));
         assert_eq!(Loss::zero().plus(&pure), pure);
     }
 
@@ -238,9 +303,9 @@ mod tests {
             }
             assert!(worst[0] <= rho(Selecting::Pure) * (1.0 + 1e-9), "{epsilon} {worst:?}");
             assert!(worst[1] <= rho(Selecting::BoundedRange) * (1.0 + 1e-9), "{epsilon} {worst:?}");
+            // Nothing smaller would suffice.
+            assert!(worst[0] >= 0.999 * rho(Selecting::Pure), "{epsilon} {worst:?}");
             if epsilon <= 0.3 {
-                // Nothing much smaller would suffice.
-                assert!(worst[0] >= 0.98 * rho(Selecting::Pure), "{epsilon} {worst:?}");
                 assert!(worst[1] >= 0.98 * rho(Selecting::BoundedRange), "{epsilon} {worst:?}");
             }
         }

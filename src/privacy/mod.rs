@@ -8,10 +8,11 @@
 //!
 //! let epsilon: Epsilon = "0.1".parse()?;
 //! let loss = Loss::pure(&epsilon).plus(&Loss::pure(&epsilon));
-//! assert_eq!(Cost::round_up(&loss)?.to_string(), "ε = 0.2, ρ = 0.01");
+//! assert_eq!(Cost::round_up(&loss)?.to_string(), "ε = 0.2, ρ = 0.009991675");
 //! # Ok::<(), hushql::privacy::ParameterError>(())
 //! ```
 
+pub(crate) mod enclosure;
 mod loss;
 mod spend;
 
@@ -236,22 +237,37 @@ impl Rho {
         share.map(|Epsilon(value)| Self(value)).map_err(|_| ParameterError::Rho)
     }
 
-    /// The ε at which a release costs this ρ, if ε costs min(ε²/divisor, ε); see [`Loss`].
+    /// The largest ε that `draws` draws can share at this ρ; see [`Selecting::rho`].
     ///
     /// # Guarantee
-    /// A multiple of 10⁻⁹, or ρ itself, with min(ε²/divisor, ε) ≤ ρ: the square root is an integer one, rounded down.
+    /// A multiple of 10⁻⁹, or ρ itself, whose ρ is at most this one: each ε that the search keeps was compared. The search
+    /// begins between √(2kρ) and ρ + √(8kρ), because ε·ε/(2k + ε) ≤ ε·tanh(ε/2k) ≤ ε²/2k.
     ///
     /// # Errors
-    /// [`ParameterError::Epsilon`] when it is out of range, or the divisor is 0.
-    pub fn epsilon(&self, divisor: u64) -> Result<Epsilon, ParameterError> {
-        if divisor == 0 {
-            return Err(ParameterError::Epsilon);
+    /// [`ParameterError::Epsilon`] when it is out of range.
+    pub fn epsilon(&self, selecting: Selecting, draws: u64) -> Result<Epsilon, ParameterError> {
+        let units = BigInt::from(10).pow(NANO);
+        let epsilon = |nano: &BigInt| Rational::new(nano.clone(), units.clone());
+        let root = |divisor: u8| {
+            let square = &self.0 * Rational::from_integer(divisor * BigInt::from(draws.max(1)));
+            (square * Rational::from_integer(&units * &units)).floor().to_integer().sqrt()
+        };
+        let fits = |nano: &BigInt| selecting.rho(&epsilon(nano), draws) <= self.0;
+        let mut within = match selecting {
+            Selecting::Pure => root(2),
+            Selecting::BoundedRange => root(8),
+        };
+        let whole = (&self.0 * Rational::from_integer(units.clone())).floor().to_integer();
+        let mut beyond = whole + root(8) + BigInt::from(2);
+        while &beyond - &within > BigInt::one() {
+            let middle: BigInt = (&within + &beyond) / 2;
+            if fits(&middle) {
+                within = middle;
+            } else {
+                beyond = middle;
+            }
         }
-        let units = BigInt::from(10).pow(2 * NANO);
-        let square = &self.0 * Rational::from_integer(BigInt::from(divisor) * units);
-        let root = square.floor().to_integer().sqrt();
-        let epsilon = Rational::new(root, BigInt::from(10).pow(NANO));
-        Epsilon::new(epsilon.max(self.0.clone()))
+        Epsilon::new(epsilon(&within).max(self.0.clone()))
     }
 }
 
@@ -342,18 +358,24 @@ mod tests {
     /// A share of ρ, and the ε that a share of ρ allows, cost no more than the share.
     #[test]
     fn rho_buys_no_more_than_it_is() {
-        for (text, divisor) in [("0.1", 8), ("0.5", 2), ("1e-9", 8), ("700", 8), ("3", 24)] {
+        use Selecting::{BoundedRange, Pure};
+        let cases = [
+            ("0.1", BoundedRange, 1, "0.89442719"),
+            ("0.5", Pure, 1, "1.043626895"),
+            ("1e-9", BoundedRange, 1, "0.000089442"),
+            ("700", Pure, 1, "700"),
+            ("3", BoundedRange, 3, "8.485281374"),
+            ("3", Pure, 3, "4.630213915"),
+        ];
+        for (text, selecting, draws, expected) in cases {
             let rho: Rho = text.parse().unwrap();
-            let epsilon = rho.epsilon(divisor).unwrap();
-            let square = epsilon.value() * epsilon.value();
-            let cost = square / Rational::from_integer(divisor.into());
-            assert!(cost.clone().min(epsilon.value().clone()) <= *rho.value(), "{text} {divisor}");
-            // The next larger ε costs too much, by either rule.
+            let epsilon = rho.epsilon(selecting, draws).unwrap();
+            assert!(epsilon.to_string().starts_with(expected), "{text} {selecting:?} {epsilon}");
+            assert!(selecting.rho(epsilon.value(), draws) <= *rho.value(), "{text} {selecting:?}");
+            // The next larger ε costs too much.
             let more = epsilon.value() + Rational::new(1.into(), BigInt::from(10).pow(NANO));
-            let cost = &more * &more / Rational::from_integer(divisor.into());
-            assert!(cost > *rho.value() && more > *rho.value(), "{text} {divisor}");
+            assert!(selecting.rho(&more, draws) > *rho.value(), "{text} {selecting:?}");
         }
-        assert!("1".parse::<Rho>().unwrap().epsilon(0).is_err());
         for bad in ["0", "-1", "1e-13", "1000001", "NaN"] {
             assert!(bad.parse::<Rho>().is_err(), "{bad}");
         }

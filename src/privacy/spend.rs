@@ -357,8 +357,8 @@ mod tests {
     fn costs_round_up() {
         let cost = |loss: &Loss| Cost::round_up(loss).unwrap();
         let third = Epsilon::new(Rational::new(1.into(), 3.into())).unwrap();
-        // A third squared, halved: 1/18 = 0.0555….
-        let expected = Cost::from_amounts(Some((333_333_334, 0)), (55_555_556, 0));
+        // A third of tanh(1/6).
+        let expected = Cost::from_amounts(Some((333_333_334, 0)), (55_046_805, 0));
         assert_eq!(cost(&Loss::pure(&third)), expected);
         let tiny: Epsilon = "1e-12".parse().unwrap();
         assert_eq!(cost(&Loss::pure(&tiny)), Cost::from_amounts(Some((1, 0)), (1, 0)));

@@ -66,7 +66,7 @@ pub(crate) fn mechanize(
                 _ => None,
             });
             let rule = accounts.rule(name, choice, &cost);
-            let epsilon = cost.epsilon(text, rule.divisor().saturating_mul(draws(choice)))?;
+            let epsilon = cost.epsilon(text, rule, draws(choice))?;
             let chosen = selection(measure, choice, name, &epsilon, delta, rule)?;
             let noisy = accounts.noisy_scores(&cost).then(|| noisy_scores(choice, &epsilon));
             Ok(cost.charged(erring_less(measure, chosen, noisy.flatten())))

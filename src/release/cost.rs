@@ -30,14 +30,19 @@ impl StatedCost {
         epsilon.or_else(|| parameters.rho.clone().map(Self::Rho))
     }
 
-    /// The ε for a mechanism whose ρ is min(ε²/divisor, ε).
+    /// The ε that a number of draws share; see [`Selecting::rho`].
     ///
     /// # Guarantee
-    /// That ρ is at most the stated cost, if it is in ρ.
-    pub(super) fn epsilon(&self, text: &str, divisor: u64) -> Result<Epsilon, Refusal> {
+    /// Their ρ is at most the stated cost, if it is in ρ.
+    pub(super) fn epsilon(
+        &self,
+        text: &str,
+        selecting: Selecting,
+        draws: u64,
+    ) -> Result<Epsilon, Refusal> {
         match self {
             Self::Epsilon(epsilon) => Ok(epsilon.clone()),
-            Self::Rho(rho) => rho.epsilon(divisor).map_err(|_| {
+            Self::Rho(rho) => rho.epsilon(selecting, draws).map_err(|_| {
                 let message = format!("a rho of {rho} leaves {text} an epsilon out of range");
                 Refusal::new(Reason::BadValue, "rho", message, "another rho, or eps in its place")
             }),

@@ -19,8 +19,8 @@ use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unu
 
 /// The mechanism of a number.
 ///
-/// For a cost in ρ, AUTO chooses Gaussian noise. At the ρ = ε²/2 of Laplace noise it has half the variance of that
-/// noise, and less if a unit is in several groups; above ε = 2, where ρ = ε, Laplace noise soon errs less. If every
+/// For a cost in ρ, AUTO chooses Gaussian noise. At the ρ of Laplace noise of a small ε it has half the variance of that
+/// noise, and less if a unit is in several groups; above ε = 4, Laplace noise soon errs less. If every
 /// budget counts in ρ, AUTO and bare aggregates read an ε as the ρ that Laplace noise of this ε costs, and choose
 /// between that noise and Gaussian noise *of that ρ*, whichever errs less at 95 %. This costs the analyst nothing: no
 /// budget counts ε, and Gaussian noise of (ε, δ) would be far larger than the ρ allows. An AUTO with both ε and δ
@@ -40,7 +40,7 @@ pub(super) fn number(
     let text = measure.clause.text.as_str();
     let too_noisy = |error| too_noisy(text, &error);
     let laplace = || -> Result<Mechanized, Refusal> {
-        let epsilon = cost.epsilon(text, Selecting::Pure.divisor())?;
+        let epsilon = cost.epsilon(text, Selecting::Pure, 1)?;
         let laplace = Laplace::calibrate(sensitivity.l1, &epsilon).map_err(too_noisy)?;
         let accuracy = within(measure, &|beta| laplace.error_at(beta));
         Ok(cost.charged(Mechanized {

@@ -195,7 +195,7 @@ impl Rewriting {
         let parameters = &self.releases.get(self.counter)?.parameters;
         let epsilon = match (&parameters.epsilon, &parameters.rho) {
             (Some(epsilon), _) => epsilon.clone(),
-            (None, Some(rho)) => rho.epsilon(Selecting::Pure.divisor()).ok()?,
+            (None, Some(rho)) => rho.epsilon(Selecting::Pure, 1).ok()?,
             (None, None) => return None,
         };
         let noise = Laplace::calibrate(sensitivity.l1, &epsilon).ok()?;

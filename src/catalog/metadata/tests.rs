@@ -106,27 +106,29 @@ fn amounts_contradict_each_other() {
 #[test]
 fn concentrated_amounts_contradict_each_other() {
     const NANO: i64 = 1_000_000_000;
+    /// tanh(1/2): what an ε of 1 costs.
+    const COST: i64 = 462_117_158;
     let budget = |promise, per_query| Budget {
         name: "b".to_owned(),
         table: "t".to_owned(),
-        limit: Spend::of_rho(NANO / 2, 0),
+        limit: Spend::of_rho(COST, 0),
         promise,
         per_query,
     };
     let none = PerQuery::default();
     let promise = Some(Spend::of_epsilon(1, 2));
-    // An ε of 1 costs a ρ of 1/2; one more unit of ε costs more than that.
+    // One more unit of ε costs more than that.
     let exactly = PerQuery { default: Some(NANO), ..none };
     assert!(budget(promise, exactly).check().is_ok());
-    assert!(budget(promise, PerQuery { min: Some(NANO / 2), ..exactly }).check().is_ok());
-    assert!(budget(None, PerQuery { default_rho: Some(NANO / 2), ..none }).check().is_ok());
+    assert!(budget(promise, PerQuery { min: Some(COST), ..exactly }).check().is_ok());
+    assert!(budget(None, PerQuery { default_rho: Some(COST), ..none }).check().is_ok());
     for (promise, per_query) in [
         (None, PerQuery { default: Some(NANO + 1), ..none }),
-        (None, PerQuery { default_rho: Some(NANO / 2 + 1), ..none }),
+        (None, PerQuery { default_rho: Some(COST + 1), ..none }),
         (None, PerQuery { default_rho: Some(0), ..none }),
         (None, PerQuery { default: Some(1), default_rho: Some(1), ..none }),
-        (None, PerQuery { max: Some(NANO / 2 - 1), ..exactly }),
-        (None, PerQuery { min: Some(NANO / 2 + 1), ..none }),
+        (None, PerQuery { max: Some(COST - 1), ..exactly }),
+        (None, PerQuery { min: Some(COST + 1), ..none }),
         (None, PerQuery { default: Some(NANO / 2), min: Some(NANO / 8 + 1), ..none }),
         (Some(Spend::of_rho(1, 2)), none),
     ] {
