@@ -9,12 +9,13 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
-use crate::analysis::{Measure, Origin, PrivateAggregate};
+use crate::analysis::{EndTold, Measure, Origin, PrivateAggregate};
 use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::Drawn;
 use crate::privacy::{Cost, Spend};
 use crate::release::mechanism::Predicted;
+use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
 use crate::release::{CONFIDENCE, PartitionSelection, Release};
 use crate::visible::{self, rounded};
 
@@ -108,9 +109,9 @@ pub struct Receipt {
 
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cost {}", self.spent)?;
+        write!(f, "cost {}", self.spent.neat())?;
         for (budget, left) in &self.left {
-            write!(f, " · left {} {left}", visible::line(budget))?;
+            write!(f, " · left {} {}", visible::line(budget), left.neat_down())?;
         }
         Ok(())
     }
@@ -419,7 +420,20 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         let why = release.without_error(output).filter(|_| is_number)?;
         Some(format!("{}: no ±, since {why}", field.name()))
     });
-    hidden.chain(chosen).chain(computed).chain(bounds).collect()
+    let outputs = 0..drawn.schema.fields().len();
+    let few = outputs.filter_map(|output| {
+        let origin = analysis.origin(output)?;
+        let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;
+        let one = release.mechanisms(origin.part).get(origin.measure)?;
+        let below = mostly_noise_below(measure, one.accuracy).filter(|rows| *rows >= FEW_ROWS)?;
+        let name = drawn.schema.field(output).name();
+        Some(format!(
+            "{name}: mostly noise where fewer than {below} rows are behind it: its ± is then as large as its range"
+        ))
+    });
+    let ends = analysis.called_ends().map_or(&[][..], |called| &called.told);
+    let ends = ends.iter().filter_map(EndTold::note);
+    hidden.chain(chosen).chain(computed).chain(few).chain(ends).chain(bounds).collect()
 }
 
 /// Whether rows come out by the very values that an output shows.

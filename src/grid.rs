@@ -19,6 +19,8 @@ use arrow::datatypes::{
 };
 use datafusion::common::{DataFusionError, Result, plan_err};
 
+pub(crate) mod pairs;
+
 /// The largest magnitude of a grid integer, 2⁸⁰: a sum of 2⁴⁶ of them still fits 127 bits.
 pub const WIDEST: i128 = 1 << 80;
 

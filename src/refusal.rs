@@ -294,6 +294,16 @@ impl Refusal {
         &self.hint
     }
 
+    /// The refusal of unknown groups, with a whole statement that shows those of many people.
+    pub(crate) fn with_threshold(self, statement: String) -> Self {
+        let Self { reason, clause, message, derivation, .. } = self;
+        let keys = format!("GROUP BY {clause} KEYS (…)");
+        let message = format!(
+            "{message}; with a delta, groups of many people come out and small ones stay hidden, with {keys} those that you list"
+        );
+        Self { derivation, ..Self::new(reason, clause, message, statement) }
+    }
+
     /// The steps of the analysis up to the refusal.
     ///
     /// ```

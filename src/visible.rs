@@ -85,9 +85,78 @@ fn by_json(shown: &mut String, c: char) {
     let _ = write!(shown, "\\u{:04x}", u32::from(c));
 }
 
+/// A column's name with the literals in it as they are written: the planner writes `Int64(1)` for 1, and `Utf8("day")` for 'day'.
+pub(crate) fn heading(name: &str) -> Cow<'_, str> {
+    const TYPES: [&str; 14] = [
+        "Int8(",
+        "Int16(",
+        "Int32(",
+        "Int64(",
+        "UInt8(",
+        "UInt16(",
+        "UInt32(",
+        "UInt64(",
+        "Float32(",
+        "Float64(",
+        "Boolean(",
+        "Utf8(",
+        "Utf8View(",
+        "LargeUtf8(",
+    ];
+    if !TYPES.iter().any(|literal| name.contains(literal)) {
+        return Cow::Borrowed(name);
+    }
+    let (mut rest, mut plain, mut in_word) = (name, String::with_capacity(name.len()), false);
+    while let Some(next) = rest.chars().next() {
+        let literal = TYPES.iter().find_map(|literal| rest.strip_prefix(literal));
+        if let (Some(inside), false) = (literal, in_word)
+            && let Some((value, behind)) = literal_in(inside)
+        {
+            plain.push_str(&value);
+            rest = behind;
+            in_word = false;
+            continue;
+        }
+        in_word = next.is_alphanumeric() || next == '_' || next == '.';
+        plain.push(next);
+        rest = &rest[next.len_utf8()..];
+    }
+    Cow::Owned(plain)
+}
+
+/// The value of a literal behind the name of its type, and what comes behind it.
+fn literal_in(inside: &str) -> Option<(String, &str)> {
+    if let Some(text) = inside.strip_prefix('"') {
+        let end = text.find("\")")?;
+        let value = text[..end].replace('\'', "''");
+        return Some((format!("'{value}'"), &text[end + 2..]));
+    }
+    let end = inside.find(')')?;
+    let value = &inside[..end];
+    let plain = value.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c));
+    plain.then(|| (value.to_owned(), &inside[end + 1..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn literals_in_headings_are_as_written() {
+        for (name, shown) in [
+            ("quantile(adult.age,Float64(0.25))", "quantile(adult.age,0.25)"),
+            ("count(*) + Int64(1)", "count(*) + 1"),
+            ("date_trunc(Utf8(\"day\"),orders.ts)", "date_trunc('day',orders.ts)"),
+            ("Utf8(\"it's\")", "'it''s'"),
+            ("Boolean(true) AND Int64(NULL)", "true AND NULL"),
+            ("MyInt64(5)", "MyInt64(5)"),
+            ("Int64(a + b)", "Int64(a + b)"),
+            ("Utf8(\"open", "Utf8(\"open"),
+            ("n", "n"),
+        ] {
+            assert_eq!(heading(name), shown);
+        }
+    }
 
     /// Every control character is escaped, and no other.
     #[test]

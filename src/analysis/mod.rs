@@ -18,6 +18,7 @@ use crate::bind::Bound;
 use crate::catalog::Catalog;
 use crate::dialect::hiding_markers;
 use crate::refusal::{Reason, Refusal};
+use above::error_bars::with_called_ends;
 use above::implicit_bounds::with_bounds_found;
 use above::null_on_failure::{null_on_failure, without_wrapping};
 use above::subquery_semantics::only_true_joins;
@@ -37,6 +38,7 @@ mod selection;
 pub(crate) mod splitter;
 
 pub(crate) use above::error_bars::ErrorBars;
+pub(crate) use above::interval_ends::{EndTold, EndWorth};
 pub use above::origin::Origin;
 pub use below::unit::UnitScope;
 pub use below::walk::MOST_ROWS_OF_A_UNIT;
@@ -47,16 +49,16 @@ pub use keys::lookup::{Lookup, Lookups};
 pub use keys::public_keys::Keys;
 pub use keys::unknown::{Payer, UnknownPartitions};
 pub use keys::{KeySpace, MOST_KEYS};
-pub use measure::Moments;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::{Input, InputShape, Measure, ReleaseKind, TermColumns};
+pub use measure::{JointMoments, Moments};
 pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
 pub use part::PrivateAggregate;
 pub use selection::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Sharing, Source};
 pub use selection::limits::MOST_TERMS;
 
-pub(crate) use measure::approximate;
+pub(crate) use measure::{approximate, ends_text, step};
 
 /// Analyzes a bound query against the catalog.
 ///
@@ -88,7 +90,8 @@ fn analyze_as_written(
     tables: &dyn Tables,
 ) -> Result<Analysis, NotAnalyzed> {
     let context = Context { bound, catalog, lookups, tables };
-    let mut cutter = Splitter { context, parts: Vec::new(), values: Vec::new(), steps: Vec::new() };
+    let (parts, values, steps) = (Vec::new(), Vec::new(), Vec::new());
+    let mut cutter = Splitter { context, parts, values, steps, sets: None };
     let public_plan = match cutter.public(bound.plan()) {
         Ok(public_plan) => public_plan,
         Err(error) => {
@@ -107,12 +110,20 @@ fn analyze_as_written(
         );
         return Err(refusal.after(&cutter.steps).into());
     }
-    only_true_joins(bound.plan())?;
-    let as_written = public_plan.clone();
+    only_true_joins(&public_plan)?;
+    for value in &cutter.values {
+        only_true_joins(&value.plan)?;
+    }
+    let called_ends = with_called_ends(&public_plan, &cutter.parts, bound.releases());
+    let called_ends = called_ends.map_err(|error| {
+        error.said(|refusal| hiding_markers(&refusal.after(&cutter.steps), bound.releases()))
+    })?;
+    let as_written = called_ends.as_ref().map_or(public_plan, |called| called.plan.clone());
+    let public_plan = as_written.clone();
     let public_plan = match cutter.parts.is_empty() {
         true => without_wrapping(public_plan)?,
         false => null_on_failure(public_plan)?,
     };
-    let Splitter { parts, values, steps, context: _ } = cutter;
-    Ok(Analysis { parts, public_plan, as_written, values, steps })
+    let Splitter { parts, values, steps, context: _, sets: _ } = cutter;
+    Ok(Analysis { parts, public_plan, as_written, called_ends, values, steps })
 }

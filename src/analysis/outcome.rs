@@ -4,10 +4,10 @@ use arrow::array::RecordBatch;
 use datafusion::common::{ScalarValue, internal_err};
 use datafusion::logical_expr::LogicalPlan;
 
+use crate::analysis::above::interval_ends::CalledEnds;
 use crate::analysis::part::PrivateAggregate;
 use crate::catalog::RESERVED;
 use crate::functions::LateValue;
-use crate::refusal::{Reason, Refusal};
 
 /// What a query releases, and how much one unit can change it.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub struct Analysis {
     pub(crate) public_plan: LogicalPlan,
     /// The public plan with arithmetic as it was written, which may fail.
     pub(crate) as_written: LogicalPlan,
+    /// The ends of intervals that the query asks for.
+    pub(crate) called_ends: Option<CalledEnds>,
     pub(crate) values: Vec<Value>,
     pub(crate) steps: Vec<String>,
 }
@@ -29,6 +31,16 @@ impl Analysis {
     /// The public remainder, over one released table per part.
     pub fn public_plan(&self) -> &LogicalPlan {
         &self.public_plan
+    }
+
+    /// The ends of intervals that the query asks for, if it does.
+    pub(crate) fn called_ends(&self) -> Option<&CalledEnds> {
+        self.called_ends.as_ref()
+    }
+
+    /// Whether an output is an end of an interval, or computed from one.
+    pub(crate) fn is_end(&self, output: usize) -> bool {
+        self.called_ends.as_ref().is_some_and(|ends| ends.outputs.get(output) == Some(&true))
     }
 
     /// The released values that later parts use.
@@ -87,13 +99,4 @@ impl Value {
         self.late.set(&one)?;
         Ok(if let ScalarValue::Float64(number) = one { number } else { None })
     }
-}
-
-pub(crate) fn several() -> Refusal {
-    Refusal::new(
-        Reason::Place,
-        "a subquery as a value",
-        "a value is one row, and this subquery has several",
-        "an aggregate without GROUP BY, or IN in place of a comparison",
-    )
 }

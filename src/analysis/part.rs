@@ -8,15 +8,17 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
-use super::below::relation::Clamped;
+use super::below::relation::{Clamped, PrivateRelation};
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
 use super::keys::public_keys::Keys;
 use super::keys::unknown::UnknownPartitions;
-use super::measure::input_columns::{Columns, group_keys};
-use super::measure::{Input, InputShape, Measure, ReleaseKind};
+use super::measure::input_columns::{
+    Asked, Columns, group_keys, key_text, keys_together, refuse_never,
+};
+use super::measure::{Input, InputShape, Measure, ReleaseKind, ends_text};
 use super::selection::by_group::named;
 use super::selection::choice::Source;
 use super::selection::of_keys;
@@ -26,14 +28,18 @@ use crate::analysis::below::refusals::not_private;
 use crate::analysis::context::Context;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
+use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::limits::{limits, number};
 use crate::analysis::measure::read::read;
-use crate::analysis::not_analyzed::{NotAnalyzed, internal};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::bind::Bound;
+use crate::dialect::aggregate::instead_of;
 use crate::dialect::{
     AggregateCall, AggregateName, Literal, MechanismName, Operand, Parameters, ReleaseClause,
     Selector, marked,
 };
+use crate::functions::is_date_diff;
+use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
 
 /// An aggregate across privacy units: what it reads, the keys that come out, what it measures.
@@ -53,6 +59,7 @@ pub struct PrivateAggregate {
     plain: Option<Selector>,
     steps: Vec<String>,
     aggregated_above: Option<String>,
+    sets: Option<u64>,
 }
 
 impl PrivateAggregate {
@@ -64,6 +71,19 @@ impl PrivateAggregate {
     /// The aggregates that are computed from what this part releases, where the query wrote them as if they were private.
     pub fn aggregated_above(&self) -> Option<&str> {
         self.aggregated_above.as_deref()
+    }
+
+    /// How many sets of ROLLUP, CUBE or GROUPING SETS share the cost, if this part is one of them.
+    pub fn sets(&self) -> Option<u64> {
+        self.sets
+    }
+
+    /// The argument of a measure, if it is the difference of columns.
+    pub(crate) fn difference_in(&self, measure: &Measure) -> Option<String> {
+        let index = self.measures.iter().position(|other| other.column == measure.column)?;
+        let call = CallOf::function(self.aggregate.aggr_expr.get(index)?)?;
+        let argument = call.params.args.first()?;
+        is_difference(argument).then(|| readable(argument))
     }
 
     pub(crate) fn aggregate_above(&mut self, aggregates: String) {
@@ -151,6 +171,28 @@ impl PrivateAggregate {
     }
 }
 
+/// Whether an expression is the difference of two expressions over columns.
+fn is_difference(expr: &Expr) -> bool {
+    let differ = |one: &Expr, other: &Expr| {
+        let (one, other) = (one.column_refs(), other.column_refs());
+        !one.is_empty() && !other.is_empty() && one != other
+    };
+    if let Expr::Alias(alias) = expr {
+        return is_difference(&alias.expr);
+    }
+    if let Expr::Cast(cast) = expr {
+        return is_difference(&cast.expr);
+    }
+    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) = expr {
+        return differ(left, right);
+    }
+    let Expr::ScalarFunction(call) = expr else { return false };
+    match call.args.as_slice() {
+        [_, from, to] if is_date_diff(&call.func) => differ(from, to),
+        _ => false,
+    }
+}
+
 /// Cuts an aggregate over private rows out of its query.
 ///
 /// # Guarantee
@@ -162,47 +204,70 @@ impl PrivateAggregate {
 pub(crate) fn cut(
     aggregate: &Aggregate,
     plain: Option<Selector>,
+    sets: Option<u64>,
     sources: &Context<'_>,
     steps: &mut Vec<String>,
 ) -> Result<PrivateAggregate, NotAnalyzed> {
     let before = steps.len();
     let mut calls = releases(aggregate, sources.bound)?;
-    if let (Some(selector), Some(target)) = (plain, aggregate.group_expr.first()) {
-        let data_type = target.get_type(aggregate.input.schema()).map_err(|e| internal(&e))?;
-        for call in &mut calls {
-            call.choose(selector, target, &data_type);
-        }
+    if sets.is_some() && aggregate.group_expr.is_empty() {
+        calls.iter_mut().for_each(Call::without_threshold);
+    }
+    if let Some(selector) = plain {
         steps.push(format!("plain SQL that shows keys only, planned as {selector}"));
     }
-    let flow = {
+    let (flow, valued) = {
         let mut walk = Walk::new(sources.catalog, sources.tables, steps);
         let flow = walk.below(aggregate)?;
-        walk.resolved(flow)?
+        let (flow, valued) = walk.valued_aggregate(flow, aggregate)?;
+        (walk.resolved(flow)?, valued)
     };
+    for (call, expr) in calls.iter_mut().zip(&valued.aggr_expr) {
+        call.params = CallOf::function(expr).ok_or_else(lost)?.params.clone();
+    }
+    if let (Some(selector), Some(target), Some(written)) =
+        (plain, valued.group_expr.first(), aggregate.group_expr.first())
+    {
+        let data_type = written.get_type(aggregate.input.schema()).map_err(|e| internal(&e))?;
+        for call in &mut calls {
+            call.choose(selector, target, &data_type);
+            call.clause.text = key_text(written);
+        }
+    }
     if flow.is_public() {
         return Err(not_private("the rows", true).into());
     }
     let mut columns = Columns::new(&flow);
     let roster = calls.iter().any(responds);
     let states_delta = calls.iter().any(|call| call.clause.parameters.delta.is_some());
-    let groups = group_keys(aggregate, roster, states_delta, &flow, &mut columns, sources.tables)?;
+    let names = aggregate.group_expr.iter().map(key_text).collect();
+    let asked = Asked { roster, states_delta, names };
+    let groups = group_keys(&valued, &asked, &flow, &mut columns, sources.tables)?;
+    refuse_never(&flow, sources.tables)?;
     check_roster(&calls, &groups)?;
-    let keys = Keys::for_calls(&calls, aggregate, &groups, sources.lookups)?;
+    let together = keys_together(&valued, &flow, sources.tables);
+    let keys = Keys::for_calls(&calls, &valued, &groups, &together, sources.lookups)?;
     for (i, group) in groups.iter().enumerate() {
         columns.drop_strangers_late(group, keys.of_column(i));
     }
-    let measures = {
+    let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
+    let mut measures = {
         let mut frame = Frame {
             flow: &flow,
             columns: &mut columns,
             lookups: sources.lookups,
             outer: keys.most_groups(),
+            one_group,
         };
         let measures = calls.iter().map(|call| {
             measure(call, &mut frame, &keys).map_err(|error| error.in_release(call.release))
         });
         measures.collect::<Result<Vec<_>, _>>()?
     };
+    if sets.is_some() && !keys.are_unknown() {
+        // Other sets have the unknown groups that this δ is for.
+        measures.iter_mut().for_each(Measure::without_idle_delta);
+    }
     same_rows(&measures)?;
     let unknown_partitions = match keys.are_unknown() {
         true => Some(UnknownPartitions::for_measures(&measures, &flow.subject)?),
@@ -248,6 +313,7 @@ pub(crate) fn cut(
         plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),
         aggregated_above: None,
+        sets,
     })
 }
 
@@ -278,14 +344,17 @@ fn several(text: &str) -> Refusal {
 
 fn describe_measure(measure: &Measure) -> String {
     let shown = |units: i128| {
-        let value = crate::privacy::Rational::from_integer(units.into()) * measure.grid_unit();
-        crate::privacy::decimal_text(&value, 6)
+        let value = Rational::from_integer(units.into()) * measure.grid_unit();
+        decimal_text(&value, 6)
     };
     let what = match &measure.clause.operand {
         Operand::Aggregate(_) => measure.clause.text.clone(),
         Operand::Selection(selection) => selection.by.clone(),
         Operand::Response => measure.clause.text.clone(),
     };
+    if let Some(joint) = measure.joint() {
+        return format!("{what} [{} × {}]", ends_text(joint.pairs.x()), ends_text(joint.pairs.y()));
+    }
     // What is placed on a line is counted, and a count needs no range.
     if matches!(measure.input, Input::Places { weight: None, .. }) {
         return what;
@@ -333,39 +402,46 @@ fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> 
 }
 
 fn no_call(expr: &Expr) -> Refusal {
-    let known = CallOf::function(expr).and_then(from_moments);
     Refusal::new(
         Reason::Operand,
         readable(expr),
         format!("{} cannot be released", readable(expr)),
-        known.unwrap_or_else(|| {
+        CallOf::function(expr).and_then(instead).unwrap_or_else(|| {
             "COUNT, SUM, AVG or STDDEV with a mechanism in front: LAPLACE(eps=1) COUNT(*)"
                 .to_owned()
         }),
     )
 }
 
-/// How two columns go together, from sums that can be released.
-fn from_moments(function: &AggregateFunction) -> Option<String> {
+/// What to write instead of an aggregate that is not released. Some regression aggregates are counts, means and variances
+/// of the rows with both values.
+fn instead(function: &AggregateFunction) -> Option<String> {
+    let name = function.func.name();
+    if let (Some(instead), false) = (instead_of(name), name == "regr_count") {
+        return Some(instead.trim_start_matches("write ").to_owned());
+    }
+    let [y, x] = function.params.args.as_slice() else { return None };
     let of = |arg: &Expr| match arg {
         Expr::Cast(cast) => readable(&cast.expr),
         other => readable(other),
     };
-    let [first, second] = function.params.args.as_slice() else { return None };
-    let (first, second) = (of(first), of(second));
-    // The regression of y on x is called with y first.
-    let (formula, [x, y]) = match function.func.name() {
-        "corr" => ("(n * xy - x * y) / SQRT((n * xx - x * x) * (n * yy - y * y))", [first, second]),
-        "covar_pop" => ("(xy - x * y / n) / n", [first, second]),
-        "covar_samp" => ("(xy - x * y / n) / (n - 1)", [first, second]),
-        "regr_slope" => ("(n * xy - x * y) / (n * xx - x * x)", [second, first]),
+    let (y, x) = (of(y), of(x));
+    let both = format!("FILTER (WHERE {x} IS NOT NULL AND {y} IS NOT NULL)");
+    Some(match name {
+        "regr_count" => format!("LAPLACE(eps=1) COUNT(*) {both}"),
+        "regr_avgx" => format!("LAPLACE(eps=1) AVG({x}) {both}"),
+        "regr_avgy" => format!("LAPLACE(eps=1) AVG({y}) {both}"),
+        "regr_sxx" => {
+            format!("LAPLACE(eps=1) VAR_POP({x}) {both} * LAPLACE(eps=1) COUNT(*) {both}")
+        }
+        "regr_syy" => {
+            format!("LAPLACE(eps=1) VAR_POP({y}) {both} * LAPLACE(eps=1) COUNT(*) {both}")
+        }
+        "regr_sxy" => {
+            format!("LAPLACE(eps=1) COVAR_POP({y}, {x}) * LAPLACE(eps=1) COUNT(*) {both}")
+        }
         _ => return None,
-    };
-    Some(format!(
-        "SELECT {formula} FROM (SELECT COUNT(*) * 1e0 AS n, SUM({x}) AS x, SUM({y}) AS y, SUM({x} * {y}) AS xy, \
-         SUM({x} * {x}) AS xx, SUM({y} * {y}) AS yy FROM … WHERE {x} IS NOT NULL AND {y} IS NOT NULL) AS sums; \
-         the noise is least with the middle of its range subtracted from each"
-    ))
+    })
 }
 
 /// A bare aggregate, which the budget's default may release.
@@ -382,6 +458,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
             (Some(Literal::Number(value.to_string())), 2)
         }
         (AggregateName::Unsupported(_), args) => (None, args.len()),
+        (AggregateName::Joint(_), _) => (None, 2),
         _ => (None, 1),
     };
     if function.params.args.len() != expected {
@@ -423,6 +500,7 @@ fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, N
             | AggregateName::Avg
             | AggregateName::Revenue
             | AggregateName::Spread(_)
+            | AggregateName::Joint(_)
             | AggregateName::Unsupported(_) => numeric(call, aggregate, frame),
         },
         Operand::Response => response(call, frame),
@@ -438,11 +516,32 @@ fn numeric(
     let text = call.clause.text.as_str();
     let mut clause = call.clause.clone();
     // FILTER narrows what its aggregate sees.
-    let (filter, scope) = frame.filter(call.params.filter.as_deref())?;
-    let argument = argument(call, aggregate, frame, &scope)?;
-    let read = read(aggregate, &argument, &frame.flow.subject, &mut clause.parameters, text)?;
-    sum_raw(&read.input, aggregate, call.params.args.first(), frame);
-    let limits = limits(&frame.flow.subject, &clause.parameters, &read, frame.outer, false, text)?;
+    let padded = padded_unit(call, aggregate, frame.flow);
+    let present = padded.cloned().map(Expr::is_not_null);
+    let filter = present.into_iter().chain(call.params.filter.as_deref().cloned());
+    let (filter, scope) = frame.filter(filter.reduce(Expr::and).as_ref())?;
+    let read = match aggregate.function {
+        AggregateName::Joint(joint) => read_joint(call, aggregate, joint, frame, &scope)?,
+        AggregateName::Count
+        | AggregateName::Sum
+        | AggregateName::Avg
+        | AggregateName::Min
+        | AggregateName::Max
+        | AggregateName::Median
+        | AggregateName::Quantile
+        | AggregateName::Revenue
+        | AggregateName::Spread(_)
+        | AggregateName::Unsupported(_) => {
+            let mut argument = argument(call, aggregate, frame, &scope)?;
+            argument.is_unit |= padded.is_some();
+            let subject = &frame.flow.subject;
+            let read = read(aggregate, &argument, subject, &mut clause.parameters, text)?;
+            sum_raw(&read.input, aggregate, call.params.args.first(), frame);
+            read
+        }
+    };
+    let limits =
+        limits(&frame.flow.subject, &clause.parameters, &read, frame.outer_of_unit(), false, text)?;
     let release_kind = number(&read, &limits, text)?;
     Ok(Measure {
         clause,
@@ -456,6 +555,18 @@ fn numeric(
         limits,
         release_kind,
     })
+}
+
+/// The argument of a count of distinct values where it is the unit, or NULL on rows that an outer join padded: one unit has one
+/// value at most.
+fn padded_unit<'a>(
+    call: &'a Call,
+    aggregate: &AggregateCall,
+    flow: &PrivateRelation,
+) -> Option<&'a Expr> {
+    let counts = aggregate.function == AggregateName::Count && aggregate.distinct;
+    let argument = call.params.args.first().filter(|_| counts)?;
+    flow.trace(argument)?.unit_or_null.then_some(argument)
 }
 
 /// An analyst never chooses whom to protect: `privacy_unit_column` may only repeat the declaration.

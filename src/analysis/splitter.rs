@@ -20,6 +20,7 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_name, released_part};
 use crate::analysis::part::{PrivateAggregate, cut};
 use crate::analysis::recursion::deeper;
+use crate::bind::grouping_sets::set_of;
 use crate::bind::sources::is_ledger;
 use crate::catalog::Privacy;
 use crate::dialect::{AggregateName, KeysClause, MechanismName, Operand, Selector, marked};
@@ -30,6 +31,8 @@ pub(crate) struct Splitter<'a> {
     pub(crate) parts: Vec<PrivateAggregate>,
     pub(crate) values: Vec<Value>,
     pub(crate) steps: Vec<String>,
+    /// How many sets of keys share the cost of the aggregate below, if it is that of one of them.
+    pub(crate) sets: Option<u64>,
 }
 
 impl Splitter<'_> {
@@ -39,10 +42,11 @@ impl Splitter<'_> {
     }
 
     fn public_node(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
+        let sets = self.sets.take();
         match plan {
             LogicalPlan::Aggregate(aggregate) if self.is_private(&aggregate.input) => {
                 let so_far = self.so_far();
-                match self.released(aggregate) {
+                match self.released(aggregate, sets) {
                     Err(NotAnalyzed::ManyUnits(refusal)) if names_no_release(aggregate) => {
                         self.undo(so_far);
                         self.above_release(plan, aggregate, refusal)
@@ -73,10 +77,12 @@ impl Splitter<'_> {
                     None => Err(undeclared(&scan.table_name.to_string()).into()),
                 }
             }
-            LogicalPlan::Projection(_)
-            | LogicalPlan::Filter(_)
-            | LogicalPlan::Window(_)
-            | LogicalPlan::Sort(_) => {
+            LogicalPlan::Projection(projection) => {
+                self.refuse_target_beside_selection(plan)?;
+                self.sets = set_of(projection).or(sets);
+                self.descend(plan)
+            }
+            LogicalPlan::Filter(_) | LogicalPlan::Window(_) | LogicalPlan::Sort(_) => {
                 self.refuse_target_beside_selection(plan)?;
                 self.descend(plan)
             }
@@ -223,7 +229,7 @@ impl Splitter<'_> {
         let outcome = plan.apply_expressions(|expr| {
             expr.apply(|e| {
                 if let Expr::ScalarSubquery(subquery) = e {
-                    long = long.or(self.several_rows(&subquery.subquery));
+                    long = long.or(self.rows(&subquery.subquery).filter(|rows| *rows > 1));
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
@@ -243,18 +249,22 @@ impl Splitter<'_> {
         .into())
     }
 
-    /// How many rows a rewritten plan has, where it shows a released table whole and that has several.
-    fn several_rows(&self, plan: &LogicalPlan) -> Option<u64> {
+    /// How many rows a rewritten plan has at least, where it shows released tables whole.
+    fn rows(&self, plan: &LogicalPlan) -> Option<u64> {
         match plan {
-            LogicalPlan::Projection(projection) => self.several_rows(&projection.input),
-            LogicalPlan::SubqueryAlias(alias) => self.several_rows(&alias.input),
-            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.several_rows(&sort.input),
+            LogicalPlan::Projection(projection) => self.rows(&projection.input),
+            LogicalPlan::SubqueryAlias(alias) => self.rows(&alias.input),
+            LogicalPlan::Union(union) => {
+                let known = union.inputs.iter().filter_map(|input| self.rows(input));
+                Some(known.fold(0, u64::saturating_add))
+            }
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.rows(&sort.input),
             LogicalPlan::TableScan(scan) => {
                 let part = self.parts.get(released_part(scan.table_name.table())?)?;
                 if part.unknown_partitions().is_some() {
                     return Some(u64::MAX);
                 }
-                Some(part.rows()?).filter(|rows| *rows > 1)
+                part.rows()
             }
             _ => None,
         }
@@ -265,13 +275,15 @@ impl Splitter<'_> {
         &mut self,
         aggregate: &Aggregate,
         plain: Option<Selector>,
+        sets: Option<u64>,
     ) -> Result<usize, NotAnalyzed> {
         // A CTE that is used twice is planned twice; copies of one release are one draw.
         if let Some(index) = self.parts.iter().position(|part| part.is_of(aggregate, plain)) {
             return Ok(index);
         }
         let valued = self.with_values(aggregate)?;
-        let part = cut(&valued, plain, &self.context, &mut self.steps)?.cut_from(aggregate);
+        let part = cut(&valued, plain, sets, &self.context, &mut self.steps)?;
+        let part = part.cut_from(aggregate);
         self.parts.push(part);
         Ok(self.parts.len() - 1)
     }
@@ -302,7 +314,7 @@ impl Splitter<'_> {
         plain: &PlainSelection<'_>,
         whole: &LogicalPlan,
     ) -> Result<LogicalPlan, NotAnalyzed> {
-        let index = self.part(plain.aggregate, Some(plain.selector))?;
+        let index = self.part(plain.aggregate, Some(plain.selector), None)?;
         let schema = self.parts[index].released_schema();
         let name = released_name(index);
         // The release's own column, which stands behind the key's: its accuracy is known by it.
@@ -330,8 +342,12 @@ impl Splitter<'_> {
     }
 
     /// Replaces an aggregate over private rows by a scan of its released table.
-    fn released(&mut self, aggregate: &Aggregate) -> Result<LogicalPlan, NotAnalyzed> {
-        let index = self.part(aggregate, None)?;
+    fn released(
+        &mut self,
+        aggregate: &Aggregate,
+        sets: Option<u64>,
+    ) -> Result<LogicalPlan, NotAnalyzed> {
+        let index = self.part(aggregate, None, sets)?;
         let part = &self.parts[index];
         let name = released_name(index);
         let source = Arc::new(LogicalTableSource::new(part.released_schema()));

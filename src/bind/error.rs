@@ -149,7 +149,7 @@ const ELSEWHERE: [(&str, &str); 17] = [
     ("iif", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
     ("isnull", "x IS NULL, or COALESCE(x, 0)"),
     ("len", "length(x)"),
-    ("mode", "ARGMAX EXPONENTIAL(eps=1) x … GROUP BY x"),
+    ("mode", "EXPONENTIAL(eps=1) MODE(x)"),
     ("strftime", "date_trunc('month', x), or EXTRACT(MONTH FROM x)"),
     ("date_format", "date_trunc('month', x), or EXTRACT(MONTH FROM x)"),
     ("substring_index", "split_part(x, '-', 1)"),

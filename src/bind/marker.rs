@@ -27,6 +27,7 @@ enum Kind {
     Sum,
     Average,
     Spread,
+    Joint,
     Unsupported,
 }
 
@@ -48,6 +49,7 @@ impl Marker {
                 AggregateName::Sum => Kind::Sum,
                 AggregateName::Avg => Kind::Average,
                 AggregateName::Spread(_) => Kind::Spread,
+                AggregateName::Joint(_) => Kind::Joint,
                 AggregateName::Min
                 | AggregateName::Max
                 | AggregateName::Median
@@ -98,6 +100,12 @@ impl AggregateUDFImpl for Marker {
             Kind::Average => sum_type(first).map(|_| DataType::Float64),
             Kind::Spread if first.is_numeric() || first.is_null() => Ok(DataType::Float64),
             Kind::Spread => plan_err!("VAR and STDDEV take numbers, not {first}"),
+            Kind::Joint => match arg_types.iter().find(|t| !t.is_numeric() && !t.is_null()) {
+                None => Ok(DataType::Float64),
+                Some(other) => {
+                    plan_err!("CORR, COVAR and the regressions take numbers, not {other}")
+                }
+            },
             Kind::Unsupported => Ok(DataType::Float64),
         }
     }

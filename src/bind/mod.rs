@@ -37,14 +37,17 @@ use crate::dialect::{
     magnitude_name, marker,
 };
 use crate::functions::{
-    capped, clamp_function, date_diff_function, magnitude_function, width_bucket_function,
+    capped, clamp_function, date_diff_function, interval_end_functions, magnitude_function,
+    width_bucket_function,
 };
 use error::{UNKNOWN_TABLE, explain_error, place, place_of};
 use functional_dependencies::Forgetful;
+use grouping_sets::one_by_one;
 use marker::Marker;
 
 mod error;
 pub(crate) mod functional_dependencies;
+pub(crate) mod grouping_sets;
 mod marker;
 pub(crate) mod names;
 pub(crate) mod sources;
@@ -87,16 +90,19 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
     let QueryStatement { tree, releases, range_of: _ } = query;
     let context = Context::new(sources, &releases);
     let options = ParserOptions::new().with_collect_spans(true);
-    let plan = SqlToRel::new_with_options(&context, options)
+    let explained = |error, releases: &[ReleaseClause]| {
+        let place = place_of(&error);
+        explain_error(error, sources, context.functions(), releases).placed(place)
+    };
+    let (plan, releases) = SqlToRel::new_with_options(&context, options)
         .sql_statement_to_plan(sql::Statement::Query(tree))
-        .and_then(|plan| coerce(plan, &context.options))
+        .and_then(|plan| one_by_one(plan, releases.clone()))
+        .map_err(|error| explained(error, &releases))?;
+    let plan = coerce(plan, &context.options)
         .and_then(with_keys_once)
         .and_then(union::with_named_branches)
         .and_then(typed)
-        .map_err(|error| {
-            let place = place_of(&error);
-            explain_error(error, sources, context.functions(), &releases).placed(place)
-        })?;
+        .map_err(|error| explained(error, &releases))?;
     match unknown_column(&plan) {
         Some(column) => {
             let unknown = BindError::UnknownColumn { name: column.flat_name(), suggestion: None };
@@ -168,6 +174,7 @@ pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<Logica
     let context = Context::new(sources, &[]);
     SqlToRel::new(&context)
         .sql_statement_to_plan(sql::Statement::Query(tree))
+        .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
         .map_err(|error| explain_error(error, sources, context.functions(), &[]))
 }
 
@@ -212,6 +219,9 @@ impl<'a> Context<'a> {
         scalars.insert("date_diff".to_owned(), date_diff_function());
         scalars.insert("datediff".to_owned(), date_diff_function());
         scalars.insert("width_bucket".to_owned(), width_bucket_function());
+        for function in interval_end_functions() {
+            scalars.insert(function.name().to_owned(), Arc::clone(function));
+        }
         let mut aggregates = HashMap::new();
         for function in SessionStateDefaults::default_aggregate_functions() {
             for alias in function.aliases() {

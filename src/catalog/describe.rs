@@ -47,9 +47,10 @@ pub(crate) fn domain_text(domain: &Domain) -> String {
                 values.iter().map(|v| v.clone().unwrap_or_else(|| "NULL".to_owned())).collect();
             format!("in ({})", shown.join(", "))
         }
-        Domain::Between { lo, hi, step } => {
+        Domain::Between { lo, hi, step, or_null } => {
             let step = step.as_ref().map_or(String::new(), |s| format!(" step {s}"));
-            format!("between ({lo}, {hi}){step}")
+            let or_null = if *or_null { " or NULL" } else { "" };
+            format!("between ({lo}, {hi}){step}{or_null}")
         }
     }
 }

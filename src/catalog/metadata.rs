@@ -258,6 +258,9 @@ pub enum Domain {
         hi: String,
         /// The distance between neighbouring values, if declared.
         step: Option<String>,
+        /// Whether NULL is a value too, and so a group key. Vaults of older versions lack it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        or_null: bool,
     },
 }
 

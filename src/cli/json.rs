@@ -200,7 +200,7 @@ mod tests {
         let amounts = serde_json::to_string(&[super::cost(both), amount(Spend::of_rho(1, 0))]);
         assert_eq!(
             amounts.unwrap(),
-            "[{\"epsilon\":0.5,\"delta\":0,\"rho\":0.125,\"rho_delta\":0},\
+            "[{\"epsilon\":0.5,\"delta\":0,\"rho\":0.122459332,\"rho_delta\":0},\
              {\"rho\":1e-9,\"delta\":0}]"
         );
     }

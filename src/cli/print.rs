@@ -205,11 +205,11 @@ fn out(text: &str) -> Result<(), Failure> {
 }
 
 fn receipt_line(receipt: &Receipt) -> String {
-    let mut line = format!("cost {}", receipt.spent);
+    let mut line = format!("cost {}", receipt.spent.neat());
     for (index, (budget, left)) in receipt.left.iter().enumerate() {
         let lead = if index == 0 { " · left" } else { "," };
         // Writing to a String cannot fail.
-        let _ = write!(line, "{lead} {} {left}", visible::line(budget));
+        let _ = write!(line, "{lead} {} {}", visible::line(budget), left.neat_down());
     }
     line
 }

@@ -86,9 +86,11 @@ pub(super) fn expanded(view: &View, most: Option<usize>) -> String {
     };
     let count = view.rows.len();
     let [first, last] = shown(count, most);
-    let is_cut = first.len() + last.len() < count;
-    let cut = is_cut.then(|| format!("({count} rows; \\rows all shows all)"));
-    let lines: Vec<String> = first.map(record).chain(cut).chain(last.map(record)).collect();
+    let shown = first.len() + last.len();
+    let cut = (shown < count).then(|| "…".to_owned());
+    let note = cut.is_some().then(|| format!("({shown} of {count} rows; \\rows all shows all)"));
+    let lines = first.map(record).chain(cut).chain(last.map(record)).chain(note);
+    let lines: Vec<String> = lines.collect();
     let text = if count == 0 { "(no rows)".to_owned() } else { lines.join("\n") };
     with_winners(text, view)
 }
@@ -309,7 +311,7 @@ mod tests {
             [("a long text".to_owned(), false), ("a long title of numbers".to_owned(), true)];
         let row = vec!["word ".repeat(9), "1234567890.123456789".to_owned()];
         for width in [10, 30, 40, 80] {
-            let text = grid(&header, &[row.clone()], Some(width));
+            let text = grid(&header, std::slice::from_ref(&row), Some(width));
             assert!(text.contains("1234567890.123456789"), "{width}\n{text}");
         }
     }
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(cells, ["k", "r0", "r1", "r2", "…", "r499", "r500", "of"], "{text}");
         assert!(text.ends_with("\n(5 of 501 rows; \\rows all shows all)"), "{text}");
         assert!(!table(&many, Frame { width: Some(80), most: Some(501) }).contains('…'));
-        assert_eq!(expanded(&many, Some(2)).lines().count(), 7);
+        assert_eq!(expanded(&many, Some(2)).lines().count(), 8);
         assert_eq!(expanded(&many, None).lines().count(), 3 * 501);
     }
 

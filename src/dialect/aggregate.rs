@@ -20,6 +20,29 @@ pub(super) type AggregateParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>);
 
 pub(super) type NamedParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>, String);
 
+/// Aggregates that are not released, and what to write instead.
+const INSTEAD: [(&str, &str); 13] = [
+    ("any_value", "name x among the keys of GROUP BY, or write EXPONENTIAL(eps=1) MODE(x)"),
+    ("approx_distinct", "write LAPLACE(eps=1) COUNT(DISTINCT x)"),
+    ("approx_percentile_cont_with_weight", "write EXPONENTIAL(eps=1) QUANTILE(x, 0.5)"),
+    ("array_agg", "write SELECT x, LAPLACE(eps=1) COUNT(*) … GROUP BY x"),
+    ("bool_and", "write LAPLACE(eps=1) COUNT(*) FILTER (WHERE NOT x)"),
+    ("bool_or", "write LAPLACE(eps=1) COUNT(*) FILTER (WHERE x)"),
+    ("first_value", "write EXPONENTIAL(eps=1) MIN(x)"),
+    ("histogram", "write SELECT width_bucket(x, 0, 100, 10), LAPLACE(eps=1) COUNT(*) … GROUP BY 1"),
+    ("last_value", "write EXPONENTIAL(eps=1) MAX(x)"),
+    ("nth_value", "write EXPONENTIAL(eps=1) QUANTILE(x, 0.5)"),
+    ("ntile", "write EXPONENTIAL(eps=1) QUANTILE(x, 0.25), and the like for the other ends"),
+    ("regr_count", "write LAPLACE(eps=1) COUNT(*) FILTER (WHERE x IS NOT NULL AND y IS NOT NULL)"),
+    ("string_agg", "write SELECT x, LAPLACE(eps=1) COUNT(*) … GROUP BY x"),
+];
+
+/// What to write instead of an aggregate that is not released.
+pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
+    let known = INSTEAD.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+    known.map(|(_, instead)| *instead)
+}
+
 /// The name of an aggregate's column: the call as written, its name in lower case, without named bounds.
 pub(super) fn column_name(function: &sql::Function) -> String {
     let mut named = function.clone();
@@ -66,9 +89,8 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
         );
     }
     let Some(function) = AggregateName::parse(&written) else {
-        return Err(format!(
-            "{written} is not an aggregate that can be released; use COUNT, SUM, AVG or STDDEV"
-        ));
+        let instead = instead_of(&written).unwrap_or("use COUNT, SUM, AVG or STDDEV");
+        return Err(format!("{written} is not an aggregate that can be released; {instead}"));
     };
     if over.is_some() {
         return Err("a release cannot be a window function; leave out OVER".to_owned());
@@ -154,7 +176,7 @@ fn read_arguments(
 fn check_arguments(written: &str, call: &AggregateCall, count: usize) -> Result<(), String> {
     let (least, most) = match call.function {
         AggregateName::Unsupported(_) => (1, usize::MAX),
-        AggregateName::Quantile => (2, 2),
+        AggregateName::Quantile | AggregateName::Joint(_) => (2, 2),
         AggregateName::Revenue => (2, 3),
         AggregateName::Count
         | AggregateName::Sum
@@ -171,6 +193,10 @@ fn check_arguments(written: &str, call: &AggregateCall, count: usize) -> Result<
             AggregateName::Quantile => {
                 format!("{written} takes a column and a fraction: {written}(x, 0.9)")
             }
+            AggregateName::Joint(joint) if joint.is_regression() => {
+                format!("{written} takes two columns: {written}(y, x)")
+            }
+            AggregateName::Joint(_) => format!("{written} takes two columns: {written}(x, y)"),
             AggregateName::Revenue => {
                 format!("{written} takes a bid, a price and optionally a quantity")
             }

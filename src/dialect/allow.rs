@@ -219,14 +219,9 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         | Expr::Exists { .. }
         | Expr::Subquery(_)
         | Expr::Tuple(_)
-        | Expr::Interval(_) => Ok(()),
-        Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) => Err(Refusal::new(
-            Reason::Operator,
-            "GROUP BY",
-            "each set of ROLLUP, CUBE or GROUPING SETS is one more release of the same people",
-            "one SELECT for each set, with a cost of its own, joined by UNION ALL",
-        )
-        .into()),
+        | Expr::Interval(_)
+        // GROUP BY alone has it, and every other way to write its sets has become it.
+        | Expr::GroupingSets(_) => Ok(()),
         other => absent(false, &format!("the expression {other}")),
     }
 }

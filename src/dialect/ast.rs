@@ -94,6 +94,7 @@ pub struct ReleaseClause {
     /// What is released.
     pub operand: Operand,
     /// Keys given with `GROUP BY x KEYS …`, by position in GROUP BY; as long as GROUP BY when any is given.
+    /// The keys of grouping sets follow each other, set by set.
     pub keys: Vec<Option<KeysClause>>,
     /// The `privacy_unit_column` of the OPTIONS that implied this release.
     pub unit_column: Option<String>,
@@ -419,6 +420,8 @@ pub enum AggregateName {
     Revenue,
     /// A variance or standard deviation.
     Spread(Spread),
+    /// How two columns go together.
+    Joint(Joint),
     /// A known aggregate that is refused with a reason of its own.
     Unsupported(&'static str),
 }
@@ -459,9 +462,55 @@ impl fmt::Display for Spread {
     }
 }
 
+/// A statistic of two columns, over the rows on which both have a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Joint {
+    /// CORR(x, y): the coefficient of correlation.
+    Corr,
+    /// COVAR_POP(x, y): the mean product of the distances from the means.
+    CovarPop,
+    /// COVAR_SAMP(x, y), COVAR: the same over n − 1.
+    CovarSamp,
+    /// REGR_SLOPE(y, x): the slope of the least-squares line.
+    RegrSlope,
+    /// REGR_INTERCEPT(y, x): where that line meets x = 0.
+    RegrIntercept,
+    /// REGR_R2(y, x): the square of the correlation.
+    RegrR2,
+}
+
+impl Joint {
+    /// Whether it is a regression, which is called with y first.
+    pub fn is_regression(self) -> bool {
+        matches!(self, Self::RegrSlope | Self::RegrIntercept | Self::RegrR2)
+    }
+
+    /// Whether it needs the squares of x, and those of y.
+    pub fn needs_squares(self) -> (bool, bool) {
+        match self {
+            Self::Corr | Self::RegrR2 => (true, true),
+            Self::RegrSlope | Self::RegrIntercept => (true, false),
+            Self::CovarPop | Self::CovarSamp => (false, false),
+        }
+    }
+}
+
+impl fmt::Display for Joint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Corr => "CORR",
+            Self::CovarPop => "COVAR_POP",
+            Self::CovarSamp => "COVAR_SAMP",
+            Self::RegrSlope => "REGR_SLOPE",
+            Self::RegrIntercept => "REGR_INTERCEPT",
+            Self::RegrR2 => "REGR_R2",
+        })
+    }
+}
+
 impl AggregateName {
     /// The aggregates by their SQL names.
-    const NAMES: [(&'static str, Self); 24] = [
+    const NAMES: [(&'static str, Self); 31] = [
         ("count", Self::Count),
         ("count_if", Self::Count),
         ("countif", Self::Count),
@@ -486,7 +535,19 @@ impl AggregateName {
         ("stddev", Self::Spread(Spread::StddevSamp)),
         ("stddev_pop", Self::Spread(Spread::StddevPop)),
         ("stddev_samp", Self::Spread(Spread::StddevSamp)),
+        ("corr", Self::Joint(Joint::Corr)),
+        ("covar", Self::Joint(Joint::CovarSamp)),
+        ("covar_pop", Self::Joint(Joint::CovarPop)),
+        ("covar_samp", Self::Joint(Joint::CovarSamp)),
+        ("regr_slope", Self::Joint(Joint::RegrSlope)),
+        ("regr_intercept", Self::Joint(Joint::RegrIntercept)),
+        ("regr_r2", Self::Joint(Joint::RegrR2)),
     ];
+
+    /// The SQL names of the aggregates, in lower case.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().map(|(name, _)| *name)
+    }
 
     /// The aggregate with this name, in upper or lower case.
     pub fn parse(name: &str) -> Option<Self> {
@@ -506,6 +567,7 @@ impl fmt::Display for AggregateName {
             Self::Quantile => "QUANTILE",
             Self::Revenue => "REVENUE",
             Self::Spread(spread) => return spread.fmt(f),
+            Self::Joint(joint) => return joint.fmt(f),
             Self::Unsupported(name) => name,
         })
     }

@@ -50,6 +50,10 @@ pub(crate) struct Clauses {
     pub(crate) releases: Vec<ReleaseClause>,
     pub(crate) keys: Vec<KeysClause>,
     pub(crate) options: Vec<Options>,
+    /// How many sets of ROLLUP, CUBE and GROUPING SETS there are.
+    pub(crate) sets: usize,
+    /// The releases that are written as MODE.
+    pub(crate) modes: Vec<usize>,
 }
 
 /// A call of one of the engine's own functions.

@@ -149,7 +149,7 @@ pub enum DomainClause {
         /// Its column.
         column: String,
     },
-    /// `BETWEEN (lo, hi) [STEP s]`.
+    /// `BETWEEN (lo, hi) [STEP s] [OR NULL]`.
     Between {
         /// The least value.
         lo: Literal,
@@ -157,6 +157,8 @@ pub enum DomainClause {
         hi: Literal,
         /// The distance between two values.
         step: Option<Literal>,
+        /// Whether NULL is a value too.
+        or_null: bool,
     },
 }
 

@@ -21,6 +21,8 @@ use super::allow::{
 };
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
+use super::grouping_sets::{MOST_SETS, only_numbers, spell_out};
+use super::mode::group_by_modes;
 use super::parser::aggregate_marker;
 use super::spelling::respell;
 use crate::dialect::candidates::of_this_select;
@@ -135,7 +137,11 @@ impl Lowering<'_> {
     ) -> Result<(), DialectError> {
         standard_select(select)?;
         let Select { projection, from, selection, group_by, having, .. } = select;
+        let options = self.take_options(projection);
+        let left = MOST_SETS.saturating_sub(self.clauses.sets);
+        self.clauses.sets += spell_out(group_by, projection, left)?;
         self.no_release_before_groups(from, selection.as_ref(), group_by)?;
+        group_by_modes(projection, group_by, &self.clauses.modes)?;
         let keys = self.take_keys(group_by)?;
         self.no_release_as_key(group_by, projection)?;
         let mut order_by: Vec<&mut Expr> = match order_by.map(|order_by| &mut order_by.kind) {
@@ -146,7 +152,6 @@ impl Lowering<'_> {
         for e in items.chain(having.as_mut()).chain(order_by.iter_mut().map(|e| &mut **e)) {
             name_candidates(e, group_by, &mut self.clauses.releases);
         }
-        let options = self.take_options(projection);
         let first_implied = self.clauses.releases.len();
         let mut grouping = None;
         if options.is_some() || !keys.is_empty() {
@@ -170,6 +175,8 @@ impl Lowering<'_> {
                 }
             }
         }
+        let own = releases_of(projection, beside.clone(), implied.clone());
+        only_numbers(group_by, own.iter().filter_map(|n| self.clauses.releases.get(*n)))?;
         self.attach_keys(projection, beside, &keys, implied)?;
         self.name_releases(projection)
     }
@@ -266,7 +273,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Unwraps `GROUP BY x KEYS …`; the result is as long as GROUP BY, or empty when no keys are given.
+    /// Unwraps `GROUP BY x KEYS …`; the result is as long as GROUP BY, or empty when no keys are given. The keys of
+    /// grouping sets follow each other, set by set.
     fn take_keys(
         &self,
         group_by: &mut GroupByExpr,
@@ -281,8 +289,12 @@ impl Lowering<'_> {
                 expressions
             }
         };
+        let expressions: Vec<&mut Expr> = match expressions.as_mut_slice() {
+            [Expr::GroupingSets(sets)] => sets.iter_mut().flatten().collect(),
+            expressions => expressions.iter_mut().collect(),
+        };
         let mut keys = Vec::new();
-        for expression in expressions.iter_mut() {
+        for expression in expressions {
             let found = reserved_argument(expression, "_keys_");
             keys.push(found.as_ref().and_then(|(n, _)| self.clauses.keys.get(*n).cloned()));
             if let Some((_, inner)) = found {

@@ -21,6 +21,7 @@ use super::ast::{
     PriorClause, ReleaseClause, SelectionClause, Selector, marker,
 };
 use super::literal::{literal, literal_list};
+use super::mode::{mode, starts_mode};
 use super::parameters::{mechanism_parameters, options};
 use super::value::Value;
 use crate::dialect::clauses::{
@@ -52,6 +53,10 @@ impl Dialect for HushDialect {
     }
 
     fn supports_group_by_expr(&self) -> bool {
+        true
+    }
+
+    fn supports_group_by_with_modifier(&self) -> bool {
         true
     }
 
@@ -260,7 +265,9 @@ impl HushDialect {
             parser.next_token();
         }
         let parameters = mechanism_parameters(parser, head.mechanism)?;
+        let is_mode = head.selector.is_none() && starts_mode(parser);
         let (operand, arguments, filter, text) = match head.selector {
+            None if is_mode => mode(parser)?,
             None if head.mechanism == MechanismName::RandomizedResponse => {
                 let at = parser.peek_token().span.start;
                 // Reads a qualified column or the like, but no operator.
@@ -308,6 +315,7 @@ impl HushDialect {
         };
         let mut clauses = self.clauses.borrow_mut();
         let n = clauses.releases.len();
+        clauses.modes.extend(is_mode.then_some(n));
         clauses.releases.push(ReleaseClause {
             mechanism: head.mechanism,
             parameters,

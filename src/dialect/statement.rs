@@ -372,7 +372,8 @@ fn domain(parser: &mut Parser) -> Result<DomainClause, ParserError> {
     let hi = literal(parser)?;
     parser.expect_token(&Token::RParen)?;
     let step = if take_word(parser, "STEP") { Some(literal(parser)?) } else { None };
-    Ok(DomainClause::Between { lo, hi, step })
+    let or_null = parser.parse_keywords(&[Keyword::OR, Keyword::NULL]);
+    Ok(DomainClause::Between { lo, hi, step, or_null })
 }
 
 pub(crate) fn budget(parser: &mut Parser, verb: &str) -> Result<Declaration, ParserError> {

@@ -161,6 +161,7 @@ fn declarations_parse() {
         "ALTER TABLE adult DROP PRIVACY UNIT",
         "ALTER TABLE adult ALTER COLUMN status SET PRIVACY DOMAIN IN ('a', NULL)",
         "ALTER TABLE bids ALTER COLUMN bid SET PRIVACY DOMAIN BETWEEN (0, 5) STEP 0.01",
+        "ALTER TABLE bids ALTER COLUMN bid SET PRIVACY DOMAIN BETWEEN (0, 5) STEP 0.01 OR NULL",
         "ALTER TABLE o ALTER COLUMN ts SET PRIVACY DOMAIN BETWEEN (TIMESTAMP '2025-01-01', DATE '2025-12-31')",
         "ALTER TABLE o ALTER COLUMN ts DROP PRIVACY DOMAIN",
         "CREATE PRIVACY BUDGET r FOR adult LIMIT (epsilon=10, delta=1e-6) PER QUERY (default=0.1, max=1)",
@@ -215,4 +216,37 @@ fn distinct_from_ends_before_and() {
         };
         assert_eq!(bare(tree(written)), bare(tree(read)), "{written}");
     }
+}
+
+#[test]
+fn sets_of_keys_are_spelled_out() {
+    for (written, sets) in [
+        ("ROLLUP (a, b)", "(a, b), (a), ()"),
+        ("ROLLUP ((a, b), c)", "(a, b, c), (a, b), ()"),
+        ("CUBE (a, b)", "(a, b), (a), (b), ()"),
+        ("CUBE (a, (b, c), d)", "(a, b, c, d), (a, b, c), (a, d), (a), (b, c, d), (b, c), (d), ()"),
+        ("c, ROLLUP (a), GROUPING SETS ((b), ())", "(c, a, b), (c, a), (c, b), (c)"),
+        ("GROUPING SETS (a, (b, c), ROLLUP (a, (b, c)), CUBE (d))", {
+            "(a), (b, c), (a, b, c), (a), (), (d), ()"
+        }),
+        ("()", "()"),
+        ("(), a", "(a)"),
+        ("ROLLUP (2, 1)", "(b, a), (b), ()"),
+        ("a, b WITH ROLLUP", "(a, b), (a), ()"),
+        ("b WITH CUBE", "(b), ()"),
+    ] {
+        let query =
+            query(&format!("SELECT a, b, LAPLACE(eps=1) COUNT(*) n FROM t GROUP BY {written}"));
+        let expected = format!("GROUP BY GROUPING SETS ({sets})");
+        assert!(query.tree.to_string().ends_with(&expected), "{written}: {}", query.tree);
+    }
+    let listed = query("SELECT LAPLACE(eps=1) COUNT(*) FROM t GROUP BY ROLLUP (a KEYS ('x'), b)");
+    let keys = Some(KeysClause::List(vec![Literal::Text("x".into())]));
+    assert_eq!(listed.releases[0].keys, [keys.clone(), None, keys]);
+    let most = query("SELECT LAPLACE(eps=1) COUNT(*) FROM t GROUP BY CUBE (a, b, c, d, e, f)");
+    assert_eq!(most.tree.to_string().matches('(').count(), 3 + 64);
+    // A parameter is a value, and never a position.
+    let given = [Value::Integer(1)];
+    let sql = "SELECT a, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY GROUPING SETS (ROLLUP ($1), (a))";
+    assert!(matches!(parse_with(sql, &Size::default(), &given), Err(DialectError::Refused(_))));
 }

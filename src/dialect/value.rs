@@ -18,6 +18,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use crate::catalog::RESERVED;
 use crate::dialect::clauses::{number, numbered};
 use crate::dialect::error::DialectError;
+use crate::dialect::grouping_sets::written_keys;
 use crate::dialect::literal::{IN_A_CLAUSE, Literal};
 use crate::refusal::{Reason, Refusal};
 use crate::visible::steers;
@@ -250,7 +251,9 @@ impl VisitorMut for Substitution<'_> {
 
     fn pre_visit_select(&mut self, select: &mut sql::Select) -> ControlFlow<Refusal> {
         match &select.group_by {
-            GroupByExpr::Expressions(keys, _) => no_position(keys.iter(), "GROUP BY"),
+            GroupByExpr::Expressions(keys, _) => {
+                no_position(written_keys(keys).into_iter(), "GROUP BY")
+            }
             GroupByExpr::All(_) => ControlFlow::Continue(()),
         }
     }

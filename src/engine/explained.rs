@@ -17,9 +17,11 @@ impl Session {
     pub(super) fn explained(
         &self,
         query: &QueryStatement,
+        text: &str,
         state: &SessionState,
     ) -> Result<Explanation, Error> {
-        match Attempts::at(|| self.explanation(&self.due(query.clone(), state)?)) {
+        let explained = Attempts::at(|| self.explanation(&self.due(query.clone(), state)?));
+        match explained.map_err(|error| self.advised(error, text, state)) {
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             explained => explained,
         }

@@ -39,6 +39,7 @@ use crate::exec::Planning;
 use crate::guard;
 use crate::resources::Clock;
 
+mod advised;
 mod analyze;
 mod answer;
 pub(crate) mod attempts;
@@ -133,7 +134,10 @@ impl Session {
         loop {
             let paid = self.paid(query.clone(), text, quoted, clock, state).await;
             if attempts.are_over(&paid) {
-                return paid;
+                let Err(error) = paid else { return paid };
+                let (session, state, text) = (self.clone(), state.clone(), text.to_owned());
+                let advised = clock.aside(move || Ok(session.advised(error, &text, &state)));
+                return Err(advised.await.unwrap_or_else(|error| error));
             }
         }
     }

@@ -146,7 +146,7 @@ impl Session {
                 let explanation = match query {
                     Ok(query) => {
                         let (session, state) = (self.clone(), self.state(clock));
-                        clock.aside(move || session.explained(&query, &state)).await?
+                        clock.aside(move || session.explained(&query, "", &state)).await?
                     }
                     Err(refusal) => Explanation::of_refusal(&refusal),
                 };
@@ -194,9 +194,10 @@ impl Session {
     pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
         let clock = self.clock();
         match self.parse(query) {
-            Ok(Statement::Query(query)) => {
+            Ok(Statement::Query(asked)) => {
                 let (session, state) = (self.clone(), self.state(&clock));
-                self.told(clock.blocking(move || session.explained(&query, &state)))
+                let text = query.to_owned();
+                self.told(clock.blocking(move || session.explained(&asked, &text, &state)))
             }
             Ok(_) => Err(not_a_query().into()),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),

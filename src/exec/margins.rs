@@ -67,7 +67,9 @@ pub(super) fn with_margins(
             (Predicted::WithinOverCount(error), Some(counts)) => {
                 counts.iter().map(|count| Some((error / count?).min(margin.most))).collect()
             }
-            (Predicted::Spread { .. }, Some(own)) if margin.is_own => own.clone(),
+            (Predicted::Spread { .. }, Some(own)) if margin.is_own => {
+                own.iter().map(|own| own.filter(|own| own.is_finite())).collect()
+            }
             (Predicted::WithinOverCount(_) | Predicted::Spread { .. }, _)
             | (
                 Predicted::Winner { .. }

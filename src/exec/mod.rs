@@ -37,6 +37,7 @@ pub(crate) use source::ledger::{LedgerTable, vault_error};
 pub use testing::{Draws, Exact, ExactSums};
 pub use verify::VerifyError;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ::datafusion::common::tree_node::Transformed;
@@ -54,6 +55,7 @@ use crate::analysis::{InputShape, Measure, PrivateAggregate, Value};
 use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
+use crate::visible::heading;
 use datafusion::memory::Advance;
 use draw::plan::{DrawPlan, Specification};
 use margins::{Margin, margins, with_margins};
@@ -171,7 +173,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     for value in release.analysis().values() {
         values.push((value.clone(), over_released(value.plan(), &released, &state).await?));
     }
-    let schema = Arc::new(release.analysis().public_plan().schema().as_arrow().clone());
+    let schema = headed(release.analysis().public_plan().schema().as_arrow());
     let public_plan = over_released(release.error_bars().plan(), &released, &state).await?;
     let plans = parts.iter().map(|part| &part.plan).chain(values.iter().map(|(_, plan)| plan));
     // They run one after the other.
@@ -181,6 +183,16 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         .reduce(Advance::or)
         .unwrap_or_default();
     Ok(Prepared { due: due(release), parts, values, public_plan, schema, advance })
+}
+
+/// The columns of an answer under their headings.
+fn headed(schema: &Schema) -> SchemaRef {
+    let headed = |field: &Arc<Field>| match heading(field.name()) {
+        Cow::Borrowed(_) => Arc::clone(field),
+        Cow::Owned(name) => Arc::new(field.as_ref().clone().with_name(name)),
+    };
+    let fields: Vec<_> = schema.fields().iter().map(headed).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 /// What has to be paid before this release runs.
@@ -308,17 +320,18 @@ async fn over_released(
 enum Beside {
     /// The noisy number of rows behind a mean: the least one counts.
     Rows,
-    /// The ± of a variance: the largest one counts.
+    /// The ± of a variance or of a statistic of two columns: the largest one counts.
     Within,
 }
 
 impl Beside {
     /// What stands beside a measure, if anything does.
     fn for_measure(measure: &Measure) -> Option<Self> {
-        match (measure.is_mean(), measure.moments()) {
+        let has_own = measure.moments().is_some() || measure.joint().is_some();
+        match (measure.is_mean(), has_own) {
             (true, _) => Some(Self::Rows),
-            (false, Some(_)) => Some(Self::Within),
-            (false, None) => None,
+            (false, true) => Some(Self::Within),
+            (false, false) => None,
         }
     }
 

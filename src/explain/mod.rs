@@ -9,7 +9,8 @@ use num_bigint::BigInt;
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    Input, Measure, PrivateAggregate, ReleaseKind, Sensitivity, UnitScope, approximate,
+    EndTold, EndWorth, Input, Measure, PrivateAggregate, ReleaseKind, Sensitivity, UnitScope,
+    approximate,
 };
 use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, Spread};
@@ -18,18 +19,26 @@ use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
+use crate::release::mostly_noise::mostly_noise_below;
 use crate::release::record::{chosen_by, released_by, sensitivity_text};
-use crate::release::text::{exact, grid_text};
-use crate::release::{PartitionSelection, Release, parameters_text};
+use crate::release::text::exact;
+use crate::release::{PartitionSelection, Release, loss_text, parameters_text};
 use crate::visible::{self, rounded};
 use bounds::bounds_lines;
+use loosest::loosest;
+use mostly_noise::noise_below_text;
 use selection::{choice_json, choice_lines, instead_text, winner_text};
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
+use tighter::{of_the_data, tighter_lines};
 
 mod bounds;
+mod joint;
+mod loosest;
+mod mostly_noise;
 mod selection;
 pub(crate) mod text;
 mod threshold;
+mod tighter;
 
 pub(crate) use crate::release::record::threshold_ledger_texts;
 
@@ -69,6 +78,7 @@ impl Explanation {
         let mut by_default = false;
         for (i, part) in release.analysis().parts().iter().enumerate() {
             lines.push(("unit", unit_text(part.subject())));
+            lines.extend(set_line(part, release.mechanisms(i)));
             let mut names = Vec::new();
             let hidden = release.partition_selection(i);
             let measures = part.measures().iter().zip(release.mechanisms(i));
@@ -99,9 +109,11 @@ impl Explanation {
             }
             derivations.push(steps);
         }
+        let ends = release.analysis().called_ends().map_or(&[][..], |called| &called.told);
+        lines.extend(ends.iter().map(|end| ("interval", end.explained())));
         let named_by =
             if by_default { " (what names no cost shares the PER QUERY default)" } else { "" };
-        lines.push(("cost", format!("{cost}{named_by}")));
+        lines.push(("cost", format!("{}{named_by}", cost.neat())));
         for quote in quotes {
             lines.push(("budget", budget_text(quote)));
         }
@@ -109,7 +121,7 @@ impl Explanation {
             derivations.push(vec!["nothing private is read".to_owned()]);
         }
         lines.extend(derivations.iter().map(|steps| ("derivation", steps.join(" → "))));
-        let json = json!({
+        let mut json = json!({
             "releases": releases,
             "cost": cost_json(cost),
             "budgets": quotes.iter().map(|q| json!({
@@ -125,6 +137,17 @@ impl Explanation {
                 }),
             },
         });
+        if let (false, Value::Object(map)) = (ends.is_empty(), &mut json) {
+            let of = |end: &EndTold| {
+                json!({
+                    "call": end.text,
+                    "of": end.number,
+                    "is_null": end.worth == EndWorth::Nothing,
+                    "decides_rows": end.worth == EndWorth::Drawn,
+                })
+            };
+            map.insert("intervals".to_owned(), ends.iter().map(of).collect());
+        }
         Self { lines, json }
     }
 
@@ -202,6 +225,27 @@ fn unit_text(subject: &UnitScope) -> String {
     }
 }
 
+/// Which set of keys a part has, and its share of what the releases cost as written.
+fn set_line(part: &PrivateAggregate, mechanisms: &[Mechanized]) -> Option<(&'static str, String)> {
+    let sets = part.sets()?;
+    let keys = part.key_names().join(", ");
+    if sets == 1 {
+        return Some(("set", format!("({keys}), the only set of GROUP BY")));
+    }
+    let shares = part.measures().iter().zip(mechanisms).map(|(measure, one)| {
+        let in_rho = measure.clause.parameters.rho.is_some();
+        format!("{} at {}", measure.clause.text, loss_text(&one.loss, in_rho))
+    });
+    let shares: Vec<String> = shares.collect();
+    Some((
+        "set",
+        format!(
+            "({keys}), one of {sets} sets of GROUP BY, which share the cost equally: {}",
+            shares.join(", ")
+        ),
+    ))
+}
+
 fn release_lines(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -222,9 +266,8 @@ fn release_lines(
             lines.push((
                 "range",
                 format!(
-                    "{}..{} {}{}   {}",
-                    grid_text(measure, measure.lo),
-                    grid_text(measure, measure.hi),
+                    "{} {}{}   {}",
+                    joint::range_text(measure),
                     if measure.once_per_group() {
                         "a unit in a group"
                     } else if matches!(measure.input, Input::Distinct(_)) && !is_row {
@@ -244,19 +287,28 @@ fn release_lines(
                 let keys = part.keys().all().len();
                 lines.push((
                     "keys",
-                    format!("{keys}, public ({names}), all of them come out, also the empty ones"),
+                    format!(
+                        "{keys}, public ({names}), all of them come out, also the empty ones{}",
+                        of_the_data(part, measure, keys)
+                    ),
                 ));
             }
             lines.push(("noise", noise_text(measure, mechanized, share)));
+            lines.extend(tighter_lines(part, measure));
         }
     }
     lines.push(("error", error_text(measure, mechanized)));
+    lines.extend(noise_below_text(measure, mechanized).map(|text| ("mostly noise", text)));
     lines.extend(instead_text(measure, mechanized).map(|text| ("less error", text)));
+    lines.extend(loosest(part, measure, mechanized).map(|step| ("loosest", step.text())));
     lines
 }
 
 /// The sums that are perturbed in the place of what is released.
 fn released_as(measure: &Measure) -> String {
+    if let Some(joint) = measure.joint() {
+        return joint::products_text(joint);
+    }
     match measure.moments() {
         None if measure.is_mean() => ", released as Σ(x − lo) and Σ(hi − x)".to_owned(),
         None => String::new(),
@@ -298,10 +350,11 @@ fn euclidean(measure: &Measure, sensitivity: &Sensitivity) -> f64 {
 
 fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String {
     let scaled = |scale: &Rational| decimal_text(&(scale * measure.noise_unit()), 6);
-    let both = match measure.moments() {
-        Some(_) => " on all three sums",
-        None if measure.is_mean() => " on both sums",
-        None => "",
+    let both = match (measure.moments(), measure.joint()) {
+        (Some(_), _) => " on all three sums",
+        (None, Some(_)) => " on all these sums",
+        (None, None) if measure.is_mean() => " on both sums",
+        (None, None) => "",
     };
     match &mechanized.mechanism {
         Mechanism::Laplace(m) => {
@@ -373,6 +426,9 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
 
 /// What the noise means for a variance of n rows; the answer shows what it means for the value that came out.
 fn spread_text(measure: &Measure, noise: f64) -> String {
+    if let Some(joint) = measure.joint() {
+        return joint::error_text(joint, noise);
+    }
     let Some(moments) = measure.moments() else { return String::new() };
     let weight = Rational::from_integer(measure.weight().unwrap_or(0).into());
     let squared = approximate(&(weight * measure.noise_unit()));
@@ -409,9 +465,9 @@ impl BudgetQuote {
 }
 
 fn budget_text(quote: &BudgetQuote) -> String {
-    let left = quote.limit.minus(quote.spent);
+    let left = quote.limit.minus(quote.spent).neat_down();
     let symbol = quote.limit.notion.symbol();
-    let after = quote.after_left();
+    let after = quote.after_left().neat_down();
     let delta = |spend: Spend| {
         if quote.limit.atto_delta == 0 {
             String::new()
@@ -462,8 +518,8 @@ fn release_json(
             "rows_per_group": limits.per_partition,
             "groups": limits.l0,
         },
-        "least_per_row": number(&grid_text(measure, measure.lo)),
-        "greatest_per_row": number(&grid_text(measure, measure.hi)),
+        "least_per_row": joint::end_json(measure, measure.lo),
+        "greatest_per_row": joint::end_json(measure, measure.hi),
         "keys": if hidden.is_some() { Value::Null } else { json!(part.keys().all().len()) },
         "epsilon": mechanized.loss.epsilon().map(|epsilon| number(&exact(epsilon))),
     });
@@ -472,6 +528,9 @@ fn release_json(
             map.insert(name.to_owned(), value);
         }
     };
+    if let Some(sets) = part.sets() {
+        set("set", json!({ "keys": part.key_names(), "of": sets }));
+    }
     if let Some(hidden) = hidden {
         set("threshold", threshold_json(hidden));
     }
@@ -516,6 +575,12 @@ fn release_json(
         }
         Predicted::Truthful(value) => set("truthful", json!(value)),
         Predicted::Nothing => {}
+    }
+    if let Some(rows) = mostly_noise_below(measure, mechanized.accuracy) {
+        set("noise_below_rows", json!(rows));
+    }
+    if let Some(step) = loosest(part, measure, mechanized) {
+        set("loosest", json!({ "factor": step.factor, "text": step.text(), "write": step.write }));
     }
     object
 }

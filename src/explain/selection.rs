@@ -313,6 +313,7 @@ fn counted(input: &Input) -> &'static str {
         Input::Distinct(_) => " values",
         Input::Sum(_)
         | Input::Moments(_)
+        | Input::Joint(_)
         | Input::Mean(_)
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)

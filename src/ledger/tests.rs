@@ -46,7 +46,8 @@ fn table(name: &str) -> Table {
         nullable: false,
         domain,
     };
-    let age = Domain::Between { lo: "0".to_owned(), hi: "120".to_owned(), step: None };
+    let age =
+        Domain::Between { lo: "0".to_owned(), hi: "120".to_owned(), step: None, or_null: false };
     Table {
         name: name.to_owned(),
         source: Source::Registered,

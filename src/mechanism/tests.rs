@@ -182,7 +182,8 @@ fn no_scores_err_more_often_than_stated() {
         let exponential = Exponential::calibrate(1, &epsilon).unwrap();
         let flip = PermuteAndFlip::calibrate(1, &epsilon).unwrap();
         let chance = beta.to_f64().unwrap();
-        let laws: [(f64, Box<dyn Fn(&[i128]) -> Vec<f64>>); 2] = [
+        type Law<'a> = (f64, Box<dyn Fn(&[i128]) -> Vec<f64> + 'a>);
+        let laws: [Law<'_>; 2] = [
             (exponential.error_at(4, &beta), Box::new(|scores| exponential.probabilities(scores))),
             (flip.error_at(4, &beta), Box::new(|scores| flip.probabilities(scores))),
         ];

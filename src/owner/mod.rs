@@ -261,7 +261,7 @@ fn set_domain(
         DomainClause::References { table, column } => {
             Domain::In(referenced(inner, catalog, table, column, &data_type)?)
         }
-        DomainClause::Between { lo, hi, step } => {
+        DomainClause::Between { lo, hi, step, or_null } => {
             let text = |literal: &Literal| {
                 kind_fits(literal, &data_type)?;
                 literal.text().ok_or_else(|| Error::catalog("NULL cannot be a bound"))
@@ -273,7 +273,7 @@ fn set_domain(
                 }
                 None => None,
             };
-            Domain::Between { lo: text(lo)?, hi: text(hi)?, step }
+            Domain::Between { lo: text(lo)?, hi: text(hi)?, step, or_null: *or_null }
         }
     };
     enforced(col(column), &data_type, Some(&domain))?;

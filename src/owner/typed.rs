@@ -110,6 +110,14 @@ mod tests {
             "ALTER TABLE t ALTER COLUMN c SET PRIVACY DOMAIN BETWEEN (0, 10) STEP 0.5",
         );
         same(
+            PrivacyDomain::stepped("t", "c", 0, 10, 0.5).or_null(),
+            "ALTER TABLE t ALTER COLUMN c SET PRIVACY DOMAIN BETWEEN (0, 10) STEP 0.5 OR NULL",
+        );
+        same(
+            PrivacyDomain::values("t", "c", [1]).or_null(),
+            "ALTER TABLE t ALTER COLUMN c SET PRIVACY DOMAIN IN (1, NULL)",
+        );
+        same(
             PrivacyDomain::references("t", "c", "wards", "name"),
             "ALTER TABLE t ALTER COLUMN c SET PRIVACY DOMAIN REFERENCES wards(name)",
         );

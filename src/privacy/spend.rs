@@ -191,6 +191,42 @@ impl Spend {
     }
 }
 
+/// An amount in fewer decimals, where that changes it by at most 20 units: equal shares of a cost are rounded down, and leave a
+/// unit each.
+fn neat(amount: i64, up: bool) -> i64 {
+    const PLACES: i64 = 1000;
+    const SHARES: i64 = 20;
+    let rest = amount.rem_euclid(PLACES);
+    match up {
+        _ if amount < PLACES => amount,
+        true if rest >= PLACES - SHARES => amount.saturating_add(PLACES - rest),
+        false if rest <= SHARES => amount - rest,
+        true | false => amount,
+    }
+}
+
+impl Spend {
+    /// A cost as people write it: 0.999999999 is shown as 1.
+    ///
+    /// # Guarantee
+    /// Not less than the amount, and at most 20 units more, in ε or ρ and in δ.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn neat_up(self) -> Self {
+        Self { nano: neat(self.nano, true), atto_delta: neat(self.atto_delta, true), ..self }
+    }
+
+    /// What is left as people write it: 9.000000001 is shown as 9.
+    ///
+    /// # Guarantee
+    /// Not more than the amount, and at most 20 units less, in ε or ρ and in δ.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn neat_down(self) -> Self {
+        Self { nano: neat(self.nano, false), atto_delta: neat(self.atto_delta, false), ..self }
+    }
+}
+
 impl fmt::Display for Spend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.notion.symbol(), self.loss_text())?;
@@ -229,6 +265,16 @@ impl Cost {
         Self {
             approximate: epsilon.map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
             concentrated: Some(Spend::of_rho(rho.0, rho.1)),
+        }
+    }
+
+    /// The cost as people write it, see [`Spend::neat_up`].
+    #[must_use]
+    #[doc(hidden)]
+    pub fn neat(self) -> Self {
+        Self {
+            approximate: self.approximate.map(Spend::neat_up),
+            concentrated: self.concentrated.map(Spend::neat_up),
         }
     }
 
@@ -371,6 +417,27 @@ mod tests {
         let rho = cost(&Loss::concentrated(&"0.25".parse().unwrap()));
         assert_eq!(rho.to_string(), "ρ = 0.25");
         assert!(!rho.is_nothing() && Cost::zero().is_nothing() && Cost::default().is_nothing());
+    }
+
+    /// What is shown of a cost is never less than it, and what is shown of the rest never more.
+    #[test]
+    fn neat_amounts_never_flatter() {
+        for (nano, up, down) in [
+            (999_999_999, 1_000_000_000, 999_999_999),
+            (499_999_998, 500_000_000, 499_999_998),
+            (9_000_000_001, 9_000_000_001, 9_000_000_000),
+            (333_333_333, 333_333_333, 333_333_333),
+            (999_999_979, 999_999_979, 999_999_979),
+            (1_000_000_021, 1_000_000_021, 1_000_000_021),
+            (999, 999, 999),
+            (0, 0, 0),
+            (-5, -5, -5),
+        ] {
+            let spend = Spend::of_epsilon(nano, nano);
+            assert_eq!(spend.neat_up(), Spend::of_epsilon(up, up));
+            assert_eq!(spend.neat_down(), Spend::of_epsilon(down, down));
+            assert!(up >= nano && down <= nano);
+        }
     }
 
     #[test]

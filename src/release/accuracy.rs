@@ -16,7 +16,9 @@ pub(super) fn without_error(
     output: usize,
 ) -> Option<&'static str> {
     let is_told = error_bars.places().get(output)?.is_some();
-    if is_told || analysis.origin(output).is_some() || !analysis.is_noisy(output) {
+    // An end of an interval has none of its own.
+    let is_end = analysis.is_end(output);
+    if is_told || is_end || analysis.origin(output).is_some() || !analysis.is_noisy(output) {
         return None;
     }
     Some(match analysis.is_decided(output, &counter(selections)) {
@@ -55,14 +57,15 @@ pub(super) fn error_bars(
         Some(origin) => {
             let part = analysis.parts().get(origin.part);
             part.and_then(|part| part.measures().get(origin.measure)).is_some_and(|measure| {
-                (measure.is_mean() || measure.moments().is_some())
+                (measure.is_mean() || measure.moments().is_some() || measure.joint().is_some())
                     && measure.clause.finding.is_none()
             })
         }
     };
     let outputs = 0..analysis.public_plan().schema().fields().len();
     let wanted: Vec<usize> = outputs
-        .filter(|output| has_own(*output) && !analysis.is_decided(*output, &counter(selections)))
+        .filter(|output| has_own(*output) && !analysis.is_end(*output))
+        .filter(|output| !analysis.is_decided(*output, &counter(selections)))
         .collect();
     ErrorBars::for_analysis(analysis, &wanted)
 }

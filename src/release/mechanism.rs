@@ -64,10 +64,10 @@ pub enum Predicted {
     Within(f64),
     /// With 95 % confidence, a mean over n rows is within this divided by n of the bounded mean.
     WithinOverCount(f64),
-    /// For a variance: with 95 % confidence, the noise on each of its three sums is at most the contribution of this
-    /// many rows. The resulting error of the value depends on the value.
+    /// For a variance or a statistic of two columns: with 95 % confidence, the noise on each of its sums is at most the
+    /// contribution of this many rows. The resulting error of the value depends on the value.
     Spread {
-        /// τ = t/w².
+        /// τ = t/w², or t over the weight of a pair.
         noise: f64,
     },
     /// With 95 % confidence, the winner's score is within `worst` of the best, on average within `average`.

@@ -18,6 +18,7 @@ mod accuracy;
 pub(crate) mod calibrate;
 mod cost;
 pub(crate) mod mechanism;
+pub(crate) mod mostly_noise;
 mod noisy_scores;
 mod number;
 pub(crate) mod record;

@@ -137,15 +137,17 @@ pub(super) fn size(accuracy: Predicted) -> f64 {
 /// A count or sum is off by more with probability at most 5 %. A mean L + w·A/(A+B) whose parts are each off by at
 /// most t is off by at most t/n̂ with n̂ = (Â+B̂)/w, because |Â·B − A·B̂| ≤ t(A+B) is divided by (A+B)(Â+B̂)/w. Both
 /// parts hold with 95 % confidence, because each fails with probability at most 2.5 %. Each of the three sums of a
-/// variance is off by more than t with probability at most a third of 5 %.
+/// variance is off by more than t with probability at most a third of 5 %, each of the k sums of a statistic of two columns
+/// with a k-th.
 pub(super) fn within(measure: &Measure, error_at: &dyn Fn(&Rational) -> u128) -> Predicted {
     let unit = measure.grid_unit();
     let in_units =
         |steps: u128| approximate(&(Rational::from_integer(BigInt::from(steps)) * &unit));
     let beta = |of: i32| Rational::new(1.into(), of.into());
-    if measure.moments().is_some() {
+    if measure.moments().is_some() || measure.joint().is_some() {
         let weight = measure.weight().unwrap_or(1).max(1);
-        let noise = Rational::new(BigInt::from(error_at(&beta(60))), BigInt::from(weight));
+        let of_each = i32::try_from(20 * measure.width()).unwrap_or(i32::MAX);
+        let noise = Rational::new(BigInt::from(error_at(&beta(of_each))), BigInt::from(weight));
         Predicted::Spread { noise: approximate(&noise) }
     } else if measure.is_mean() {
         Predicted::WithinOverCount(in_units(error_at(&beta(40))))

@@ -23,4 +23,4 @@ ALTER TABLE prescriptions ALTER COLUMN drug SET PRIVACY DOMAIN IN ('antacid', 'a
 ALTER TABLE prescriptions ALTER COLUMN dose SET PRIVACY DOMAIN BETWEEN (0, 1000);
 ALTER TABLE prescriptions ALTER COLUMN days SET PRIVACY DOMAIN BETWEEN (1, 60);
 
-CREATE PRIVACY BUDGET hospital FOR patients LIMIT (epsilon=1000000) PER QUERY (default=1);
+CREATE PRIVACY BUDGET hospital FOR patients LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=1);

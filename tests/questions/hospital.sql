@@ -5,7 +5,7 @@
 -- measurements(stay_id, kind, value, taken_at)
 -- prescriptions(stay_id, drug, dose, days)
 -- wards(name, floor, beds)                                                          public
--- score: useful 26, advice 1, refused 1, not yet 3
+-- score: useful 34, advice 3, refused 1, not yet 1
 
 -- 1. How many patients of each sex are there?
 -- wanted: useful
@@ -40,8 +40,9 @@ SELECT AVG(discharged - admitted) AS days FROM stays;
 
 -- 7. How long do patients stay on average in each ward?
 -- wanted: useful
--- now: not yet, drowned
+-- now: advice
 -- plain: SELECT ward, AVG(discharged - admitted) AS days FROM stays GROUP BY ward;
+-- advised: SELECT ward, AVG(CLAMP(date_diff('day', admitted, discharged), 0, 60)) AS days FROM stays GROUP BY ward;
 SELECT ward, AVG(date_diff('day', admitted, discharged)) AS days FROM stays GROUP BY ward;
 
 -- 8. How long is the median stay?
@@ -144,12 +145,12 @@ SELECT percentile_cont(0.95) WITHIN GROUP (ORDER BY value) FROM measurements WHE
 -- 27. Highest temperature of each stay: how is it distributed?
 -- wanted: advice
 -- now: not yet, empty groups
--- advised: SELECT CAST(ROUND(peak) AS BIGINT) AS peak, COUNT(*) FROM (SELECT stay_id, MAX(value) AS peak FROM measurements WHERE kind = 'temperature' GROUP BY stay_id) AS t GROUP BY CAST(ROUND(peak) AS BIGINT) KEYS (36, 37, 38, 39, 40, NULL) ORDER BY 1;
+-- advised: SELECT ROUND(peak) AS peak, LAPLACE(eps=1, delta=1e-6) COUNT(*) FROM (SELECT stay_id, MAX(value) AS peak FROM measurements WHERE kind = 'temperature' GROUP BY stay_id) AS t GROUP BY 1 ORDER BY 1;
 SELECT ROUND(peak) AS peak, COUNT(*) FROM (SELECT stay_id, MAX(value) AS peak FROM measurements WHERE kind = 'temperature' GROUP BY stay_id) AS t GROUP BY 1 ORDER BY 1;
 
 -- 28. Does age go with the length of a stay?
--- wanted: advice
--- now: not yet, refused HQ014
+-- wanted: useful
+-- now: useful
 SELECT CORR(EXTRACT(YEAR FROM p.born), s.cost) FROM stays s JOIN patients p ON p.id = s.patient_id;
 
 -- 29. How full is each floor?
@@ -166,3 +167,44 @@ SELECT ward, COUNT(*) AS n FROM stays GROUP BY ward HAVING COUNT(*) > 5000;
 -- wanted: refused
 -- now: refused
 SELECT p.name FROM patients p JOIN stays s ON s.patient_id = p.id WHERE s.ward = 'icu';
+
+-- 32. Stays by ward and quarter.
+-- wanted: useful
+-- now: useful
+SELECT ward, date_trunc('quarter', admitted) AS quarter, COUNT(*) AS stays FROM stays GROUP BY 1, 2 ORDER BY 1, 2;
+
+-- 33. What does a stay of the young and of the old cost?
+-- wanted: useful
+-- now: useful
+SELECT CASE WHEN p.born < '1960-01-01' THEN 'old' WHEN p.born < '2000-01-01' THEN 'middle' ELSE 'young' END AS age, AVG(s.cost) AS cost FROM stays s JOIN patients p ON p.id = s.patient_id GROUP BY 1;
+
+-- 34. After how many stays does the patient come back within 30 days, by ward?
+-- wanted: useful
+-- now: useful
+SELECT ward, AVG(CASE WHEN next - discharged <= 30 THEN 1.0 ELSE 0.0 END) AS share FROM (SELECT ward, discharged, LEAD(admitted) OVER (PARTITION BY patient_id ORDER BY admitted) AS next FROM stays) AS t GROUP BY ward;
+
+-- 35. Which drugs does each ward prescribe?
+-- wanted: useful
+-- now: useful
+SELECT s.ward, r.drug, COUNT(*) AS n FROM prescriptions r JOIN stays s ON s.id = r.stay_id GROUP BY s.ward, r.drug ORDER BY s.ward, n DESC;
+
+-- 36. From which cities do patients come?
+-- wanted: advice
+-- now: advice
+SELECT city, COUNT(*) AS n FROM patients GROUP BY city ORDER BY n DESC;
+
+-- 37. What do the dearest tenth of stays cost, by ward?
+-- wanted: useful
+-- now: useful
+-- plain: SELECT ward, percentile_cont(0.9) WITHIN GROUP (ORDER BY cost) AS dear FROM stays GROUP BY ward;
+SELECT ward, approx_percentile_cont(cost, 0.9) AS dear FROM stays GROUP BY ward;
+
+-- 38. In how many stays was nothing measured?
+-- wanted: useful
+-- now: useful
+SELECT COUNT(*) FROM stays s LEFT JOIN measurements m ON m.stay_id = s.id WHERE m.stay_id IS NULL;
+
+-- 39. How many patients have each number of stays?
+-- wanted: useful
+-- now: useful
+SELECT n, COUNT(*) AS patients FROM (SELECT patient_id, COUNT(*) AS n FROM stays GROUP BY patient_id) AS t GROUP BY n ORDER BY n;

@@ -5,7 +5,7 @@
 -- sessions(id, user_id, started, seconds)
 -- events(user_id, at, name, screen, ms, ok)
 -- releases(version, released)                                                       public
--- score: useful 29, advice 0, refused 1, not yet 1
+-- score: useful 35, advice 1, refused 1, not yet 2
 
 -- 1. How many users does each plan have?
 -- wanted: useful
@@ -167,3 +167,43 @@ SELECT upper(country) AS country, COUNT(*) FROM users WHERE upper(country) LIKE 
 -- wanted: refused
 -- now: refused
 SELECT user_id, COUNT(*) AS n FROM events GROUP BY user_id ORDER BY n DESC LIMIT 1;
+
+-- 32. Retention: how many users are active in each month after they signed up?
+-- wanted: useful
+-- now: useful
+SELECT (EXTRACT(MONTH FROM e.at) - EXTRACT(MONTH FROM u.created)) AS months, COUNT(DISTINCT u.id) AS users FROM users u JOIN events e ON e.user_id = u.id WHERE e.at >= u.created GROUP BY 1 ORDER BY 1;
+
+-- 33. How many active users did each week gain or lose?
+-- wanted: advice
+-- now: not yet, drowned
+WITH w AS (SELECT date_trunc('week', at) AS week, COUNT(DISTINCT user_id) AS active FROM events GROUP BY 1) SELECT week, active - LAG(active) OVER (ORDER BY week) AS gained FROM w ORDER BY week;
+
+-- 34. What share of users of each plan buys?
+-- wanted: useful
+-- now: useful
+SELECT u.plan, COUNT(DISTINCT CASE WHEN e.name = 'buy' THEN u.id END) * 1.0 / COUNT(DISTINCT u.id) AS conversion FROM users u JOIN events e ON e.user_id = u.id GROUP BY u.plan;
+
+-- 35. How many users have one device, two, three?
+-- wanted: useful
+-- now: useful
+SELECT n, COUNT(*) AS users FROM (SELECT user_id, COUNT(*) AS n FROM devices GROUP BY user_id) AS t GROUP BY n ORDER BY n;
+
+-- 36. On which weekdays are sessions long?
+-- wanted: useful
+-- now: useful
+SELECT EXTRACT(DOW FROM started) AS weekday, AVG(CASE WHEN seconds > 600 THEN 1.0 ELSE 0.0 END) AS long FROM sessions GROUP BY 1 ORDER BY 1;
+
+-- 37. At which providers do users have their mail?
+-- wanted: advice
+-- now: advice
+SELECT split_part(email, '@', 2) AS provider, COUNT(*) AS n FROM users GROUP BY 1 ORDER BY n DESC;
+
+-- 38. On which day does a user come first, by month?
+-- wanted: useful
+-- now: useful
+SELECT date_trunc('month', first) AS month, COUNT(*) AS users FROM (SELECT user_id, MIN(at) AS first FROM events GROUP BY user_id) AS t GROUP BY 1 ORDER BY 1;
+
+-- 39. Versions by the month of their release.
+-- wanted: useful
+-- now: useful
+SELECT date_trunc('month', r.released) AS month, COUNT(*) AS devices FROM devices d JOIN releases r ON r.version = d.version GROUP BY 1 ORDER BY 1;

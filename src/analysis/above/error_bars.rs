@@ -12,6 +12,8 @@
 //! A result of m released numbers takes each of them at a confidence of 1 − 0.05/m, so that all are within their ± with 95 %.
 //! Everything here reads released numbers and public scales alone.
 
+mod called;
+mod grouped;
 mod interval;
 mod node;
 
@@ -25,6 +27,7 @@ use crate::analysis::above::null_on_failure::null_on_failure;
 use crate::analysis::outcome::Analysis;
 use crate::analysis::part::PrivateAggregate;
 use crate::catalog::RESERVED;
+pub(crate) use called::with_called_ends;
 use node::{Carrier, Known, nth, with_errors};
 
 /// The public plan with the errors of its numbers behind its columns.
@@ -33,7 +36,7 @@ pub(crate) struct ErrorBars {
     plan: LogicalPlan,
     /// For each output, the column with its error.
     places: Vec<Option<usize>>,
-    /// How many released numbers a result depends on, each number once, ascending.
+    /// How many released numbers a result depends on, each number once; first those of ends that the query asks for.
     among: Vec<u64>,
 }
 
@@ -47,10 +50,16 @@ impl ErrorBars {
     pub(crate) fn for_analysis(analysis: &Analysis, wanted: &[usize]) -> Self {
         let (public_plan, parts) = (&analysis.as_written, analysis.parts());
         let outputs = public_plan.schema().fields().len();
+        // The plan reads the columns of the ends that it asks for: further ones come behind them.
+        let asked = analysis.called_ends().map_or(&[][..], |called| &called.among);
         let none = || Self {
             plan: analysis.public_plan().clone(),
             places: vec![None; outputs],
-            among: Vec::new(),
+            among: asked.to_vec(),
+        };
+        let behind_asked = |levels: &[u64]| {
+            let further = levels.iter().filter(|level| !asked.contains(level));
+            asked.iter().chain(further).copied().collect::<Vec<u64>>()
         };
         let numeric = |output: &&usize| {
             let fields = public_plan.schema().fields();
@@ -58,23 +67,26 @@ impl ErrorBars {
         };
         let wanted: Vec<usize> = wanted.iter().filter(numeric).copied().collect();
         // What each output depends on is known before the levels are.
+        let first = behind_asked(&[1]);
         let counted: Vec<(usize, u64)> = wanted
             .iter()
             .filter_map(|output| {
-                let carried = Carrier::new(parts, &[1]).carry(public_plan, &[(*output, 1)])?;
+                let carried =
+                    Carrier::new(parts, &first, "end").carry(public_plan, &[(*output, 1)])?;
                 match carried.known.first()? {
                     Some(Known::Within { numbers, .. }) => Some((*output, *numbers)),
                     Some(Known::Exact) | None => None,
                 }
             })
             .collect();
-        let mut among: Vec<u64> = counted.iter().map(|(_, numbers)| *numbers).collect();
-        among.sort_unstable();
-        among.dedup();
-        if among.is_empty() {
+        if counted.is_empty() {
             return none();
         }
-        let carried = Carrier::new(parts, &among).carry(public_plan, &counted);
+        let mut levels: Vec<u64> = counted.iter().map(|(_, numbers)| *numbers).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let among = behind_asked(&levels);
+        let carried = Carrier::new(parts, &among, "end").carry(public_plan, &counted);
         let with_errors = carried.and_then(|carried| {
             let own = carried.plan.schema().columns().into_iter().take(outputs);
             let mut columns: Vec<Expr> = own.map(Expr::Column).collect();
@@ -83,7 +95,9 @@ impl ErrorBars {
                 let Some(Known::Within { lo, hi, .. }) = known else { continue };
                 let column = |i: usize| Some(Expr::Column(nth(&carried.plan, i)?));
                 let value = interval::as_float(column(*output)?, carried.plan.schema())?;
-                let error = greatest(vec![value.clone() - column(*lo)?, column(*hi)? - value]);
+                let ends = [column(*lo)?, column(*hi)?];
+                let [below, above] = [value.clone() - column(*lo)?, column(*hi)? - value];
+                let error = interval::where_known(&ends, greatest(vec![below, above]));
                 *places.get_mut(*output)? = Some(columns.len());
                 columns.push(error.alias(format!("{RESERVED}_error_{output}")));
             }
@@ -106,8 +120,8 @@ impl ErrorBars {
         &self.places
     }
 
-    /// How many released numbers a result depends on, each number once, ascending: the order of the columns behind a
-    /// released table.
+    /// How many released numbers a result depends on, each number once: the order of the columns behind a released
+    /// table.
     pub(crate) fn among(&self) -> &[u64] {
         &self.among
     }

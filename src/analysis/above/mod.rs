@@ -11,6 +11,7 @@
 
 pub(crate) mod error_bars;
 pub(crate) mod implicit_bounds;
+pub(crate) mod interval_ends;
 pub(crate) mod null_on_failure;
 pub(crate) mod origin;
 pub(crate) mod plain_selection;

@@ -30,7 +30,7 @@ pub struct Origin {
 }
 
 /// A column of a released table: its part, its position.
-type Field = (usize, usize);
+pub(crate) type Field = (usize, usize);
 
 impl Analysis {
     /// The release whose values an output column displays: unchanged, or converted from units of a bound that was
@@ -66,29 +66,13 @@ impl Analysis {
         output: usize,
         counter: &dyn Fn(usize) -> Option<usize>,
     ) -> bool {
-        let mut path = Path { parts: &self.parts, readers: Vec::new() };
-        let walked = self.public_plan.apply_with_subqueries(|node| {
-            if let LogicalPlan::Filter(filter) = node {
-                path.read(&filter.predicate, &filter.input);
-            }
-            if let LogicalPlan::Sort(sort) = node
-                && sort.fetch.is_some()
-            {
-                sort.expr.iter().for_each(|key| path.read(&key.expr, &sort.input));
-            }
-            if let LogicalPlan::Limit(limit) = node
-                && !path.cuts_nothing(limit)
-            {
-                path.read_orders(&limit.input);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
+        let deciding = deciding(&self.parts, &self.public_plan);
         let decides = |(part, field): &Field| {
             let keys = self.parts.get(*part).map_or(0, |own| own.key_names().len());
-            path.readers.contains(&(*part, *field))
+            deciding.as_ref().is_none_or(|fields| fields.contains(&(*part, *field)))
                 || counter(*part).is_some_and(|measure| keys + measure == *field)
         };
-        walked.is_err() || self.noisy_fields(output).iter().any(decides)
+        self.noisy_fields(output).iter().any(decides)
     }
 
     /// Whether an output is computed from released values; keys are public, but for the one that a selection chose.
@@ -97,13 +81,7 @@ impl Analysis {
     }
 
     fn noisy_fields(&self, output: usize) -> Vec<Field> {
-        let path = Path { parts: &self.parts, readers: Vec::new() };
-        let mut fields = path.fields(sources_of(&self.public_plan, output));
-        fields.retain(|(part, field)| {
-            let Some(own) = self.parts.get(*part) else { return true };
-            *field >= own.key_names().len() || own.keys().target_position() == Some(*field)
-        });
-        fields
+        noisy_among(&self.parts, sources_of(&self.public_plan, output))
     }
 
     /// The histogram of a bound that was found: its private aggregate, the released value that is the bound, and the
@@ -119,6 +97,43 @@ impl Analysis {
         let value = self.values.iter().position(|value| reads(value.plan()))?;
         Some((part, value, least))
     }
+}
+
+/// The released values that filters and LIMITs anywhere in a plan read; `None` if the plan cannot be walked.
+pub(crate) fn deciding(parts: &[PrivateAggregate], plan: &LogicalPlan) -> Option<Vec<Field>> {
+    let mut path = Path { parts, readers: Vec::new() };
+    let walked = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Filter(filter) = node {
+            path.read(&filter.predicate, &filter.input);
+        }
+        if let LogicalPlan::Sort(sort) = node
+            && sort.fetch.is_some()
+        {
+            sort.expr.iter().for_each(|key| path.read(&key.expr, &sort.input));
+        }
+        if let LogicalPlan::Limit(limit) = node
+            && !path.cuts_nothing(limit)
+        {
+            path.read_orders(&limit.input);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.ok().map(|_| path.readers)
+}
+
+/// The released values that an expression over a plan is computed from; keys are public, but for the one that a selection
+/// chose.
+pub(crate) fn noisy(parts: &[PrivateAggregate], expr: &Expr, input: &LogicalPlan) -> Vec<Field> {
+    noisy_among(parts, sources(expr, input))
+}
+
+fn noisy_among(parts: &[PrivateAggregate], sources: Vec<Read>) -> Vec<Field> {
+    let mut fields = Path { parts, readers: Vec::new() }.fields(sources);
+    fields.retain(|(part, field)| {
+        let Some(own) = parts.get(*part) else { return true };
+        *field >= own.key_names().len() || own.keys().target_position() == Some(*field)
+    });
+    fields
 }
 
 /// Follows an output column down to the released table from which it comes unchanged: its private aggregate and
@@ -309,6 +324,14 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
         LogicalPlan::TableScan(scan) => {
             let part = released_part(scan.table_name.table());
             part.map(|part| Read::Field((part, output))).into_iter().collect()
+        }
+        // Its own columns come behind those that pass through it, and depend on all rows.
+        LogicalPlan::Window(window) if output < window.input.schema().fields().len() => {
+            sources_of(&window.input, output)
+        }
+        // The columns of a union are those of its branches, by position.
+        LogicalPlan::Union(union) => {
+            union.inputs.iter().flat_map(|input| sources_of(input, output)).collect()
         }
         other => released_in(other).into_iter().map(Read::PrivateAggregate).collect(),
     }

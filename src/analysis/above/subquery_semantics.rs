@@ -1,6 +1,6 @@
 //! EXISTS and IN in places where the planner treats them differently from SQL.
 //!
-//! In: a plan. Out: nothing, or a refusal. DataFusion turns subqueries into joins. A join does not see the row of an
+//! In: a plan that DataFusion runs as it is: one over released or public rows. Out: nothing, or a refusal. DataFusion turns subqueries into joins. A join does not see the row of an
 //! aggregate over no rows, and its result is only whether there is a match: where SQL returns NULL, it reports no
 //! match.
 

@@ -10,18 +10,17 @@
 //! age BETWEEN (0, 120)             WHERE age > 60 AND age < 50       age lies between 61 and 120
 //! ```
 
-use std::sync::Arc;
-
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_traits::ToPrimitive;
 
-use crate::analysis::expr::facts::{KeySource, Scope, constant};
+use crate::analysis::expr::constants::{equal_to_texts, listed_texts, quoted};
+use crate::analysis::expr::facts::{KeySource, Scope, constant, rational};
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::shape::readable;
+use crate::analysis::expr::shape::{readable, type_of};
+use crate::analysis::expr::total;
 use crate::functions::temporal_limits;
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
@@ -38,6 +37,9 @@ pub(crate) fn check(predicate: &Expr, scope: &Scope) -> Result<(), Refusal> {
             && !wanted.iter().any(|text| listed.contains(text))
         {
             return Err(refusal(conjunct, column, &wanted, &listed));
+        }
+        if let Some(refusal) = impossible(conjunct, &passed) {
+            return Err(refusal);
         }
         let narrowed = passed.narrowed(conjunct);
         let emptied = |i: &usize| !range(&passed, *i).is_empty() && range(&narrowed, *i).is_empty();
@@ -74,6 +76,57 @@ fn out_of_range(conjunct: &Expr, column: usize, passed: &Scope) -> Refusal {
     Refusal::new(Reason::BadValue, readable(conjunct), message, write)
 }
 
+/// The refusal of a comparison of an expression with a constant beyond its range: `EXTRACT(YEAR FROM ts) = 2024`.
+fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = conjunct else { return None };
+    let (computed, op, literal) = match (constant(left), constant(right)) {
+        (None, Some(literal)) => (left.as_ref(), *op, literal),
+        (Some(literal), None) => (right.as_ref(), op.swap()?, literal),
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
+    // Columns are compared by the ranges that conditions before this one leave.
+    if computed.try_as_col().is_some() {
+        return None;
+    }
+    let data_type = type_of(computed, &scope.schema).ok().filter(|t| *t == literal.data_type())?;
+    let facts = total(computed, scope).ok()?.facts;
+    let range = match facts.keys {
+        Some(KeySource::Integers(lo, hi)) => {
+            facts.range.intersect(&Interval::integer_range(lo, hi))
+        }
+        Some(KeySource::Values(_) | KeySource::Ticks(_)) | None => facts.range,
+    };
+    let (lo, hi) = range.limits();
+    let point = rational(&literal)?;
+    let below = || lo.is_some_and(|lo| point < *lo);
+    let above = || hi.is_some_and(|hi| point > *hi);
+    let least = || lo.is_some_and(|lo| point <= *lo);
+    let most = || hi.is_some_and(|hi| point >= *hi);
+    let never = op == Operator::Eq && (below() || above())
+        || op == Operator::Lt && least()
+        || op == Operator::LtEq && below()
+        || op == Operator::Gt && most()
+        || op == Operator::GtEq && above();
+    if !never || range.is_empty() {
+        return None;
+    }
+    let name = match computed {
+        Expr::Cast(widened) if data_type.is_integer() => readable(&widened.expr),
+        other => readable(other),
+    };
+    let end = |end: Option<&Rational>| end_text(end?, &data_type);
+    let (lies, write) = match (end(lo), end(hi)) {
+        (Some(lo), Some(hi)) => {
+            (format!("{name} lies between {lo} and {hi}"), format!("{name} BETWEEN {lo} AND {hi}"))
+        }
+        (Some(lo), None) => (format!("{name} is at least {lo}"), format!("{name} >= {lo}")),
+        (None, Some(hi)) => (format!("{name} is at most {hi}"), format!("{name} <= {hi}")),
+        (None, None) => return None,
+    };
+    let message = format!("no row can pass this filter: where it is applied, {lies}");
+    Some(Refusal::new(Reason::BadValue, readable(conjunct), message, write))
+}
+
 /// An end of a range as SQL writes it.
 fn end_text(end: &Rational, data_type: &DataType) -> Option<String> {
     if temporal_limits(data_type).is_none() {
@@ -88,36 +141,10 @@ fn end_text(end: &Rational, data_type: &DataType) -> Option<String> {
     Some(format!("'{}'", text.try_as_str()??))
 }
 
-/// The column and the texts of `column = 'text'` and `column IN ('text', …)`.
-fn equal_to_texts(conjunct: &Expr) -> Option<(&Column, Vec<String>)> {
-    let text = |value: &Expr| constant(value)?.try_as_str()?.map(str::to_owned);
-    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct {
-        return match (left.try_as_col(), right.try_as_col()) {
-            (Some(column), None) => Some((column, vec![text(right)?])),
-            (None, Some(column)) => Some((column, vec![text(left)?])),
-            (Some(_), Some(_)) | (None, None) => None,
-        };
-    }
-    if let Expr::InList(InList { expr, list, negated: false }) = conjunct {
-        return Some((expr.try_as_col()?, list.iter().map(text).collect::<Option<_>>()?));
-    }
-    None
-}
-
-/// The texts that a column can hold; `None` if they are not listed.
-fn listed_texts(column: &Column, scope: &Scope) -> Option<Vec<String>> {
-    let facts = scope.facts_of(column)?;
-    let Some(KeySource::Values(values)) = &facts.keys else { return None };
-    let text = |value: &ScalarValue| value.try_as_str()?.map(str::to_owned);
-    let values = Arc::clone(values);
-    values.iter().filter(|value| !value.is_null()).map(text).collect()
-}
-
 fn refusal(conjunct: &Expr, column: &Column, wanted: &[String], listed: &[String]) -> Refusal {
     const MOST_SHOWN: usize = 8;
-    let quoted = |text: &String| format!("'{}'", text.replace('\'', "''"));
     let meant = wanted.iter().find_map(|text| nearest(text, listed.iter().map(String::as_str)));
-    let shown: Vec<String> = listed.iter().take(MOST_SHOWN).map(quoted).collect();
+    let shown: Vec<String> = listed.iter().take(MOST_SHOWN).map(|text| quoted(text)).collect();
     let among = shown.join(", ") + if listed.len() > MOST_SHOWN { ", …" } else { "" };
     let name = &column.name;
     Refusal::new(

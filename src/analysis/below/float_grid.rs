@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, lit};
 use num_traits::ToPrimitive;
 
 use crate::analysis::expr::domain::typed;
-use crate::analysis::expr::facts::type_range;
+use crate::analysis::expr::facts::{Facts, type_range};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
 use crate::analysis::measure::grid::{binary_places, widest};
@@ -114,4 +114,19 @@ pub(super) fn grid_of_sums(range: &Interval, text: &str) -> Result<FloatGrid, Re
         true => FloatGrid { per_one: 1.0, steps: DataType::Decimal128(38, 0), ..grid },
         false => grid,
     })
+}
+
+/// What is known about a sum of at most `rows` values of a range; it is NULL without rows.
+pub(super) fn summed(values: &Facts, rows: Option<u64>, data_type: &DataType) -> Facts {
+    let whole = type_range(data_type).unwrap_or_else(Interval::everything);
+    let sum = |range: &Interval| {
+        let zero = Interval::point(Rational::from_integer(0.into()));
+        let sum = range.union(&zero).mul(&Interval::integer_range(1, rows?.max(1)));
+        let sum = if data_type.is_floating() { sum.round_outward_f64() } else { sum };
+        // A sum that exceeds its type wraps around to any value.
+        sum.is_within(&whole).then_some(sum)
+    };
+    let range = sum(&values.range).unwrap_or_else(Interval::everything);
+    let always = sum(&values.known()).unwrap_or_else(|| whole.clone());
+    Facts { always, ..Facts::ranged(range, true) }
 }

@@ -1,4 +1,4 @@
-//! Below a release: aggregates and DISTINCT of each unit's own rows.
+//! Below a release: aggregates of each unit's own rows.
 //!
 //! In: `GROUP BY` with the unit among its keys, over private rows. Out: private rows again, one for each group of a
 //! unit, in which each aggregate is a function of the unit's *multiset* of rows. The order of rows depends on the
@@ -25,17 +25,16 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::float_grid::{clamped, ends, grid_of, grid_of_sums, no_grid};
-use super::relation::{Owner, PrivateRelation, Trace, named};
+use super::float_grid::{clamped, ends, grid_of, grid_of_sums, no_grid, summed};
+use super::relation::{OfUnit, Owner, PrivateRelation, Trace, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
-use crate::analysis::expr::facts::{Facts, Scope, type_range};
+use crate::analysis::expr::facts::{Facts, Scope};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
-use crate::analysis::expr::{total, types};
+use crate::analysis::expr::total;
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
-use crate::catalog::Unit;
 use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -72,6 +71,8 @@ impl Walk<'_> {
         if flow.is_public() {
             return Err(operator("GROUP BY", "the aggregate of public rows").into());
         }
+        let written = aggregate;
+        let (flow, aggregate) = self.valued_aggregate(flow, aggregate)?;
         let keys = aggregate.group_expr.iter();
         let keys: Vec<Key> = keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
         if !keys.iter().any(|key| key.is_unit || self.leads_to_unit(&flow, key)) {
@@ -93,22 +94,33 @@ impl Walk<'_> {
             calls.map(|call| inner(call, &flow, rows)).collect::<Result<_, _>>()?;
         self.step(format!(
             "Aggregate each unit by {}{}",
-            aggregate.group_expr.iter().map(readable).collect::<Vec<_>>().join(", "),
-            aggregate
-                .aggr_expr
-                .iter()
-                .map(|e| format!(", {}", e.schema_name()))
-                .collect::<String>(),
+            written.group_expr.iter().map(readable).collect::<Vec<_>>().join(", "),
+            written.aggr_expr.iter().map(|e| format!(", {}", e.schema_name())).collect::<String>(),
         ));
-        let one = aggregate.group_expr.iter().all(|key| self.is_of_unit(&flow, key));
-        let grouped = self.grouped(&flow, unit, &keys, &calls, aggregate)?;
+        let one = aggregate.group_expr.iter().all(|key| flow.is_alike(key));
+        let (rows, fans) = match self.row_of_keys(&flow, &aggregate.group_expr) {
+            _ if one => (Some(1), BTreeMap::new()),
+            Some((table, most, unique)) => {
+                let least = rows.into_iter().chain(most).min();
+                (least, unique.then_some((table, 1)).into_iter().collect())
+            }
+            None => (rows, BTreeMap::new()),
+        };
+        let grouped = self.grouped(&flow, unit, &keys, &calls, &aggregate)?;
         let facts = keys.iter().map(|key| key.facts.clone());
         let facts = facts.chain(calls.iter().map(|call| call.facts.clone())).collect();
         let traces = keys.iter().map(|key| key.trace.clone());
         let size = |_: &Inner| Trace { size: 1, ..Trace::default() };
-        let traces = traces.chain(calls.iter().map(size)).collect();
-        let subject = flow.subject.clone().with_rows(if one { Some(1) } else { rows });
+        let traces = traces.chain(calls.iter().map(size));
+        let of_unit = |alike: bool| OfUnit { alike, ..OfUnit::default() };
+        let traces = traces.enumerate().map(|(i, trace)| {
+            let alike = one || aggregate.group_expr.get(i).is_some_and(|key| flow.is_alike(key));
+            Trace { of_unit: of_unit(alike), ..trace }
+        });
+        let traces = traces.collect();
+        let subject = flow.subject.clone().with_rows(rows);
         let scope = Scope::new(Arc::clone(&aggregate.schema), facts);
+        let distinct = scope.schema.columns().into_iter().take(keys.len()).collect();
         let (plan, owner) = grouped;
         Ok(PrivateRelation {
             plan,
@@ -116,32 +128,18 @@ impl Walk<'_> {
             traces,
             owner,
             subject,
-            fans: BTreeMap::new(),
+            fans,
+            distinct: Some(distinct),
             public: flow.public,
         })
     }
 
-    /// Whether all rows of a unit have one value of an expression, as its columns name the unit or come from a table
-    /// with one row for each.
-    ///
-    /// # Guarantee
-    /// No bound relies on it: where the number of rows that follows from it is wrong, since the table was declared
-    /// wrongly, the bounding operator leaves rows out.
-    fn is_of_unit(&self, flow: &PrivateRelation, expr: &Expr) -> bool {
-        let is_of_unit = |column: &Column| {
-            let is_unit = flow.scope.facts_of(column).is_some_and(|facts| facts.is_unit);
-            let trace = flow.trace(&Expr::Column(column.clone()));
-            let origin = trace.and_then(|trace| trace.origin.as_ref());
-            let table = origin.and_then(|origin| self.catalog.table(&origin.table));
-            is_unit
-                || matches!(table.and_then(|t| t.unit()), Some(Unit::Column { unique: true, .. }))
-        };
-        !flow.subject.is_row() && expr.column_refs().into_iter().all(is_of_unit)
-    }
-
     /// Whether a key is a column that leads to the unit.
     fn leads_to_unit(&self, flow: &PrivateRelation, key: &Key) -> bool {
-        let Some(origin) = &key.trace.origin else { return false };
+        // The rows without a match are one group in SQL, whoever they belong to.
+        let Some(origin) = key.trace.origin.as_ref().filter(|_| !key.trace.padded) else {
+            return false;
+        };
         let own = self.catalog.table(&origin.table).and_then(|t| t.unit()?.link());
         let leads = own.is_some_and(|link| link.columns == [origin.column.clone()]);
         let led = self.catalog.referring(&origin.table).any(|table| {
@@ -202,56 +200,6 @@ impl Walk<'_> {
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         Ok((plan, Owner::Unit(owner)))
-    }
-
-    /// `SELECT DISTINCT` with the unit among its columns.
-    pub(crate) fn distinct(&mut self, input: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
-        let flow = self.rows(input)?;
-        if flow.is_public() {
-            return Err(operator("DISTINCT", "the distinct public rows").into());
-        }
-        if !flow.scope.facts.iter().any(|facts| facts.is_unit) {
-            return Err(Refusal::new(
-                Reason::Operator,
-                "DISTINCT",
-                "DISTINCT without the unit, below a release, mixes the rows of many people",
-                format!(
-                    "{} among the columns, or COUNT(DISTINCT x)",
-                    flow.subject.column().unwrap_or("the unit")
-                ),
-            )
-            .into());
-        }
-        let flow = self.resolved(flow)?;
-        let unit = flow.unit_column().ok_or_else(lost)?;
-        let owner = self.fresh("unit");
-        let mut groups = vec![Expr::Column(unit).alias(owner.clone())];
-        let mut results = Vec::new();
-        for (qualifier, field) in flow.scope.schema.iter() {
-            let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-            types::check(&column, &flow.scope.schema)?;
-            let name = self.fresh("key");
-            groups.push(without_nan(column, field.data_type()).alias(name.clone()));
-            results.push(named(Expr::Column(Column::from_name(name)), qualifier, field.name()));
-        }
-        results.push(Expr::Column(Column::from_name(&owner)).alias(owner.clone()));
-        let plan = LogicalPlanBuilder::from(flow.plan.clone())
-            .project(groups)
-            .and_then(|rows| {
-                let all = rows.schema().columns().into_iter().map(Expr::Column);
-                rows.aggregate(all.collect::<Vec<_>>(), Vec::<Expr>::new())
-            })
-            .and_then(|rows| rows.project(results))
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(|e| internal(&e))?;
-        self.step("Distinct rows of each unit");
-        let mut columns = flow.scope.schema.columns().into_iter().map(Expr::Column);
-        let one = columns.all(|column| self.is_of_unit(&flow, &column));
-        let rows = if one { Some(1) } else { flow.subject.max_rows() };
-        let subject = flow.subject.clone().with_rows(rows);
-        let traces = flow.traces.iter().map(|t| Trace { raw: None, ..t.clone() }).collect();
-        let owner = Owner::Unit(owner);
-        Ok(PrivateRelation { plan, traces, owner, subject, fans: BTreeMap::new(), ..flow })
     }
 }
 
@@ -335,7 +283,8 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
     let asked = asked(call, flow, rows)?;
     match (asked.name, asked.distinct) {
         ("count", _) => Ok(counted(asked)),
-        ("min" | "max", _) => Ok(extreme(asked)),
+        // Any of its values is as good as another, and the smallest depends on no order.
+        ("min" | "max" | "any_value", _) => Ok(extreme(asked)),
         ("bool_or" | "bool_and", false) if asked.data_type == DataType::Boolean => {
             Ok(condition(asked))
         }
@@ -397,12 +346,13 @@ fn counted(asked: Asked<'_>) -> Inner {
 }
 
 fn extreme(asked: Asked<'_>) -> Inner {
+    let null_key = asked.facts.null_key || asked.filter.is_some();
     Inner {
         argument: Some(asked.argument),
         filter: asked.filter,
-        computed: one(if asked.name == "min" { min } else { max }),
+        computed: one(if asked.name == "max" { max } else { min }),
         result: Box::new(only),
-        facts: Facts { nullable: true, keys: None, is_unit: false, ..asked.facts },
+        facts: Facts { nullable: true, null_key, keys: None, is_unit: false, ..asked.facts },
     }
 }
 
@@ -568,7 +518,7 @@ fn unknown(text: &str) -> Refusal {
         format!(
             "{text} is not supported over the rows of one person: its result may depend on their order"
         ),
-        "COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV, BOOL_OR or COUNT(DISTINCT x); for long decimals, AVG(CAST(x AS DOUBLE))",
+        "COUNT, SUM, AVG, MIN, MAX, ANY_VALUE, MEDIAN, STDDEV, BOOL_OR or COUNT(DISTINCT x); for long decimals, AVG(CAST(x AS DOUBLE))",
     )
 }
 
@@ -579,19 +529,4 @@ fn with_filter(call: Expr, filter: Option<Expr>) -> datafusion::common::Result<E
     };
     call.params.filter = filter.map(Box::new);
     Ok(Expr::AggregateFunction(call))
-}
-
-/// What is known about a sum of at most `rows` values of a range; it is NULL without rows.
-fn summed(values: &Facts, rows: Option<u64>, data_type: &DataType) -> Facts {
-    let whole = type_range(data_type).unwrap_or_else(Interval::everything);
-    let sum = |range: &Interval| {
-        let zero = Interval::point(Rational::from_integer(0.into()));
-        let sum = range.union(&zero).mul(&Interval::integer_range(1, rows?.max(1)));
-        let sum = if data_type.is_floating() { sum.round_outward_f64() } else { sum };
-        // A sum that exceeds its type wraps around to any value.
-        sum.is_within(&whole).then_some(sum)
-    };
-    let range = sum(&values.range).unwrap_or_else(Interval::everything);
-    let always = sum(&values.known()).unwrap_or_else(|| whole.clone());
-    Facts { always, ..Facts::ranged(range, true) }
 }

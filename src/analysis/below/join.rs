@@ -191,6 +191,14 @@ impl Walk<'_> {
         let fans = fans.filter_map(|(t, n)| Some((t.clone(), many.times(Some(*n))?))).collect();
         let times = if kind == JoinType::Left { most.at_least_one() } else { most };
         let times = times.0.unwrap_or(u64::MAX);
+        let columns = public.scope.schema.columns();
+        // The rows of a unit that are alike in what decides the match have the same match.
+        let decided = |e: &Expr| {
+            let refs = e.column_refs();
+            refs.into_iter()
+                .all(|c| columns.contains(c) || private.is_alike(&Expr::Column(c.clone())))
+        };
+        let alike = most.0 == Some(1) && conditions.iter().all(decided);
         let owner = private.owner.clone();
         let subject = private.subject.clone().repeated(&names, times).with_rows(rows);
         self.refuse_reach(&subject, private.subject.reach())?;
@@ -200,6 +208,13 @@ impl Walk<'_> {
             // The public side is usually the smaller one, and the first side is the one that is held in memory.
             combined(Pair { left: public, right: private, on: Vec::new() }, kind, &conditions)?
         };
+        let mut flow = flow;
+        for column in columns.iter().filter(|_| alike) {
+            let index = flow.scope.schema.maybe_index_of_column(column);
+            if let Some(trace) = index.and_then(|i| flow.traces.get_mut(i)) {
+                trace.of_unit.alike = true;
+            }
+        }
         Ok(PrivateRelation { owner, subject, fans, ..flow })
     }
 
@@ -224,7 +239,13 @@ impl Walk<'_> {
         let basis = self.required_basis(&left, &right, conditions)?;
         let (pair, basis) = self.paired(left, right, basis, kind)?;
         let Pair { left, right, .. } = &pair;
-        let (rows, fans) = rows_of(left, right, basis, kind);
+        let once = Once::of(left, right, conditions);
+        let (rows, fans) = rows_of(left, right, basis, kind, once);
+        let distinct = match (once.right, once.left && kind == JoinType::Inner) {
+            (true, _) => left.distinct.clone(),
+            (false, true) => right.distinct.clone(),
+            (false, false) => None,
+        };
         let owner = match basis {
             Basis::LeftLeads => right.owner.clone(),
             Basis::RightLeads | Basis::Compared => left.owner.clone(),
@@ -243,7 +264,7 @@ impl Walk<'_> {
             on_text(conditions)
         ));
         let flow = combined(pair, kind, conditions)?;
-        Ok(PrivateRelation { owner, subject, fans, ..flow })
+        Ok(PrivateRelation { owner, subject, fans, distinct, ..flow })
     }
 
     /// Refuses a join that can make more rows of one unit than a statement allows. Rows are bounded only above the
@@ -259,7 +280,7 @@ impl Walk<'_> {
         };
         Err(Refusal::new(
             Reason::TooLarge,
-            subject.factors().join(", "),
+            subject.factors().iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
             format!(
                 "joins may make {reach} of those of one person before they are bounded, and {most} are allowed: \
                  each of the tables below multiplies them"
@@ -377,7 +398,10 @@ impl Walk<'_> {
         }
         let same_unit = pairs.iter().any(|(l, r)| {
             let is_unit = |flow: &PrivateRelation, column: &Column| {
+                // Equal columns are not NULL, so the row has a match in the outer join that padded it.
+                let padded = flow.trace(&Expr::Column(column.clone()));
                 flow.scope.facts_of(column).is_some_and(|f| f.is_unit)
+                    || padded.is_some_and(|trace| trace.unit_or_null)
             };
             is_unit(left, l) && is_unit(right, r)
         });
@@ -453,12 +477,35 @@ impl Walk<'_> {
     }
 }
 
+/// Whether each row of one side matches at most one row of the other.
+#[derive(Debug, Clone, Copy)]
+struct Once {
+    left: bool,
+    right: bool,
+}
+
+impl Once {
+    /// Finds it out from the columns in which no two rows of one unit are alike.
+    fn of(left: &PrivateRelation, right: &PrivateRelation, conditions: &[Expr]) -> Self {
+        let pairs = equal_columns(left, right, conditions);
+        let all = |flow: &PrivateRelation, equated: BTreeSet<&Column>| {
+            let distinct = flow.distinct.as_ref();
+            distinct.is_some_and(|columns| columns.iter().all(|c| equated.contains(c)))
+        };
+        Self {
+            left: all(left, pairs.iter().map(|(l, _)| l).collect()),
+            right: all(right, pairs.iter().map(|(_, r)| r).collect()),
+        }
+    }
+}
+
 /// The most rows of a unit in a join of private rows, and the most rows for single rows of the tables read.
 fn rows_of(
     left: &PrivateRelation,
     right: &PrivateRelation,
     basis: Basis,
     kind: JoinType,
+    once: Once,
 ) -> (Option<u64>, BTreeMap<String, u64>) {
     let (l, r) = (left.subject.max_rows(), right.subject.max_rows());
     let product = |a: Option<u64>, b: Option<u64>| a?.checked_mul(b?);
@@ -482,9 +529,11 @@ fn rows_of(
             if !outer {
                 return (smaller(rows, of_pairs), fans);
             }
-            // Rows without a match are preserved too.
+            // Rows without a match are preserved too, and belong to no row of the child.
             let with_unmatched = rows.zip(l).and_then(|(rows, l)| rows.checked_add(l));
-            (smaller(with_unmatched, of_pairs), BTreeMap::new())
+            let is_twice = |table: &String| left.subject.tables().contains(table);
+            let fans = fans.into_iter().filter(|(table, _)| !is_twice(table)).collect();
+            (smaller(with_unmatched, of_pairs), fans)
         }
         Basis::LeftLeads => {
             let (rows, fans) = along(left, right);
@@ -496,16 +545,21 @@ fn rows_of(
                 let fans = fans.filter_map(|(t, n)| Some((t.clone(), n.checked_mul(by?)?)));
                 fans.collect::<BTreeMap<_, _>>()
             };
-            let mut fans = times(left, r_or_one);
+            let one = |is_one: bool, rows| if is_one { Some(1) } else { rows };
+            let mut fans = times(left, one(once.right, r_or_one));
             if !outer {
-                for (table, fan) in times(right, l) {
+                for (table, fan) in times(right, one(once.left, l)) {
                     // A table that is read on both sides has no single row here.
                     if fans.remove(&table).is_none() {
                         fans.insert(table, fan);
                     }
                 }
             }
-            (of_pairs, fans)
+            let of_left = if once.right { l } else { None };
+            let unmatched = if outer { l } else { Some(0) };
+            let of_right = r.zip(unmatched).filter(|_| once.left);
+            let of_right = of_right.and_then(|(r, unmatched)| r.checked_add(unmatched));
+            (smaller(smaller(of_pairs, of_left), of_right), fans)
         }
     }
 }

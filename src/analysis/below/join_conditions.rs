@@ -8,12 +8,15 @@
 //!   about a: z > 3      a and b: x = y      b and c: k = k, taken out of the disjunction, which stays
 //! ```
 
-use datafusion::common::{Column, NullEquality};
+use datafusion::common::{Column, DFSchema, NullEquality};
+use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, Operator};
 
 use super::relation::{PrivateRelation, told};
 use crate::analysis::below::refusals::operator;
+use crate::analysis::expr::facts::type_range;
+use crate::analysis::expr::shape::{is_string, type_of};
 use crate::refusal::Refusal;
 
 /// Conditions that have not been applied yet.
@@ -73,7 +76,21 @@ pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
     Err(operator("a join of NULL with NULL", "EXISTS or IN"))
 }
 
-/// The pairs of columns that conditions equate, one from each relation.
+/// The column that an expression is, or that it is in a type which has every value of the column's own.
+pub(crate) fn widened<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<&'a Column> {
+    match expr {
+        Expr::Cast(Cast { expr: inner, field }) => {
+            let column = inner.try_as_col()?;
+            let (from, to) = (type_of(inner, schema).ok()?, field.data_type());
+            let whole = from.is_integer() && to.is_integer();
+            let fits = || Some(type_range(&from)?.is_within(&type_range(to)?));
+            (whole && fits()? || is_string(&from) && is_string(to)).then_some(column)
+        }
+        other => other.try_as_col(),
+    }
+}
+
+/// The pairs of columns that conditions equate, one from each relation. A column in a wider type is the same key.
 pub(crate) fn equal_columns(
     left: &PrivateRelation,
     right: &PrivateRelation,
@@ -83,7 +100,9 @@ pub(crate) fn equal_columns(
         |flow: &PrivateRelation, column: &Column| flow.scope.schema.is_column_from_schema(column);
     let pair = |condition: &Expr| match condition {
         Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r }) => {
-            let (Expr::Column(l), Expr::Column(r)) = (l.as_ref(), r.as_ref()) else { return None };
+            let column =
+                |e| widened(e, &left.scope.schema).or_else(|| widened(e, &right.scope.schema));
+            let (l, r) = (column(l)?, column(r)?);
             if has(left, l) && has(right, r) {
                 Some((l.clone(), r.clone()))
             } else if has(left, r) && has(right, l) {

@@ -22,6 +22,8 @@ use relation::{PrivateRelation, has_subquery, scanned, told};
 use walk::Walk;
 
 pub(crate) mod contradiction;
+mod correlation;
+mod distinct;
 mod float_grid;
 pub(crate) mod group_by_unit;
 pub(crate) mod join;
@@ -31,9 +33,11 @@ pub(crate) mod pair;
 pub(crate) mod public_side;
 pub(crate) mod refusals;
 pub(crate) mod relation;
+mod row_of_keys;
 pub(crate) mod scalar_subquery;
 pub(crate) mod scan;
 pub(crate) mod semi_join;
+mod subquery_values;
 pub(crate) mod union;
 pub(crate) mod unit;
 pub(crate) mod walk;
@@ -86,7 +90,9 @@ impl Walk<'_> {
                 self.filtered(flow, split_conjunction_owned(predicate.clone()))
             }
             LogicalPlan::Projection(Projection { expr, input, schema, .. }) => {
-                self.rows(input)?.projected(expr, schema)
+                let flow = self.rows(input)?;
+                let (flow, expr) = self.valued(flow, expr)?;
+                flow.projected(&expr, schema)
             }
             LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, schema, .. }) => {
                 self.rows(input)?.named(alias, schema)

@@ -58,6 +58,13 @@ impl Walk<'_> {
         if !by_preserved || aggregate.aggr_expr.iter().any(reads_preserved) {
             return Err(preserved_rows().into());
         }
+        if aggregate.aggr_expr.iter().any(has_subquery) {
+            return Err(operator(
+                "a subquery above an outer join that keeps public rows",
+                "its value in FROM: n LEFT JOIN (SELECT c.*, EXISTS (SELECT …) AS e FROM c) AS c ON …, with e in its place; or JOIN in place of LEFT JOIN",
+            )
+            .into());
+        }
         for call in aggregate.aggr_expr.iter().filter_map(aggregate_call) {
             if self.reads_the_missing(call, join.schema.as_ref())? {
                 return Err(missing().into());

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use datafusion::common::DFSchemaRef;
-use datafusion::logical_expr::{Expr, JoinType};
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::{Column, DFSchema, DFSchemaRef};
+use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlanBuilder};
 
 use crate::analysis::below::join_conditions::equal_columns;
-use crate::analysis::below::relation::{PrivateRelation, Trace, equal, without_null};
-use crate::analysis::expr::facts::Scope;
+use crate::analysis::below::relation::{OfUnit, PrivateRelation, Trace, equal, without_null};
+use crate::analysis::expr::facts::{Facts, Scope};
 use crate::analysis::expr::total;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 
@@ -40,17 +41,23 @@ pub(crate) fn combined(
     let schema = left.scope.schema.join(&right.scope.schema).map_err(|e| internal(&e))?;
     let facts = left.scope.facts.iter().chain(&right.scope.facts).cloned().collect();
     let mut scope = Scope::new(Arc::new(schema), facts);
-    let pairs = equal_columns(&left, &right, conditions);
-    on.extend(pairs.iter().map(|(l, r)| (Expr::Column(l.clone()), Expr::Column(r.clone()))));
     let mut filter: Option<Expr> = None;
     for condition in conditions {
         let one = std::slice::from_ref(condition);
-        if equal_columns(&left, &right, one).is_empty() {
+        let pair = equal_columns(&left, &right, one).into_iter().next();
+        if let (Some((l, r)), true) = (pair, is_of_columns(condition)) {
+            on.push((Expr::Column(l), Expr::Column(r)));
+        } else {
             let total = total(condition, &scope)?.expr;
             filter = Some(filter.map_or(total.clone(), |all| all.and(total)));
         }
     }
     let plan = equal(left.plan.clone(), right.plan.clone(), on, filter, kind)?;
+    if matches!(kind, JoinType::LeftMark | JoinType::RightMark) {
+        let public = left.public.union(&right.public).cloned().collect();
+        let kept = if kind == JoinType::LeftMark { left } else { right };
+        return Ok(PrivateRelation { plan, public, ..kept });
+    }
     let semi = matches!(
         kind,
         JoinType::LeftSemi | JoinType::LeftAnti | JoinType::RightSemi | JoinType::RightAnti
@@ -67,10 +74,25 @@ pub(crate) fn combined(
     if kind == JoinType::Left {
         for facts in scope.facts.iter_mut().skip(left.scope.facts.len()) {
             facts.nullable = true;
+            facts.null_key = true;
             facts.is_unit = false;
         }
-        let unmatched = |t| Trace { raw: None, origin: None, present: false, ..t };
-        others = others.into_iter().map(unmatched).collect();
+        let rows = left.subject.max_rows();
+        for condition in conditions {
+            // On rows with a match, the condition holds.
+            without_null(&mut others, &right.scope, condition);
+        }
+        let units = right.scope.facts.iter().map(|facts| facts.is_unit);
+        let unmatched = |(t, is_unit): (Trace, bool)| {
+            let of_unit = OfUnit { unmatched: rows.filter(|_| t.present), ..OfUnit::default() };
+            let unit_or_null = is_unit || t.unit_or_null;
+            Trace { raw: None, present: false, padded: true, unit_or_null, of_unit, ..t }
+        };
+        others = others.into_iter().zip(units).map(unmatched).collect();
+    }
+    for trace in traces.iter_mut().chain(others.iter_mut().filter(|_| kind != JoinType::Left)) {
+        // A row that is joined with several is several rows here.
+        trace.of_unit = OfUnit { alike: trace.of_unit.alike, ..OfUnit::default() };
     }
     traces.append(&mut others);
     if kind == JoinType::Inner {
@@ -81,7 +103,45 @@ pub(crate) fn combined(
         }
     }
     let public = left.public.union(&right.public).cloned().collect();
-    Ok(PrivateRelation { plan, scope, traces, public, ..left })
+    Ok(PrivateRelation { plan, scope, traces, distinct: None, public, ..left })
+}
+
+/// Whether a condition compares two columns as they are, without a cast.
+fn is_of_columns(condition: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = condition else { return false };
+    left.try_as_col().is_some() && right.try_as_col().is_some()
+}
+
+/// The rows of one of two relations, each once, with a column that tells whether a row of the other one matches.
+///
+/// # Guarantee
+/// The relation has exactly the rows of the marked one (the left one for [`JoinType::LeftMark`], the right one for
+/// [`JoinType::RightMark`]), and all that is known of them still holds. The column is never NULL.
+pub(crate) fn marked(
+    pair: Pair,
+    kind: JoinType,
+    conditions: &[Expr],
+    name: &str,
+) -> Result<PrivateRelation, NotAnalyzed> {
+    let kept = if kind == JoinType::LeftMark { &pair.left } else { &pair.right };
+    let columns = kept.plan.schema().columns();
+    let flow = combined(pair, kind, conditions)?;
+    // The join adds the mark as its last column, with a name that others may have.
+    let mark = flow.plan.schema().columns().pop().ok_or_else(lost)?;
+    let mut list: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
+    list.push(Expr::Column(mark).alias(name));
+    let plan = LogicalPlanBuilder::from(flow.plan.clone())
+        .project(list)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|e| internal(&e))?;
+    let field = Field::new(name, DataType::Boolean, false);
+    let field = DFSchema::try_from(Schema::new(vec![field])).map_err(|e| internal(&e))?;
+    let schema = flow.scope.schema.join(&field).map_err(|e| internal(&e))?;
+    let mut scope = Scope { schema: Arc::new(schema), ..flow.scope.clone() };
+    scope.facts.push(Facts { nullable: false, ..Facts::of_type(&DataType::Boolean) });
+    let mut traces = flow.traces.clone();
+    traces.push(Trace { size: 1, ..Trace::default() });
+    Ok(PrivateRelation { plan, scope, traces, ..flow })
 }
 
 /// The traces of a relation; for a public one, they record where its columns come from.
@@ -98,7 +158,7 @@ pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
     traced.collect()
 }
 
-/// The relation with its columns in the order of a schema that has the same columns.
+/// The relation with its columns in the order of a schema that has the same columns, or some of them.
 pub(crate) fn in_order(
     flow: PrivateRelation,
     schema: &DFSchemaRef,
@@ -109,6 +169,9 @@ pub(crate) fn in_order(
     let places = places.ok_or_else(lost)?;
     let facts = places.iter().filter_map(|i| flow.scope.facts.get(*i).cloned()).collect();
     let traces = places.iter().filter_map(|i| flow.traces.get(*i).cloned()).collect();
-    let scope = Scope { schema: Arc::clone(schema), facts, ..flow.scope };
-    Ok(PrivateRelation { scope, traces, ..flow })
+    let mut scope = Scope { schema: Arc::clone(schema), facts, ..flow.scope };
+    let is_here = |column: &Column| schema.is_column_from_schema(column);
+    scope.conditions.retain(|condition| condition.column_refs().into_iter().all(is_here));
+    let distinct = flow.distinct.filter(|columns| columns.iter().all(is_here));
+    Ok(PrivateRelation { scope, traces, distinct, ..flow })
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::{Array, AsArray};
+use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, ScalarValue, TableReference};
@@ -15,6 +15,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use super::join_conditions::equal_columns;
 use super::relation::{Owner, PrivateRelation, Trace, named};
 use super::unit::UnitScope;
+use crate::analysis::above::subquery_semantics::only_true_joins;
+use crate::analysis::below::refusals::several;
 use crate::analysis::below::walk::{Tables, Walk};
 use crate::analysis::expr::domain::enforced;
 use crate::analysis::expr::facts::Scope;
@@ -81,6 +83,7 @@ impl Walk<'_> {
         let names = public.iter().cloned().collect::<Vec<_>>().join(", ");
         let names = if names.is_empty() { "constants".to_owned() } else { names };
         refuse_volatile(plan, &names)?;
+        only_true_joins(plan)?;
         let unread = || {
             Refusal::new(
                 Reason::NotYet,
@@ -136,6 +139,7 @@ impl Walk<'_> {
             owner: Owner::Public,
             subject: UnitScope::nobody(),
             fans: BTreeMap::new(),
+            distinct: None,
             public,
         })
     }
@@ -153,6 +157,29 @@ impl Walk<'_> {
             PrivateRelation { scope: flow.scope, traces: flow.traces, public: flow.public, ..read }
         })
     }
+}
+
+/// The value of a subquery over public tables: that of its row, NULL if it has none.
+///
+/// # Errors
+/// A refusal: several rows, or rows that cannot be read or change from call to call.
+pub(crate) fn public_value(tables: &dyn Tables, plan: &LogicalPlan) -> Result<Expr, NotAnalyzed> {
+    refuse_volatile(plan, "a subquery as a value")?;
+    only_true_joins(plan)?;
+    let rows = tables.read(plan).ok_or_else(|| {
+        Refusal::new(
+            Reason::NotYet,
+            "a subquery as a value",
+            "the public rows cannot be read while the query is planned",
+            "a literal in its place",
+        )
+    })?;
+    let value = match (rows.num_rows(), rows.columns().first()) {
+        (1, Some(values)) => ScalarValue::try_from_array(values, 0),
+        (0, Some(values)) => ScalarValue::try_new_null(values.data_type()),
+        (_, _) => return Err(several().into()),
+    };
+    Ok(Expr::Literal(value.map_err(|e| internal(&e))?, None))
 }
 
 /// Refuses public rows that would be others each time the query is planned.
@@ -194,19 +221,32 @@ pub(crate) fn public_keys(
     column: &Column,
     most: usize,
 ) -> Option<Vec<ScalarValue>> {
-    let key = Expr::Column(column.clone());
+    let rows = public_rows(tables, plan, std::slice::from_ref(column), most)?;
+    Some(rows.into_iter().flatten().collect())
+}
+
+/// The distinct rows of public columns, in order, those without NULL; `None` if there are more than `most`.
+pub(crate) fn public_rows(
+    tables: &dyn Tables,
+    plan: &LogicalPlan,
+    columns: &[Column],
+    most: usize,
+) -> Option<Vec<Vec<ScalarValue>>> {
+    let keys: Vec<Expr> = columns.iter().cloned().map(Expr::Column).collect();
+    let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and)?;
+    let order = keys.iter().cloned().map(|key| key.sort(true, false)).collect::<Vec<_>>();
     let plan = LogicalPlanBuilder::from(plan.clone())
-        .filter(key.clone().is_not_null())
-        .and_then(|rows| rows.project(vec![key.clone()]))
+        .filter(present)
+        .and_then(|rows| rows.project(keys))
         .and_then(LogicalPlanBuilder::distinct)
-        .and_then(|keys| keys.sort(vec![key.sort(true, false)]))
+        .and_then(|keys| keys.sort(order))
         .and_then(|keys| keys.limit(0, Some(most.saturating_add(1))))
         .and_then(LogicalPlanBuilder::build)
         .ok()?;
     let rows = tables.read(&plan)?;
-    let values = rows.columns().first()?;
-    if values.len() > most {
+    if rows.num_rows() > most {
         return None;
     }
-    (0..values.len()).map(|i| ScalarValue::try_from_array(values, i).ok()).collect()
+    let row = |i| rows.columns().iter().map(|c| ScalarValue::try_from_array(c, i).ok()).collect();
+    (0..rows.num_rows()).map(row).collect()
 }

@@ -33,3 +33,13 @@ pub(crate) fn undeclared(name: &str) -> Refusal {
         format!("ALTER TABLE {name} SET PRIVACY UNIT …, or SET PUBLIC, in an owner's session"),
     )
 }
+
+/// The refusal of a subquery as a value that has several rows.
+pub(crate) fn several() -> Refusal {
+    Refusal::new(
+        Reason::Place,
+        "a subquery as a value",
+        "a value is one row, and this subquery has several",
+        "an aggregate without GROUP BY, or IN in place of a comparison",
+    )
+}

@@ -24,6 +24,7 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, TableScan,
 };
+use num_traits::ToPrimitive;
 
 use super::unit::UnitScope;
 use crate::analysis::below::contradiction;
@@ -77,6 +78,26 @@ pub(crate) struct Trace {
     pub(crate) public: Option<(Arc<LogicalPlan>, Column)>,
     /// Whether it is NULL on no row here, because it leads to the unit or a condition excludes NULL.
     pub(crate) present: bool,
+    /// What follows from it about the rows of a unit.
+    pub(crate) of_unit: OfUnit,
+    /// Whether an outer join has made it NULL on the rows without a match: the origin is that of other rows only.
+    pub(crate) padded: bool,
+    /// Whether such a column is the unit on the rows with a match.
+    pub(crate) unit_or_null: bool,
+}
+
+/// What a column says about the rows of its unit.
+///
+/// No guarantee relies on it: the numbers of rows and groups that follow are enforced by the bounding operator, which
+/// leaves rows out where a table was declared wrongly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OfUnit {
+    /// Whether all rows of a unit have one value of it.
+    pub(crate) alike: bool,
+    /// Whether it numbers the rows of a unit from 1, each number once.
+    pub(crate) numbers: bool,
+    /// The most rows of a unit on which it is NULL, since only rows without a match in an outer join are.
+    pub(crate) unmatched: Option<u64>,
 }
 
 /// A column of a table.
@@ -97,6 +118,9 @@ pub(crate) struct PrivateRelation {
     pub(crate) subject: UnitScope,
     /// For some of the tables read, how many rows of this relation one of their rows can have.
     pub(crate) fans: BTreeMap<String, u64>,
+    /// Columns in which no two rows of one unit have the same values, if that is known. No bound relies on it: where a
+    /// column identifies the unit, its rows are bounded above.
+    pub(crate) distinct: Option<Vec<Column>>,
     /// The public tables that are read.
     pub(crate) public: BTreeSet<String>,
 }
@@ -156,6 +180,38 @@ impl PrivateRelation {
             }
             _ => None,
         }
+    }
+
+    /// Whether all rows of a unit have one value of an expression.
+    ///
+    /// # Guarantee
+    /// No bound relies on it, see [`OfUnit`].
+    pub(crate) fn is_alike(&self, expr: &Expr) -> bool {
+        let alike = |column: &Column| {
+            let index = self.scope.schema.maybe_index_of_column(column);
+            let is_unit = self.scope.facts_of(column).is_some_and(|facts| facts.is_unit);
+            is_unit || index.and_then(|i| self.traces.get(i)).is_some_and(|t| t.of_unit.alike)
+        };
+        !self.subject.is_row() && expr.column_refs().into_iter().all(alike)
+    }
+
+    /// The most rows of a unit on which a predicate holds; none where the predicate says nothing about that.
+    ///
+    /// # Guarantee
+    /// No bound relies on it, see [`OfUnit`].
+    fn rows_where(&self, predicate: &Expr, narrowed: &Scope) -> Option<u64> {
+        if self.subject.is_row() {
+            return None;
+        }
+        let numbered = self.traces.iter().zip(&narrowed.facts).filter_map(|(trace, facts)| {
+            let (_, last) = facts.range.bounds().filter(|_| trace.of_unit.numbers)?;
+            last.floor().to_integer().to_u64().filter(|rows| *rows > 0)
+        });
+        let unmatched = split_conjunction(predicate).into_iter().filter_map(|part| {
+            let Expr::IsNull(column) = part else { return None };
+            self.trace(column)?.of_unit.unmatched
+        });
+        numbered.chain(unmatched).min()
     }
 
     fn raw(&self, expr: &Expr) -> Option<&Raw> {
@@ -229,6 +285,12 @@ impl PrivateRelation {
         let scope = self.scope.narrowed(predicate);
         let mut traces = self.traces.clone();
         without_null(&mut traces, &scope, predicate);
+        let subject = match (self.rows_where(predicate, &scope), self.subject.max_rows()) {
+            (Some(rows), most) if most.is_none_or(|most| rows < most) => {
+                self.subject.clone().with_rows(Some(rows))
+            }
+            _ => self.subject.clone(),
+        };
         let condition = match self.said_of_raw(predicate) {
             Some(said) => said.and(total.expr),
             None => total.expr,
@@ -237,7 +299,7 @@ impl PrivateRelation {
             .filter(condition)
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        Ok(Self { plan, scope, traces, ..self })
+        Ok(Self { plan, scope, traces, subject, ..self })
     }
 
     /// Computed columns under the names of a schema.
@@ -251,7 +313,9 @@ impl PrivateRelation {
         let mut traces = Vec::with_capacity(expressions.len());
         for (expression, (qualifier, field)) in expressions.iter().zip(schema.iter()) {
             let size = self.size(expression)?;
-            traces.push(Trace { size, ..self.trace(expression).cloned().unwrap_or_default() });
+            let trace = self.trace(expression).cloned().unwrap_or_default();
+            let of_unit = OfUnit { alike: self.is_alike(expression), ..trace.of_unit };
+            traces.push(Trace { size, of_unit, ..trace });
             let total = carried(expression, &self.scope)?;
             rewritten.push(named(total.expr, qualifier, field.name()));
             facts.push(total.facts);
@@ -270,8 +334,12 @@ impl PrivateRelation {
                 |made: &Expr| made.clone().unalias_nested().data.try_as_col() == Some(column);
             expressions.iter().position(is_it)
         };
+        let columns = schema.columns();
+        let kept = |column: &Column| same(column).and_then(|i| columns.get(i).cloned());
+        let distinct = before.distinct.as_ref();
+        let distinct = distinct.and_then(|all| all.iter().map(kept).collect());
         let scope = before.scope.restated(Scope::new(Arc::clone(schema), facts), same);
-        Ok(Self { plan, scope, ..before })
+        Ok(Self { plan, scope, distinct, ..before })
     }
 
     /// The same rows under another table name.
@@ -285,9 +353,13 @@ impl PrivateRelation {
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         let same = |column: &Column| self.scope.schema.maybe_index_of_column(column);
+        let columns = schema.columns();
+        let kept = |column: &Column| same(column).and_then(|i| columns.get(i).cloned());
+        let distinct = self.distinct.as_ref();
+        let distinct = distinct.and_then(|all| all.iter().map(kept).collect());
         let renamed = Scope::new(Arc::clone(schema), self.scope.facts.clone());
         let scope = self.scope.restated(renamed, same);
-        Ok(Self { plan, scope, ..self })
+        Ok(Self { plan, scope, distinct, ..self })
     }
 
     /// The number of nodes of an expression when it is written over the scan.

@@ -17,10 +17,12 @@ use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
 use super::only_public;
-use super::public_side::refuse_volatile;
+use super::public_side::public_value;
 use crate::analysis::PrivateAggregate;
+use crate::analysis::above::interval_ends::has_calls;
+use crate::analysis::below::refusals::several;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::analysis::outcome::{Value, released_part, several};
+use crate::analysis::outcome::{Value, released_part};
 use crate::analysis::splitter::{Splitter, has_marker};
 use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
@@ -95,20 +97,15 @@ impl Splitter<'_> {
             return Ok(None);
         }
         if only_public(plan, self.context.catalog) {
-            refuse_volatile(plan, "a subquery as a value")?;
-            let rows = self.context.tables.read(plan).ok_or_else(unread)?;
-            let value = match (rows.num_rows(), rows.columns().first()) {
-                (1, Some(values)) => ScalarValue::try_from_array(values, 0),
-                (0, Some(values)) => ScalarValue::try_new_null(values.data_type()),
-                _ => return Err(several().into()),
-            };
-            let value = value.map_err(|e| internal(&e))?;
-            return Ok(Some(Expr::Literal(value, None)));
+            return public_value(self.context.tables, plan).map(Some);
         }
         if !has_marker(plan) {
             return Ok(None);
         }
         let plan = self.public(plan)?;
+        if has_calls(&plan) {
+            return Err(in_value().into());
+        }
         if !self.has_one_row(&plan) {
             return Err(several().into());
         }
@@ -132,11 +129,11 @@ fn finished<T>(
     }
 }
 
-fn unread() -> Refusal {
+fn in_value() -> Refusal {
     Refusal::new(
         Reason::NotYet,
         "a subquery as a value",
-        "the public rows cannot be read while the query is planned",
-        "a literal in its place",
+        "error_low and error_high are not computed below a release yet",
+        "the number itself, or error_low in a query over what was released",
     )
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 
-use super::relation::{Origin, Owner, Pending, PrivateRelation, Raw, Trace, scanned};
+use super::relation::{OfUnit, Origin, Owner, Pending, PrivateRelation, Raw, Trace, scanned};
 use super::unit::UnitScope;
 use crate::analysis::below::refusals::{not_private, undeclared};
 use crate::analysis::below::relation::equal;
@@ -82,6 +82,12 @@ impl Walk<'_> {
                 reading,
                 public: None,
                 present: unit.as_ref().is_some_and(|unit| unit.columns().contains(field.name())),
+                of_unit: OfUnit {
+                    alike: matches!(unit, Some(Unit::Column { unique: true, .. })),
+                    ..OfUnit::default()
+                },
+                padded: false,
+                unit_or_null: false,
             });
             facts.push(known);
         }
@@ -112,7 +118,8 @@ impl Walk<'_> {
             Some(_) => BTreeSet::new(),
         };
         let fans = BTreeMap::from([(table.name.clone(), 1)]);
-        Ok(PrivateRelation { plan, scope, traces, owner, subject, fans, public })
+        let distinct = None;
+        Ok(PrivateRelation { plan, scope, traces, owner, subject, fans, distinct, public })
     }
 
     /// The owner of a table's rows, from the hidden columns that were passed on.

@@ -1,75 +1,140 @@
-//! IN and EXISTS below a release, as semi and anti joins.
+//! IN and EXISTS below a release, as semi, anti and mark joins.
 //!
-//! In: a condition with a subquery, over private rows. Out: the rows that have a match, or those that have none. A
-//! subquery over public tables is read while the query is planned. A subquery over private tables must match rows of the
-//! same unit, by the unit itself or along a declared link, so that whether a row passes depends only on its own unit.
+//! In: a condition with a subquery, over private rows. Out: the rows that have a match, or those that have none; or all rows,
+//! with a column that tells which of them have one. A subquery over public tables is read while the query is planned. A
+//! subquery over private tables must match rows of the same unit, by the unit itself or along a declared link, so that it
+//! depends only on its own unit whether a row has a match.
 //!
 //! ```text
 //! EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND …)     orders ⋉ lineitem, along the link
 //! c_custkey NOT IN (SELECT o_custkey FROM orders)                          customer ▷ orders, by unit
+//! CASE WHEN EXISTS (…) THEN 1 ELSE 0 END                                   customer with a mark of each row
 //! ```
 
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
-use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{
-    BinaryExpr, Distinct, Expr, Filter, JoinType, LogicalPlan, Projection,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlan};
 
+use super::correlation::{existing, names_outside, selected, single_row};
 use super::relation::PrivateRelation;
-use crate::analysis::below::pair::{Basis, Pair, combined};
+use crate::analysis::below::pair::{Basis, Pair, combined, in_order, marked};
 use crate::analysis::below::relation::has_subquery;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
+use crate::catalog::RESERVED;
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
-    /// The rows for which a condition with one subquery holds.
+    /// The rows for which a condition with a subquery holds.
     ///
     /// # Guarantee
     /// Whether a row passes depends on the row, on public rows, and on rows of the same unit.
     pub(crate) fn matched(
         &mut self,
         flow: PrivateRelation,
-        condition: &Expr,
+        whole: &Expr,
     ) -> Result<PrivateRelation, NotAnalyzed> {
-        let (condition, flipped) = match condition {
+        let (condition, flipped) = match whole {
             Expr::Not(inner) => (inner.as_ref(), true),
             other => (other, false),
         };
         match condition {
-            Expr::InSubquery(InSubquery { expr, subquery, negated })
-                if !has_subquery(expr) && subquery.outer_ref_columns.is_empty() =>
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) if !has_subquery(expr) => {
+                let negated = *negated != flipped;
+                if names_outside(&subquery.subquery)?.is_empty() {
+                    let matches = Matches::Value(expr.as_ref().clone());
+                    return self.semi(flow, &subquery.subquery, matches, negated, condition);
+                }
+                if !negated {
+                    let (rows, matches) =
+                        self.compared_with(expr, &subquery.subquery, condition)?;
+                    return self.semi(flow, &rows, matches, negated, condition);
+                }
+            }
+            Expr::Exists(Exists { subquery, negated })
+                if single_row(&subquery.subquery).is_none() =>
             {
-                let matches = Matches::Value(expr.as_ref().clone());
-                self.semi(flow, &subquery.subquery, matches, *negated != flipped, condition)
+                let (rows, matches) = self.existing_rows(&subquery.subquery)?;
+                return self.semi(flow, &rows, matches, *negated != flipped, condition);
             }
-            Expr::Exists(Exists { subquery, negated }) => {
-                let (rows, conditions) = uncorrelated(&subquery.subquery)?;
-                let matches = Matches::Conditions(conditions);
-                self.semi(flow, &rows, matches, *negated != flipped, condition)
-            }
-            Expr::InSubquery(InSubquery { subquery, .. })
-                if !subquery.outer_ref_columns.is_empty() =>
-            {
-                let outer: Vec<String> = subquery.outer_ref_columns.iter().map(readable).collect();
-                Err(Refusal::new(
-                    Reason::Subquery,
-                    readable(condition),
-                    format!(
-                        "a subquery after IN names a column of the outer query: {}",
-                        outer.join(", ")
-                    ),
-                    "a column of the subquery's own tables, or EXISTS (SELECT 1 FROM t WHERE t.unit = outer.unit AND …)",
-                ).into())
-            }
-            _ => Err(refused(condition).into()),
+            _ => {}
         }
+        let columns = Arc::clone(&flow.scope.schema);
+        let (flow, condition) = self.valued_condition(flow, whole)?;
+        in_order(flow.filtered(&condition)?, &columns)
+    }
+
+    /// The rows of EXISTS, and the conditions on them that name outer columns.
+    pub(super) fn existing_rows(
+        &mut self,
+        subquery: &LogicalPlan,
+    ) -> Result<(LogicalPlan, Matches), NotAnalyzed> {
+        let apart = self.uncorrelated(existing(subquery), false)?;
+        Ok((apart.rows, Matches::Conditions(apart.conditions)))
+    }
+
+    /// The rows of IN where the subquery names outer columns, and the conditions on them: one more is that they have the value.
+    pub(super) fn compared_with(
+        &mut self,
+        value: &Expr,
+        subquery: &LogicalPlan,
+        whole: &Expr,
+    ) -> Result<(LogicalPlan, Matches), NotAnalyzed> {
+        let Some((column, rows)) = selected(subquery) else { return Err(refused(whole).into()) };
+        let apart = self.uncorrelated(rows, false)?;
+        // The columns of the outer rows are marked, as the conditions have them.
+        let outer = value.clone().transform_up(|e| {
+            let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
+            let field = Arc::new(Field::new(&column.name, DataType::Null, true));
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column.clone())))
+        });
+        let outer = outer.map_err(|e| internal(&e))?.data;
+        let mut conditions = vec![outer.eq(column)];
+        conditions.extend(apart.conditions);
+        Ok((apart.rows, Matches::Conditions(conditions)))
+    }
+
+    /// The same rows with a column under this name that tells whether a row of a subquery matches; and whether neither side of
+    /// the first condition is ever NULL.
+    ///
+    /// # Guarantee
+    /// Every row comes out exactly once. What its mark is depends on the row, on public rows, and on rows of the same unit.
+    pub(super) fn marked(
+        &mut self,
+        flow: PrivateRelation,
+        subquery: &LogicalPlan,
+        matches: Matches,
+        mark: &str,
+    ) -> Result<(PrivateRelation, bool), NotAnalyzed> {
+        let other =
+            if self.is_public(subquery) { self.pinned(subquery)? } else { self.rows(subquery)? };
+        let name = self.fresh("inner");
+        let (other, conditions) = renamed(other, &name, matches)?;
+        let exact = conditions.first().is_some_and(|condition| {
+            let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = condition else { return false };
+            is_present(&flow, left) && is_present(&other, right)
+        });
+        if other.is_public() {
+            let (owner, subject, fans) =
+                (flow.owner.clone(), flow.subject.clone(), flow.fans.clone());
+            let names = public_names(&other);
+            self.step(format!("Mark rows with a match in {names} [public]"));
+            let pair = Pair { left: other, right: flow, on: Vec::new() };
+            let flow = marked(pair, JoinType::RightMark, &conditions, mark)?;
+            return Ok((PrivateRelation { owner, subject, fans, ..flow }, exact));
+        }
+        let basis = self.required_basis(&flow, &other, &conditions)?;
+        let (pair, basis) = self.paired(flow, other, basis, JoinType::LeftMark)?;
+        let tables = pair.right.subject.tables();
+        let subject = pair.left.subject.clone().with_tables(tables);
+        self.step(format!("Mark rows with a match in {} [{}]", tables.join(", "), because(basis)));
+        let flow = marked(pair, JoinType::LeftMark, &conditions, mark)?;
+        Ok((PrivateRelation { subject, ..flow }, exact))
     }
 
     fn semi(
@@ -99,7 +164,7 @@ impl Walk<'_> {
             }
             let kind = if negated { JoinType::RightAnti } else { JoinType::RightSemi };
             let (owner, subject) = (flow.owner.clone(), flow.subject.clone());
-            let names = other.public.iter().cloned().collect::<Vec<_>>().join(", ");
+            let names = public_names(&other);
             self.step(format!("{text} a match in {names} [public]"));
             let pair = Pair { left: other, right: flow, on: Vec::new() };
             return Ok(PrivateRelation { owner, subject, ..combined(pair, kind, &conditions)? });
@@ -112,9 +177,8 @@ impl Walk<'_> {
         let keep = if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
         let (pair, basis) = self.paired(flow, other, basis, keep)?;
         let subject = pair.left.subject.clone().with_tables(pair.right.subject.tables());
-        let why =
-            if basis == Basis::Compared { "rows of one unit" } else { "along the declared link" };
-        self.step(format!("{text} a match in {} [{why}]", pair.right.subject.tables().join(", ")));
+        let tables = pair.right.subject.tables().join(", ");
+        self.step(format!("{text} a match in {tables} [{}]", because(basis)));
         let flow = combined(pair, keep, &conditions)?;
         Ok(PrivateRelation { subject, ..flow })
     }
@@ -131,8 +195,6 @@ fn neither_null(
     subquery: &LogicalPlan,
     whole: &Expr,
 ) -> Result<(), NotAnalyzed> {
-    let present =
-        |flow: &PrivateRelation, e: &Expr| flow.trace(e).is_some_and(|trace| trace.present);
     let refused = |what: &str, hint: String| {
         let message = format!(
             "NOT IN where {what} may be NULL depends on the rows of other people: one NULL among them changes the answer"
@@ -143,11 +205,11 @@ fn neither_null(
         let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = condition else {
             return Err(lost());
         };
-        if !present(flow, left) {
+        if !is_present(flow, left) {
             let value = readable(left);
             return Ok(refused(&value, format!("{value} IS NOT NULL AND {}", readable(whole)))?);
         }
-        if !present(other, right) {
+        if !is_present(other, right) {
             let columns = subquery.schema().columns();
             let named = columns.first().map(|column| readable(&Expr::Column(column.clone())));
             let named = named.unwrap_or_default();
@@ -158,7 +220,7 @@ fn neither_null(
 }
 
 /// The condition that a row of the subquery must match.
-enum Matches {
+pub(super) enum Matches {
     /// Its only column must equal this value.
     Value(Expr),
     /// Conditions in which outer columns are marked.
@@ -166,7 +228,7 @@ enum Matches {
 }
 
 /// A relation under a unique name, and the conditions rewritten to that name.
-fn renamed(
+pub(super) fn renamed(
     inner: PrivateRelation,
     name: &str,
     matches: Matches,
@@ -209,46 +271,30 @@ fn renamed(
     Ok((renamed, conditions))
 }
 
-/// A subquery without the conditions that name outer columns, and these conditions.
-fn uncorrelated(plan: &LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>), NotAnalyzed> {
-    match plan {
-        // For EXISTS, the selected columns do not matter.
-        LogicalPlan::Projection(Projection { input, .. })
-        | LogicalPlan::Distinct(Distinct::All(input)) => uncorrelated(input),
-        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
-            let conditions = split_conjunction_owned(predicate.clone());
-            let (outer, own): (Vec<_>, Vec<_>) =
-                conditions.into_iter().partition(Expr::contains_outer);
-            let rest = match own.into_iter().reduce(Expr::and) {
-                Some(own) => LogicalPlan::Filter(
-                    Filter::try_new(own, input.clone()).map_err(|e| internal(&e))?,
-                ),
-                None => input.as_ref().clone(),
-            };
-            if rest.contains_outer_reference() {
-                return Err(deep().into());
-            }
-            Ok((rest, outer))
-        }
-        other if other.contains_outer_reference() => Err(deep().into()),
-        other => Ok((other.clone(), Vec::new())),
+/// The public tables of a relation, in words; rows that were read while planning have no name of their own.
+pub(super) fn public_names(flow: &PrivateRelation) -> String {
+    let names = flow.public.iter().filter(|name| !name.starts_with(RESERVED));
+    names.cloned().collect::<Vec<_>>().join(", ")
+}
+
+/// Why rows of a subquery match rows of the same unit only, in words.
+pub(super) fn because(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Compared => "rows of one unit",
+        Basis::LeftLeads | Basis::RightLeads => "along the declared link",
     }
 }
 
-fn deep() -> Refusal {
-    Refusal::new(
-        Reason::Subquery,
-        "EXISTS",
-        "the outer query's columns are named deep inside the subquery",
-        "EXISTS (SELECT 1 FROM t WHERE t.unit = outer.unit AND …)",
-    )
+/// Whether an expression is a column that is never NULL.
+fn is_present(flow: &PrivateRelation, expr: &Expr) -> bool {
+    flow.trace(expr).is_some_and(|trace| trace.present)
 }
 
-fn refused(expr: &Expr) -> Refusal {
+pub(super) fn refused(expr: &Expr) -> Refusal {
     Refusal::new(
         Reason::Subquery,
         readable(expr),
-        "a subquery below a release stands alone in WHERE, as IN or EXISTS",
-        "x > (SELECT LAPLACE(eps=1) AVG(x) FROM t), which releases the value; x IN (SELECT …) or EXISTS (SELECT …) as a condition of its own",
+        "a subquery below a release takes rows of the same unit, by a condition on its own rows, or public rows",
+        "EXISTS (SELECT 1 FROM t WHERE t.unit = outer.unit AND …), (SELECT MAX(t.x) FROM t WHERE t.unit = outer.unit), or x > (SELECT LAPLACE(eps=1) AVG(x) FROM t), which releases the value",
     )
 }

@@ -102,7 +102,8 @@ impl Walk<'_> {
             Trace { size: 1, present, ..Trace::default() }
         });
         let traces = traces.collect();
-        Ok(PrivateRelation { plan, scope, traces, owner, subject, fans: BTreeMap::new(), public })
+        let (fans, distinct) = (BTreeMap::new(), None);
+        Ok(PrivateRelation { plan, scope, traces, owner, subject, fans, distinct, public })
     }
 }
 

@@ -9,6 +9,24 @@
 //! visits ⋈ wards (each ward twice)    patient_id, at most 40 rows/unit
 //! ```
 
+use std::fmt;
+
+/// A factor of the number of rows of a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Factor {
+    pub(crate) table: String,
+    pub(crate) times: u64,
+    /// Whether a join with the table repeats rows; otherwise a unit has that many rows in the table.
+    pub(crate) repeats: bool,
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { table, times, repeats } = self;
+        write!(f, "{table}: {times} {}", if *repeats { "times" } else { "rows" })
+    }
+}
+
 /// The privacy units of a plan's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitScope {
@@ -18,8 +36,8 @@ pub struct UnitScope {
     rows: Option<u64>,
     /// How many rows of one unit joins can produce before they are bounded, as far as that is known.
     reach: u64,
-    /// The factor of each join, in words.
-    factors: Vec<String>,
+    /// The rows of each table, and the factor of each join.
+    factors: Vec<Factor>,
 }
 
 impl UnitScope {
@@ -49,7 +67,10 @@ impl UnitScope {
             column: Some(column.to_owned()),
             rows,
             reach: rows.unwrap_or(1),
-            factors: rows.map(|n| format!("{table}: {n} rows")).into_iter().collect(),
+            factors: rows
+                .map(|times| Factor { table: table.to_owned(), times, repeats: false })
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -87,7 +108,7 @@ impl UnitScope {
     pub(crate) fn repeated(mut self, table: &str, times: u64) -> Self {
         self.reach = self.reach.saturating_mul(times);
         if times != 1 {
-            self.factors.push(format!("{table}: {times} times"));
+            self.factors.push(Factor { table: table.to_owned(), times, repeats: true });
         }
         self
     }
@@ -108,8 +129,8 @@ impl UnitScope {
         self.reach
     }
 
-    /// The factors of that number, in words.
-    pub(crate) fn factors(&self) -> &[String] {
+    /// The factors of that number.
+    pub(crate) fn factors(&self) -> &[Factor] {
         &self.factors
     }
 

@@ -13,27 +13,30 @@
 //! Upstream: docs/upstream.md, 12 (keep: one order for each operator) and 13. Delete `Computed` when an order by a comparison is planned
 //! without it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DataFusionError, ScalarValue};
-use datafusion::logical_expr::expr::{Sort, WindowFunction, WindowFunctionParams};
+use datafusion::functions::core::expr_fn::nullif;
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::{Sort, TryCast, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, lit,
+    AggregateUDF, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit,
 };
 use num_traits::ToPrimitive;
 
-use super::relation::{PrivateRelation, Trace, named};
+use super::float_grid::{clamped, ends, grid_of_sums, summed};
+use super::relation::{OfUnit, PrivateRelation, Trace, named};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::shape::{is_string, is_temporal, readable, union};
+use crate::analysis::expr::shape::{Total, is_string, is_temporal, readable, union};
 use crate::analysis::expr::{total, types};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
-use crate::functions::sound;
+use crate::functions::{sound, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -53,37 +56,40 @@ impl Walk<'_> {
             trace.raw = None;
         }
         if flow.subject.is_row() {
-            return Err(
-                operator("a window function over rows that are units", "an aggregate").into()
-            );
+            let hint = window.window_expr.iter().find_map(shares).unwrap_or("an aggregate");
+            return Err(operator("a window function over rows that are units", hint).into());
         }
         let unit = Expr::Column(flow.unit_column().ok_or_else(lost)?);
         let rows = flow.subject.max_rows();
-        let (mut orders, mut names): (Vec<Ordered>, _) = (Vec::new(), Vec::new());
+        let (mut orders, mut values): (Vec<Ordered>, _) = (Vec::new(), Vec::new());
         let mut sorted = Computed { prefix: self.fresh("order"), columns: Vec::new() };
         let mut facts = flow.scope.facts.clone();
         let mut traces = flow.traces.clone();
         for expr in &window.window_expr {
-            let (function, known) = over_unit(expr, &flow, &unit, rows, &mut sorted)?;
-            let name = self.fresh("window");
-            let ordered = Ordered::new(function, &name);
-            match orders.iter_mut().find(|other| other.is_as(&ordered)) {
-                Some(other) => other.functions.extend(ordered.functions),
-                None => orders.push(ordered),
+            let Windowed { functions, result, facts: known } =
+                over_unit(expr, &flow, &unit, rows, &mut sorted)?;
+            let mut own = Vec::new();
+            for function in functions {
+                let name = self.fresh("window");
+                let ordered = Ordered::new(function, &name);
+                match orders.iter_mut().find(|other| other.is_as(&ordered)) {
+                    Some(other) => other.functions.extend(ordered.functions),
+                    None => orders.push(ordered),
+                }
+                own.push(Expr::Column(Column::from_name(name)));
             }
-            names.push(name);
+            values.push(result(own));
             facts.push(known);
-            traces.push(Trace { size: 1, ..Trace::default() });
+            traces.push(Trace { size: 1, of_unit: of_unit(expr, &flow), ..Trace::default() });
         }
         let kept =
             flow.scope.schema.iter().map(|(qualifier, field)| {
                 Expr::Column(Column::new(qualifier.cloned(), field.name()))
             });
-        let new = window.schema.iter().skip(flow.scope.facts.len()).zip(&names);
-        let new = new.map(|((qualifier, field), name)| {
+        let new = window.schema.iter().skip(flow.scope.facts.len()).zip(values);
+        let new = new.map(|((qualifier, field), value)| {
             // Sums of decimals wrap around.
-            let value = sound(Expr::Column(Column::from_name(name)), field.data_type());
-            named(value, qualifier, field.name())
+            named(sound(value, field.data_type()), qualifier, field.name())
         });
         let carried = flow.carried();
         let carried = carried.iter().map(|name| {
@@ -101,8 +107,33 @@ impl Walk<'_> {
             .map_err(|e| internal(&e))?;
         self.step("Window over the rows of each unit");
         let scope = Scope::new(Arc::clone(&window.schema), facts);
-        Ok(PrivateRelation { plan, scope, traces, fans: BTreeMap::new(), ..flow })
+        Ok(PrivateRelation { plan, scope, traces, ..flow })
     }
+}
+
+/// What a window function says about the rows of its unit, if its partitions are the units.
+fn of_unit(expr: &Expr, flow: &PrivateRelation) -> OfUnit {
+    let mut inner = expr;
+    while let Expr::Alias(alias) = inner {
+        inner = &alias.expr;
+    }
+    let Expr::WindowFunction(function) = inner else { return OfUnit::default() };
+    let params = &function.params;
+    if !params.partition_by.iter().all(|part| flow.is_alike(part)) {
+        return OfUnit::default();
+    }
+    let first = matches!(&params.window_frame.start_bound,
+        WindowFrameBound::Preceding(value) if value.is_null());
+    let last = matches!(&params.window_frame.end_bound,
+        WindowFrameBound::Following(value) if value.is_null());
+    let name = function.fun.name().to_lowercase();
+    let alike = match name.as_str() {
+        "first_value" => first,
+        "last_value" => last,
+        "count" | "min" | "max" | "sum" => first && last,
+        _ => false,
+    };
+    OfUnit { alike, numbers: name == "row_number", unmatched: None }
 }
 
 /// Window functions over the same partitions in the same order.
@@ -158,6 +189,63 @@ impl Computed {
     }
 }
 
+/// What is computed for one window function, and how its value follows from that.
+struct Windowed {
+    functions: Vec<WindowFunction>,
+    result: Box<dyn FnOnce(Vec<Expr>) -> Expr>,
+    facts: Facts,
+}
+
+/// The same window of another function.
+fn of(
+    function: &Arc<AggregateUDF>,
+    argument: Expr,
+    params: &WindowFunctionParams,
+) -> WindowFunction {
+    let fun = WindowFunctionDefinition::AggregateUDF(Arc::clone(function));
+    WindowFunction { fun, params: WindowFunctionParams { args: vec![argument], ..params.clone() } }
+}
+
+/// A sum or mean of floats: sums of steps of a grid, and for a mean the number of values.
+///
+/// # Guarantee
+/// A function of the multiset of values in the frame: integers are added, so that neither the order of rows nor how a frame
+/// moves over them matters. Every step has at most 2⁶² in magnitude and a frame at most 2⁶⁰ rows, as in
+/// [`grid_of_sums`], or the sum wraps around at 64 bits; the value is clamped to its range in any case.
+fn of_floats(
+    mean: bool,
+    x: &Total,
+    params: &WindowFunctionParams,
+    rows: Option<u64>,
+    sorted: &mut Computed,
+    text: &str,
+) -> Result<Windowed, Refusal> {
+    let grid = grid_of_sums(&x.facts.known(), text)?;
+    let double = DataType::Float64;
+    let facts = match mean {
+        true => Facts { keys: None, is_unit: false, nullable: true, ..x.facts.clone() },
+        false => summed(&x.facts, rows, &double),
+    };
+    let bounds = ends(&facts.known(), &double);
+    let steps = sorted.column(grid.steps(without_nan(x.expr.clone(), &double)));
+    let mut functions = vec![of(&sum_udaf(), steps.clone(), params)];
+    if mean {
+        functions.push(of(&count_udaf(), steps, params));
+    }
+    let result = move |mut results: Vec<Expr>| {
+        let n = if mean { results.pop() } else { None };
+        let sum = grid.value(results.pop().unwrap_or_else(|| lit(ScalarValue::Null)));
+        let value = match n {
+            None => sum,
+            Some(n) => {
+                sum / nullif(Expr::TryCast(TryCast::new(Box::new(n), DataType::Float64)), lit(0.0))
+            }
+        };
+        clamped(value, &bounds)
+    };
+    Ok(Windowed { functions, result: Box::new(result), facts })
+}
+
 /// How a window function depends on the order of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
@@ -204,6 +292,22 @@ fn away(rows: &ScalarValue) -> Option<i64> {
 
 /// The most rows that LAG and LEAD may look away.
 const MOST_ROWS_AWAY: i64 = 100_000;
+
+/// What gives the ends of equal shares of many people's rows, for window functions that ask for such shares.
+fn shares(expr: &Expr) -> Option<&'static str> {
+    let Expr::WindowFunction(function) = unaliased(expr) else { return None };
+    let name = function.fun.name().to_lowercase();
+    matches!(name.as_str(), "ntile" | "percent_rank" | "cume_dist").then_some(
+        "EXPONENTIAL(eps=1) QUANTILE(x, 0.25), QUANTILE(x, 0.5) and the like, and CASE over what they give",
+    )
+}
+
+fn unaliased(mut expr: &Expr) -> &Expr {
+    while let Expr::Alias(alias) = expr {
+        expr = &alias.expr;
+    }
+    expr
+}
 
 /// The frame of all rows of a partition.
 fn all_rows() -> WindowFrame {
@@ -252,20 +356,19 @@ fn over_unit(
     unit: &Expr,
     rows: Option<u64>,
     sorted: &mut Computed,
-) -> Result<(WindowFunction, Facts), NotAnalyzed> {
+) -> Result<Windowed, NotAnalyzed> {
     let text = expr.schema_name().to_string();
     let refused = |message: String| {
         Refusal::new(
             Reason::Operator,
             &text,
             message,
-            "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, MIN, MAX, or SUM of whole numbers, PARTITION BY the unit",
+            shares(expr).unwrap_or(
+                "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, MIN, MAX, SUM or AVG, PARTITION BY the unit",
+            ),
         )
     };
-    let mut inner = expr;
-    while let Expr::Alias(alias) = inner {
-        inner = &alias.expr;
-    }
+    let inner = unaliased(expr);
     let Expr::WindowFunction(function) = inner else {
         return Err(refused("this is not a window function".to_owned()).into());
     };
@@ -290,6 +393,7 @@ fn over_unit(
         args.push(total(arg, &flow.scope)?);
     }
     let whole = |e: &Expr| e.get_type(flow.plan.schema()).is_ok_and(|t| !t.is_floating());
+    let is_float = |e: &Expr| e.get_type(flow.plan.schema()).is_ok_and(|t| t == DataType::Float64);
     let name = function.fun.name().to_lowercase();
     let framed = if params.window_frame.units == WindowFrameUnits::Rows {
         Order::Total
@@ -313,8 +417,11 @@ fn over_unit(
             (framed, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
         }
         ("sum", [x]) if whole(&x.expr) => (framed, Facts::of_type(&result_type)),
+        // The sums of floats are computed on a grid, see below.
+        ("sum" | "avg", [x]) if is_float(&x.expr) => (framed, Facts::of_type(&result_type)),
         ("lag" | "lead", [x]) => {
-            (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
+            let facts = Facts { nullable: true, null_key: true, keys: None, ..x.facts.clone() };
+            (Order::Total, Facts { is_unit: false, ..facts })
         }
         ("lag" | "lead", [x, by, default @ ..]) if default.len() <= 1 => {
             let Some(by) = rows_away(&by.expr) else {
@@ -393,11 +500,18 @@ fn over_unit(
     }
     params.partition_by = vec![unit.clone()];
     params.partition_by.extend(parts.into_iter().map(|part| part.expr));
+    params.order_by = order_by;
+    if let ("sum" | "avg", [x]) = (name.as_str(), args.as_slice())
+        && is_float(&x.expr)
+    {
+        return Ok(of_floats(name == "avg", x, &params, rows, sorted, &text)?);
+    }
     params.args = args.into_iter().map(|arg| arg.expr).collect();
     if let Some(literals) = shifted {
         params.args.truncate(1);
         params.args.extend(literals);
     }
-    params.order_by = order_by;
-    Ok((WindowFunction { fun: function.fun.clone(), params }, facts))
+    let functions = vec![WindowFunction { fun: function.fun.clone(), params }];
+    let result = |mut results: Vec<Expr>| results.pop().unwrap_or_else(|| lit(ScalarValue::Null));
+    Ok(Windowed { functions, result: Box::new(result), facts })
 }

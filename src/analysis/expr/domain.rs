@@ -48,9 +48,12 @@ pub(crate) fn enforced(
     match domain {
         None => Ok((column, Facts::of_type(data_type))),
         Some(Domain::In(values)) => listed(column, data_type, values),
-        Some(Domain::Between { lo, hi, step: None }) => between(column, data_type, lo, hi),
-        Some(Domain::Between { lo, hi, step: Some(step) }) => {
-            stepped(column, data_type, lo, hi, step)
+        Some(Domain::Between { lo, hi, step, or_null }) => {
+            let (column, facts) = match step {
+                None => between(column, data_type, lo, hi),
+                Some(step) => stepped(column, data_type, lo, hi, step),
+            }?;
+            Ok((column, Facts { null_key: *or_null, ..facts }))
         }
     }
 }
@@ -121,6 +124,7 @@ fn listed(
             .fold(Interval::empty(), |hull, point| hull.union(&Interval::point(point)));
         facts = Facts::ranged(hull, true);
     }
+    facts.null_key = keys.iter().any(ScalarValue::is_null);
     facts.keys = Some(KeySource::Values(Arc::new(keys)));
     if let Some(listed) = only_listed(column.clone(), &members) {
         return Ok((listed, facts));
@@ -240,7 +244,7 @@ impl Change {
                 Some(KeySource::Values(_) | KeySource::Integers(..) | KeySource::Ticks(_))
                 | None => None,
             },
-            Some(Domain::Between { lo, hi, step: None }) => {
+            Some(Domain::Between { lo, hi, step: None, .. }) => {
                 let (low, high) = ends(data_type, lo, hi).ok()?;
                 Some(Self::Clamp(low, high))
             }

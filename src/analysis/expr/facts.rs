@@ -45,6 +45,9 @@ pub(crate) struct Facts {
     pub(crate) nullable: bool,
     /// The keys for grouping by it, if they are public.
     pub(crate) keys: Option<KeySource>,
+    /// Whether NULL is one of its keys: the owner named NULL among the values of a column that it comes from, or the
+    /// query itself makes it NULL. Public, and no bound relies on it.
+    pub(crate) null_key: bool,
     /// Whether it is the privacy unit itself, unchanged.
     pub(crate) is_unit: bool,
 }
@@ -52,7 +55,7 @@ pub(crate) struct Facts {
 impl Facts {
     /// Facts that consist of a range only.
     pub(crate) fn ranged(range: Interval, nullable: bool) -> Self {
-        Self { always: range.clone(), range, nullable, keys: None, is_unit: false }
+        Self { always: range.clone(), range, nullable, keys: None, null_key: false, is_unit: false }
     }
 
     /// The widest facts of a type: every value that it can hold. A numeric type gives no range. Dates have the range
@@ -88,6 +91,7 @@ impl Facts {
             facts.keys = Some(KeySource::Values(Arc::new(vec![value.clone()])));
         }
         facts.nullable = value.is_null();
+        facts.null_key = value.is_null();
         facts
     }
 }
@@ -146,8 +150,15 @@ impl Scope {
                 && let Some(facts) = narrowed.facts.get_mut(index)
             {
                 facts.range = facts.range.intersect(&interval);
+                facts.null_key = false;
             }
             narrowed.conditions.push(conjunct.clone());
+        }
+        for column in never_null(predicate) {
+            let index = self.schema.index_of_column(column);
+            if let Some(facts) = index.ok().and_then(|i| narrowed.facts.get_mut(i)) {
+                facts.null_key = false;
+            }
         }
         narrowed
     }
@@ -171,6 +182,8 @@ fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
         // Up to 2⁵³, floats represent every integer.
         DataType::Float64 => fits(Interval::integer_range(-(1_i64 << 53), 1_i64 << 53)),
         whole if whole.is_integer() => type_range(whole).is_some_and(fits),
+        // What the planner compares whole numbers of 64 bits with and without a sign in.
+        DataType::Decimal128(_, 0) => type_range(wider).is_some_and(fits),
         _ => false,
     };
     exact.then(|| (column, Rational::one()))

@@ -20,13 +20,14 @@ use super::magnitude::magnitude;
 use super::periods::starts;
 use super::places::{bucket, rounded};
 use super::temporal::periods;
+use crate::analysis::above::interval_ends::below_release;
 use crate::analysis::expr::shape::{
     MakeTotal, Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of,
     union,
 };
 use crate::functions::{
-    checked_abs, is_clamp, is_date_diff, is_late_value, is_magnitude, is_width_bucket, sound,
-    ticks_a_day,
+    checked_abs, interval_end, is_clamp, is_date_diff, is_late_value, is_magnitude,
+    is_width_bucket, sound, ticks_a_day,
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -45,12 +46,24 @@ pub(crate) fn function(
     if is_magnitude(&call.func) {
         return magnitude(call, whole, scope, total);
     }
+    if interval_end(&call.func).is_some() {
+        return Err(below_release(whole));
+    }
     if call.func.signature().volatility != Volatility::Immutable {
         return Err(Refusal::new(
             Reason::Volatile,
             readable(whole),
             format!("{} changes from call to call or from day to day", call.func.name()),
             "a literal in its place",
+        ));
+    }
+    // An interval has no other use.
+    if let ("date_bin", Some(moment)) = (call.func.name(), call.args.get(1)) {
+        return Err(Refusal::new(
+            Reason::Function,
+            readable(whole),
+            "date_bin with these arguments can fail on some row, or has not been reviewed",
+            format!("date_trunc('week', {0}), or another of its units", readable(moment)),
         ));
     }
     let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
@@ -106,7 +119,12 @@ fn known_of(
         ("coalesce", [_, ..]) => {
             let parts: Vec<_> = args.iter().map(|a| a.facts.clone()).collect();
             let nullable = parts.iter().all(|f| f.nullable);
-            Facts { nullable, ..union(&parts) }
+            let mut facts = Facts { nullable, ..union(&parts) };
+            if let (false, Some(KeySource::Values(values))) = (nullable, &mut facts.keys) {
+                let present = values.iter().filter(|value| !value.is_null()).cloned();
+                *values = Arc::new(present.collect());
+            }
+            facts
         }
         ("nullif", [x, _]) => {
             Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() }
@@ -171,6 +189,10 @@ fn instead(name: &str, args: &[Total]) -> Option<String> {
             format!("classes: CASE WHEN {first} < 10 THEN 0 WHEN {first} < 100 THEN 1 ELSE 2 END")
         }
         "to_char" => format!("date_trunc('month', {first}), or EXTRACT(MONTH FROM {first})"),
+        "initcap" => format!("upper(left({first}, 1)) || lower(substr({first}, 2))"),
+        "to_timestamp" => format!("CAST({first} AS TIMESTAMP)"),
+        "to_date" => format!("CAST({first} AS DATE)"),
+        "regexp_replace" => format!("split_part({first}, '-', 1), or replace({first}, 'text', '')"),
         "regexp_like" | "regexp_match" | "regexp_count" => {
             format!("{first} LIKE '%text%', or split_part({first}, '-', 1)")
         }
@@ -263,6 +285,7 @@ fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {
         always: map(&facts.always),
         nullable: facts.nullable,
         keys: None,
+        null_key: false,
         is_unit: false,
     }
 }
@@ -284,7 +307,7 @@ fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
         };
         let (range, always) = (merge(&all.range, &next.range), merge(&all.always, &next.always));
         let nullable = all.nullable && next.nullable;
-        all = Facts { range, always, nullable, keys: None, is_unit: false };
+        all = Facts { range, always, nullable, keys: None, null_key: false, is_unit: false };
     }
     Facts { keys: None, is_unit: false, ..all }
 }
@@ -311,6 +334,7 @@ fn clamped(x: &Facts, lo: &Total, hi: &Total, whole: &Expr) -> Result<Facts, Ref
         always: cut(&x.always),
         nullable: true,
         keys: None,
+        null_key: false,
         is_unit: false,
     })
 }

@@ -24,12 +24,14 @@ use crate::functions::{
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
+use constants::check_listed;
 use facts::{Facts, KeySource, Scope, constant, rational, type_range};
 use image::with_image;
 use interval::Interval;
 use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, with_slack};
 use periods::days;
 
+pub(crate) mod constants;
 pub(crate) mod domain;
 pub(crate) mod facts;
 pub(crate) mod functions;
@@ -53,8 +55,16 @@ pub(crate) mod types;
 /// A refusal for every expression and function that is not on the allow-list, and if a failure or an overflow cannot
 /// be ruled out; also for types that have not been reviewed, see [`types`].
 pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
-    let total = deeper(|| made_total(expr, scope))?;
+    let mut total = deeper(|| made_total(expr, scope))?;
     types::check(expr, &scope.schema)?;
+    if !matches!(expr, Expr::Column(_)) {
+        let facts = &mut total.facts;
+        let named = || {
+            let of = |column| scope.facts_of(column).is_some_and(|facts| facts.null_key);
+            expr.column_refs().into_iter().any(of)
+        };
+        facts.null_key = facts.nullable && (facts.null_key || named());
+    }
     Ok(total)
 }
 
@@ -83,7 +93,12 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         Expr::Literal(value, _) => with_one_zero(literal(value.clone())?, scope),
         Expr::BinaryExpr(binary) => with_one_zero(self::binary(binary, expr, scope)?, scope),
         Expr::Like(like) => self::like(like, expr, scope),
-        Expr::Not(inner) => boolean(inner, scope, |e| Expr::Not(Box::new(e))),
+        Expr::Not(inner) => {
+            let inner = total(inner, scope)?;
+            let facts = Facts::of_type(&DataType::Boolean);
+            let facts = Facts { nullable: inner.facts.nullable, ..facts };
+            Ok(Total { expr: Expr::Not(Box::new(inner.expr)), facts })
+        }
         Expr::IsNotNull(inner) => boolean(inner, scope, |e| Expr::IsNotNull(Box::new(e))),
         Expr::IsNull(inner) => boolean(inner, scope, |e| Expr::IsNull(Box::new(e))),
         Expr::IsTrue(inner) => boolean(inner, scope, |e| Expr::IsTrue(Box::new(e))),
@@ -105,14 +120,14 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => Err(Refusal::new(
             Reason::Subquery,
             readable(expr),
-            "EXISTS and IN are whole conditions of WHERE below a release, not values",
-            "n > 0 in its place, with n from SELECT a.id, COUNT(b.id) AS n FROM a LEFT JOIN b ON … GROUP BY a.id",
+            "a subquery is not allowed in this place below a release, but in SELECT, WHERE, HAVING, GROUP BY and aggregates",
+            "its value in FROM: FROM (SELECT t.*, EXISTS (SELECT …) AS e FROM t) AS t, and e in this place",
         )),
         Expr::ScalarSubquery(_) => Err(Refusal::new(
             Reason::Subquery,
             readable(expr),
-            "a subquery is not allowed below a release",
-            "the condition over the table's own columns, or a second statement with the first one's answer",
+            "a subquery is not allowed in this place below a release, but in SELECT, WHERE, HAVING, GROUP BY and aggregates",
+            "its value in FROM: FROM (SELECT t.*, (SELECT MAX(x) FROM …) AS m FROM t) AS t, and m in this place",
         )),
         Expr::SimilarTo(_)
         | Expr::ScalarVariable(..)
@@ -160,10 +175,11 @@ fn is_float_zero(value: &ScalarValue) -> bool {
     }
 }
 
-/// A predicate over one operand.
+/// A predicate over one operand that is true or false, never NULL.
 fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total, Refusal> {
     let inner = total(inner, scope)?;
-    Ok(Total { expr: build(inner.expr), facts: Facts::of_type(&DataType::Boolean) })
+    let facts = Facts { nullable: false, ..Facts::of_type(&DataType::Boolean) };
+    Ok(Total { expr: build(inner.expr), facts })
 }
 
 fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
@@ -190,6 +206,7 @@ fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Ref
         | Operator::Or
         | Operator::IsDistinctFrom
         | Operator::IsNotDistinctFrom => {
+            check_listed(whole, scope)?;
             let expr = combine(left.expr, op, right.expr);
             Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
         }
@@ -311,7 +328,7 @@ fn arithmetic(
     let finite = [&left.facts.always, &right.facts.always, &always].into_iter().all(is_moderate);
     let nullable =
         divides || left.facts.nullable || right.facts.nullable || !(integer || decimal || finite);
-    let facts = Facts { range, always, nullable, keys: None, is_unit: false };
+    let facts = Facts { range, always, nullable, keys: None, null_key: false, is_unit: false };
     // Even if the ranges rule it out, an operation that could fail at run time returns NULL instead.
     let fails = decimal || (divides && integer && !is_moderate_divisor(&divisor));
     let expr = match fails {
@@ -371,6 +388,7 @@ fn between(between: &Between, scope: &Scope) -> Result<Total, Refusal> {
 }
 
 fn in_list(list: &InList, scope: &Scope) -> Result<Total, Refusal> {
+    check_listed(&Expr::InList(list.clone()), scope)?;
     let expr = total(&list.expr, scope)?.expr;
     let items =
         list.list.iter().map(|e| total(e, scope).map(|t| t.expr)).collect::<Result<_, _>>()?;
@@ -412,6 +430,8 @@ fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
     branches.extend(otherwise.iter().map(|t| t.facts.clone()));
     let mut facts = union(&branches);
     facts.nullable |= nullable;
+    // Without ELSE, the rows of no branch are a group of their own.
+    facts.null_key |= nullable;
     let expr = Expr::Case(Case::new(
         base.map(|t| Box::new(t.expr)),
         when_then,

@@ -75,6 +75,7 @@ pub(crate) fn union(branches: &[Facts]) -> Facts {
         all.range = all.range.union(&facts.range);
         all.always = all.always.union(&facts.always);
         all.nullable |= facts.nullable;
+        all.null_key |= facts.null_key;
         keys = match (keys, &facts.keys) {
             (Some(mut known), Some(KeySource::Values(values))) => {
                 for value in values.iter() {

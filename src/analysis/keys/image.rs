@@ -20,12 +20,12 @@ use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, HashSet, ScalarValue, TableReference};
 use datafusion::functions::string::expr_fn::octet_length;
-use datafusion::logical_expr::expr::TryCast;
+use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, lit, when};
 
 use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::walk::Tables;
-use crate::analysis::expr::facts::{Facts, KeySource, Scope};
+use crate::analysis::expr::facts::{Facts, KeySource, Scope, constant};
 use crate::analysis::expr::shape::{Total, is_string, type_of};
 use crate::analysis::expr::total;
 use crate::catalog::RESERVED;
@@ -56,12 +56,18 @@ pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Opti
     if expr.try_as_col().is_some() || parts_of(expr) > MOST_PARTS {
         return None;
     }
+    let by_day = by_day(expr, scope);
+    let expr = &by_day;
     let atoms = atoms_of(expr, scope)?;
     // The expression itself: what is known of it is known already.
     if atoms.is_empty() || atoms.iter().any(|atom| atom.expr == *expr) {
         return None;
     }
-    let keys = distinct(&tried(expr, &atoms, &scope.conditions, tables)?)?;
+    let Tried { values, has_null } = tried(expr, &atoms, &scope.conditions, tables)?;
+    let mut keys = distinct(&values)?;
+    if has_null {
+        keys.push(ScalarValue::try_new_null(values.data_type()).ok()?);
+    }
     (keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
 }
 
@@ -83,8 +89,71 @@ pub(crate) fn keys_that_pass(
         return None;
     }
     let expr = Expr::Column(column.clone());
-    let values = tried(&expr, &[atom(&expr, scope)?], &conditions, tables)?;
-    distinct(&values)
+    let Tried { values, has_null } = tried(&expr, &[atom(&expr, scope)?], &conditions, tables)?;
+    let mut keys = distinct(&values)?;
+    if has_null {
+        keys.push(ScalarValue::try_new_null(values.data_type()).ok()?);
+    }
+    Some(keys)
+}
+
+/// Whether no listed text of its columns meets a condition; `None` for other conditions, and where there are too many texts.
+///
+/// # Guarantee
+/// Depends on declarations and on the condition alone.
+pub(crate) fn never_holds(condition: &Expr, scope: &Scope, tables: &dyn Tables) -> Option<bool> {
+    if parts_of(condition) > MOST_PARTS || is_late(condition) || makes_texts(condition) {
+        return None;
+    }
+    let atoms = atoms_of(condition, scope)?;
+    let is_text = |atom: &Atom| atom.expr.try_as_col().is_some() && is_string(&atom.data_type);
+    let texts = !atoms.is_empty() && atoms.iter().all(is_text);
+    combinations(&atoms).filter(|tries| texts && *tries <= MOST_IN_DOMAIN_ORDER)?;
+    let Tried { values, .. } = tried(condition, &atoms, &[], tables)?;
+    Some(values.as_boolean_opt()?.true_count() == 0)
+}
+
+/// The first characters of a timestamp's text, at most its date, as those of its date: `left(CAST(ts AS VARCHAR), 7)`.
+///
+/// The text of a timestamp begins with that of its date, in the years that are allowed. No bound relies on it: a row whose key is not
+/// among the keys belongs to no group.
+fn by_day(expr: &Expr, scope: &Scope) -> Expr {
+    const DATE: i64 = 10;
+    let rewritten = expr.clone().transform_up(|part| {
+        let Expr::ScalarFunction(call) = &part else { return Ok(Transformed::no(part)) };
+        let length = match (call.func.name(), call.args.as_slice()) {
+            ("left", [_, length]) => Some((1, length)),
+            ("substr", [_, start, length]) => whole(start).map(|start| (start, length)),
+            _ => None,
+        };
+        let is_date = length
+            .and_then(|(start, length)| {
+                Some((start >= 1) && start.checked_add(whole(length)?)? <= DATE + 1)
+            })
+            .unwrap_or(false);
+        let Some(Expr::Cast(cast)) = call.args.first().filter(|_| is_date) else {
+            return Ok(Transformed::no(part));
+        };
+        let from = type_of(&cast.expr, &scope.schema);
+        if !is_string(cast.field.data_type()) || !matches!(from, Ok(DataType::Timestamp(_, None))) {
+            return Ok(Transformed::no(part));
+        }
+        let day = Expr::Cast(Cast::new(cast.expr.clone(), DataType::Date32));
+        let text = Expr::Cast(Cast { expr: Box::new(day), field: Arc::clone(&cast.field) });
+        let mut call = call.clone();
+        if let Some(first) = call.args.first_mut() {
+            *first = text;
+        }
+        Ok(Transformed::yes(Expr::ScalarFunction(call)))
+    });
+    rewritten.map_or_else(|_| expr.clone(), |rewritten| rewritten.data)
+}
+
+/// A literal whole number.
+fn whole(expr: &Expr) -> Option<i64> {
+    let value = constant(expr)?.cast_to(&DataType::Int64).ok()?;
+    let ScalarValue::Int64(whole) = value else { return None };
+    whole
 }
 
 fn parts_of(expr: &Expr) -> usize {
@@ -103,6 +172,8 @@ struct Atom {
     data_type: DataType,
     /// Its values, and NULL.
     values: ArrayRef,
+    /// Whether NULL is one of its keys. It is tried anyway, since any row may have it.
+    null_key: bool,
 }
 
 /// The atoms of an expression; `None` where a column has too many values, and so has everything around it.
@@ -154,23 +225,26 @@ fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
     }
     let data_type = type_of(&made, &scope.schema).ok()?;
     let mut values = possible(known_keys(&facts, &data_type, "", false).ok()?, &facts);
+    let null_key = facts.null_key || values.iter().any(ScalarValue::is_null);
     if !values.iter().any(ScalarValue::is_null) {
         values.push(ScalarValue::try_new_null(&data_type).ok()?);
     }
     let values =
         values.iter().map(|value| value.cast_to(&data_type)).collect::<Result<Vec<_>, _>>();
     let values = ScalarValue::iter_to_array(values.ok()?).ok()?;
-    Some(Atom { expr: expr.clone(), facts, data_type, values })
+    Some(Atom { expr: expr.clone(), facts, data_type, values, null_key })
+}
+
+/// What an expression is for every combination of its atoms' values.
+struct Tried {
+    values: ArrayRef,
+    /// Whether it is NULL for some combination in which no atom is NULL that has no such key.
+    has_null: bool,
 }
 
 /// The values of an expression for every combination of its atoms' values that meets the conditions. Conditions that the
 /// atoms do not decide are ignored.
-fn tried(
-    expr: &Expr,
-    atoms: &[Atom],
-    conditions: &[Expr],
-    tables: &dyn Tables,
-) -> Option<ArrayRef> {
+fn tried(expr: &Expr, atoms: &[Atom], conditions: &[Expr], tables: &dyn Tables) -> Option<Tried> {
     let table = TableReference::bare(format!("{RESERVED}_atoms"));
     let name = |i: usize| format!("atom{i}");
     let fields = atoms.iter().enumerate();
@@ -205,7 +279,12 @@ fn tried(
         passing = passing.filter(condition).ok()?;
     }
     let value = without_nan(made, &data_type);
-    let columns = match is_string(&data_type) {
+    let unnamed = atoms.iter().enumerate().filter(|(_, atom)| !atom.null_key);
+    let named = unnamed
+        .map(|(i, _)| Expr::Column(Column::new(Some(table.clone()), name(i))).is_not_null())
+        .reduce(Expr::and)
+        .unwrap_or_else(|| lit(true));
+    let mut columns = match is_string(&data_type) {
         true => {
             let most = i64::try_from(MOST_BYTES / tries).ok()?;
             let bytes = TryCast::new(Box::new(octet_length(value.clone())), DataType::Int64);
@@ -216,15 +295,17 @@ fn tried(
         }
         false => vec![value.alias("value")],
     };
+    columns.push(named.alias("named"));
     let rows = tables.read(&passing.project(columns).ok()?.build().ok()?)?;
-    match rows.columns() {
-        [values] => Some(Arc::clone(values)),
+    let (values, named) = match rows.columns() {
+        [values, named] => (values, named),
         // A text that is too long is not listed, and neither are the others.
-        [values, is_long] if is_long.as_boolean_opt()?.true_count() == 0 => {
-            Some(Arc::clone(values))
-        }
-        _ => None,
-    }
+        [values, is_long, named] if is_long.as_boolean_opt()?.true_count() == 0 => (values, named),
+        _ => return None,
+    };
+    let named = named.as_boolean_opt()?;
+    let has_null = (0..values.len()).any(|i| values.is_null(i) && named.value(i));
+    Some(Tried { values: Arc::clone(values), has_null })
 }
 
 /// Whether an expression joins or replaces texts, which may become long.

@@ -8,6 +8,7 @@ pub(crate) mod image;
 pub(crate) mod lookup;
 pub(crate) mod public_keys;
 pub(crate) mod target;
+pub(crate) mod together;
 pub(crate) mod unknown;
 
 use std::collections::HashSet;
@@ -16,6 +17,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
+use self::together::Together;
 use super::expr::domain::typed;
 use super::expr::facts::{Facts, KeySource, rational};
 use crate::dialect::Literal;
@@ -60,6 +62,7 @@ impl KeySpace {
     /// # Errors
     /// A refusal when there are more than [`MOST_KEYS`] combinations.
     pub(crate) fn product(keys: &[Vec<ScalarValue>], clause: &str) -> Result<Self, Refusal> {
+        // Before anything is listed: the combinations can be very many.
         let len = keys.iter().try_fold(1_usize, |n, k| n.checked_mul(k.len()));
         let len = len.filter(|n| (1..=MOST_KEYS).contains(n)).ok_or_else(|| too_many(clause))?;
         let mut columns = Vec::new();
@@ -73,6 +76,41 @@ impl KeySpace {
             columns.push(array);
         }
         Ok(Self { columns, len })
+    }
+
+    /// Of every combination of the columns' keys, those that occur in public rows where several columns come from these; in
+    /// the order of all combinations.
+    ///
+    /// # Guarantee
+    /// As that of [`KeySpace::product`]: the combinations depend on public rows, declarations and the query.
+    ///
+    /// # Errors
+    /// A refusal when there are more than [`MOST_KEYS`] combinations, or none.
+    pub(crate) fn occurring(
+        keys: &[Vec<ScalarValue>],
+        together: &[Together],
+        clause: &str,
+    ) -> Result<Self, Refusal> {
+        if together.is_empty() {
+            return Self::product(keys, clause);
+        }
+        let combinations =
+            together::combinations(keys, together, MOST_KEYS).ok_or_else(|| too_many(clause))?;
+        if combinations.is_empty() {
+            return Err(Refusal::new(
+                Reason::BadValue,
+                clause,
+                "no combination of these keys occurs in the public rows, so no group would come out",
+                "keys that occur together",
+            ));
+        }
+        let columns = (0..keys.len()).map(|i| {
+            let column = combinations.iter().filter_map(|row| row.get(i).cloned().cloned());
+            ScalarValue::iter_to_array(column).map_err(|_| {
+                Refusal::new(Reason::KeyType, clause, "these keys have no common type", "")
+            })
+        });
+        Ok(Self { columns: columns.collect::<Result<_, _>>()?, len: combinations.len() })
     }
 }
 
@@ -142,6 +180,23 @@ pub(crate) fn possible(keys: Vec<ScalarValue>, facts: &Facts) -> Vec<ScalarValue
     let inside = |key: &ScalarValue| rational(key).is_none_or(|key| facts.range.contains(&key));
     let left: Vec<ScalarValue> = keys.iter().filter(|key| inside(key)).cloned().collect();
     if left.is_empty() { keys } else { left }
+}
+
+/// The keys, and NULL behind them where it is one.
+///
+/// # Errors
+/// A refusal for a type that has no NULL.
+pub(crate) fn with_null(
+    mut keys: Vec<ScalarValue>,
+    facts: &Facts,
+    data_type: &DataType,
+    clause: &str,
+) -> Result<Vec<ScalarValue>, Refusal> {
+    if facts.null_key && !keys.iter().any(ScalarValue::is_null) {
+        let null = ScalarValue::try_new_null(data_type).map_err(|_| unfit(clause, data_type))?;
+        keys.push(null);
+    }
+    Ok(keys)
 }
 
 fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {

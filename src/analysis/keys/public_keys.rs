@@ -13,6 +13,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Aggregate;
 
 use super::lookup::Lookups;
+use super::together::Together;
 use super::unknown::{accept_unknown, refuse_idle_options};
 use super::{KeySpace, key_list};
 use crate::analysis::keys::target::Target;
@@ -88,6 +89,7 @@ impl Keys {
         calls: &[Call],
         aggregate: &Aggregate,
         groups: &[Group],
+        together: &[Together],
         lookups: &Lookups,
     ) -> Result<Self, Refusal> {
         let clauses = calls.iter().map(|c| &c.clause.keys).find(|keys| !keys.is_empty());
@@ -137,8 +139,18 @@ impl Keys {
         if let Some(position) = target {
             outer.remove(position);
         }
-        let outer = KeySpace::product(&outer, "GROUP BY")?;
-        let all = if known { KeySpace::product(&values, "GROUP BY")? } else { KeySpace::none() };
+        // Keys that the query lists are crossed with the others, and so are candidates with their groups.
+        let is_listed = |i: &usize| clauses.and_then(|k| k.get(*i)).is_some_and(Option::is_some);
+        let together: Vec<Together> = together
+            .iter()
+            .filter(|one| target.is_none() && !one.columns.iter().any(is_listed))
+            .cloned()
+            .collect();
+        let outer = KeySpace::occurring(&outer, &together, "GROUP BY")?;
+        let all = match known {
+            true => KeySpace::occurring(&values, &together, "GROUP BY")?,
+            false => KeySpace::none(),
+        };
         let target = target.and_then(|position| {
             let inner = values.iter().skip(position + 1).map(Vec::len).product();
             Some(TargetKey { position, group: groups.get(position)?.clone(), known, inner })

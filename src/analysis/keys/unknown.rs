@@ -200,6 +200,7 @@ fn is_number(call: &Call) -> bool {
             | AggregateName::Sum
             | AggregateName::Avg
             | AggregateName::Spread(_)
+            | AggregateName::Joint(_)
             | AggregateName::Unsupported(_) => true,
             AggregateName::Min
             | AggregateName::Max

@@ -18,8 +18,8 @@ use crate::analysis::measure::{Input, Measure, Moments, ReleaseKind};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::choice::Choice;
 use crate::dialect::{
-    AggregateCall, CandidatesClause, KeysClause, Operand, ReleaseClause, SelectionClause, Selector,
-    marked,
+    AggregateCall, CandidatesClause, GroupStrategy, KeysClause, Operand, ReleaseClause,
+    SelectionClause, Selector, marked,
 };
 use crate::functions::without_nan;
 use crate::refusal::Refusal;
@@ -78,6 +78,13 @@ impl Call {
         self.clause.operand = Operand::Selection(Box::new(selection));
         self.params.args.insert(0, target.clone());
         self.data_type = data_type.clone();
+    }
+
+    /// Drops what OPTIONS say about unknown groups: the whole table is one group, which is known.
+    pub(crate) fn without_threshold(&mut self) {
+        let Some(grouping) = self.clause.grouping.as_mut() else { return };
+        grouping.min_units = None;
+        grouping.strategy = grouping.strategy.filter(|strategy| *strategy == GroupStrategy::Public);
     }
 
     /// The clause of a selection whose candidates are the values of a group key.
@@ -164,6 +171,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) lookups: &'a Lookups,
     /// The number of outer groups; each has one selection.
     pub(crate) outer: usize,
+    /// Whether all rows of a unit have the same keys.
+    pub(crate) one_group: bool,
 }
 
 impl Frame<'_> {
@@ -182,6 +191,11 @@ impl Frame<'_> {
 
     pub(crate) fn outer(&self) -> u64 {
         u64::try_from(self.outer).unwrap_or(u64::MAX)
+    }
+
+    /// The most outer groups that a unit can be in, by their number and by the keys; the bounding operator enforces it.
+    pub(crate) fn outer_of_unit(&self) -> usize {
+        if self.one_group { 1 } else { self.outer }
     }
 
     /// The contribution bounds of a score that is spread over this number of keys.

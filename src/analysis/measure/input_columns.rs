@@ -3,21 +3,25 @@
 //! In: GROUP BY expressions and arguments over private rows. Out: one projection in which every operator finds its
 //! column by position, and what is known about each group key.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
-use crate::analysis::below::public_side::public_keys;
+use crate::analysis::below::public_side::{public_keys, public_rows};
 use crate::analysis::below::relation::{Clamped, PrivateRelation, unit_name};
 use crate::analysis::below::walk::Tables;
-use crate::analysis::expr::facts::{Facts, KeySource};
+use crate::analysis::expr::facts::{Facts, KeySource, Scope};
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
-use crate::analysis::keys::image::{key_image, keys_that_pass};
+use crate::analysis::keys::image::{key_image, keys_that_pass, never_holds};
 use crate::analysis::keys::lookup::{Lookup, Lookups};
-use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible};
+use crate::analysis::keys::together::Together;
+use crate::analysis::keys::{
+    MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null,
+};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::catalog::RESERVED;
 use crate::dialect::{KeysClause, Literal};
@@ -130,22 +134,38 @@ fn key_name(column: usize) -> String {
     format!("{RESERVED}_key_{column}")
 }
 
+/// What is asked of the keys.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Whether a roster lists the entries that answer.
+    pub(crate) roster: bool,
+    /// Whether δ is stated.
+    pub(crate) states_delta: bool,
+    /// The keys as written.
+    pub(crate) names: Vec<String>,
+}
+
+/// A key as written.
+pub(crate) fn key_text(expr: &Expr) -> String {
+    match expr {
+        Expr::Column(column) => column.name.clone(),
+        _ => readable(expr),
+    }
+}
+
 /// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the entries that answer. The keys of an
 /// expression are computed from its columns' domains, unless δ is stated: that asks for the groups that the data have.
 pub(crate) fn group_keys(
     aggregate: &Aggregate,
-    roster: bool,
-    states_delta: bool,
+    asked: &Asked,
     flow: &PrivateRelation,
     columns: &mut Columns,
     tables: &dyn Tables,
 ) -> Result<Vec<Group>, NotAnalyzed> {
+    let Asked { roster, states_delta, names } = asked;
     let mut groups = Vec::new();
-    for expr in &aggregate.group_expr {
-        let short = match expr {
-            Expr::Column(column) => column.name.clone(),
-            _ => readable(expr),
-        };
+    for (expr, short) in aggregate.group_expr.iter().zip(names) {
+        let short = short.clone();
         let Total { expr: key, mut facts } = total(expr, &flow.scope)?;
         if let (None, Some((plan, column))) = (&facts.keys, public_source(flow, expr)) {
             let keys = public_keys(tables, &plan, &column, MOST_KEYS);
@@ -167,7 +187,11 @@ pub(crate) fn group_keys(
             passing =
                 expr.try_as_col().and_then(|column| keys_that_pass(column, &flow.scope, tables));
             if !listed {
-                facts.keys = key_image(expr, &flow.scope, tables).or(facts.keys);
+                let scope = with_public_keys(expr, flow, tables);
+                if let Some(image) = key_image(expr, &scope, tables) {
+                    // Where NULL is a key, it is listed.
+                    facts = Facts { keys: Some(image), null_key: false, ..facts };
+                }
             }
             let none = |keys: &[ScalarValue]| keys.is_empty();
             let image = matches!(&facts.keys, Some(KeySource::Values(keys)) if none(keys));
@@ -193,6 +217,38 @@ pub(crate) fn group_keys(
     Ok(groups)
 }
 
+/// The scope of an expression, in which its public columns have the keys that are read of the public rows.
+fn with_public_keys(expr: &Expr, flow: &PrivateRelation, tables: &dyn Tables) -> Scope {
+    let mut scope = flow.scope.clone();
+    for column in expr.column_refs() {
+        let source = public_source(flow, &Expr::Column(column.clone()));
+        let index = scope.schema.maybe_index_of_column(column);
+        let facts = index.and_then(|i| scope.facts.get_mut(i)).filter(|facts| facts.keys.is_none());
+        if let (Some((plan, name)), Some(facts)) = (source, facts) {
+            let keys = public_keys(tables, &plan, &name, MOST_KEYS).filter(|keys| !keys.is_empty());
+            facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
+        }
+    }
+    scope
+}
+
+/// Refuses a condition that no value of its columns meets.
+///
+/// # Errors
+/// The refusal.
+pub(crate) fn refuse_never(flow: &PrivateRelation, tables: &dyn Tables) -> Result<(), Refusal> {
+    let never = |condition: &&Expr| never_holds(condition, &flow.scope, tables) == Some(true);
+    let Some(condition) = flow.scope.conditions.iter().find(never) else { return Ok(()) };
+    let columns = condition.column_refs().into_iter().map(|column| column.name.clone());
+    let columns = columns.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+    Err(Refusal::new(
+        Reason::BadValue,
+        readable(condition),
+        format!("no row can pass this filter: no value in the domain of {columns} does"),
+        format!("a condition that some value of {columns} meets; DESCRIBE shows the domains"),
+    ))
+}
+
 /// The refusal of a key that the conditions leave no value.
 fn no_group(key: &str) -> Refusal {
     Refusal::new(
@@ -203,6 +259,38 @@ fn no_group(key: &str) -> Refusal {
         ),
         format!("conditions that some value of {key} meets"),
     )
+}
+
+/// The keys that come from one reading of public rows, with the distinct values that they have there together.
+///
+/// # Guarantee
+/// A private row has a combination of them, or NULL among them. Only public rows are read.
+pub(crate) fn keys_together(
+    aggregate: &Aggregate,
+    flow: &PrivateRelation,
+    tables: &dyn Tables,
+) -> Vec<Together> {
+    let mut sources: Vec<(Arc<LogicalPlan>, Vec<usize>, Vec<Column>)> = Vec::new();
+    for (i, key) in aggregate.group_expr.iter().enumerate() {
+        let Some((plan, column)) = public_source(flow, key) else { continue };
+        // Where a private row has no match, all of them are NULL.
+        if key.try_as_col().and_then(|c| flow.scope.facts_of(c)).is_none_or(|f| f.null_key) {
+            continue;
+        }
+        match sources.iter_mut().find(|(other, ..)| Arc::ptr_eq(other, &plan)) {
+            Some((_, places, columns)) => {
+                places.push(i);
+                columns.push(column);
+            }
+            None => sources.push((plan, vec![i], vec![column])),
+        }
+    }
+    let several = sources.into_iter().filter(|(_, places, _)| places.len() > 1);
+    let together = several.filter_map(|(plan, columns, names)| {
+        let rows = public_rows(tables, &plan, &names, MOST_KEYS)?;
+        Some(Together { columns, rows })
+    });
+    together.collect()
 }
 
 /// The public rows from which a key comes.
@@ -239,10 +327,15 @@ pub(crate) fn keys_of(
             }
             listed_keys(&literals, facts, data_type, name)
         }
-        Some(KeysClause::Domain) => known_keys(facts, data_type, name, false),
+        Some(KeysClause::Domain) => {
+            with_null(known_keys(facts, data_type, name, false)?, facts, data_type, name)
+        }
         None => match passing {
             Some(keys) => Ok(keys.clone()),
-            None => Ok(possible(known_keys(facts, data_type, name, false)?, facts)),
+            None => {
+                let keys = possible(known_keys(facts, data_type, name, false)?, facts);
+                with_null(keys, facts, data_type, name)
+            }
         },
     }
 }

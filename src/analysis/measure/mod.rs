@@ -9,9 +9,10 @@ use num_traits::{One, ToPrimitive};
 
 use super::selection::choice::{Choice, Source};
 use crate::analysis::expr::facts::grid_unit;
-use crate::dialect::{ReleaseClause, Spread};
+use crate::dialect::{Joint, MechanismName, ReleaseClause, Spread};
+use crate::grid::pairs::{Axis, Pairs};
 use crate::grid::{Grid, coarse_width};
-use crate::privacy::Rational;
+use crate::privacy::{Rational, decimal_text};
 use sensitivity::{ContributionBounds, Sensitivity};
 
 pub(crate) mod call;
@@ -19,6 +20,7 @@ pub(crate) mod count_distinct;
 pub(crate) mod grid;
 pub(crate) mod input;
 pub(crate) mod input_columns;
+pub(crate) mod joint;
 pub(crate) mod limits;
 pub(crate) mod read;
 pub(crate) mod sensitivity;
@@ -41,6 +43,8 @@ pub enum Input {
     Mean(usize),
     /// A variance or standard deviation, as a vector of three sums.
     Moments(Moments),
+    /// A statistic of two columns, as a vector of sums of products.
+    Joint(JointMoments),
     /// SUM(x) with the unit's sum in a group clamped to the measure's bounds.
     SumPerUnit(usize),
     /// AVG(x) in which the unit counts once per group, with its clamped mean.
@@ -134,12 +138,21 @@ impl Input {
             | Self::Sum(_)
             | Self::Mean(_)
             | Self::Moments(_)
+            | Self::Joint(_)
             | Self::Places { .. } => false,
         }
     }
 }
 
 impl Measure {
+    /// Drops the δ of a release with Laplace noise, which needs one for unknown groups only.
+    pub(crate) fn without_idle_delta(&mut self) {
+        let clause = &mut self.clause;
+        if clause.mechanism == MechanismName::Laplace {
+            clause.parameters.delta = None;
+        }
+    }
+
     /// The value of one step of the grid.
     pub fn grid_unit(&self) -> Rational {
         grid_unit(self.grid)
@@ -166,6 +179,7 @@ impl Measure {
                 | Input::Sum(_)
                 | Input::Mean(_)
                 | Input::Moments(_)
+                | Input::Joint(_)
                 | Input::SumPerUnit(_)
                 | Input::MeanPerUnit(_)
                 | Input::Terms { .. }
@@ -174,7 +188,8 @@ impl Measure {
         }
     }
 
-    /// How many integers the measure has per group: 2 for a mean, 3 for a variance, one for each named candidate.
+    /// How many integers the measure has per group: 2 for a mean, 3 for a variance, 4 to 9 for a statistic of two columns,
+    /// one for each named candidate.
     pub fn width(&self) -> usize {
         match &self.input {
             Input::Rows
@@ -185,17 +200,24 @@ impl Measure {
             | Input::SumPerUnit(_) => 1,
             Input::Mean(_) | Input::MeanPerUnit(_) => 2,
             Input::Moments(_) => 3,
+            Input::Joint(joint) => joint.pairs.products(),
             Input::Terms { columns, .. } => columns.len(),
             Input::Places { .. } => 1,
         }
     }
 
-    /// The value of one unit of the perturbed integers: a step of the grid, squared for a variance.
+    /// The value of one unit of the perturbed integers: a step of the grid, squared for a variance, or a product of steps.
     pub fn noise_unit(&self) -> Rational {
-        match self.moments() {
-            Some(moments) => moments.unit(&self.grid_unit()),
-            None => self.grid_unit(),
+        match (self.moments(), self.joint()) {
+            (Some(moments), _) => moments.unit(&self.grid_unit()),
+            (None, Some(joint)) => joint.unit(),
+            (None, None) => self.grid_unit(),
         }
+    }
+
+    /// The moments of a statistic of two columns.
+    pub fn joint(&self) -> Option<&JointMoments> {
+        if let Input::Joint(joint) = &self.input { Some(joint) } else { None }
     }
 
     /// The moments of a variance or standard deviation.
@@ -217,7 +239,7 @@ impl Measure {
     ///
     /// # Guarantee
     /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together change by exactly that; for
-    /// variances see [`Moments::weight`].
+    /// variances see [`Moments::weight`], for statistics of two columns `Pairs::weight`.
     pub fn weight(&self) -> Option<u128> {
         weight(&self.input, self.lo, self.hi)
     }
@@ -230,6 +252,7 @@ fn weight(input: &Input, lo: i128, hi: i128) -> Option<u128> {
             hi.checked_sub(lo).and_then(|w| u128::try_from(w).ok())
         }
         Input::Moments(moments) => moments.weight(lo, hi),
+        Input::Joint(joint) => Some(joint.pairs.weight()),
         Input::Rows
         | Input::Values(_)
         | Input::Units
@@ -274,4 +297,35 @@ impl Moments {
         let step = Rational::from_integer(BigInt::one() << self.shift) * grid_unit;
         &step * &step
     }
+}
+
+/// The column of a statistic of two columns: the codes of their pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct JointMoments {
+    /// The column of codes.
+    pub column: usize,
+    /// The columns of a pair; x is the second argument of a regression.
+    pub pairs: Pairs,
+    /// The statistic that is released from the sums.
+    pub joint: Joint,
+}
+
+impl JointMoments {
+    /// The value of one unit of the sums: the steps of both columns multiplied, those of squared columns twice.
+    pub(crate) fn unit(&self) -> Rational {
+        let of = |axis: &Axis| step(axis).pow(axis.degree());
+        of(self.pairs.x()) * of(self.pairs.y())
+    }
+}
+
+/// The value of one step of an axis.
+pub(crate) fn step(axis: &Axis) -> Rational {
+    Rational::from_integer(BigInt::one() << axis.shift()) * grid_unit(axis.range().grid())
+}
+
+/// The ends of an axis, as decimals in the unit of its column.
+pub(crate) fn ends_text(axis: &Axis) -> String {
+    let unit = grid_unit(axis.range().grid());
+    let of = |end: i128| decimal_text(&(Rational::from_integer(end.into()) * &unit), 6);
+    format!("{}..{}", of(axis.range().lo()), of(axis.range().hi()))
 }

@@ -32,6 +32,16 @@ pub(crate) fn read(
             "BY COUNT(*), COUNT(DISTINCT unit) or SUM(x)",
         )
         .into()),
+        // With a mechanism, two columns are read together, see `joint`.
+        AggregateName::Joint(joint) => Err(Refusal::new(
+            Reason::Score,
+            text,
+            format!(
+                "{joint} cannot score candidates: in a small group one person can move it across its whole range"
+            ),
+            "BY SUM(x), COUNT(*) or COUNT(DISTINCT unit)",
+        )
+        .into()),
         AggregateName::Count if call.distinct && argument.is_unit => Ok(Read::count(Input::Units)),
         AggregateName::Count if call.distinct => Ok(distinct(call, argument, text)?),
         AggregateName::Spread(of) => spread(call, of, argument, text),

@@ -72,6 +72,7 @@ pub(crate) fn named(
         | AggregateName::Median
         | AggregateName::Quantile
         | AggregateName::Spread(_)
+        | AggregateName::Joint(_)
         | AggregateName::Unsupported(_) => Err(Refusal::new(
             Reason::Score,
             &text,

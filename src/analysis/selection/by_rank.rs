@@ -149,6 +149,7 @@ pub(crate) fn on_line(
         | Input::Units
         | Input::Distinct(_)
         | Input::Moments(_)
+        | Input::Joint(_)
         | Input::Mean(_)
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
@@ -168,7 +169,7 @@ pub(crate) fn on_line(
         _ => LineScore::Below,
     };
     let read = Read { input: Input::Places { place, weight }, ..summed };
-    let limits = frame.limits(&call, &read, frame.outer)?;
+    let limits = frame.limits(&call, &read, frame.outer_of_unit())?;
     // A row changes all candidates on one side of it by the same amount.
     let row = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
     let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
@@ -312,7 +313,7 @@ pub(crate) fn revenue(
     let largest = most.checked_mul(quantity).filter(|revenue| *revenue <= 1 << 80);
     let largest = largest.ok_or_else(|| too_large(&text))?;
     let read = Read { input: Input::Places { place, weight }, grid, lo: 0, hi };
-    let limits = frame.limits(call, &read, frame.outer)?;
+    let limits = frame.limits(call, &read, frame.outer_of_unit())?;
     let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
     let unit = price_unit * grid_unit(grid);
     let score = LineScore::Revenue { prices };

@@ -127,6 +127,7 @@ fn column_of(input: &Input, by: &str, text: &str) -> Result<Option<usize>, Refus
         Input::Mean(_)
         | Input::MeanPerUnit(_)
         | Input::Moments(_)
+        | Input::Joint(_)
         | Input::Terms { .. }
         | Input::Places { .. } => Err(too_large(text)),
     }

@@ -56,7 +56,7 @@ pub(crate) fn quantile(
     let place = place_column(x, &data_type, of, filter, frame)?;
     let read =
         Read { input: Input::Places { place, weight: None }, grid: Grid::Integer, lo: 0, hi: 1 };
-    let limits = frame.limits(call, &read, frame.outer)?;
+    let limits = frame.limits(call, &read, frame.outer_of_unit())?;
     let (row, unit) = match score {
         LineScore::Quantile { num, den } => {
             (2 * u128::from(num.max(den - num)), Rational::new(1.into(), den.into()))

@@ -4,7 +4,10 @@
 //! failure has the same sentence, whatever the rows. Before anything leaves, the tables that were read as public ones are
 //! looked at once more.
 
-use arrow::array::{ArrayRef, RecordBatch};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -119,7 +122,16 @@ impl Ran {
         let rows = |batch: RecordBatch| {
             let error = |place: &Option<usize>| batch.columns().get((*place)?).cloned();
             let errors = places.iter().map(error).collect();
-            Ok::<_, ArrowError>(Rows { errors, batch: batch.project(&columns)? })
+            let batch = batch.project(&columns)?;
+            let own = batch.schema();
+            let fields = own.fields().iter().zip(self.drawn.schema.fields());
+            // Columns have the headings of the answer.
+            let headed = fields.map(|(own, shown)| own.as_ref().clone().with_name(shown.name()));
+            let schema = Arc::new(Schema::new(headed.collect::<Vec<_>>()));
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let batch =
+                RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options)?;
+            Ok::<_, ArrowError>(Rows { errors, batch })
         };
         batch.map(rows).transpose().map_err(|_| Error::Execution)
     }

@@ -24,6 +24,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
+use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange, coarse_width, failed, passing};
 
 #[cfg(test)]
@@ -56,6 +57,13 @@ pub(crate) enum Measured {
         /// The shift.
         shift: u32,
     },
+    /// One product of the pair of which x is the code.
+    Product {
+        /// The pairs.
+        pairs: Pairs,
+        /// Which of the products.
+        which: usize,
+    },
 }
 
 /// The largest number of steps that is squared: a sum of 2⁴⁶ such squares fits.
@@ -64,7 +72,7 @@ const MOST_SQUARED: i128 = 1 << 40;
 impl Measured {
     fn shift(self) -> Option<u32> {
         match self {
-            Self::Value | Self::AboveLow | Self::BelowHigh => None,
+            Self::Value | Self::AboveLow | Self::BelowHigh | Self::Product { .. } => None,
             Self::BelowHighSquared { shift }
             | Self::TwiceBoth { shift }
             | Self::AboveLowSquared { shift } => Some(shift),
@@ -122,6 +130,10 @@ impl Term {
                     add(row, above * above);
                 })
             }
+            // At most 2⁴⁴, whatever the value.
+            Measured::Product { pairs, which } => {
+                self.range.for_each(values, mask, |row, code| add(row, pairs.product(code, which)))
+            }
         }
     }
 }
@@ -142,17 +154,23 @@ impl FixedSum {
     ///
     /// # Guarantee
     /// One row moves the sum by at most max(|lo|, |hi|) grid steps, and a sum of distances from an end by at most hi − lo. A
-    /// row's distances from both ends add up to exactly hi − lo; their squares and twice their product add up to w².
+    /// row's distances from both ends add up to exactly hi − lo; their squares and twice their product add up to w². The
+    /// products of a row's pair add up to [`Pairs::weight`].
     ///
     /// # Errors
     /// A planning error for an empty or too wide interval, see [`GridRange::new`]; for squares, also for an interval of
-    /// more than 2⁴⁰ steps.
+    /// more than 2⁴⁰ steps; for products, for an interval other than that of the codes.
     pub(crate) fn new(grid: Grid, lo: i128, hi: i128, measured: Measured) -> Result<Self> {
         let range = GridRange::new(grid, lo, hi)?;
         if let Some(shift) = measured.shift()
             && coarse_width(lo, hi, shift).is_none_or(|width| width > MOST_SQUARED)
         {
             return plan_err!("the interval is too wide to be squared");
+        }
+        if let Measured::Product { pairs, which } = measured
+            && (pairs.codes()? != range || which >= pairs.products())
+        {
+            return plan_err!("products are taken of codes");
         }
         let grid = match grid {
             Grid::Integer => "integer".to_owned(),

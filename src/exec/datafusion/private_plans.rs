@@ -108,7 +108,106 @@ fn physical_rules() -> Vec<PhysicalRule> {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+    use arrow::datatypes::Int64Type;
+    use datafusion::common::JoinType;
+    use datafusion::datasource::{MemTable, provider_as_source};
+    use datafusion::logical_expr::{Expr, LogicalPlanBuilder, col, lit};
+    use datafusion::physical_plan::collect;
+
     use super::*;
+    use crate::exec::session_state;
+
+    type Rows = Vec<(Option<i64>, Option<i64>)>;
+
+    fn table(name: &str, rows: &Rows) -> LogicalPlan {
+        let columns = |rows: &[(Option<i64>, Option<i64>)]| -> [(String, ArrayRef, bool); 2] {
+            let k: Int64Array = rows.iter().map(|row| row.0).collect();
+            let v: Int64Array = rows.iter().map(|row| row.1).collect();
+            [(format!("{name}_k"), Arc::new(k), true), (format!("{name}_v"), Arc::new(v), true)]
+        };
+        let half = rows.len() / 2;
+        let parts = [&rows[..half], &rows[half..]];
+        let batch = |rows| RecordBatch::try_from_iter_with_nullable(columns(rows)).unwrap();
+        let parts = parts.map(|rows| vec![batch(rows)]);
+        let table = MemTable::try_new(parts[0][0].schema(), parts.to_vec()).unwrap();
+        let scan = LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), None);
+        scan.unwrap().build().unwrap()
+    }
+
+    /// Each row comes out once with its mark, which is never NULL: keys that are NULL or occur twice, conditions beside keys and
+    /// without, empty sides, several partitions and small batches.
+    #[tokio::test]
+    async fn a_mark_tells_whether_a_row_matches() {
+        let some: Rows = vec![
+            (Some(1), Some(5)),
+            (Some(1), Some(5)),
+            (None, Some(1)),
+            (Some(2), Some(3)),
+            (Some(4), None),
+            (Some(7), Some(9)),
+        ];
+        let others: Rows = vec![
+            (Some(1), Some(4)),
+            (Some(1), Some(6)),
+            (None, Some(1)),
+            (Some(2), Some(9)),
+            (Some(4), Some(0)),
+            (Some(8), None),
+        ];
+        let sides = [(some.clone(), others), (some.clone(), vec![]), (vec![], some)];
+        let equal: (bool, Option<Expr>) = (true, None);
+        let less = || Some(col("l_v").lt(col("r_v")));
+        let conditions = [equal, (true, less()), (false, less()), (false, Some(lit(true)))];
+        for ((left, right), (by_key, filter)) in
+            sides.iter().flat_map(|s| conditions.iter().map(move |c| (s, c)))
+        {
+            for (partitions, batch) in [(1, 8_192), (3, 1)] {
+                for kind in [JoinType::LeftMark, JoinType::RightMark] {
+                    let (l, r) = (table("l", left), table("r", right));
+                    let keys = match by_key {
+                        true => (vec!["l_k"], vec!["r_k"]),
+                        false => (vec![], vec![]),
+                    };
+                    let plan = LogicalPlanBuilder::from(l).join(r, kind, keys, filter.clone());
+                    let plan = plan.unwrap().build().unwrap();
+                    let mut state = session_state();
+                    let options = state.config_mut().options_mut();
+                    options.execution.target_partitions = partitions;
+                    options.set("datafusion.execution.batch_size", &batch.to_string()).unwrap();
+                    let physical = planned(&plan, &state).await.unwrap();
+                    let mut found = Vec::new();
+                    for rows in collect(physical, state.task_ctx()).await.unwrap() {
+                        let column = |i: usize| rows.column(i).as_primitive::<Int64Type>();
+                        let marks = rows.column(2).as_boolean();
+                        for i in 0..rows.num_rows() {
+                            let value = |of: usize| column(of).iter().nth(i).unwrap();
+                            found.push((value(0), value(1), marks.iter().nth(i).unwrap()));
+                        }
+                    }
+                    let matches =
+                        |l: &(Option<i64>, Option<i64>), r: &(Option<i64>, Option<i64>)| {
+                            let key = !by_key || l.0.is_some() && l.0 == r.0;
+                            let less = matches!((l.1, r.1), (Some(a), Some(b)) if a < b);
+                            key && (less || !matches!(filter, Some(Expr::BinaryExpr(_))))
+                        };
+                    let mut expected: Vec<_> = match kind {
+                        JoinType::LeftMark => left
+                            .iter()
+                            .map(|l| (l.0, l.1, Some(right.iter().any(|r| matches(l, r)))))
+                            .collect(),
+                        _ => right
+                            .iter()
+                            .map(|r| (r.0, r.1, Some(left.iter().any(|l| matches(l, r)))))
+                            .collect(),
+                    };
+                    found.sort_unstable();
+                    expected.sort_unstable();
+                    assert_eq!(found, expected, "{kind} {by_key} {filter:?} {partitions}");
+                }
+            }
+        }
+    }
 
     /// A new rule needs its purpose here and in the list above.
     #[test]

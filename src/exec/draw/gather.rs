@@ -144,6 +144,8 @@ async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
 /// Finds the position of a row's key in the key space.
 struct KeyIndex {
     groups: Option<Box<dyn GroupValues>>,
+    /// The key that each group is; where hashes collide, groups are not numbered in the order of their rows.
+    keys: Vec<usize>,
     positions: Vec<usize>,
 }
 
@@ -151,7 +153,7 @@ impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
         let mut positions = Vec::new();
         if space.columns().is_empty() {
-            return Ok(Self { groups: None, positions });
+            return Ok(Self { groups: None, keys: Vec::new(), positions });
         }
         let fields: Vec<_> = space
             .columns()
@@ -164,16 +166,28 @@ impl KeyIndex {
         let schema = std::sync::Arc::new(arrow::datatypes::Schema::new(fields));
         let mut groups = new_group_values(schema, &GroupOrdering::None)?;
         groups.intern(space.columns(), &mut positions)?;
-        // The space's keys are distinct, so key k is group k; every later group is outside the space.
-        if positions.iter().enumerate().any(|(i, p)| i != *p) {
-            return internal_err!("the keys of a release are distinct");
+        // The space's keys are distinct, so each of its groups is one key; every later group is outside the space.
+        let mut keys = vec![None; positions.len()];
+        for (key, group) in positions.iter().enumerate() {
+            match keys.get_mut(*group) {
+                Some(free @ None) => *free = Some(key),
+                Some(Some(_)) | None => {
+                    return internal_err!("the keys of a release are distinct");
+                }
+            }
         }
-        Ok(Self { groups: Some(groups), positions })
+        let keys = keys.into_iter().flatten().collect();
+        Ok(Self { groups: Some(groups), keys, positions })
     }
 
     fn positions(&mut self, keys: &[ArrayRef], rows: usize) -> Result<&[usize]> {
         match &mut self.groups {
-            Some(groups) => groups.intern(keys, &mut self.positions)?,
+            Some(groups) => {
+                groups.intern(keys, &mut self.positions)?;
+                for group in &mut self.positions {
+                    *group = self.keys.get(*group).copied().unwrap_or(*group);
+                }
+            }
             None => {
                 self.positions.clear();
                 self.positions.resize(rows, 0);

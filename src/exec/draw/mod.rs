@@ -13,12 +13,13 @@ use arrow::row::{RowConverter, SortField};
 use datafusion::common::Result;
 use num_traits::ToPrimitive;
 
-use crate::analysis::{Choice, Keys, Measure, Moments, ReleaseKind, Source};
+use crate::analysis::{Choice, JointMoments, Keys, Measure, Moments, ReleaseKind, Source};
 use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::{Grid, failed};
 use crate::release::mechanism::{Mechanism, Predicted};
 use crate::sampler::QueryRng;
 use gathered::Gathered;
+use joint::JointScale;
 use plan::Specification;
 use select::choose;
 use unknown_groups::hide;
@@ -26,6 +27,7 @@ use variance::Scale;
 
 pub(crate) mod gather;
 pub(crate) mod gathered;
+pub(crate) mod joint;
 pub(crate) mod plan;
 pub(crate) mod select;
 pub(crate) mod unknown_groups;
@@ -92,6 +94,10 @@ fn drawn(
                     let (values, within) = spreads(draw_plan, moments, three, rng)?;
                     columns.push(values);
                     mean_rows.push(within);
+                } else if let Some(moments) = draw_plan.measure.joint() {
+                    let (values, within) = joints(draw_plan, moments, sums, rng)?;
+                    columns.push(values);
+                    mean_rows.push(within);
                 } else {
                     let noisy: Vec<i128> = first
                         .iter()
@@ -142,6 +148,35 @@ fn spreads(
     for ((a, b), c) in a.iter().zip(b).zip(c) {
         let mut noisy = |sum: &i128| perturb(draw_plan, *sum, rng);
         let one = scale.of([noisy(a)?, noisy(b)?, noisy(c)?]);
+        values.push(one.map(|one| one.value));
+        within.push(one.map(|one| one.within));
+    }
+    Ok((Arc::new(Float64Array::from(values)), Arc::new(Float64Array::from(within))))
+}
+
+/// A statistic of two columns from its noisy sums, with its own ±.
+///
+/// # Guarantee
+/// A function of the drawn integers and public numbers; NULL if they say that there are too few rows, or that a column
+/// does not vary.
+fn joints(
+    draw_plan: &DrawPlan,
+    moments: &JointMoments,
+    sums: &[Vec<i128>],
+    rng: &mut QueryRng,
+) -> Result<(ArrayRef, ArrayRef), DrawError> {
+    let Predicted::Spread { noise } = draw_plan.accuracy else { return Err(failed().into()) };
+    let scale = JointScale::new(moments, noise);
+    let products = draw_plan.first..draw_plan.first + moments.pairs.products();
+    let sums = sums.get(products).ok_or_else(failed)?;
+    let groups = sums.first().map_or(0, Vec::len);
+    let (mut values, mut within) = (Vec::with_capacity(groups), Vec::with_capacity(groups));
+    for group in 0..groups {
+        let noisy = sums.iter().map(|sums| {
+            let sum = sums.get(group).ok_or_else(failed)?;
+            perturb(draw_plan, *sum, rng)
+        });
+        let one = scale.of(&noisy.collect::<Result<Vec<_>, DrawError>>()?);
         values.push(one.map(|one| one.value));
         within.push(one.map(|one| one.within));
     }

@@ -147,6 +147,7 @@ async fn rows(
         Input::Distinct(_)
         | Input::Mean(_)
         | Input::Moments(_)
+        | Input::Joint(_)
         | Input::SumPerUnit(_)
         | Input::MeanPerUnit(_)
         | Input::Terms { .. } => return internal_err!("this input has no rows of its own"),

@@ -11,7 +11,9 @@ use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
-use crate::analysis::{Input, InputShape, Measure, Moments, PrivateAggregate, TermColumns};
+use crate::analysis::{
+    Input, InputShape, JointMoments, Measure, Moments, PrivateAggregate, TermColumns,
+};
 use crate::exec::datafusion::private_plans::planned;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::exec::plan::sums::{Term, TermKind};
@@ -85,6 +87,9 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
             (Input::Moments(Moments { shift, .. }), Some(column)) => {
                 InputKind::Moments { column, filter, grid, lo, hi, shift: *shift }
             }
+            (Input::Joint(joint), Some(column)) => {
+                InputKind::Products { column, filter, pairs: joint.pairs }
+            }
             (Input::MeanPerUnit(_), Some(column)) => {
                 InputKind::MeanPerUnit { column, filter, grid, lo, hi }
             }
@@ -114,6 +119,7 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
         | Input::Sum(c)
         | Input::Mean(c)
         | Input::Moments(Moments { column: c, .. })
+        | Input::Joint(JointMoments { column: c, .. })
         | Input::MeanPerUnit(c) => {
             vec![simple(&measure.input, Some(*c), filter)?]
         }

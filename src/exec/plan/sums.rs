@@ -24,7 +24,7 @@ use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 
-use crate::analysis::{Input, Measure, Moments, TermColumns};
+use crate::analysis::{Input, JointMoments, Measure, Moments, TermColumns};
 use crate::exec::aggregate::fixed_sum::{FixedSum, Measured};
 use crate::grid::Grid;
 
@@ -73,6 +73,10 @@ impl Term {
                     sum(*column, Measured::TwiceBoth { shift }),
                     sum(*column, Measured::AboveLowSquared { shift }),
                 ]
+            }
+            Input::Joint(JointMoments { column, pairs, .. }) => {
+                let product = |which| sum(*column, Measured::Product { pairs: *pairs, which });
+                (0..pairs.products()).map(product).collect()
             }
             Input::Distinct(_) => return internal_err!("distinct values are not a sum over rows"),
             Input::Terms { kind, columns } => {

@@ -28,6 +28,7 @@ pub struct PrivacyDomain {
     table: String,
     column: String,
     values: Values,
+    or_null: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ impl PrivacyDomain {
         values: impl IntoIterator<Item = V>,
     ) -> Self {
         let values = Values::Listed(values.into_iter().map(Into::into).collect());
-        Self { table: table.into(), column: column.into(), values }
+        Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
     /// Every value from one to another: `BETWEEN (lo, hi)`.
@@ -75,7 +76,7 @@ impl PrivacyDomain {
         hi: impl Into<Value>,
     ) -> Self {
         let values = Values::Between { lo: lo.into(), hi: hi.into() };
-        Self { table: table.into(), column: column.into(), values }
+        Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
     /// The values from one to another in steps: `BETWEEN (lo, hi) STEP step`.
@@ -96,7 +97,7 @@ impl PrivacyDomain {
         step: impl Into<Value>,
     ) -> Self {
         let values = Values::Stepped { lo: lo.into(), hi: hi.into(), step: step.into() };
-        Self { table: table.into(), column: column.into(), values }
+        Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
     /// The values that a column of a public table holds now: `REFERENCES table(column)`.
@@ -123,27 +124,50 @@ impl PrivacyDomain {
     ) -> Self {
         let values =
             Values::References { table: public_table.into(), column: public_column.into() };
-        Self { table: table.into(), column: column.into(), values }
+        Self { table: table.into(), column: column.into(), values, or_null: false }
+    }
+
+    /// These values, and NULL as well: `BETWEEN (lo, hi) OR NULL`. Rows without a value are then a group of their own.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyDomain};
+    ///
+    /// let engine = Engine::demo()?;
+    /// engine.owner().declare(PrivacyDomain::between("adult", "age", 0, 120).or_null()).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn or_null(self) -> Self {
+        Self { or_null: true, ..self }
     }
 
     fn parsed(self) -> Result<Parsed, Error> {
-        let Self { table, column, values } = self;
+        let Self { table, column, values, or_null } = self;
         let domain = match values {
             Values::Listed(values) if values.is_empty() => {
                 return Err(Error::catalog("a domain lists at least one value"));
             }
             Values::Listed(values) => {
                 let literals = values.iter().map(Value::literal);
-                DomainClause::In(literals.collect::<Result<Vec<Literal>, _>>()?)
+                let mut literals = literals.collect::<Result<Vec<Literal>, _>>()?;
+                if or_null && !literals.contains(&Literal::Null) {
+                    literals.push(Literal::Null);
+                }
+                DomainClause::In(literals)
+            }
+            Values::References { .. } if or_null => {
+                return Err(Error::catalog("REFERENCES lists what the public table holds"));
             }
             Values::References { table, column } => DomainClause::References { table, column },
             Values::Between { lo, hi } => {
-                DomainClause::Between { lo: lo.literal()?, hi: hi.literal()?, step: None }
+                DomainClause::Between { lo: lo.literal()?, hi: hi.literal()?, step: None, or_null }
             }
             Values::Stepped { lo, hi, step } => DomainClause::Between {
                 lo: lo.literal()?,
                 hi: hi.literal()?,
                 step: Some(step.literal()?),
+                or_null,
             },
         };
         Ok(Parsed::SetDomain { table, column, domain })

@@ -10,7 +10,7 @@ use hushql::{Answer, Engine, Session};
 const ROWS: i64 = 6_000;
 
 /// Each number of these questions has a ±, but for ranks. `{t}` is the table.
-const QUESTIONS: [&str; 8] = [
+const QUESTIONS: [&str; 11] = [
     "SELECT k, AVG(x) AS a, STDDEV_POP(x) AS s FROM {t} GROUP BY k ORDER BY k",
     "SELECT k, COUNT(*) FILTER (WHERE x < 30) * 100.0 / COUNT(*) AS pct, COUNT(*) AS n FROM {t} GROUP BY k ORDER BY k",
     "WITH c AS (SELECT k, COUNT(*) AS n FROM {t} GROUP BY k)
@@ -24,10 +24,15 @@ const QUESTIONS: [&str; 8] = [
             CASE WHEN k = 1 THEN COUNT(*) / 2.0 ELSE SUM(x) * -3.5 END AS either FROM {t} GROUP BY k ORDER BY k",
     "SELECT k, (n - m) * 100.0 / m AS growth FROM
         (SELECT k, COUNT(*) AS n, COUNT(*) FILTER (WHERE x >= 40) AS m FROM {t} GROUP BY k) ORDER BY k",
+    "SELECT k, n * 100.0 / (SELECT COUNT(*) FROM {t}) AS pct, ABS(n - 500) AS away, GREATEST(n, 0) AS g, LEAST(n, m) AS l
+        FROM (SELECT k, COUNT(*) AS n, COUNT(*) FILTER (WHERE x >= 40) AS m FROM {t} GROUP BY k) ORDER BY k",
+    "SELECT k, SQRT(n) AS root, LN(n) AS ln, EXP(n / 1000.0) AS e, CASE WHEN m > 0 THEN n * 1.0 / m END AS ratio, COALESCE(m * 1.0 / NULLIF(n, 0), 0) AS c
+        FROM (SELECT k, COUNT(*) AS n, COUNT(*) FILTER (WHERE x >= 40) AS m FROM {t} GROUP BY k) ORDER BY k",
+    "WITH c AS (SELECT k, COUNT(*) AS n FROM {t} GROUP BY k) SELECT SUM(n) FILTER (WHERE k < 2) AS few, SUM(n) FILTER (WHERE k = 1) * 100.0 / SUM(n) AS pct FROM c",
 ];
 
 /// The same rows as a private table `p` and a public one `t`; the classes have very different sizes.
-async fn lab() -> Session {
+pub(super) async fn lab() -> Session {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
     let values: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|id| id * 7 % 101)));
     let class = |id: i64| if id % 3 == 0 { 2 } else { i64::from(id % 11 == 0) };
@@ -149,7 +154,41 @@ async fn what_decides_has_no_error() {
             answer.notes()
         );
     }
-    let answer = lab.query("SELECT sqrt(COUNT(*)) AS root FROM p").await.unwrap();
+    let answer = lab.query("SELECT COUNT(*) % 7 AS rest FROM p").await.unwrap();
     assert!(answer.errors(0).all(|error| error.is_none()));
-    assert!(answer.notes()[0].starts_with("root: no ±, since the errors"), "{:?}", answer.notes());
+    assert!(answer.notes()[0].starts_with("rest: no ±, since the errors"), "{:?}", answer.notes());
+}
+
+/// Where an end of a number is not known, none is told: not that of the number which would be shown in its place.
+#[tokio::test]
+async fn an_unknown_end_is_not_that_of_another_number() {
+    let lab = lab().await;
+    // The noise of the divisor reaches beyond 0, so that the quotient may be anything.
+    let counts =
+        "SELECT LAPLACE(eps=1) SUM(x) AS s, LAPLACE(eps=0.0001) COUNT(*) AS n FROM p WHERE x < 3";
+    for number in [
+        "COALESCE(s * 1.0 / n, 0)",
+        "GREATEST(s * 1.0 / n, -1e9)",
+        "ABS(s * 1.0 / n)",
+        "SQRT(ABS(s * 1.0 / n))",
+        "CASE WHEN s > -1e9 THEN s * 1.0 / n ELSE 0 END",
+        // Only its upper end is known.
+        "LN(n + 9000)",
+    ] {
+        let mut unknown = 0;
+        for _ in 0..8 {
+            let sql =
+                format!("SELECT {number} AS q, error_low({number}) AS lo, n FROM ({counts}) AS c");
+            let answer = lab.query(&sql).await.unwrap();
+            let n = numbers(&answer, 2).unwrap()[0].unwrap();
+            // ± 37,000 or so: each draw that is nearer to 0 says nothing.
+            if n.abs() < 20_000.0 {
+                let errors: Vec<_> = answer.errors(0).chain(numbers(&answer, 1).unwrap()).collect();
+                assert!(errors.iter().all(Option::is_none), "{number}: {answer}");
+                unknown += 1;
+            }
+        }
+        // The noise is farther than 20,000 in each of 8 draws with a probability of e^-16.
+        assert!(unknown > 0, "{number}");
+    }
 }

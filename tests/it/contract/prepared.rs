@@ -215,9 +215,9 @@ async fn values_are_values() {
 #[tokio::test]
 async fn a_prepared_query_is_the_written_one() {
     let lab = Engine::demo().unwrap().analyst("lab").unwrap();
-    let written =
-        "SELECT LAPLACE(eps=0.5) SUM(CLAMP(price, 0, 50)) AS s FROM orders WHERE city <> 'it''s'";
-    let with = "SELECT LAPLACE(eps=0.5) SUM(CLAMP(price, 0, $1)) AS s FROM orders WHERE city <> $2";
+    let written = "SELECT LAPLACE(eps=0.5) SUM(CLAMP(price, 0, 50)) AS s FROM orders WHERE city NOT LIKE 'it''s'";
+    let with =
+        "SELECT LAPLACE(eps=0.5) SUM(CLAMP(price, 0, $1)) AS s FROM orders WHERE city NOT LIKE $2";
     let query = lab.prepare_with(with, [Value::from(50), Value::from("it's")]).unwrap();
     assert_eq!(query.cost(), lab.cost(written).unwrap());
     let accuracy = lab.prepare(written).unwrap().accuracy().to_vec();
@@ -226,7 +226,7 @@ async fn a_prepared_query_is_the_written_one() {
 
     // The ledger keeps the query as it was written, and its values behind it.
     let ledger = lab.query("SELECT statement FROM hushql.ledger").await.unwrap().to_string();
-    assert!(ledger.contains("city <> $2"), "{ledger}");
+    assert!(ledger.contains("city NOT LIKE $2"), "{ledger}");
     assert!(ledger.contains("-- $1 = 50, $2 = 'it''s'"), "{ledger}");
 }
 

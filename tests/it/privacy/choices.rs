@@ -273,7 +273,6 @@ async fn the_mechanism_with_the_smaller_bound_is_taken() {
         (&several(4), "TOP 2 AUTO(eps=1, rows=1, groups=1)", "LAPLACE"),
         (&several(4), "TOP 2 AUTO(eps=1, rows=1, groups=3)", "PERMUTE_AND_FLIP"),
         (&several(4), "TOP 3 AUTO(eps=1, rows=1, groups=3)", "PERMUTE_AND_FLIP"),
-        (&several(4), "TOP 4 AUTO(eps=1, rows=1, groups=3)", "LAPLACE"),
     ] {
         assert_eq!(taken(people, list), (mechanism.to_owned(), None), "{list}");
         for written in ["EXPONENTIAL", "PERMUTE_AND_FLIP"] {

@@ -128,6 +128,11 @@ pub fn constructs(
     walk(bound.plan(), false, &mut made_of);
     for part in analysis.into_iter().flat_map(Analysis::parts) {
         made_of.insert(format!("unit {}", if part.has_unit() { "of a column" } else { "row" }));
+        if let Some(sets) = part.sets() {
+            let keys = if part.key_names().is_empty() { "without keys" } else { "with keys" };
+            let several = if sets > 1 { "of several" } else { "alone" };
+            made_of.insert(format!("grouping set {keys}, {several}"));
+        }
         for measure in part.measures() {
             made_of.insert(format!(
                 "measure {} from {}",

@@ -38,7 +38,8 @@ pub fn listed(values: &[&str]) -> Option<Domain> {
 }
 
 pub fn between(lo: &str, hi: &str) -> Option<Domain> {
-    Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step: None })
+    let or_null = lo.starts_with('-');
+    Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step: None, or_null })
 }
 
 /// The release of a query that names this private table only, and public ones in its clauses.

@@ -123,6 +123,17 @@ async fn without_noise_they_are_those_of_plain_sql() {
         ("VAR_POP(x)", 2e-5),
         ("STDDEV(x * 2)", 2e-5),
         ("VAR_POP(n) FILTER (WHERE x > 4)", 1e-9),
+        ("CORR(n, n)", 1e-6),
+        ("COVAR_POP(n, n % 7)", 1e-9),
+        ("COVAR_SAMP(n, n % 11)", 1e-9),
+        ("REGR_SLOPE(n % 10, n)", 1e-6),
+        ("REGR_INTERCEPT(n % 10, n)", 1e-6),
+        ("REGR_R2(n % 10, n) FILTER (WHERE x > 1)", 1e-6),
+        // Of squared floats there are at least 2¹⁰ steps, of others at least 2¹⁷.
+        ("CORR(x, x + n)", 2e-2),
+        ("CORR(x, m)", 2e-2),
+        ("COVAR(x, x * 2)", 1e-4),
+        ("REGR_SLOPE(x, x * x)", 2e-2),
         ("COUNT(DISTINCT n)", 0.0),
         ("COUNT(DISTINCT m)", 0.0),
         ("COUNT(DISTINCT s)", 0.0),
@@ -150,7 +161,7 @@ async fn without_noise_they_are_those_of_plain_sql() {
                     let (what, tolerance) = aggregates[i / groups];
                     let off = (got - expected).abs();
                     assert!(
-                        off <= tolerance * expected.abs().max(1.0) && *expected > 0.0,
+                        off <= tolerance * expected.abs().max(1.0) && expected.abs() > 0.0,
                         "{unit:?} {what} {condition} {grouped}: {got} for {expected}"
                     );
                 }
@@ -182,6 +193,41 @@ async fn a_variance_is_within_its_own_bound() {
             assert!(misses <= 270, "{sql}: {misses} misses");
             assert!(told == 4_000 || mechanism.contains("0.1"), "{sql}: {told}");
             assert!(narrow > 3_900 || mechanism != "AUTO(eps=3)", "{sql}: {narrow}");
+        }
+    }
+}
+
+/// As for variances. Where nothing bounds what came out, the ± says so.
+#[tokio::test]
+async fn a_statistic_of_two_columns_is_within_its_own_bound() {
+    let mut rng = QueryRng::seeded_for_tests(3);
+    let mechanisms = ["LAPLACE(eps=1)", "GAUSSIAN(eps=1, delta=0.000001)", "LAPLACE(eps=20)"];
+    let aggregates = [
+        "CORR(n, n % 50)",
+        "CORR(x, m)",
+        "COVAR_POP(n, x)",
+        "COVAR_SAMP(m, n)",
+        "REGR_SLOPE(n % 50, n)",
+        "REGR_INTERCEPT(x, n)",
+        "REGR_R2(n, n % 50)",
+    ];
+    for mechanism in mechanisms {
+        for aggregate in aggregates {
+            let truth = plainly(aggregate, "", false).await[0];
+            let sql = format!("SELECT {mechanism} {aggregate} AS v FROM t");
+            let drawn = draws(&sql, &Unit::Row).await;
+            let (mut misses, mut told, mut bounded) = (0, 0, 0);
+            for _ in 0..4_000 {
+                let batch = drawn.draw(&mut rng).unwrap();
+                let [value, within] = floats(batch.columns())[..] else { panic!("{sql}") };
+                told += usize::from(!value.is_nan());
+                // Values are rounded to 2¹⁰ steps of their range, at least.
+                misses += usize::from((value - truth).abs() > within + 1e-2);
+                bounded += usize::from(within.is_finite());
+            }
+            assert!(misses <= 270, "{sql}: {misses} misses");
+            assert!(told > 3_600, "{sql}: {told}");
+            assert!(bounded == 4_000 || mechanism != "LAPLACE(eps=20)", "{sql}: {bounded}");
         }
     }
 }

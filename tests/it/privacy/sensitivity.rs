@@ -42,6 +42,7 @@ mod plain;
 mod query;
 mod ranges;
 mod raw;
+mod sets;
 
 pub(crate) use query::TYPES;
 use query::{clamped, number, predicate, query};
@@ -75,7 +76,8 @@ impl Dice {
 pub(crate) fn columns() -> Vec<(&'static str, Kind, DataType, Option<Domain>)> {
     let stepped = |lo: &str, hi: &str, step: &str| {
         let step = Some(step.to_owned());
-        Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step })
+        let or_null = lo.starts_with('-');
+        Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step, or_null })
     };
     let letters = || Some(Domain::In(vec![Some("p".into()), Some("q".into()), None]));
     let year = || between("2024-01-01", "2024-12-31");

@@ -1,12 +1,12 @@
 //! The ends of an expression over numbers that are known within intervals.
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
-use datafusion::functions::core::expr_fn::coalesce;
+use datafusion::functions::core::expr_fn::{greatest, least};
 use datafusion::functions::math::expr_fn::{ceil, floor};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, TryCast};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Subquery, lit};
 use num_traits::ToPrimitive;
 
 use crate::analysis::expr::shape::unit_of;
@@ -46,6 +46,9 @@ impl Ends {
     }
 }
 
+/// The most parts of the two ends of an expression: ABS, for example, repeats both ends of its operand in each of its own.
+const MOST_PARTS: usize = 2_000;
+
 /// A number as DOUBLE.
 pub(super) fn as_float(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     match expr.get_type(schema).ok()? {
@@ -57,30 +60,60 @@ pub(super) fn as_float(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
+/// What is known of what an expression reads.
+pub(super) trait Reads {
+    /// What is known of a column.
+    fn column(&self, column: &Column) -> Option<Ends>;
+    /// What is known of a subquery as a value.
+    fn value(&self, subquery: &Subquery) -> Option<Ends>;
+}
+
 /// The ends of an expression, from what is known of its columns; `None` where they cannot be told.
 ///
 /// # Guarantee
-/// Wherever each column is within its ends, so is the expression, up to the rounding of floats.
-pub(super) fn ends(
-    expr: &Expr,
-    schema: &DFSchema,
-    known: &dyn Fn(&Column) -> Option<Ends>,
-) -> Option<Ends> {
-    let subquery = expr.exists(|e| {
-        Ok(matches!(
+/// Wherever each column is within its ends, so is the expression, up to the rounding of floats. An end is NULL where it is not
+/// known. Ends of more than [`MOST_PARTS`] parts are not told.
+pub(super) fn ends(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
+    let told = ends_of(expr, schema, known)?;
+    let is_short = match &told {
+        Ends::Exact => true,
+        Ends::Within(span) => parts_of(&span.lo).saturating_add(parts_of(&span.hi)) <= MOST_PARTS,
+    };
+    is_short.then_some(told)
+}
+
+/// How many parts an expression has.
+fn parts_of(expr: &Expr) -> usize {
+    let mut parts = 0;
+    let counted = expr.apply(|_| {
+        parts += 1;
+        Ok(TreeNodeRecursion::Continue)
+    });
+    counted.map_or(usize::MAX, |_| parts)
+}
+
+fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
+    let mut values: Vec<&Subquery> = Vec::new();
+    let walked = expr.apply(|e| {
+        if let Expr::ScalarSubquery(subquery) = e {
+            values.push(subquery);
+        }
+        let asks = matches!(
             e,
-            Expr::ScalarSubquery(_)
-                | Expr::InSubquery(_)
+            Expr::InSubquery(_)
                 | Expr::Exists(_)
                 | Expr::SetComparison(_)
                 | Expr::OuterReferenceColumn(..)
-        ))
+        );
+        Ok(if asks { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
-    if subquery.unwrap_or(true) {
+    if !matches!(walked, Ok(TreeNodeRecursion::Continue)) {
         return None;
     }
-    let columns: Option<Vec<Ends>> = expr.column_refs().into_iter().map(known).collect();
-    if columns?.iter().all(|column| matches!(column, Ends::Exact)) {
+    let columns = expr.column_refs().into_iter().map(|column| known.column(column));
+    let values = values.into_iter().map(|subquery| known.value(subquery));
+    let read: Option<Vec<Ends>> = columns.chain(values).collect();
+    if read?.iter().all(|one| matches!(one, Ends::Exact)) {
         return Some(Ends::Exact);
     }
     let of = |e: &Expr| ends(e, schema, known);
@@ -89,7 +122,10 @@ pub(super) fn ends(
         return of(&alias.expr);
     }
     if let Expr::Column(column) = expr {
-        return known(column);
+        return known.column(column);
+    }
+    if let Expr::ScalarSubquery(subquery) = expr {
+        return known.value(subquery);
     }
     if let Expr::Negative(inner) = expr {
         let Span { lo, hi, numbers } = both(inner)?;
@@ -146,15 +182,32 @@ fn sum_or_corner(op: Operator, [a, b]: [Expr; 2], [c, d]: [Expr; 2]) -> Option<[
     }
 }
 
-/// CASE whose conditions have no noise: the ends of the branch that is taken.
+/// CASE: the ends of the branch that is taken; those of all branches together where noise decides which one it is. A branch that is
+/// NULL has no value to be off from.
 fn branches(
     case: &Case,
     of: &dyn Fn(&Expr) -> Option<Ends>,
     both: &dyn Fn(&Expr) -> Option<Span>,
 ) -> Option<Ends> {
     let conditions = case.expr.iter().chain(case.when_then_expr.iter().map(|(when, _)| when));
-    for condition in conditions {
-        let Ends::Exact = of(condition)? else { return None };
+    let is_public = conditions.into_iter().all(|e| matches!(of(e), Some(Ends::Exact)));
+    let is_null = |e: &Expr| matches!(e, Expr::Literal(value, _) if value.is_null());
+    if !is_public {
+        let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+        let results: Vec<&Expr> = results.map(AsRef::as_ref).filter(|e| !is_null(e)).collect();
+        let spans: Vec<Span> = results.into_iter().map(both).collect::<Option<_>>()?;
+        if spans.is_empty() {
+            return None;
+        }
+        let numbers = spans.iter().try_fold(0_u64, |all, one| all.checked_add(one.numbers))?;
+        let (lows, highs): (Vec<Expr>, Vec<Expr>) =
+            spans.into_iter().map(|span| (span.lo, span.hi)).unzip();
+        let ends: Vec<Expr> = lows.iter().chain(&highs).cloned().collect();
+        return Some(Ends::within(
+            where_known(&ends, least(lows)),
+            where_known(&ends, greatest(highs)),
+            numbers,
+        ));
     }
     let (mut lows, mut highs, mut most) = (Vec::new(), Vec::new(), 0);
     for (when, then) in &case.when_then_expr {
@@ -171,6 +224,19 @@ fn branches(
     }
     let case = |branches, otherwise| Expr::Case(Case::new(case.expr.clone(), branches, otherwise));
     Some(Ends::within(case(lows, low), case(highs, high), most))
+}
+
+/// A number where all of some others are known, and NULL elsewhere.
+pub(super) fn where_known(needed: &[Expr], number: Expr) -> Expr {
+    let known = needed.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
+    let Some(known) = known else { return number };
+    Expr::Case(Case::new(None, vec![(Box::new(known), Box::new(number))], None))
+}
+
+/// Where a number is positive, a function of it.
+fn where_positive(number: Expr, of: &dyn Fn(Expr) -> Expr) -> Expr {
+    let positive = Box::new(number.clone().gt(lit(0.0)));
+    Expr::Case(Case::new(None, vec![(positive, Box::new(of(number)))], None))
 }
 
 /// Functions that never fall, and those that choose among their arguments.
@@ -190,18 +256,69 @@ fn called(
             let Span { lo, hi, numbers } = both(first)?;
             Some(Ends::within(with(lo), with(hi), numbers))
         }
+        "exp" | "cbrt" if rest.is_empty() => {
+            let Span { lo, hi, numbers } = both(first)?;
+            Some(Ends::within(with(lo), with(hi), numbers))
+        }
+        // A root is not below zero, and no number below zero has one.
+        "sqrt" if rest.is_empty() => {
+            let Span { lo, hi, numbers } = both(first)?;
+            let low = where_known(std::slice::from_ref(&lo), greatest(vec![lo.clone(), lit(0.0)]));
+            Some(Ends::within(with(low), with(hi), numbers))
+        }
+        "ln" | "log2" | "log10" if rest.is_empty() => {
+            let Span { lo, hi, numbers } = both(first)?;
+            Some(Ends::within(where_positive(lo, &with), where_positive(hi, &with), numbers))
+        }
+        "abs" if rest.is_empty() => {
+            let Span { lo, hi, numbers } = both(first)?;
+            let negative = |e: &Expr| Expr::Negative(Box::new(e.clone()));
+            let ends = [lo.clone(), hi.clone()];
+            let low = greatest(vec![lo.clone(), negative(&hi), lit(0.0)]);
+            let high = greatest(vec![negative(&lo), hi]);
+            Some(Ends::within(where_known(&ends, low), where_known(&ends, high), numbers))
+        }
+        // NULL arguments are passed over, in both functions.
+        name @ ("greatest" | "least") => {
+            let (lows, highs, all) = ends_of_all(&call.args, both)?;
+            let pick = |ends| if name == "least" { least(ends) } else { greatest(ends) };
+            let ends = lows.iter().chain(&highs).zip(call.args.iter().chain(&call.args));
+            // An end that is not known of a number that is there.
+            let told = ends.map(|(end, arg)| end.clone().is_not_null().or(arg.clone().is_null()));
+            let told = told.reduce(Expr::and)?;
+            let known = |ends| {
+                let branch = (Box::new(told.clone()), Box::new(pick(ends)));
+                Expr::Case(Case::new(None, vec![branch], None))
+            };
+            Some(Ends::within(known(lows), known(highs), all))
+        }
         // NULL where the value is: it has no ± then.
         "nullif" if rest_is_exact => of(first),
         "coalesce" => {
-            let (mut lows, mut highs, mut all) = (Vec::new(), Vec::new(), 0_u64);
-            for arg in &call.args {
-                let Span { lo, hi, numbers } = both(arg)?;
-                lows.push(lo);
-                highs.push(hi);
-                all = all.checked_add(numbers)?;
-            }
-            Some(Ends::within(coalesce(lows), coalesce(highs), all))
+            let (lows, highs, all) = ends_of_all(&call.args, both)?;
+            // The ends of the argument that is shown, also where they are not known.
+            let taken = |ends: Vec<Expr>| {
+                let there = call.args.iter().map(|arg| Box::new(arg.clone().is_not_null()));
+                let branches = there.zip(ends.into_iter().map(Box::new)).collect();
+                Expr::Case(Case::new(None, branches, None))
+            };
+            Some(Ends::within(taken(lows), taken(highs), all))
         }
         _ => None,
     }
+}
+
+/// The lower ends of some expressions, their upper ends, and how many numbers these depend on together.
+fn ends_of_all(
+    args: &[Expr],
+    both: &dyn Fn(&Expr) -> Option<Span>,
+) -> Option<(Vec<Expr>, Vec<Expr>, u64)> {
+    let (mut lows, mut highs, mut all) = (Vec::new(), Vec::new(), 0_u64);
+    for arg in args {
+        let Span { lo, hi, numbers } = both(arg)?;
+        lows.push(lo);
+        highs.push(hi);
+        all = all.checked_add(numbers)?;
+    }
+    Some((lows, highs, all))
 }

@@ -1,18 +1,18 @@
 //! The ends of the columns of a plan, node by node.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::logical_expr::builder::build_join_schema;
-use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
 use datafusion::logical_expr::{
-    Aggregate, Expr, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Projection, Sort,
-    SubqueryAlias, Union, Window,
+    Expr, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Projection, Sort, Subquery,
+    SubqueryAlias, Union,
 };
 
-use super::interval::{Ends, Span, as_float, ends};
+use super::interval::{Ends, Reads, Span, as_float, ends};
 use crate::analysis::measure::ReleaseKind;
 use crate::analysis::outcome::{released_name, released_part};
 use crate::analysis::part::PrivateAggregate;
@@ -40,14 +40,16 @@ pub(super) type Want = (usize, u64);
 pub(super) struct Carrier<'a> {
     parts: &'a [PrivateAggregate],
     among: &'a [u64],
-    columns: usize,
+    /// What its own columns are named by: one plan can be carried twice.
+    purpose: &'static str,
+    columns: Cell<usize>,
 }
 
 /// Columns to add to a plan.
 struct Added<'c> {
     known: Vec<Option<Known>>,
     columns: Vec<Expr>,
-    carrier: &'c mut usize,
+    carrier: &'c Carrier<'c>,
     first: usize,
 }
 
@@ -61,8 +63,7 @@ impl Added<'_> {
                 let Span { lo, hi, numbers } = *span;
                 let place = self.first + self.columns.len();
                 for end in [lo, hi] {
-                    *self.carrier += 1;
-                    self.columns.push(end.alias(format!("{RESERVED}_end_{}", self.carrier)));
+                    self.columns.push(end.alias(self.carrier.name()));
                 }
                 Some(Known::Within { lo: place, hi: place + 1, numbers })
             }
@@ -72,22 +73,53 @@ impl Added<'_> {
 }
 
 impl<'a> Carrier<'a> {
-    pub(super) fn new(parts: &'a [PrivateAggregate], among: &'a [u64]) -> Self {
-        Self { parts, among, columns: 0 }
+    pub(super) fn new(
+        parts: &'a [PrivateAggregate],
+        among: &'a [u64],
+        purpose: &'static str,
+    ) -> Self {
+        Self { parts, among, purpose, columns: Cell::new(0) }
     }
 
-    fn added(&mut self, first: usize) -> Added<'_> {
-        Added { known: Vec::new(), columns: Vec::new(), carrier: &mut self.columns, first }
+    fn added(&self, first: usize) -> Added<'_> {
+        Added { known: Vec::new(), columns: Vec::new(), carrier: self, first }
+    }
+
+    /// A name that no other column has.
+    pub(super) fn name(&self) -> String {
+        self.columns.set(self.columns.get() + 1);
+        format!("{RESERVED}_{}_{}", self.purpose, self.columns.get())
+    }
+
+    /// What is known of a subquery as a value.
+    fn value(&self, subquery: &Subquery, numbers: u64) -> Option<Ends> {
+        if !subquery.outer_ref_columns.is_empty() {
+            return None;
+        }
+        let carried = self.carry(&subquery.subquery, &[(0, numbers)])?;
+        Some(match carried.known.first().copied().flatten()? {
+            Known::Exact => Ends::Exact,
+            Known::Within { lo, hi, numbers } => {
+                let end = |place| {
+                    let column = Expr::Column(nth(&carried.plan, place)?).alias(self.name());
+                    let plan = Projection::try_new(vec![column], Arc::new(carried.plan.clone()));
+                    let plan = Arc::new(LogicalPlan::Projection(plan.ok()?));
+                    Some(Expr::ScalarSubquery(Subquery { subquery: plan, ..subquery.clone() }))
+                };
+                Ends::within(end(lo)?, end(hi)?, numbers)
+            }
+        })
     }
 
     /// The plan with the ends of the wanted columns behind its own; `None` where no plan can be made.
-    pub(super) fn carry(&mut self, plan: &LogicalPlan, wants: &[Want]) -> Option<Carried> {
+    pub(super) fn carry(&self, plan: &LogicalPlan, wants: &[Want]) -> Option<Carried> {
         if wants.is_empty() {
             return Some(Carried { plan: plan.clone(), known: Vec::new() });
         }
         if let LogicalPlan::TableScan(scan) = plan {
+            let own = scan.projected_schema.fields().len();
             return match released_part(scan.table_name.table()) {
-                Some(part) => self.released(part, wants),
+                Some(part) => self.released(part, own, wants),
                 None => Some(Self::exact(plan, wants)),
             };
         }
@@ -138,8 +170,8 @@ impl<'a> Carrier<'a> {
         Carried { plan: plan.clone(), known: vec![Some(Known::Exact); wants.len()] }
     }
 
-    /// A released table: each number within its ± at the wanted confidence.
-    fn released(&mut self, part: usize, wants: &[Want]) -> Option<Carried> {
+    /// A released table of which the plan reads the first columns: each number within its ± at the wanted confidence.
+    fn released(&self, part: usize, read: usize, wants: &[Want]) -> Option<Carried> {
         let own = self.parts.get(part)?;
         let (keys, measures) = (own.key_names().len(), own.measures().len());
         let schema = with_errors(own, self.among);
@@ -148,8 +180,7 @@ impl<'a> Carrier<'a> {
         let scan = scan.build().ok()?;
         let schema = Arc::clone(scan.schema());
         let columns = schema.columns();
-        let mut all: Vec<Expr> =
-            columns.iter().take(keys + measures).cloned().map(Expr::Column).collect();
+        let mut all: Vec<Expr> = columns.iter().take(read).cloned().map(Expr::Column).collect();
         let among = self.among;
         let mut added = self.added(all.len());
         for (column, numbers) in wants {
@@ -177,7 +208,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// The wanted columns of an input: all columns of some expressions.
-    fn read(exprs: &[(&Expr, u64)], schema: &DFSchema) -> Option<Vec<Want>> {
+    pub(super) fn read(exprs: &[(&Expr, u64)], schema: &DFSchema) -> Option<Vec<Want>> {
         let mut wants = Vec::new();
         for (expr, numbers) in exprs {
             for column in expr.column_refs() {
@@ -190,7 +221,7 @@ impl<'a> Carrier<'a> {
         Some(wants)
     }
 
-    fn projected(&mut self, projection: &Projection, wants: &[Want]) -> Option<Carried> {
+    fn projected(&self, projection: &Projection, wants: &[Want]) -> Option<Carried> {
         let made: Option<Vec<(&Expr, u64)>> =
             wants.iter().map(|(i, numbers)| Some((projection.expr.get(*i)?, *numbers))).collect();
         let made = made?;
@@ -199,7 +230,7 @@ impl<'a> Carrier<'a> {
         let mut columns = projection.expr.clone();
         let mut added = self.added(columns.len());
         for (expr, numbers) in made {
-            added.push(ends_over(&below, &below_wants, expr, numbers));
+            added.push(ends_over(self, &below, &below_wants, expr, numbers));
         }
         let Added { known, columns: more, .. } = added;
         columns.extend(more);
@@ -207,151 +238,8 @@ impl<'a> Carrier<'a> {
         Some(Carried { plan: LogicalPlan::Projection(plan), known })
     }
 
-    /// Window functions over public partitions and orders, of which the result never falls where an argument grows.
-    fn windowed(&mut self, window: &Window, wants: &[Want]) -> Option<Carried> {
-        let inputs = window.input.schema().fields().len();
-        let rows = self.rows(&window.input);
-        let call = |i: usize| -> Option<&WindowFunction> {
-            let called = bare(window.window_expr.get(i.checked_sub(inputs)?)?);
-            if let Expr::WindowFunction(call) = called { Some(call) } else { None }
-        };
-        let mut below_wants: Vec<Want> = Vec::new();
-        for (i, numbers) in wants {
-            let read = match call(*i) {
-                None if *i < inputs => vec![(*i, *numbers)],
-                None => Vec::new(),
-                Some(call) => {
-                    let orders = call.params.order_by.iter().map(|sort| &sort.expr);
-                    let read = call.params.args.iter().chain(&call.params.partition_by);
-                    let read: Vec<_> = read.chain(orders).map(|e| (e, *numbers)).collect();
-                    Self::read(&read, window.input.schema())?
-                }
-            };
-            below_wants.extend(read);
-        }
-        below_wants.dedup();
-        let below = self.carry(&window.input, &below_wants)?;
-        let hidden = below.plan.schema().fields().len() - inputs;
-        let own = window.window_expr.len();
-        let schema = window.input.schema();
-        let mut known = Vec::new();
-        let mut more: Vec<Expr> = Vec::new();
-        for (i, numbers) in wants {
-            let Some(call) = call(*i) else {
-                let place = below_wants.iter().position(|want| *want == (*i, *numbers));
-                let found = place.and_then(|place| below.known.get(place).copied().flatten());
-                known.push(found.map(|found| shifted(found, own)));
-                continue;
-            };
-            let over = |e: &Expr| ends_over(&below, &below_wants, e, *numbers);
-            let params = &call.params;
-            let orders = params.order_by.iter().map(|sort| &sort.expr);
-            let public = params.partition_by.iter().chain(orders);
-            let public = public.chain(params.args.iter().skip(1));
-            let is_public = public.into_iter().all(|e| matches!(over(e), Some(Ends::Exact)));
-            let times = match call.fun.name() {
-                "sum" | "avg" | "min" | "max" => rows,
-                "lag" | "lead" | "first_value" | "last_value" => Some(1),
-                _ => None,
-            };
-            let first = params.args.first().filter(|_| is_public && params.filter.is_none());
-            let Some((Ends::Within(span), times)) = first.and_then(over).zip(times) else {
-                known.push(None);
-                continue;
-            };
-            let Span { lo, hi, numbers } = *span;
-            let place = inputs + own + hidden + more.len();
-            for end in [lo, hi] {
-                let mut call = call.clone();
-                let mut args = vec![end];
-                args.extend(params.args.get(1).cloned());
-                args.extend(params.args.get(2).and_then(|other| as_float(other.clone(), schema)));
-                call.params.args = args;
-                self.columns += 1;
-                let name = format!("{RESERVED}_end_{}", self.columns);
-                more.push(Expr::WindowFunction(Box::new(call)).alias(name));
-            }
-            let numbers = numbers.checked_mul(times)?;
-            known.push(Some(Known::Within { lo: place, hi: place + 1, numbers }));
-        }
-        let calls = window.window_expr.iter().cloned().chain(more).collect::<Vec<_>>();
-        let all = inputs + hidden + calls.len();
-        let plan = Window::try_new(calls, Arc::new(below.plan)).ok()?;
-        // The input's own columns, the calls' own, and all ends behind them.
-        let first = (0..inputs).chain(inputs + hidden..inputs + hidden + own);
-        let order = first.chain(inputs..inputs + hidden).chain(inputs + hidden + own..all);
-        let plan = in_order(LogicalPlan::Window(plan), order)?;
-        Some(Carried { plan, known })
-    }
-
-    /// Sums, means and extremes of released numbers over public groups.
-    fn aggregated(&mut self, aggregate: &Aggregate, wants: &[Want]) -> Option<Carried> {
-        let groups = aggregate.schema.fields().len() - aggregate.aggr_expr.len();
-        let rows = self.rows(&aggregate.input);
-        let call = |i: usize| -> Option<&AggregateFunction> {
-            let called = bare(aggregate.aggr_expr.get(i.checked_sub(groups)?)?);
-            if let Expr::AggregateFunction(call) = called { Some(call) } else { None }
-        };
-        let mut below_wants: Vec<Want> = Vec::new();
-        for (i, numbers) in wants {
-            let args = call(*i).map_or(&[][..], |call| &call.params.args);
-            let read = aggregate.group_expr.iter().chain(args).map(|e| (e, *numbers));
-            for want in Self::read(&read.collect::<Vec<_>>(), aggregate.input.schema())? {
-                if !below_wants.contains(&want) {
-                    below_wants.push(want);
-                }
-            }
-        }
-        let below = self.carry(&aggregate.input, &below_wants)?;
-        let mut known = Vec::new();
-        let mut more: Vec<Expr> = Vec::new();
-        for (i, numbers) in wants {
-            let over = |e: &Expr| ends_over(&below, &below_wants, e, *numbers);
-            let is_public =
-                aggregate.group_expr.iter().all(|e| matches!(over(e), Some(Ends::Exact)));
-            let Some(call) = call(*i) else {
-                known.push(is_public.then_some(Known::Exact));
-                continue;
-            };
-            let params = &call.params;
-            let plain = !params.distinct && params.filter.is_none() && params.order_by.is_empty();
-            let read = params.args.iter().chain(params.filter.as_deref());
-            let is_exact = |e: &Expr| matches!(over(e), Some(Ends::Exact));
-            if is_public && params.order_by.is_empty() && read.into_iter().all(is_exact) {
-                known.push(Some(Known::Exact));
-                continue;
-            }
-            let grows = matches!(call.func.name(), "sum" | "avg" | "min" | "max");
-            let [arg] = params.args.as_slice() else {
-                known.push(None);
-                continue;
-            };
-            let (true, Some(Ends::Within(span)), Some(rows)) =
-                (is_public && plain && grows, over(arg), rows)
-            else {
-                known.push(None);
-                continue;
-            };
-            let Span { lo, hi, numbers } = *span;
-            let place = aggregate.schema.fields().len() + more.len();
-            for end in [lo, hi] {
-                let mut call = call.clone();
-                call.params.args = vec![end];
-                self.columns += 1;
-                let name = format!("{RESERVED}_end_{}", self.columns);
-                more.push(Expr::AggregateFunction(call).alias(name));
-            }
-            let numbers = numbers.checked_mul(rows)?;
-            known.push(Some(Known::Within { lo: place, hi: place + 1, numbers }));
-        }
-        let calls = aggregate.aggr_expr.iter().cloned().chain(more).collect();
-        let groups = aggregate.group_expr.clone();
-        let plan = Aggregate::try_new(Arc::new(below.plan), groups, calls).ok()?;
-        Some(Carried { plan: LogicalPlan::Aggregate(plan), known })
-    }
-
     /// A join on columns without noise.
-    fn joined(&mut self, join: &Join, wants: &[Want]) -> Option<Carried> {
+    fn joined(&self, join: &Join, wants: &[Want]) -> Option<Carried> {
         let kept = matches!(
             join.join_type,
             JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full
@@ -419,7 +307,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Branches that give the ends of the same columns; a branch without noise gives the numbers themselves.
-    fn united(&mut self, union: &Union, wants: &[Want]) -> Option<Carried> {
+    fn united(&self, union: &Union, wants: &[Want]) -> Option<Carried> {
         let carried: Option<Vec<Carried>> =
             union.inputs.iter().map(|input| self.carry(input, wants)).collect();
         let carried = carried?;
@@ -455,12 +343,7 @@ impl<'a> Carrier<'a> {
             known.push(Some(Known::Within { lo: place, hi: place + 1, numbers: most }));
         }
         let more = ends_of.first().map_or(0, Vec::len);
-        let names: Vec<String> = (0..more)
-            .map(|_| {
-                self.columns += 1;
-                format!("{RESERVED}_end_{}", self.columns)
-            })
-            .collect();
+        let names: Vec<String> = (0..more).map(|_| self.name()).collect();
         let mut inputs = Vec::with_capacity(carried.len());
         for (one, ends) in carried.into_iter().zip(ends_of) {
             let columns = one.plan.schema().columns().into_iter().take(own).map(Expr::Column);
@@ -483,7 +366,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// The most rows of a plan over released tables, where that is public.
-    fn rows(&self, plan: &LogicalPlan) -> Option<u64> {
+    pub(super) fn rows(&self, plan: &LogicalPlan) -> Option<u64> {
         if let LogicalPlan::TableScan(scan) = plan {
             return self.parts.get(released_part(scan.table_name.table())?)?.rows();
         }
@@ -506,32 +389,45 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// The ends of an expression over a carried plan.
-fn ends_over(below: &Carried, wants: &[Want], expr: &Expr, numbers: u64) -> Option<Ends> {
-    let schema = below.plan.schema();
-    ends(expr, schema, &|column| {
-        let i = schema.maybe_index_of_column(column)?;
-        let place = wants.iter().position(|want| *want == (i, numbers))?;
-        Some(match below.known.get(place).copied().flatten()? {
+/// What is known of what an expression over a carried plan reads.
+struct Over<'a> {
+    carrier: &'a Carrier<'a>,
+    below: &'a Carried,
+    wants: &'a [Want],
+    numbers: u64,
+}
+
+impl Reads for Over<'_> {
+    fn column(&self, column: &Column) -> Option<Ends> {
+        let i = self.below.plan.schema().maybe_index_of_column(column)?;
+        let place = self.wants.iter().position(|want| *want == (i, self.numbers))?;
+        Some(match self.below.known.get(place).copied().flatten()? {
             Known::Exact => Ends::Exact,
             Known::Within { lo, hi, numbers } => {
-                let end = |place| Some(Expr::Column(nth(&below.plan, place)?));
+                let end = |place| Some(Expr::Column(nth(&self.below.plan, place)?));
                 Ends::within(end(lo)?, end(hi)?, numbers)
             }
         })
-    })
+    }
+
+    fn value(&self, subquery: &Subquery) -> Option<Ends> {
+        self.carrier.value(subquery, self.numbers)
+    }
 }
 
-/// An expression without its names.
-fn bare(mut expr: &Expr) -> &Expr {
-    while let Expr::Alias(alias) = expr {
-        expr = &alias.expr;
-    }
-    expr
+/// The ends of an expression over a carried plan.
+pub(super) fn ends_over(
+    carrier: &Carrier<'_>,
+    below: &Carried,
+    wants: &[Want],
+    expr: &Expr,
+    numbers: u64,
+) -> Option<Ends> {
+    ends(expr, below.plan.schema(), &Over { carrier, below, wants, numbers })
 }
 
 /// The ends behind further columns.
-fn shifted(known: Known, by: usize) -> Known {
+pub(super) fn shifted(known: Known, by: usize) -> Known {
     match known {
         Known::Exact => Known::Exact,
         Known::Within { lo, hi, numbers } => Known::Within { lo: lo + by, hi: hi + by, numbers },
@@ -539,7 +435,10 @@ fn shifted(known: Known, by: usize) -> Known {
 }
 
 /// The columns of a plan in another order, under their names.
-fn in_order(plan: LogicalPlan, order: impl Iterator<Item = usize>) -> Option<LogicalPlan> {
+pub(super) fn in_order(
+    plan: LogicalPlan,
+    order: impl Iterator<Item = usize>,
+) -> Option<LogicalPlan> {
     let columns: Option<Vec<Expr>> = order.map(|i| Some(Expr::Column(nth(&plan, i)?))).collect();
     let plan = Projection::try_new(columns?, Arc::new(plan)).ok()?;
     Some(LogicalPlan::Projection(plan))

@@ -7,10 +7,12 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::ScalarValue;
 use datafusion::datasource::MemTable;
-use datafusion::logical_expr::{AggregateUDF, EmitTo, ExprFunctionExt, GroupsAccumulator};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, EmitTo, ExprFunctionExt, GroupsAccumulator,
+};
 use datafusion::prelude::{SessionConfig, SessionContext, col, lit};
 
-use super::{FixedSum, Grid, GridRange, Measured, Term, Totals};
+use super::{FixedSum, Grid, GridRange, Measured, Pairs, Term, Total, Totals};
 
 fn raw(column: &ArrayRef) -> Vec<i128> {
     assert_eq!(column.data_type(), &DataType::Decimal128(38, 0));
@@ -73,6 +75,30 @@ fn sums_beyond_38_digits_survive_and_overflow_is_an_error() {
     assert_eq!(error.to_string(), "Execution error: the query could not be executed");
     sums.sums = vec![2];
     assert!(sums.merge_batch(&huge, &[0], 1).is_err());
+}
+
+/// A code beyond the last one, which no pair has, moves the sums by no more than a pair does.
+#[test]
+fn products_are_taken_of_codes_only() {
+    let range = |hi| GridRange::new(Grid::Integer, 0, hi).unwrap();
+    let pairs = Pairs::new(range(2), range(3), (true, false)).unwrap();
+    let codes: Vec<ArrayRef> =
+        vec![Arc::new(Int64Array::from(vec![Some(-5), None, Some(6), Some(99)]))];
+    let mut all = 0;
+    for which in 0..pairs.products() {
+        let measured = Measured::Product { pairs, which };
+        let sum = FixedSum::new(Grid::Integer, 0, pairs.last(), measured).unwrap();
+        let mut total = Total { term: sum.term, sum: 0 };
+        total.update_batch(&codes).unwrap();
+        let of = |code| pairs.product(code, which);
+        assert_eq!(total.sum, of(0) + of(6) + of(11));
+        all += total.sum;
+        assert!(FixedSum::new(Grid::Integer, 0, pairs.last() + 1, measured).is_err());
+        assert!(FixedSum::new(Grid::Integer, -1, pairs.last(), measured).is_err());
+    }
+    assert_eq!(all, 3 * i128::try_from(pairs.weight()).unwrap());
+    let measured = Measured::Product { pairs, which: pairs.products() };
+    assert!(FixedSum::new(Grid::Integer, 0, pairs.last(), measured).is_err());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use datafusion::common::Result;
 
 use super::keys::{KeyIndex, Located, OUTSIDE};
 use super::order::HashKey;
-use super::partial::{AggregateInput, EnforcedBounds, InputKind};
+use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
 use super::payload::Payload;
 use super::units::{BUCKETS, Row, UnitCodes, UnitNames, Units, key_of};
 use crate::grid::failed;
@@ -203,6 +203,15 @@ impl Totals<'_> {
                 let key = run.key as usize;
                 if plain_count {
                     add(&mut self.sums[output][key], i128::from(*kept))?;
+                    continue;
+                }
+                if let Some(pairs) = input.kind.pairs() {
+                    let sums = self.sums[output..].iter_mut().take(pairs.products());
+                    for (which, sums) in sums.enumerate() {
+                        let own = &rows[run.start..run.end];
+                        let product = self.payloads[i].product(bucket, own, pairs, which)?;
+                        add(&mut sums[key], shared(product, *kept, run.rows())?)?;
+                    }
                     continue;
                 }
                 let tally = self.payloads[i].tally(bucket, &rows[run.start..run.end])?;

@@ -13,6 +13,7 @@
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 
+use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange, coarse_width, failed};
 
 /// The largest number of steps that is squared: a sum of 2⁴⁶ such squares fits.
@@ -91,7 +92,8 @@ impl AggregateInput {
             | InputKind::CountValues { .. }
             | InputKind::Sum { .. }
             | InputKind::Mean { .. }
-            | InputKind::Moments { .. } => self.limits,
+            | InputKind::Moments { .. }
+            | InputKind::Products { .. } => self.limits,
         }
     }
 }
@@ -158,6 +160,15 @@ pub(crate) enum InputKind {
         /// How coarsely values are rounded before they are squared.
         shift: u32,
     },
+    /// A statistic of two columns as one output for each product of a pair.
+    Products {
+        /// The column of codes.
+        column: usize,
+        /// FILTER.
+        filter: Option<usize>,
+        /// The pairs.
+        pairs: Pairs,
+    },
     /// AVG over units: each unit's own mean, clamped to [lo, hi], counts once per group; A and B as above.
     MeanPerUnit {
         /// The averaged column.
@@ -202,9 +213,11 @@ pub(super) struct Tally {
 }
 
 impl InputKind {
-    /// The number of output columns of this aggregate: 2 for the means, 3 for variances, otherwise 1.
+    /// The number of output columns of this aggregate: 2 for the means, 3 for variances, one for each product of a pair,
+    /// otherwise 1.
     pub(crate) fn outputs(&self) -> usize {
         match self {
+            Self::Products { pairs, .. } => pairs.products(),
             Self::Moments { .. } => 3,
             Self::Mean { .. } | Self::MeanPerUnit { .. } => 2,
             Self::CountRows { .. }
@@ -223,6 +236,7 @@ impl InputKind {
             | Self::Sum { column, .. }
             | Self::Mean { column, .. }
             | Self::Moments { column, .. }
+            | Self::Products { column, .. }
             | Self::MeanPerUnit { column, .. }
             | Self::SumPerUnit { column, .. } => Some(*column),
         }
@@ -237,6 +251,7 @@ impl InputKind {
             | Self::Sum { filter, .. }
             | Self::Mean { filter, .. }
             | Self::Moments { filter, .. }
+            | Self::Products { filter, .. }
             | Self::MeanPerUnit { filter, .. }
             | Self::SumPerUnit { filter, .. } => *filter,
         }
@@ -249,6 +264,7 @@ impl InputKind {
             Self::CountValues { .. }
             | Self::Mean { .. }
             | Self::Moments { .. }
+            | Self::Products { .. }
             | Self::MeanPerUnit { .. }
             | Self::SumPerUnit { .. } => true,
             Self::Sum { .. } => false,
@@ -264,6 +280,7 @@ impl InputKind {
             | Self::CountUnits { .. }
             | Self::Sum { .. }
             | Self::Mean { .. }
+            | Self::Products { .. }
             | Self::MeanPerUnit { .. }
             | Self::SumPerUnit { .. } => None,
         }
@@ -285,6 +302,7 @@ impl InputKind {
                 }
                 GridRange::new(grid, lo, hi).map(Some)
             }
+            Self::Products { pairs, .. } => pairs.codes().map(Some),
             // The mean is clamped, not its values.
             Self::MeanPerUnit { grid, lo, hi, .. } => {
                 GridRange::new(grid, lo, hi)?;
@@ -318,7 +336,22 @@ impl InputKind {
         }
     }
 
-    /// What one unit adds to one group (0 for outputs that do not exist).
+    /// The pairs whose products are added up, if that is what it computes.
+    pub(super) fn pairs(&self) -> Option<&Pairs> {
+        match self {
+            Self::Products { pairs, .. } => Some(pairs),
+            Self::CountRows { .. }
+            | Self::CountValues { .. }
+            | Self::CountUnits { .. }
+            | Self::Sum { .. }
+            | Self::Mean { .. }
+            | Self::Moments { .. }
+            | Self::MeanPerUnit { .. }
+            | Self::SumPerUnit { .. } => None,
+        }
+    }
+
+    /// What one unit adds to one group (0 for outputs that do not exist); for products see [`shared`].
     ///
     /// # Guarantee
     /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`: counts lie in [0, k]; SUM in [k·min(lo, 0), k·max(hi, 0)];
@@ -327,7 +360,7 @@ impl InputKind {
     /// per-unit AVG are ≥ 0 and together hi − lo or 0.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows.
+    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for products.
     pub(super) fn partial(&self, tally: Tally, rows: u64, kept: u64) -> Result<[i128; 3]> {
         let Tally { count, sum, squares } = tally;
         match *self {
@@ -352,6 +385,7 @@ impl InputKind {
                 let scaled = |part| scale_floor(part, kept, rows);
                 Ok([scaled(below)?, scaled(both)?, scaled(squares)?])
             }
+            Self::Products { .. } => Err(failed()),
             Self::MeanPerUnit { lo, hi, .. } => {
                 if count == 0 {
                     return Ok([0; 3]);
@@ -364,6 +398,18 @@ impl InputKind {
             }
         }
     }
+}
+
+/// The share of a group's sum of products that few kept rows have: ⌊sum·kept/rows⌋.
+///
+/// # Guarantee
+/// The products of each of the `rows` pairs are ≥ 0 and add up to at most the weight of the pairs (exactly that, or 0
+/// if the row does not pass), so those of `rows` pairs add up to at most `rows` weights, and their shares to `kept` weights.
+///
+/// # Errors
+/// A constant text for a negative sum, which no products have.
+pub(super) fn shared(sum: i128, kept: u64, rows: u64) -> Result<i128> {
+    scale_floor(sum, kept, rows)
 }
 
 /// Σ(w − X)² and Σ2X(w − X) of `count` values with these ΣX and ΣX².

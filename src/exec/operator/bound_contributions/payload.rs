@@ -16,6 +16,7 @@ use datafusion::common::Result;
 
 use super::partial::{InputKind, Tally};
 use super::units::{BUCKETS, place_of};
+use crate::grid::pairs::Pairs;
 use crate::grid::{GridRange, failed, passing, present};
 
 /// The values of one aggregate, one entry for each row that counts, split into buckets like the rows themselves. The
@@ -144,6 +145,23 @@ impl Payload {
             _ => 0,
         };
         Ok(Tally { count, sum, squares })
+    }
+
+    /// The sum of one product of the pairs of one unit and one key; rows that do not pass add 0.
+    pub(super) fn product(
+        &self,
+        bucket: usize,
+        rows: &[u64],
+        pairs: &Pairs,
+        which: usize,
+    ) -> Result<i128> {
+        // Every code fits 64 bits, and whether a row passes is kept beside it.
+        let (Values::Narrow(Split(codes)), Some(Split(flags))) = (&self.values, &self.flags) else {
+            return Err(failed());
+        };
+        let passing = rows.iter().map(|row| place_of(*row)).filter(|at| flags[bucket][*at]);
+        let product = |at: usize| pairs.product(i128::from(codes[bucket][at]), which);
+        passing.map(product).try_fold(0_i128, i128::checked_add).ok_or_else(failed)
     }
 }
 

@@ -23,7 +23,8 @@ use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use super::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, HashKey, InputKind, KeySpace, LateKey,
 };
-use crate::grid::Grid;
+use crate::grid::pairs::Pairs;
+use crate::grid::{Grid, GridRange};
 
 /// A key that is already set.
 fn keyed(words: [u64; 4]) -> LateKey {
@@ -139,9 +140,16 @@ fn random_space(dice: &mut Dice) -> (Vec<usize>, KeySpace, Vec<Key>) {
     }
 }
 
+/// Pairs of 0..2 and 0..3, whose codes are 0 to 11.
+fn random_pairs(dice: &mut Dice) -> Pairs {
+    let range = |hi| GridRange::new(Grid::Integer, 0, hi).unwrap();
+    let squared = (dice.pick(&[false, true]), dice.pick(&[false, true]));
+    Pairs::new(range(2), range(3), squared).unwrap()
+}
+
 fn random_inputs(dice: &mut Dice) -> Vec<AggregateInput> {
     let mut inputs = Vec::new();
-    for kind in 0..10 {
+    for kind in 0..11 {
         let filter = dice.pick(&[None, Some(FLAG)]);
         let (column, grid) = dice.pick(&[
             (INTEGER, Grid::Integer),
@@ -164,7 +172,8 @@ fn random_inputs(dice: &mut Dice) -> Vec<AggregateInput> {
                 let shift = if hi > 1 << 40 { 52 } else { dice.pick(&[0, 1, 2]) };
                 InputKind::Moments { column, filter, grid, lo, hi, shift }
             }
-            _ => InputKind::SumPerUnit { column, filter, grid, lo, hi, per_group_lo, per_group_hi },
+            9 => InputKind::SumPerUnit { column, filter, grid, lo, hi, per_group_lo, per_group_hi },
+            _ => InputKind::Products { column: INTEGER, filter, pairs: random_pairs(dice) },
         };
         let limits = EnforcedBounds {
             total: dice.pick(&[None, Some(1), Some(2), Some(4), Some(7)]),
@@ -268,6 +277,22 @@ fn naive(
                         [&|x| (width - x) * (width - x), &|x| 2 * x * (width - x), &|x| x * x];
                     for (i, part) in parts.into_iter().enumerate() {
                         sums[i][key] += above.iter().map(|x| part(*x)).sum::<i128>() * k / n;
+                    }
+                }
+                InputKind::Products { pairs, .. } => {
+                    let factors = |x: i128, w: i128, degree: i32| match degree {
+                        2 => vec![(w - x) * (w - x), 2 * x * (w - x), x * x],
+                        _ => vec![w - x, x],
+                    };
+                    let mut all = vec![0; pairs.products()];
+                    for code in clamped(0, 11) {
+                        let x = factors(code / 4, 2, pairs.x().degree());
+                        let y = factors(code % 4, 3, pairs.y().degree());
+                        let products = x.iter().flat_map(|x| y.iter().map(move |y| x * y));
+                        all.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+                    }
+                    for (i, sum) in all.into_iter().enumerate() {
+                        sums[i][key] += sum * k / n;
                     }
                 }
                 InputKind::MeanPerUnit { lo, hi, .. } if count > 0 => {
@@ -400,6 +425,7 @@ fn claimed(input: &AggregateInput) -> (Option<i128>, Option<i128>) {
             let step = 1 << shift;
             (0, ((hi - lo + step - 1) / step).pow(2))
         }
+        InputKind::Products { pairs, .. } => (0, i128::try_from(pairs.weight()).unwrap()),
         InputKind::SumPerUnit { per_group_lo, per_group_hi, .. } => (per_group_lo, per_group_hi),
     };
     let once = matches!(

@@ -62,6 +62,10 @@ pub fn numbers(mechanism: &str, eps: &str) -> Vec<Case> {
         case("COUNT(DISTINCT n)", "", crowd(2, low), Shown::Numbers),
         case("VAR_POP(n)", "", crowd(300, low), Shown::Numbers),
         case("STDDEV(x)", "", crowd(300, low), Shown::Numbers),
+        case("COVAR_POP(n, x)", "", crowd(300, low), Shown::Numbers),
+        case("COVAR_SAMP(n, x)", "", crowd(300, low), Shown::Numbers),
+        case("CORR(n, x)", "", ends(), Shown::Numbers),
+        case("REGR_SLOPE(x, n)", "", ends(), Shown::Numbers),
     ]
 }
 
@@ -109,6 +113,7 @@ pub fn of_several_rows(mechanism: &str, eps: &str) -> Vec<Case> {
         case(", rows=2", "SUM(x)", "", Shown::Numbers),
         case(", rows=2", "AVG(n)", "", Shown::Mean(0.0, 9.0)),
         case(", rows=3", "VAR_POP(n)", "", Shown::Numbers),
+        case(", rows=3", "COVAR_POP(n, x)", "", Shown::Numbers),
         case(", groups=2", "COUNT(DISTINCT id)", " GROUP BY g", Shown::Numbers),
         case(", rows=3", "COUNT(DISTINCT n)", "", Shown::Numbers),
         case(", rows=2, groups=2", "COUNT(DISTINCT n)", " GROUP BY g", Shown::Numbers),

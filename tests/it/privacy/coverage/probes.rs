@@ -176,6 +176,7 @@ fn expressions() -> Vec<String> {
     }
     names.push("clamp".to_owned());
     names.push("width_bucket".to_owned());
+    names.extend(["error_low", "error_high"].map(ToOwned::to_owned));
     names.sort();
     let calls = names.iter().flat_map(|name| {
         // Random and the like are refused by their volatility; all the others have at most four arguments.
@@ -295,7 +296,7 @@ fn releases() -> impl Iterator<Item = String> {
 /// Every selector and mechanism, with every kind of candidates and scores.
 fn choices() -> Vec<String> {
     const OF_KEYS: [&str; 6] = ["s", "s IN ('p', 'q')", "c", "a IN RANGE(0, 4, 2)", "f", "a % 3"];
-    const SCORES: [&str; 10] = [
+    const SCORES: [&str; 11] = [
         "",
         "COUNT(*)",
         "COUNT(b)",
@@ -306,6 +307,7 @@ fn choices() -> Vec<String> {
         "MIN(a)",
         "SUM(a) FILTER (WHERE f)",
         "VAR_POP(a)",
+        "CORR(a, b)",
     ];
     const NAMED: [&str; 5] =
         ["IN (0, 1, 3)", "IN RANGE(0, 4, 1)", "IN RANGE(0, 4)", "IN ('p', 'q')", ""];
@@ -377,7 +379,7 @@ fn choices() -> Vec<String> {
 
 /// Keys of groups, and what rows may stand below a release.
 fn groups() -> impl Iterator<Item = String> {
-    const KEYS: [&str; 11] = [
+    const KEYS: [&str; 15] = [
         "s",
         "c KEYS TABLE shares(word)",
         "c KEYS ('p', NULL)",
@@ -389,6 +391,10 @@ fn groups() -> impl Iterator<Item = String> {
         "EXTRACT(MONTH FROM d)",
         "CASE WHEN a > 3 THEN 'high' ELSE 'low' END",
         "ROLLUP(s, f)",
+        "ROLLUP(c KEYS ('p', NULL), s)",
+        "CUBE((s, f), c)",
+        "GROUPING SETS ((s), (f, s), (s))",
+        "GROUPING SETS (())",
     ];
     const FROM: [&str; 14] = [
         "(SELECT id, a + 1 AS a, s FROM t WHERE a < 9) AS q",

@@ -255,8 +255,14 @@ fn aggregate(dice: &mut Dice, of: &Source) -> String {
     let depth = dice.below(3);
     let value = number(dice, of, depth);
     let value = if dice.one_in(3) { value } else { format!("CLAMP({value}, -1, 30)") };
-    let call = match dice.below(12) {
+    let call = match dice.below(14) {
+        13 => format!("MODE({})", text(dice, of)),
         0 | 1 => "COUNT(*)".to_owned(),
+        12 => {
+            let name = dice.pick(&["CORR", "COVAR", "COVAR_POP", "REGR_SLOPE", "REGR_INTERCEPT"]);
+            let other = number(dice, of, depth);
+            format!("{name}({value}, CLAMP({other}, -1, 30))")
+        }
         2 => format!("COUNT({value})"),
         3 => format!("COUNT(DISTINCT {})", of.unit),
         4 => format!("COUNT(DISTINCT {})", text(dice, of)),
@@ -294,11 +300,12 @@ fn number_release(dice: &mut Dice, of: &Source) -> String {
         true => aggregate(dice, of),
         false => format!("{} {}", mechanism(dice, name, &bounds), aggregate(dice, of)),
     };
-    match dice.below(8) {
+    match dice.below(9) {
         0 => format!("round({release} / 2.0)"),
         1 => format!("CASE WHEN {release} > 3 THEN 'many' END"),
         2 => format!("{release} / {}", literal(dice)),
         3 => format!("CAST({release} AS VARCHAR)"),
+        4 => format!("{}({release})", dice.pick(&["error_low", "error_high"])),
         _ => release,
     }
 }
@@ -338,11 +345,35 @@ fn numbers(dice: &mut Dice, of: &Source) -> String {
     let grouped: Vec<String> =
         keys.iter().map(|key| format!("{key}{}", keys_clause(dice))).collect();
     let grouped = match grouped.is_empty() {
-        true => String::new(),
-        false => format!(" GROUP BY {}", grouped.join(", ")),
+        true => dice.pick(&["", "", "", " GROUP BY ()"]).to_owned(),
+        false => format!(" GROUP BY {}", sets(dice, &grouped)),
     };
-    let having = dice.pick(&["", "", "", "", " HAVING r0 > 2", " HAVING COUNT(*) > 2"]);
+    let having = dice.pick(&[
+        "",
+        "",
+        "",
+        "",
+        " HAVING r0 > 2",
+        " HAVING COUNT(*) > 2",
+        " HAVING GROUPING(status) = 0",
+        " HAVING error_low(r0) > 2",
+    ]);
     format!("SELECT {listed} FROM {}{filtered}{grouped}{having}{}", of.sql, ending(dice))
+}
+
+/// Some keys, as they are or in sets.
+fn sets(dice: &mut Dice, keys: &[String]) -> String {
+    let (first, all) = (&keys[0], keys.join(", "));
+    match dice.below(12) {
+        0 => format!("ROLLUP ({all})"),
+        1 => format!("CUBE ({all})"),
+        2 => format!("GROUPING SETS (({all}), ({first}), ())"),
+        3 => format!("{first}, ROLLUP ({all})"),
+        4 => format!("GROUPING SETS (CUBE ({first}), ({all}), {first})"),
+        5 => format!("{all} WITH ROLLUP"),
+        6 => format!("ROLLUP (1, ({all}))"),
+        _ => all,
+    }
 }
 
 fn ending(dice: &mut Dice) -> &'static str {
@@ -352,6 +383,7 @@ fn ending(dice: &mut Dice) -> &'static str {
         "",
         " ORDER BY 1",
         " ORDER BY r0 DESC LIMIT 2",
+        " ORDER BY error_high(r0) DESC LIMIT 2",
         " LIMIT 1 OFFSET 1",
         " LIMIT 0",
     ])
@@ -438,9 +470,10 @@ fn plain(dice: &mut Dice, of: &Source) -> String {
             dice.below(4)
         ),
         _ => format!(
-            "SELECT {options}{key}, {} FROM {} GROUP BY {key}{}",
+            "SELECT {options}{key}, {} FROM {} GROUP BY {}{}",
             aggregates.join(", "),
             of.sql,
+            sets(dice, std::slice::from_ref(&key)),
             ending(dice)
         ),
     }

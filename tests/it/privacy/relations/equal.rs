@@ -28,7 +28,7 @@ use crate::privacy::sensitivity::Dice;
 use crate::privacy::sqlite;
 
 /// p, whose `u` is the person; c0 leads to p by `u`; c1 leads to c0 by (`k`, `j`); w is public.
-const QUERIES: [&str; 80] = [
+const QUERIES: [&str; 110] = [
     "SELECT !COUNT(*), !SUM(a) FROM c0 WHERE TRY_CAST(a * 50 AS TINYINT) > 100",
     "SELECT !COUNT(*) FROM c0 WHERE TRY_CAST(a * 50 AS TINYINT) = 50 OR TRY_CAST(a * 50 AS TINYINT) < 0",
     "SELECT !COUNT(*) FROM c0 WHERE NOT (100 >= TRY_CAST(a * 50 AS TINYINT))",
@@ -109,6 +109,36 @@ const QUERIES: [&str; 80] = [
     "SELECT !SUM(n) FROM (SELECT l1, RANK() OVER (PARTITION BY l1 ORDER BY a) AS n FROM c0) AS q",
     "SELECT !SUM(CASE WHEN p.a > c0.a THEN 2 ELSE 1 END) FROM p JOIN c0 ON p.u = c0.l1",
     "SELECT !SUM(COALESCE(c0.a, p.a)), !COUNT(*) FILTER (WHERE c0.a > 1) FROM p LEFT JOIN c0 ON p.u = c0.l1",
+    "SELECT !COUNT(*), !SUM(a) FROM p WHERE a > 5 OR EXISTS (SELECT 1 FROM c0 WHERE c0.l1 = p.u AND c0.a > p.a)",
+    "SELECT !COUNT(*) FROM p WHERE NOT (a > 5 OR u IN (SELECT l1 FROM c0))",
+    "SELECT !COUNT(*) FROM p WHERE (u IN (SELECT l1 FROM c0 WHERE a > 3)) = (a > 4)",
+    "SELECT !COUNT(*) FROM p WHERE a > 8 OR u NOT IN (SELECT l1 FROM c0 WHERE a > 2)",
+    "SELECT !SUM(CASE WHEN EXISTS (SELECT 1 FROM c0 WHERE c0.l1 = p.u AND c0.a > 4) THEN 2 ELSE 1 END) FROM p",
+    "SELECT !COUNT(*) FILTER (WHERE u IN (SELECT l1 FROM c0 WHERE a > 3)), !COUNT(*) FROM p",
+    "SELECT EXISTS (SELECT 1 FROM c0 WHERE c0.l1 = p.u), !COUNT(*), !SUM(a) FROM p GROUP BY 1",
+    "SELECT !COUNT(*) FILTER (WHERE m), !COUNT(*) FROM (SELECT u, NOT EXISTS (SELECT 1 FROM c0 WHERE c0.l1 = p.u AND c0.b > 5) AS m FROM p) AS q",
+    "SELECT !COUNT(*) FROM c0 WHERE b > 7 OR EXISTS (SELECT 1 FROM c1 WHERE c1.l1 = c0.k AND c1.l2 = c0.j AND c1.a >= c0.a)",
+    "SELECT !COUNT(*) FROM c1 WHERE b > 7 OR EXISTS (SELECT 1 FROM c0 WHERE c1.l1 = c0.k AND c1.l2 = c0.j AND c0.a > 2)",
+    "SELECT !COUNT(*) FROM c0 WHERE b > 7 OR a IN (SELECT a FROM w)",
+    "SELECT !COUNT(*) FROM c0 WHERE b > 7 OR NOT EXISTS (SELECT 1 FROM w WHERE w.a = c0.a AND w.b <> c0.b)",
+    "SELECT !COUNT(*) FROM c0 WHERE b > 7 OR EXISTS (SELECT 1 FROM w WHERE w.a > c0.a AND w.b < c0.b)",
+    "SELECT !COUNT(*) FROM p WHERE a IN (SELECT c0.a FROM c0 WHERE c0.l1 = p.u)",
+    "SELECT !COUNT(*) FROM p WHERE (SELECT COUNT(*) FROM c0 WHERE c0.l1 = p.u) > 2",
+    "SELECT !COUNT(*) FROM p WHERE (SELECT COUNT(*) FROM c0 WHERE c0.l1 = p.u AND c0.a > 3) = 0",
+    "SELECT !COUNT(*) FROM p WHERE (SELECT MAX(c0.a) FROM c0 WHERE c0.l1 = p.u) > p.a",
+    "SELECT !COUNT(*) FROM p WHERE (SELECT MIN(c0.a) FROM c0 WHERE c0.l1 = p.u AND c0.b > 4) IS NULL",
+    "SELECT !SUM((SELECT COUNT(*) FROM c0 WHERE c0.l1 = p.u)), !SUM((SELECT SUM(c0.a) FROM c0 WHERE c0.l1 = p.u)) FROM p",
+    "SELECT !SUM(n) FROM (SELECT u, (SELECT COUNT(*) * 2 + 1 FROM c0 WHERE c0.l1 = p.u) AS n FROM p) AS q",
+    "SELECT !COUNT(*) FROM c0 WHERE a >= (SELECT MAX(t.a) FROM c0 AS t WHERE t.l1 = c0.l1)",
+    "SELECT !COUNT(*) FROM c0 WHERE (SELECT COUNT(*) FROM w WHERE w.a = c0.a) > 0",
+    "SELECT !COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM c0 WHERE c0.l1 = p.u GROUP BY c0.l1 HAVING COUNT(*) > 2)",
+    "SELECT !COUNT(*) FROM p WHERE NOT EXISTS (SELECT 1 FROM c0 WHERE c0.l1 = p.u GROUP BY c0.s HAVING COUNT(*) > 1)",
+    "SELECT !COUNT(*) FROM p WHERE EXISTS (SELECT COUNT(*) FROM c0 WHERE c0.l1 = p.u HAVING COUNT(*) < 2)",
+    "SELECT !COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM c0 WHERE c0.l1 = p.u GROUP BY c0.l1 HAVING MAX(c0.a) > p.a)",
+    "SELECT !COUNT(*) FROM p WHERE u IN (SELECT l1 FROM c0 GROUP BY l1 HAVING SUM(a) > 8)",
+    "SELECT !COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM c0 WHERE c0.l1 = p.u AND EXISTS (SELECT 1 FROM c1 WHERE c1.l1 = c0.k AND c1.l2 = c0.j AND c1.a > p.a))",
+    "SELECT !COUNT(*), !COUNT(c0.k), !COUNT(c1.l1) FROM p LEFT JOIN c0 ON c0.l1 = p.u LEFT JOIN c1 ON c1.l1 = c0.k AND c1.l2 = c0.j",
+    "SELECT !COUNT(DISTINCT c0.l1), !COUNT(*) FROM p LEFT JOIN c0 ON c0.l1 = p.u LEFT JOIN c1 ON c1.l1 = c0.k AND c1.l2 = c0.j",
 ];
 
 /// Queries that ask what the engine accepts over several tables.
@@ -339,14 +369,26 @@ async fn sums_that_no_bound_cuts_are_plain_answers() {
         for (database, second) in databases.iter().zip(&seconds) {
             world.set(database, 8_192);
             let unpriced = query.replace('!', "");
-            let expected = plain(&unpriced, &plan, &owned(database, &plan), keys).await.unwrap();
+            let plainly = plain(&unpriced, &plan, &owned(database, &plan), keys).await;
             // SQLite has NULL first where an order does not say.
-            if !query.contains(" OVER ")
-                && let Some(by_sqlite) = sqlite::by_key(second, &unpriced, keys)
-            {
-                assert_eq!(canonical(&expected), by_sqlite, "{query}");
-                twice += 1;
-            }
+            let by_sqlite = match query.contains(" OVER ") {
+                true => None,
+                false => sqlite::by_key(second, &unpriced, keys),
+            };
+            twice += usize::from(plainly.is_ok() && by_sqlite.is_some());
+            let expected = match (plainly, by_sqlite) {
+                (Ok(expected), None) => canonical(&expected),
+                // Plain DataFusion forgets the row of an aggregate over no rows.
+                (Ok(_), Some(by_sqlite)) if query.contains("EXISTS (SELECT COUNT(*)") => by_sqlite,
+                (Ok(expected), Some(by_sqlite)) => {
+                    let expected = canonical(&expected);
+                    assert_eq!(expected, by_sqlite, "{query}");
+                    expected
+                }
+                // Plain DataFusion cannot run every subquery.
+                (Err(_), Some(by_sqlite)) => by_sqlite,
+                (Err(error), None) => panic!("{query}: {error}"),
+            };
             let exact = planned.exact().await;
             let space = part.keys().all();
             for i in 0..space.len() {
@@ -358,7 +400,8 @@ async fn sums_that_no_bound_cuts_are_plain_answers() {
                 });
                 let own: Vec<f64> = own.collect();
                 let none = vec![0.0; own.len()];
-                assert_eq!(&own, expected.get(&key).unwrap_or(&none), "{query}\n{key}");
+                let expected = expected.get(&sqlite::canonical_key(&key));
+                assert_eq!(&own, expected.unwrap_or(&none), "{query}\n{key}");
                 full += usize::from(own[0] != 0.0);
             }
         }

@@ -86,6 +86,8 @@ impl ScalarUDFImpl for PlainClamp {
 struct Select {
     /// The key, and its KEYS.
     key: Option<(String, String)>,
+    /// Whether there is a group of all rows too.
+    rollup: bool,
     calls: [String; 2],
     body: String,
 }
@@ -97,22 +99,33 @@ impl Select {
         let mut gen_ = Gen::new(dice, world, false);
         let body = gen_.body(depth);
         let key = if grouped { gen_.key(&body) } else { None };
+        let of_subquery = if gen_.dice.one_in(3) { gen_.of_subquery(&body) } else { None };
         let odd = ["window", "released value"].iter().any(|op| gen_.ops.contains(op));
-        let calls = ["COUNT(*)".to_owned(), call(dice, &body)];
+        let second = match of_subquery {
+            Some(of) => format!("SUM({of})"),
+            None => call(dice, &body),
+        };
+        let calls = ["COUNT(*)".to_owned(), second];
         // Two rows lead to a third column by column, and it may be another person's: such pairs are left out.
-        let led = ["c0 AS", "c1 AS"].map(|table| body.sql.matches(table).count());
+        let led = ["c0 AS", "c1 AS"].map(|table| {
+            [&body.sql, &calls[1]].map(|sql| sql.matches(table).count()).iter().sum::<usize>()
+        });
         let mixed = led[0] + led[1] > 2;
         let divides = [&body.sql, &calls[1]].iter().any(|sql| sql.contains(" / "));
-        if odd || mixed || divides || body.sql.matches(" AS t").count() > MOST_TABLES {
+        let tables = [&body.sql, &calls[1]].map(|sql| sql.matches(" AS t").count());
+        if odd || mixed || divides || tables[0] + tables[1] > MOST_TABLES {
             return None;
         }
         let key = key.map(|(key, list)| (key, list.unwrap_or_default()));
-        Some(Self { key, calls, body: body.sql })
+        let rollup = dice.one_in(3);
+        Some(Self { key, rollup, calls, body: body.sql })
     }
 
     /// The key whose last number is the highest, chosen; and what plain SQL says of each.
     fn choice(&self) -> Option<(String, String)> {
-        let Self { key: Some((key, list)), calls: [_, score], body } = self else { return None };
+        let Self { key: Some((key, list)), rollup: _, calls: [_, score], body } = self else {
+            return None;
+        };
         let mechanism = "EXPONENTIAL(eps=1, rows=1000, groups=1000)";
         Some((
             format!("SELECT ARGMAX {mechanism} {key} BY {score} {body} GROUP BY {key}{list}"),
@@ -122,8 +135,15 @@ impl Select {
 
     fn sql(&self, priced: bool) -> String {
         let mechanism = if priced { "LAPLACE(eps=1, rows=1000, groups=1000) " } else { "" };
-        let Self { key, calls: [n, m], body } = self;
+        let Self { key, rollup, calls: [n, m], body } = self;
         let (shown, group) = match key {
+            // NULL stands for all rows, and is a key too.
+            Some((key, list)) if *rollup => (
+                format!(
+                    "CASE WHEN GROUPING({key}) = 1 THEN 'all' ELSE CAST({key} AS VARCHAR) END AS key, "
+                ),
+                format!(" GROUP BY ROLLUP ({key}{})", if priced { list } else { "" }),
+            ),
             Some((key, list)) => (
                 format!("{key} AS key, "),
                 format!(" GROUP BY {key}{}", if priced { list } else { "" }),

@@ -234,7 +234,19 @@ impl<'a> Gen<'a> {
     }
 
     fn list(&mut self, body: &Body) -> (String, Vec<Col>) {
-        let (list, cols) = self.shown(body, 9);
+        let (mut list, mut cols) = self.shown(body, 9);
+        if self.dice.one_in(3) {
+            let value = match self.dice.one_in(2) {
+                true => self.with_subquery(&body.cols, 0).map(|condition| (condition, Kind::Flag)),
+                false => self.value(&body.cols, 0),
+            };
+            if let Some((value, kind)) = value {
+                self.ops.insert("mark");
+                let name = self.name("m");
+                list.push(format!("{value} AS {name}"));
+                cols.push(computed(name, kind));
+            }
+        }
         (format!("SELECT {} {}", list.join(", "), body.sql), cols)
     }
 
@@ -283,7 +295,8 @@ impl<'a> Gen<'a> {
             let of = number(self.dice, &body.cols, depth);
             let i = self.dice.below(body.cols.len());
             let any = body.cols[i].clone();
-            let (call, kind) = match self.dice.below(8) {
+            let (call, kind) = match self.dice.below(9) {
+                8 => (format!("ANY_VALUE({})", by.sql), by.kind),
                 0 | 1 => ("COUNT(*)".to_owned(), Kind::Int),
                 2 => (format!("COUNT({})", any.sql), Kind::Int),
                 3 => (format!("COUNT(DISTINCT {})", any.sql), Kind::Int),
@@ -296,11 +309,12 @@ impl<'a> Gen<'a> {
                 6 => (format!("SUM(CLAMP({of}, -2, 6))"), Kind::Float),
                 _ => (format!("SUM({of})"), Kind::Float),
             };
-            let filter = if self.dice.one_in(4) {
-                format!(" FILTER (WHERE {})", predicate(self.dice, &body.cols, 0))
-            } else {
-                String::new()
+            let condition = match self.dice.below(16) {
+                0..4 => Some(predicate(self.dice, &body.cols, 0)),
+                4 => self.with_subquery(&body.cols, 0),
+                _ => None,
             };
+            let filter = condition.map(|c| format!(" FILTER (WHERE {c})")).unwrap_or_default();
             let name = self.name("n");
             list.push(format!("{call}{filter} AS {name}"));
             cols.push(computed(name, kind));
@@ -345,13 +359,17 @@ impl<'a> Gen<'a> {
     /// A window function over a unit's rows.
     fn over(&mut self, body: &Body, unit: &Col) -> (String, Kind) {
         let of = self.column(body);
-        let (call, kind) = match self.dice.below(9) {
+        let (call, kind) = match self.dice.below(11) {
             0 => ("ROW_NUMBER()".to_owned(), Kind::Int),
             1 | 2 => (self.dice.pick(&["RANK()", "DENSE_RANK()"]).to_owned(), Kind::Int),
             3 | 8 => ("COUNT(*)".to_owned(), Kind::Int),
             4 => (format!("{}({})", self.dice.pick(&["LAG", "LEAD"]), of.sql), of.kind),
             5 => (format!("{}({})", self.dice.pick(&["MIN", "MAX"]), of.sql), of.kind),
             6 if of.kind == Kind::Int => (format!("SUM({})", of.sql), Kind::Int),
+            9 if matches!(of.kind, Kind::Int | Kind::Float) => {
+                (format!("AVG(CLAMP(CAST({} AS DOUBLE), -3, 5))", of.sql), Kind::Float)
+            }
+            10 if of.kind == Kind::Float => (format!("SUM(CLAMP({}, -2, 6))", of.sql), Kind::Float),
             _ => (format!("COUNT({})", of.sql), Kind::Int),
         };
         let key = self.dice.one_in(2).then(|| self.column(body));

@@ -155,16 +155,39 @@ impl Gen<'_> {
     }
 
     fn filter(&mut self, body: &Body) -> String {
-        if self.dice.one_in(4) {
-            format!(" FILTER (WHERE {})", predicate(self.dice, &body.cols, 1))
-        } else {
-            String::new()
+        let condition = match self.dice.below(16) {
+            0..4 => Some(predicate(self.dice, &body.cols, 1)),
+            4 => self.with_subquery(&body.cols, 0),
+            _ => None,
+        };
+        condition.map(|c| format!(" FILTER (WHERE {c})")).unwrap_or_default()
+    }
+
+    /// A number that a subquery tells of each row.
+    pub fn of_subquery(&mut self, body: &Body) -> Option<String> {
+        if self.dice.one_in(2) {
+            let condition = self.with_subquery(&body.cols, 0)?;
+            return Some(format!("CASE WHEN {condition} THEN 1 ELSE 0 END"));
         }
+        let (value, kind) = self.value(&body.cols, 0)?;
+        matches!(kind, Kind::Int | Kind::Float).then(|| format!("CLAMP({value}, -2, 4)"))
     }
 
     fn aggregate(&mut self, body: &Body) -> String {
         let i = self.dice.below(body.cols.len());
-        let call = match self.dice.below(13) {
+        if self.dice.one_in(10)
+            && let Some(of) = self.of_subquery(body)
+        {
+            let name = self.dice.pick(&["SUM", "AVG"]);
+            return format!("{name}({of})");
+        }
+        let call = match self.dice.below(14) {
+            13 => {
+                let name =
+                    self.dice.pick(&["CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_R2"]);
+                let x = clamped(self.dice, &body.cols);
+                format!("{name}({x}, {})", clamped(self.dice, &body.cols))
+            }
             0 | 1 => "COUNT(*)".to_owned(),
             2 => format!("COUNT({})", body.cols[i].sql),
             3 => match body.unit() {
@@ -207,7 +230,19 @@ impl Gen<'_> {
         }
         match self.key(body) {
             Some((key, list)) => {
-                (format!("{key}, "), format!(" GROUP BY {key}{}", list.unwrap_or_default()))
+                let list = list.unwrap_or_default();
+                let group = match self.dice.below(8) {
+                    0 => {
+                        self.ops.insert("rollup");
+                        format!(" GROUP BY ROLLUP ({key}{list})")
+                    }
+                    1 => {
+                        self.ops.insert("rollup");
+                        format!(" GROUP BY GROUPING SETS ((), ({key}{list}), ({key}))")
+                    }
+                    _ => format!(" GROUP BY {key}{list}"),
+                };
+                (format!("{key}, "), group)
             }
             None => {
                 let one = number(self.dice, &body.cols, 0);

@@ -265,7 +265,9 @@ pub struct World {
 
 pub fn fields(dice: &mut Dice, types: &Types, own: &[&'static str], public: bool) -> Vec<Field_> {
     let between = |lo: &str, hi: &str| {
-        Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step: None })
+        // NULL is a group where some columns have none, and not where others have none.
+        let or_null = lo.starts_with('-');
+        Some(Domain::Between { lo: lo.to_owned(), hi: hi.to_owned(), step: None, or_null })
     };
     let listed = |values: &[Option<&str>]| {
         Some(Domain::In(values.iter().map(|v| v.map(ToOwned::to_owned)).collect()))

@@ -19,7 +19,11 @@ pub(super) fn grouped(dice: &mut Dice, unit: &Unit) -> String {
         false => String::new(),
     };
     let aggregate = |dice: &mut Dice| {
-        let call = match dice.below(9) {
+        let call = match dice.below(10) {
+            9 => {
+                let name = dice.pick(&["CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE"]);
+                format!("{name}({}, {})", clamped(dice), clamped(dice))
+            }
             8 => {
                 let name = dice.pick(&["VAR_POP", "VAR_SAMP", "STDDEV", "STDDEV_POP"]);
                 format!("{name}({})", clamped(dice))

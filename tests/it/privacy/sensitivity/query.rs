@@ -272,7 +272,19 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
         }
     };
     let aggregate = |dice: &mut Dice| {
-        let call = match dice.below(19) {
+        let call = match dice.below(21) {
+            19 | 20 => {
+                let name = dice.pick(&[
+                    "CORR",
+                    "COVAR",
+                    "COVAR_POP",
+                    "COVAR_SAMP",
+                    "REGR_SLOPE",
+                    "REGR_INTERCEPT",
+                    "REGR_R2",
+                ]);
+                format!("{name}({}, {})", clamped(dice), clamped(dice))
+            }
             0 => dice.pick(&["COUNT(*)", "COUNT(*)", "count_if(x > 1)"]).to_owned(),
             1 | 16 => format!("COUNT({})", any(dice)),
             2 => "COUNT(DISTINCT id)".to_owned(),
@@ -340,6 +352,13 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
                 ("", " GROUP BY width_bucket(x, -2, 2, 3)"),
                 ("", " GROUP BY width_bucket(y, 2, -2, 3)"),
                 ("", " GROUP BY CASE WHEN b > 3 THEN 'high' ELSE 'low' END"),
+                ("s, f, ", " GROUP BY ROLLUP (s, f)"),
+                ("s, GROUPING(f, s) AS g, ", " GROUP BY CUBE (s, f)"),
+                ("s, ", " GROUP BY s, ROLLUP (c KEYS ('p', NULL), f)"),
+                ("f, ", " GROUP BY GROUPING SETS ((f), (s, f), (f), ())"),
+                ("", " GROUP BY GROUPING SETS ((a % 2), (s KEYS DOMAIN, a % 2), ROLLUP (i4))"),
+                ("", " GROUP BY GROUPING SETS (())"),
+                ("s, ", " GROUP BY GROUPING SETS ((s), (s))"),
             ]);
             (keys.to_owned(), group.to_owned())
         }
@@ -440,6 +459,7 @@ fn from(dice: &mut Dice) -> String {
                 "m" => "MEDIAN(m) AS m".to_owned(),
                 "h" => "MEDIAN(x) AS h".to_owned(),
                 "i2" => "SUM(i2) AS i2".to_owned(),
+                "d" => "ANY_VALUE(d) AS d".to_owned(),
                 name => format!("{}({name}) AS {name}", if name < "i" { "MIN" } else { "MAX" }),
             };
             let list: Vec<String> = names.iter().map(call).collect();
@@ -457,11 +477,14 @@ fn from(dice: &mut Dice) -> String {
                 "FIRST_VALUE(a)",
                 "COUNT(c)",
                 "MAX(a)",
+                "SUM(a)",
             ]);
             let order = dice.pick(&["a", "x DESC", "c, d", "ts", "dc", "tz DESC NULLS LAST"]);
             let window = format!("{call} OVER (PARTITION BY id ORDER BY {order})");
+            let call =
+                dice.pick(&["LAST_VALUE(x)", "AVG(CLAMP(y, -3, 4))", "SUM(CLAMP(x, -1, 2))"]);
             let last = format!(
-                "LAST_VALUE(x) OVER (PARTITION BY id ORDER BY {order} ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING)"
+                "{call} OVER (PARTITION BY id ORDER BY {order} ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING)"
             );
             format!("SELECT {} FROM t", listed(&[("b", window.as_str()), ("x", last.as_str())]))
         }

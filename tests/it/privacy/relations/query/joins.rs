@@ -1,6 +1,6 @@
 //! What random queries join: public and private rows, along links and beside them, in FROM and in conditions.
 
-use super::super::release::predicate;
+use super::super::release::{number, predicate};
 use super::super::world::{Kind, Relation};
 use super::{Col, Gen, Item};
 
@@ -112,9 +112,13 @@ impl Gen<'_> {
             return;
         }
         let on = if on.is_empty() { "TRUE".to_owned() } else { on.join(" AND ") };
+        // Columns of rows without a match are NULL; others still lead along links, in a chain of outer joins.
+        let chained = self.dice.one_in(2);
         let lost = |cols: &mut Vec<Col>| {
             for col in cols {
-                (col.unit, col.origin) = (false, None);
+                let leads = matches!(col.origin, Some((_, "u" | "k" | "j" | "l1" | "l2")));
+                col.unit = false;
+                col.origin = col.origin.filter(|_| leads && chained);
             }
         };
         let mut cols = item.cols;
@@ -221,47 +225,147 @@ impl Gen<'_> {
         joins.conditions.push(format!("{here} {op} (SELECT {one})"));
     }
 
-    /// IN and EXISTS.
+    /// A condition with a subquery.
     pub(super) fn semi(&mut self, joins: &mut Joins, depth: usize) {
+        let cols = joins.cols.clone();
+        joins.conditions.extend(self.with_subquery(&cols, depth));
+    }
+
+    /// A condition with IN, EXISTS or an aggregate of the rows that match: as a whole, or somewhere inside.
+    pub fn with_subquery(&mut self, cols: &[Col], depth: usize) -> Option<String> {
+        let condition = match self.dice.below(4) {
+            0 => {
+                let (value, kind) = self.value(cols, depth)?;
+                match kind {
+                    Kind::Text => format!("{value} = {}", self.dice.pick(&["'p'", "'q'"])),
+                    Kind::Time | Kind::Flag => format!("{value} IS NULL"),
+                    Kind::Int | Kind::Float => {
+                        let op = self.dice.pick(&["> 1", "= 0", "<= 2", "IS NULL", "< 5"]);
+                        format!("{value} {op}")
+                    }
+                }
+            }
+            _ => self.membership(cols, depth)?,
+        };
+        let inside = self.dice.below(8);
+        if inside < 4 {
+            return Some(condition);
+        }
+        self.ops.insert("mark");
+        let other = predicate(self.dice, cols, 0);
+        Some(match inside {
+            4 => format!("({condition} OR {other})"),
+            5 => format!("(NOT ({condition} AND {other}))"),
+            6 => format!("(CASE WHEN {condition} THEN {other} ELSE FALSE END)"),
+            _ => format!("(({condition}) IS NOT TRUE)"),
+        })
+    }
+
+    /// An aggregate of the rows that match, and its kind.
+    pub fn value(&mut self, cols: &[Col], depth: usize) -> Option<(String, Kind)> {
+        let public = self.rows || self.dice.one_in(4);
+        let (from, inner, on) = if public {
+            let item = self.public()?;
+            let (here, there) = self.alike(cols, &item.cols)?;
+            (format!("FROM {}", item.sql), item.cols, vec![format!("{there} = {here}")])
+        } else {
+            let body = self.body(depth);
+            let (on, _) = self.connection(cols, &body.cols)?;
+            (body.sql, body.cols, on)
+        };
+        self.ops.insert(if public { "public aggregate" } else { "correlated aggregate" });
+        let any = inner[self.dice.below(inner.len())].clone();
+        let (call, kind) = match self.dice.below(6) {
+            0 | 1 => ("COUNT(*)".to_owned(), Kind::Int),
+            2 => (format!("COUNT(DISTINCT {})", any.sql), Kind::Int),
+            3 => (format!("{}({})", self.dice.pick(&["MIN", "MAX"]), any.sql), any.kind),
+            4 => (format!("SUM(CLAMP({}, -2, 6))", number(self.dice, &inner, 0)), Kind::Float),
+            _ => (
+                format!("AVG(CLAMP(CAST({} AS DOUBLE), -3, 5))", number(self.dice, &inner, 0)),
+                Kind::Float,
+            ),
+        };
+        let word = if from.contains(" WHERE ") { "AND" } else { "WHERE" };
+        Some((format!("(SELECT {call} {from} {word} {})", on.join(" AND ")), kind))
+    }
+
+    /// Two columns of one kind.
+    fn alike(&mut self, here: &[Col], there: &[Col]) -> Option<(String, String)> {
+        let there = there[self.dice.below(there.len())].clone();
+        let here: Vec<&Col> = here.iter().filter(|c| c.kind == there.kind).collect();
+        if here.is_empty() {
+            return None;
+        }
+        Some((here[self.dice.below(here.len())].sql.clone(), there.sql))
+    }
+
+    /// IN and EXISTS.
+    fn membership(&mut self, cols: &[Col], depth: usize) -> Option<String> {
         let not = self.dice.one_in(3);
         let negation = if not { "NOT " } else { "" };
         if self.rows || self.dice.one_in(4) {
-            let Some(item) = self.public() else { return };
-            let i = self.dice.below(item.cols.len());
-            let there = item.cols[i].clone();
-            let here: Vec<Col> =
-                joins.cols.iter().filter(|c| c.kind == there.kind).cloned().collect();
-            if here.is_empty() {
-                return;
-            }
-            let here = here[self.dice.below(here.len())].clone();
+            let item = self.public()?;
+            let (here, there) = self.alike(cols, &item.cols)?;
             self.ops.insert("public semi");
-            joins.conditions.push(if self.dice.one_in(2) {
-                format!("{} {negation}IN (SELECT {} FROM {})", here.sql, there.sql, item.sql)
+            return Some(if self.dice.one_in(2) {
+                format!("{here} {negation}IN (SELECT {there} FROM {})", item.sql)
             } else {
-                format!(
-                    "{negation}EXISTS (SELECT 1 FROM {} WHERE {} = {})",
-                    item.sql, there.sql, here.sql
-                )
+                format!("{negation}EXISTS (SELECT 1 FROM {} WHERE {there} = {here})", item.sql)
             });
-            return;
         }
         let body = self.body(depth);
-        let Some((pairs, _)) = self.pairs(&joins.cols, &body.cols) else { return };
+        let (pairs, _) = self.pairs(cols, &body.cols)?;
         self.ops.insert(if not { "anti" } else { "semi" });
-        joins.conditions.push(match pairs.as_slice() {
-            [(here, there)] if self.dice.one_in(2) => {
-                format!("{here} {negation}IN (SELECT {there} {})", body.sql)
-            }
-            pairs => {
-                let mut on: Vec<String> = pairs.iter().map(|(l, r)| format!("{l} = {r}")).collect();
-                if self.dice.one_in(3) {
-                    let all: Vec<Col> = joins.cols.iter().chain(&body.cols).cloned().collect();
-                    on.push(predicate(self.dice, &all, 0));
+        if let ([(here, there)], true) = (pairs.as_slice(), self.dice.one_in(2)) {
+            let having = match self.dice.one_in(4) {
+                true => {
+                    self.ops.insert("having");
+                    format!(" GROUP BY {there} HAVING COUNT(*) > 1")
                 }
-                let word = if body.sql.contains(" WHERE ") { "AND" } else { "WHERE" };
-                format!("{negation}EXISTS (SELECT 1 {} {word} {})", body.sql, on.join(" AND "))
+                false => String::new(),
+            };
+            return Some(format!("{here} {negation}IN (SELECT {there} {}{having})", body.sql));
+        }
+        let mut on: Vec<String> = pairs.iter().map(|(l, r)| format!("{l} = {r}")).collect();
+        let all: Vec<Col> = cols.iter().chain(&body.cols).cloned().collect();
+        let having = match self.dice.below(6) {
+            0 => {
+                self.ops.insert("having");
+                let keys: Vec<&str> = pairs.iter().map(|(_, there)| there.as_str()).collect();
+                let of = number(self.dice, &body.cols, 0);
+                let having = self.dice.pick(&["COUNT(*) > 1", "COUNT(*) = 1", "MAX(v) > 1"]);
+                format!(" GROUP BY {} HAVING {}", keys.join(", "), having.replace('v', &of))
             }
-        });
+            1 => {
+                on.push(predicate(self.dice, &all, 0));
+                String::new()
+            }
+            // Names of the outermost rows, two levels up.
+            2 if depth > 0 => {
+                let inner = self.body(0);
+                if let Some((further, _)) = self.connection(&body.cols, &inner.cols) {
+                    self.ops.insert("two levels");
+                    let all: Vec<Col> = cols.iter().chain(&inner.cols).cloned().collect();
+                    let across = match self.alike(cols, &inner.cols) {
+                        Some((here, there)) => format!("{there} >= {here}"),
+                        None => predicate(self.dice, &all, 0),
+                    };
+                    let word = if inner.sql.contains(" WHERE ") { "AND" } else { "WHERE" };
+                    let further = further.join(" AND ");
+                    on.push(format!(
+                        "EXISTS (SELECT 1 {} {word} {further} AND {across})",
+                        inner.sql
+                    ));
+                }
+                String::new()
+            }
+            _ => String::new(),
+        };
+        let word = if body.sql.contains(" WHERE ") { "AND" } else { "WHERE" };
+        Some(format!(
+            "{negation}EXISTS (SELECT 1 {} {word} {}{having})",
+            body.sql,
+            on.join(" AND ")
+        ))
     }
 }

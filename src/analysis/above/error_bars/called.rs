@@ -1,0 +1,291 @@
+//! `error_low` and `error_high`: the ends of the intervals that a query asks for.
+//!
+//! In: the public plan with calls. Out: the same plan, in which each call is an end of the interval of its argument, computed
+//! from released numbers and from the ± behind them, row by row.
+//!
+//! ```text
+//! Filter error_low(n) > 100        Projection k, n
+//!   Scan released 0           ⇒      Filter n − off > 100
+//!                                      Projection k, n, off        Scan released 0, with the ± of n behind it
+//! ```
+//!
+//! An end is that of the number as it was drawn. It is NULL where the number itself decides which rows come out, through
+//! a threshold, a condition or a LIMIT: such a number has no ±. A condition on its ends is no such decision: where n is outside
+//! of its interval with at most 5 %, a group comes out by a wrong end with at most 5 %, too.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    Aggregate, Expr, ExprSchemable, Filter, LogicalPlan, Projection, Sort, Window,
+};
+
+use super::interval::{Ends, Span};
+use super::node::{Carried, Carrier, Want, ends_over, in_order};
+use crate::analysis::above::interval_ends::{
+    CalledEnds, EndCall, EndTold, EndWorth, calls_in, decided, has_calls, is_end, misplaced,
+    no_end, no_number, without_calls,
+};
+use crate::analysis::above::origin::{Field, deciding, noisy};
+use crate::analysis::not_analyzed::{NotAnalyzed, internal};
+use crate::analysis::part::PrivateAggregate;
+use crate::analysis::recursion::deeper;
+use crate::dialect::{ReleaseClause, in_releases_words};
+use crate::functions::IntervalEnd;
+
+/// The plan in which each call is replaced; `None` where there are none.
+///
+/// # Guarantee
+/// The plan reads what it read before, and the ± behind released tables: released numbers and public scales. Its columns have the same
+/// names and types. Each end of an argument that depends on m released numbers takes them at confidence 1 − 0.05/m.
+///
+/// # Errors
+/// A refusal: a call of what is no released number, of one whose error is not followed, or in ON.
+pub(crate) fn with_called_ends(
+    plan: &LogicalPlan,
+    parts: &[PrivateAggregate],
+    releases: &[ReleaseClause],
+) -> std::result::Result<Option<CalledEnds>, NotAnalyzed> {
+    if !has_calls(plan) {
+        return Ok(None);
+    }
+    let silent = without_calls(plan).map_err(|e| internal(&e))?;
+    let pass = |among: &[u64], levels: Option<&[u64]>| {
+        let mut ends = Replacing {
+            parts,
+            carrier: Carrier::new(parts, among, "called"),
+            decides: deciding(parts, &silent),
+            decides_by_ends: deciding(parts, plan),
+            levels,
+            numbers: Vec::new(),
+            told: Vec::new(),
+        };
+        let replaced = ends.node(plan)?;
+        Ok::<_, NotAnalyzed>((replaced, ends.numbers, ends.told))
+    };
+    // How many numbers each depends on is known before the levels are.
+    let (_, numbers, _) = pass(&[1], None)?;
+    let mut among = numbers.clone();
+    among.sort_unstable();
+    among.dedup();
+    let (replaced, _, mut told) = pass(&among, Some(&numbers))?;
+    for one in &mut told {
+        one.text = in_releases_words(&one.text, releases);
+        one.number = in_releases_words(&one.number, releases);
+    }
+    let outputs = (0..plan.schema().fields().len()).map(|output| is_end(plan, output));
+    Ok(Some(CalledEnds { plan: replaced, among, told, outputs: outputs.collect() }))
+}
+
+/// One pass over a plan.
+struct Replacing<'a> {
+    parts: &'a [PrivateAggregate],
+    carrier: Carrier<'a>,
+    /// The released values that decide which rows come out, not counting those that only the calls read; `None` if that
+    /// is not known.
+    decides: Option<Vec<Field>>,
+    decides_by_ends: Option<Vec<Field>>,
+    /// For each replaced call, in the order of the walk, how many numbers it depends on, if that is known by now.
+    levels: Option<&'a [u64]>,
+    /// The same as it is found.
+    numbers: Vec<u64>,
+    told: Vec<EndTold>,
+}
+
+impl Replacing<'_> {
+    fn node(&mut self, plan: &LogicalPlan) -> std::result::Result<LogicalPlan, NotAnalyzed> {
+        deeper(|| self.replaced(plan))
+    }
+
+    fn replaced(&mut self, plan: &LogicalPlan) -> std::result::Result<LogicalPlan, NotAnalyzed> {
+        let mut failed = None;
+        let mut below = |child: LogicalPlan| match self.node(&child) {
+            Ok(replaced) => Ok(Transformed::yes(replaced)),
+            Err(error) => {
+                failed = Some(error);
+                Ok(Transformed::new(child, false, TreeNodeRecursion::Stop))
+            }
+        };
+        let replaced =
+            plan.clone().map_children(&mut below).and_then(|t| t.data.map_subqueries(&mut below));
+        let plan = match (failed, replaced) {
+            (Some(error), _) => return Err(error),
+            (None, replaced) => replaced.map_err(|e| internal(&e))?.data,
+        };
+        let mut calls: Vec<EndCall> = Vec::new();
+        for expr in plan.expressions() {
+            for call in calls_in(&expr) {
+                if !calls.contains(&call) {
+                    calls.push(call);
+                }
+            }
+        }
+        let Some(first) = calls.first() else { return Ok(plan) };
+        let Some(input) = input_of(&plan).cloned() else { return Err(misplaced(first).into()) };
+        let sorts = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_));
+        let mut wants: Vec<Want> = Vec::new();
+        let mut levels = Vec::new();
+        for call in &calls {
+            if self.says(call, &input) == EndWorth::Nothing {
+                let place = if sorts { "condition or order" } else { "" };
+                if sorts {
+                    return Err(decided(call, place).into());
+                }
+                levels.push(None);
+                continue;
+            }
+            let level = self.next_level(levels.iter().flatten().count());
+            for want in self.wants(call, level, &input)? {
+                if !wants.contains(&want) {
+                    wants.push(want);
+                }
+            }
+            levels.push(Some(level));
+        }
+        let carried = self.carrier.carry(&input, &wants);
+        let carried = carried.ok_or_else(|| no_number(first, UNFOLLOWED))?;
+        let mut ends = Vec::new();
+        for (call, level) in calls.into_iter().zip(levels) {
+            let end = match level {
+                None => no_end(),
+                Some(level) => {
+                    let span = self.span(&call, level, &carried, &wants)?;
+                    if call.end == IntervalEnd::Low { span.lo } else { span.hi }
+                }
+            };
+            ends.push((call, end));
+        }
+        rebuilt(&plan, carried, &ends).map_err(|e| internal(&e))
+    }
+
+    /// Notes a call, and what it is worth.
+    fn says(&mut self, call: &EndCall, input: &LogicalPlan) -> EndWorth {
+        let fields = noisy(self.parts, &call.of, input);
+        let hits = |decides: &Option<Vec<Field>>| match decides {
+            None => true,
+            Some(decides) => fields.iter().any(|(part, field)| {
+                let counter = self.parts.get(*part).and_then(|own| {
+                    Some(own.key_names().len() + own.unknown_partitions()?.counter?)
+                });
+                counter == Some(*field) || decides.contains(&(*part, *field))
+            }),
+        };
+        let worth = match (hits(&self.decides), hits(&self.decides_by_ends)) {
+            (true, _) => EndWorth::Nothing,
+            (false, true) => EndWorth::Drawn,
+            (false, false) => EndWorth::Whole,
+        };
+        let told = EndTold { text: call.text(), number: call.number(), worth };
+        if !self.told.contains(&told) {
+            self.told.push(told);
+        }
+        worth
+    }
+
+    /// The number of released numbers of the next call, which comes after some others of its node.
+    fn next_level(&self, before: usize) -> u64 {
+        let at = self.numbers.len() + before;
+        self.levels.and_then(|levels| levels.get(at)).copied().unwrap_or(1)
+    }
+
+    /// The columns whose ends a call needs.
+    fn wants(
+        &self,
+        call: &EndCall,
+        level: u64,
+        input: &LogicalPlan,
+    ) -> std::result::Result<Vec<Want>, NotAnalyzed> {
+        let schema = input.schema();
+        if !calls_in(&call.of).is_empty() {
+            return Err(no_number(call, "an end of an interval has no interval of its own").into());
+        }
+        if !call.of.get_type(schema).is_ok_and(|data_type| data_type.is_numeric()) {
+            return Err(no_number(call, "it is not a number").into());
+        }
+        let wants = Carrier::read(&[(&call.of, level)], schema);
+        wants.ok_or_else(|| no_number(call, UNFOLLOWED).into())
+    }
+
+    /// The ends of the argument of a call.
+    fn span(
+        &mut self,
+        call: &EndCall,
+        level: u64,
+        carried: &Carried,
+        wants: &[Want],
+    ) -> std::result::Result<Span, NotAnalyzed> {
+        match ends_over(&self.carrier, carried, wants, &call.of, level) {
+            Some(Ends::Within(span)) => {
+                self.numbers.push(span.numbers);
+                Ok(*span)
+            }
+            Some(Ends::Exact) => Err(no_number(call, "it is public, and has no noise").into()),
+            None => Err(no_number(call, UNFOLLOWED).into()),
+        }
+    }
+}
+
+const UNFOLLOWED: &str = "no interval is known of it: it is chosen, or the errors of released numbers are not followed through what computes it";
+
+/// The input of a node whose expressions may have calls.
+fn input_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
+    if let LogicalPlan::Projection(Projection { input, .. })
+    | LogicalPlan::Filter(Filter { input, .. })
+    | LogicalPlan::Sort(Sort { input, .. })
+    | LogicalPlan::Window(Window { input, .. })
+    | LogicalPlan::Aggregate(Aggregate { input, .. }) = plan
+    {
+        return Some(input);
+    }
+    None
+}
+
+/// A node over its carried input, with ends in the place of its calls and columns as before.
+fn rebuilt(plan: &LogicalPlan, carried: Carried, ends: &[(EndCall, Expr)]) -> Result<LogicalPlan> {
+    let names = NamePreserver::new(plan);
+    let replaced = |expr: &Expr| {
+        let name = names.save(expr);
+        let replaced = expr.clone().transform_down(|e| {
+            let call = EndCall::read(&e);
+            let end = call.and_then(|call| ends.iter().find(|(own, _)| *own == call));
+            Ok(match end {
+                Some((_, end)) => Transformed::new(end.clone(), true, TreeNodeRecursion::Jump),
+                None => Transformed::no(e),
+            })
+        })?;
+        Ok::<_, DataFusionError>(name.restore(replaced.data))
+    };
+    let all = |exprs: &[Expr]| exprs.iter().map(replaced).collect::<Result<Vec<_>>>();
+    let carries = carried.plan.schema().fields().len();
+    let input = Arc::new(carried.plan);
+    let columns = plan.schema().fields().len();
+    if let LogicalPlan::Projection(projection) = plan {
+        let plan = Projection::try_new(all(&projection.expr)?, input)?;
+        return Ok(LogicalPlan::Projection(plan));
+    }
+    if let LogicalPlan::Aggregate(aggregate) = plan {
+        let (groups, calls) = (all(&aggregate.group_expr)?, all(&aggregate.aggr_expr)?);
+        return Ok(LogicalPlan::Aggregate(Aggregate::try_new(input, groups, calls)?));
+    }
+    let lost = || DataFusionError::Internal("a column of a node was lost".to_owned());
+    if let LogicalPlan::Window(window) = plan {
+        let inputs = window.input.schema().fields().len();
+        let plan = LogicalPlan::Window(Window::try_new(all(&window.window_expr)?, input)?);
+        let order = (0..inputs).chain(carries..carries + columns - inputs);
+        return in_order(plan, order).ok_or_else(lost);
+    }
+    let plan = if let LogicalPlan::Sort(sort) = plan {
+        let mut keys = sort.expr.clone();
+        for key in &mut keys {
+            key.expr = replaced(&key.expr)?;
+        }
+        LogicalPlan::Sort(Sort { expr: keys, input, fetch: sort.fetch })
+    } else if let LogicalPlan::Filter(filter) = plan {
+        LogicalPlan::Filter(Filter::try_new(replaced(&filter.predicate)?, input)?)
+    } else {
+        return Err(lost());
+    };
+    in_order(plan, 0..columns).ok_or_else(lost)
+}

@@ -1,0 +1,82 @@
+//! Constants that no row has: `status = 'Femal'`, where the domain of status lists its values.
+//!
+//! In: a comparison of a listed column with texts, wherever it stands: below OR, in CASE, in the condition of a join. Out: a
+//! refusal if one of the texts is not listed, with the value that was probably meant. Domains are public, so this costs
+//! nothing; the answer would be wrong, at the full price. Filters that no row passes are refused before, as a whole.
+
+use std::sync::Arc;
+
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+use super::facts::{KeySource, Scope, constant};
+use super::shape::readable;
+use crate::refusal::{Reason, Refusal, nearest};
+
+/// Refuses `column = 'text'`, `column <> 'text'` and `column [NOT] IN ('text', …)` with a text that is not listed.
+///
+/// # Errors
+/// The refusal.
+pub(crate) fn check_listed(whole: &Expr, scope: &Scope) -> Result<(), Refusal> {
+    let positive = match whole {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::NotEq, right }) => {
+            let equal = BinaryExpr::new(left.clone(), Operator::Eq, right.clone());
+            Expr::BinaryExpr(equal)
+        }
+        Expr::InList(list) => Expr::InList(InList { negated: false, ..list.clone() }),
+        other => other.clone(),
+    };
+    let Some((column, wanted)) = equal_to_texts(&positive) else { return Ok(()) };
+    let Some(listed) = listed_texts(column, scope) else { return Ok(()) };
+    let Some(stranger) = wanted.iter().find(|text| !listed.contains(text)) else { return Ok(()) };
+    let name = &column.name;
+    let (shown, is_cut) = (listed.iter().take(MOST_SHOWN), listed.len() > MOST_SHOWN);
+    let shown: Vec<String> = shown.map(|text| quoted(text)).collect();
+    let among = shown.join(", ") + if is_cut { ", …" } else { "" };
+    let hint = match nearest(stranger, listed.iter().map(String::as_str)) {
+        Some(meant) => format!("{} in place of {}", quoted(&meant), quoted(stranger)),
+        // Of several texts, one that resembles none of the listed is no slip: lists are written once for several tables.
+        None if wanted.len() > 1 => return Ok(()),
+        None => format!("one of {among} in place of {}", quoted(stranger)),
+    };
+    Err(Refusal::new(
+        Reason::BadValue,
+        readable(whole),
+        format!("no row has {} as {name}, which is one of {among}", quoted(stranger)),
+        hint,
+    ))
+}
+
+/// The most listed texts that a refusal shows.
+const MOST_SHOWN: usize = 8;
+
+/// A text as SQL writes it.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// The column and the texts of `column = 'text'` and `column IN ('text', …)`.
+pub(crate) fn equal_to_texts(conjunct: &Expr) -> Option<(&Column, Vec<String>)> {
+    let text = |value: &Expr| constant(value)?.try_as_str()?.map(str::to_owned);
+    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct {
+        return match (left.try_as_col(), right.try_as_col()) {
+            (Some(column), None) => Some((column, vec![text(right)?])),
+            (None, Some(column)) => Some((column, vec![text(left)?])),
+            (Some(_), Some(_)) | (None, None) => None,
+        };
+    }
+    if let Expr::InList(InList { expr, list, negated: false }) = conjunct {
+        return Some((expr.try_as_col()?, list.iter().map(text).collect::<Option<_>>()?));
+    }
+    None
+}
+
+/// The texts that a column can hold; `None` if they are not listed.
+pub(crate) fn listed_texts(column: &Column, scope: &Scope) -> Option<Vec<String>> {
+    let facts = scope.facts_of(column)?;
+    let Some(KeySource::Values(values)) = &facts.keys else { return None };
+    let text = |value: &ScalarValue| value.try_as_str()?.map(str::to_owned);
+    let values = Arc::clone(values);
+    values.iter().filter(|value| !value.is_null()).map(text).collect()
+}

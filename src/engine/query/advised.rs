@@ -1,0 +1,54 @@
+//! What to write instead of a refused query, as a whole.
+//!
+//! In: the text of a query, and the refusal of it. Out: the refusal with a statement that is accepted, where a δ is all that is
+//! missing. Each statement is planned before it is shown. Nothing of a person is read for that.
+
+use datafusion::execution::SessionState;
+
+use crate::dialect::{Statement, thresholded};
+use crate::engine::session::Session;
+use crate::error::Error;
+use crate::privacy::{Rational, decimal_text};
+use crate::refusal::{Reason, Refusal};
+
+impl Session {
+    /// The error of a query; where its groups would come from the data, with the statement that shows those of many people.
+    pub(in crate::engine) fn advised(
+        &self,
+        error: Error,
+        text: &str,
+        state: &SessionState,
+    ) -> Error {
+        match error {
+            Error::Refused(refusal) if refusal.reason() == Reason::UnknownKeys => {
+                Error::Refused(self.with_threshold(refusal, text, state))
+            }
+            other => other,
+        }
+    }
+
+    fn with_threshold(&self, refusal: Refusal, text: &str, state: &SessionState) -> Refusal {
+        let is_accepted = |candidate: &String| {
+            let Ok(Statement::Query(query)) = self.parse(candidate) else { return false };
+            self.due(query, state).is_ok_and(|due| self.quote(&due).is_ok())
+        };
+        let candidates = self.defaults().into_iter().flat_map(|cost| thresholded(text, &cost));
+        match candidates.into_iter().find(is_accepted) {
+            Some(statement) => refusal.with_threshold(statement),
+            None => refusal,
+        }
+    }
+
+    /// The costs that a query has by default, by the budgets.
+    fn defaults(&self) -> Vec<String> {
+        let budgets = self.inner.vault.budgets().unwrap_or_default();
+        let defaults = budgets.iter().filter_map(|state| state.budget.per_query.default);
+        let mut costs: Vec<String> = defaults
+            .map(|nano| decimal_text(&Rational::new(nano.into(), 1_000_000_000.into()), 9))
+            .collect();
+        costs.sort();
+        costs.dedup();
+        costs.truncate(3);
+        costs
+    }
+}
