@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
@@ -222,18 +222,7 @@ pub(crate) fn cut(
         let (flow, valued) = walk.valued_aggregate(flow, aggregate)?;
         (walk.resolved(flow)?, valued)
     };
-    for (call, expr) in calls.iter_mut().zip(&valued.aggr_expr) {
-        call.params = CallOf::function(expr).ok_or_else(lost)?.params.clone();
-    }
-    if let (Some(selector), Some(target), Some(written)) =
-        (plain, valued.group_expr.first(), aggregate.group_expr.first())
-    {
-        let data_type = written.get_type(aggregate.input.schema()).map_err(|e| internal(&e))?;
-        for call in &mut calls {
-            call.choose(selector, target, &data_type);
-            call.clause.text = key_text(written);
-        }
-    }
+    over_columns(&mut calls, &valued, aggregate, plain)?;
     if flow.is_public() {
         return Err(not_private("the rows", true).into());
     }
@@ -286,18 +275,9 @@ pub(crate) fn cut(
         if unknown_partitions.is_some() { " (keys of the data)" } else { "" },
         measures.iter().map(describe_measure).collect::<Vec<_>>().join(", "),
     ));
-    let fields: Vec<_> = aggregate
-        .schema
-        .fields()
-        .iter()
-        .enumerate()
-        .map(|(i, field)| Field::new(format!("c{i}"), field.data_type().clone(), true))
-        .map(|field| match (plain, calls.first()) {
-            // In plain SQL the aggregate has its own type; what is released is the key.
-            (Some(_), Some(call)) => field.with_data_type(call.data_type.clone()),
-            _ => field,
-        })
-        .collect();
+    // In plain SQL the aggregate has its own type; what is released is the key.
+    let chosen = plain.and_then(|_| calls.first()).map(|call| &call.data_type);
+    let released = Arc::new(released_columns(aggregate, chosen));
     Ok(PrivateAggregate {
         subject: flow.subject.clone(),
         public: flow.public.clone(),
@@ -306,7 +286,7 @@ pub(crate) fn cut(
         key_names: groups.into_iter().map(|g| g.name).collect(),
         keys,
         measures,
-        released: Arc::new(Schema::new(fields)),
+        released,
         late,
         unknown_partitions,
         aggregate: aggregate.clone(),
@@ -315,6 +295,37 @@ pub(crate) fn cut(
         aggregated_above: None,
         sets,
     })
+}
+
+/// Gives the calls the arguments in which columns replace subqueries; in plain SQL that shows keys only, they choose a key.
+fn over_columns(
+    calls: &mut [Call],
+    valued: &Aggregate,
+    written: &Aggregate,
+    plain: Option<Selector>,
+) -> Result<(), NotAnalyzed> {
+    for (call, expr) in calls.iter_mut().zip(&valued.aggr_expr) {
+        call.params = CallOf::function(expr).ok_or_else(lost)?.params.clone();
+    }
+    if let (Some(selector), Some(target), Some(key)) =
+        (plain, valued.group_expr.first(), written.group_expr.first())
+    {
+        let data_type = key.get_type(written.input.schema()).map_err(|e| internal(&e))?;
+        for call in calls {
+            call.choose(selector, target, &data_type);
+            call.clause.text = key_text(key);
+        }
+    }
+    Ok(())
+}
+
+/// The columns of the released table: those of the aggregate, of one type if a key is chosen.
+fn released_columns(aggregate: &Aggregate, chosen: Option<&DataType>) -> Schema {
+    let columns = aggregate.schema.fields().iter().enumerate().map(|(i, field)| {
+        let data_type = chosen.unwrap_or_else(|| field.data_type());
+        Field::new(format!("c{i}"), data_type.clone(), true)
+    });
+    Schema::new(columns.collect::<Vec<_>>())
 }
 
 /// Every release of a SELECT answers with as many rows per group.

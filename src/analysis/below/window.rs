@@ -349,6 +349,103 @@ fn default_of(default: &Expr, data_type: &DataType) -> Option<ScalarValue> {
     equal.then_some(own)
 }
 
+/// The literal distance of LAG and LEAD, and the default behind it, if there is one.
+fn shift(
+    function: &WindowFunction,
+    by: &Expr,
+    default: Option<&Expr>,
+    data_type: &DataType,
+) -> Result<Vec<Expr>, Refusal> {
+    let name = function.fun.name().to_lowercase();
+    let refused = |why: String, hint: String| {
+        let text = Expr::WindowFunction(Box::new(function.clone())).schema_name().to_string();
+        Refusal::new(Reason::Operator, text, why, hint)
+    };
+    let Some(by) = rows_away(by) else {
+        let hint = changed(function, |params| {
+            params.args.truncate(1);
+            params.args.push(lit(2_i64));
+        });
+        let why = format!(
+            "the distance of {name} is a literal number of rows from 1 to {MOST_ROWS_AWAY}"
+        );
+        return Err(refused(why, hint));
+    };
+    let mut literals = vec![Expr::Literal(ScalarValue::Int64(Some(by)), None)];
+    if let Some(default) = default {
+        let Some(value) = default_of(default, data_type) else {
+            let why =
+                format!("the default of {name} is a literal of its column's type, {data_type}");
+            return Err(refused(why, changed(function, |params| params.args.truncate(2))));
+        };
+        literals.push(Expr::Literal(value, None));
+    }
+    Ok(literals)
+}
+
+/// The frame of FIRST_VALUE and LAST_VALUE, in which one row is the first or the last one.
+///
+/// # Errors
+/// A refusal for a frame of peers that ends where the value is picked: in a total order no two rows are peers.
+fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
+    let frame = &function.params.window_frame;
+    let name = function.fun.name().to_lowercase();
+    let (picked, other) = match name.as_str() {
+        "first_value" => (&frame.start_bound, &frame.end_bound),
+        _ => (&frame.end_bound, &frame.start_bound),
+    };
+    let at_an_end = |bound: &WindowFrameBound| {
+        matches!(bound,
+            WindowFrameBound::Preceding(value) | WindowFrameBound::Following(value)
+                if value.is_null())
+    };
+    // A frame that reaches the row itself is never empty.
+    let reaches = at_an_end(other) || matches!(other, WindowFrameBound::CurrentRow);
+    if frame.units != WindowFrameUnits::Rows && !(at_an_end(picked) && reaches) {
+        let text = Expr::WindowFunction(Box::new(function.clone())).schema_name().to_string();
+        let why = format!("{name} picks one of several rows that are equal in this order");
+        let all = changed(function, |params| params.window_frame = all_rows());
+        return Err(Refusal::new(Reason::Operator, text, why, all));
+    }
+    // The first or the last row of the partition, without comparing rows by the order of all columns.
+    Ok(if frame.units == WindowFrameUnits::Range { all_rows() } else { frame.clone() })
+}
+
+/// The order of a window: by the keys as written and, where it matters which row comes first, by all columns behind them.
+fn ordered_by(
+    written: &[Sort],
+    order: Order,
+    flow: &PrivateRelation,
+    sorted: &mut Computed,
+) -> Result<Vec<Sort>, NotAnalyzed> {
+    let mut order_by = Vec::new();
+    for key in written {
+        let expr = sorted.column(total(&key.expr, &flow.scope)?.expr);
+        order_by.push(Sort { expr, ..key.clone() });
+    }
+    if order == Order::Total {
+        for column in flow.scope.schema.columns() {
+            let column = Expr::Column(column);
+            types::check(&column, &flow.scope.schema)?;
+            order_by.push(Sort::new(column, true, false));
+        }
+    }
+    Ok(order_by)
+}
+
+/// What is known of a count of a unit's rows that begins with `lo`.
+///
+/// The number of rows is declared and bounded above the window, so nothing may fail here if a person has more.
+fn counted(lo: i64, rows: Option<u64>) -> Facts {
+    let most = rows.and_then(|rows| i64::try_from(rows).ok());
+    let end = |n: i64| Rational::from_integer(n.into());
+    Facts {
+        always: Interval::integer_range(lo, i64::MAX),
+        keys: most.map(|most| KeySource::Integers(lo, most)),
+        ..Facts::ranged(Interval::new(Some(end(lo)), most.map(end)), true)
+    }
+}
+
 /// A window function over one unit's rows.
 fn over_unit(
     expr: &Expr,
@@ -401,18 +498,10 @@ fn over_unit(
         Order::Peers
     };
     let result_type = inner.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
-    let most = rows.and_then(|rows| i64::try_from(rows).ok());
-    let end = |n: i64| Rational::from_integer(n.into());
-    // The number of rows is declared and bounded above the window, so nothing may fail here if a person has more.
-    let count = |lo: i64| Facts {
-        always: Interval::integer_range(lo, i64::MAX),
-        keys: most.map(|most| KeySource::Integers(lo, most)),
-        ..Facts::ranged(Interval::new(Some(end(lo)), most.map(end)), true)
-    };
     let (order, facts) = match (name.as_str(), args.as_slice()) {
-        ("row_number", []) => (Order::Total, count(1)),
-        ("rank" | "dense_rank", []) => (Order::Peers, count(1)),
-        ("count", [_]) => (framed, count(0)),
+        ("row_number", []) => (Order::Total, counted(1, rows)),
+        ("rank" | "dense_rank", []) => (Order::Peers, counted(1, rows)),
+        ("count", [_]) => (framed, counted(0, rows)),
         ("min" | "max", [x]) => {
             (framed, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
         }
@@ -424,56 +513,17 @@ fn over_unit(
             (Order::Total, Facts { is_unit: false, ..facts })
         }
         ("lag" | "lead", [x, by, default @ ..]) if default.len() <= 1 => {
-            let Some(by) = rows_away(&by.expr) else {
-                let why = format!(
-                    "the distance of {name} is a literal number of rows from 1 to {MOST_ROWS_AWAY}"
-                );
-                let hint = changed(function, |params| {
-                    params.args.truncate(1);
-                    params.args.push(lit(2_i64));
-                });
-                return Err(Refusal::new(Reason::Operator, &text, why, hint).into());
-            };
             let x_type = x.expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+            let literals = shift(function, &by.expr, default.first().map(|d| &d.expr), &x_type)?;
             let mut known = vec![x.facts.clone()];
-            let mut literals = vec![Expr::Literal(ScalarValue::Int64(Some(by)), None)];
-            if let [default] = default {
-                let Some(value) = default_of(&default.expr, &x_type) else {
-                    let why = format!(
-                        "the default of {name} is a literal of its column's type, {x_type}"
-                    );
-                    let hint = changed(function, |params| params.args.truncate(2));
-                    return Err(Refusal::new(Reason::Operator, &text, why, hint).into());
-                };
-                known.push(Facts::of_literal(&value));
-                literals.push(Expr::Literal(value, None));
+            if let [_, Expr::Literal(default, _)] = literals.as_slice() {
+                known.push(Facts::of_literal(default));
             }
             shifted = Some(literals);
             (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..union(&known) })
         }
         ("first_value" | "last_value", [x]) => {
-            let frame = &params.window_frame;
-            // In a total order no two rows are peers. So a frame of peers must not end where the value is picked.
-            let (picked, other) = match name.as_str() {
-                "first_value" => (&frame.start_bound, &frame.end_bound),
-                _ => (&frame.end_bound, &frame.start_bound),
-            };
-            let at_an_end = |bound: &WindowFrameBound| {
-                matches!(bound,
-                    WindowFrameBound::Preceding(value) | WindowFrameBound::Following(value)
-                        if value.is_null())
-            };
-            // A frame that reaches the row itself is never empty.
-            let reaches = at_an_end(other) || matches!(other, WindowFrameBound::CurrentRow);
-            if frame.units != WindowFrameUnits::Rows && !(at_an_end(picked) && reaches) {
-                let why = format!("{name} picks one of several rows that are equal in this order");
-                let all = changed(function, |params| params.window_frame = all_rows());
-                return Err(Refusal::new(Reason::Operator, &text, why, all).into());
-            }
-            // The first or the last row of the partition, without comparing rows by the order of all columns.
-            if frame.units == WindowFrameUnits::Range {
-                params.window_frame = all_rows();
-            }
+            params.window_frame = frame_of_one(function)?;
             (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
         }
         _ => {
@@ -485,22 +535,9 @@ fn over_unit(
     if let Some(message) = frame_error(&params.window_frame) {
         return Err(refused(message.to_owned()).into());
     }
-    let sort = |e: Expr| Sort::new(e, true, false);
-    let mut order_by = Vec::new();
-    for key in &params.order_by {
-        let expr = sorted.column(total(&key.expr, &flow.scope)?.expr);
-        order_by.push(Sort { expr, ..key.clone() });
-    }
-    if order == Order::Total {
-        for column in flow.scope.schema.columns() {
-            types::check(&Expr::Column(column), &flow.scope.schema)?;
-        }
-        let all = flow.scope.schema.columns().into_iter().map(|c| sort(Expr::Column(c)));
-        order_by.extend(all);
-    }
+    params.order_by = ordered_by(&params.order_by, order, flow, sorted)?;
     params.partition_by = vec![unit.clone()];
     params.partition_by.extend(parts.into_iter().map(|part| part.expr));
-    params.order_by = order_by;
     if let ("sum" | "avg", [x]) = (name.as_str(), args.as_slice())
         && is_float(&x.expr)
     {
