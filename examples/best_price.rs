@@ -5,7 +5,7 @@
 //! The example prints the explanation of one private price, the revenue around the jumps of the curve, and the odds
 //! of a price in each part of it. The plot shows the revenue curve, and for ε = 0.01, 1 and 5 the density of the
 //! private price beside 10,000 draws. Four bidders are too few for any useful ε, and `EXPLAIN PRIVACY` says so
-//! beforehand: within 87.7 of a best revenue of 4.
+//! beforehand: within 87.5 of a best revenue of 4.
 //!
 //! The bids are those of Dwork and Roth 2014, section 3.4.
 
