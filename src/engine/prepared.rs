@@ -166,7 +166,7 @@ impl Session {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
     /// let session = hushql::Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT LAPLACE(eps=0.1) COUNT(*) FROM adult WHERE age > $1 AND status <> $2";
+    /// let sql = "SELECT LAPLACE(eps=0.1) COUNT(*) FROM adult WHERE age > $1 AND status NOT LIKE $2";
     /// let query = session.prepare_with(sql, [Value::from(40), Value::from("Divorced' OR '1")])?;
     /// assert_eq!(query.execute().await?.batches()[0].num_rows(), 1);
     /// # Ok(()) }

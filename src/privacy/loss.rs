@@ -8,7 +8,7 @@
 //!
 //! // Discrete Laplace noise, and a choice of one winner by the exponential mechanism, both of ε = 1:
 //! let (noise, choice) = (Loss::pure(&"1".parse()?), Loss::choice(&"1".parse()?, None, 1, Selecting::BoundedRange));
-//! assert_eq!(decimal_text(noise.rho(), 6), "0.462118");
+//! assert_eq!(decimal_text(noise.rho(), 6), "0.462117");
 //! assert_eq!(decimal_text(choice.rho(), 6), "0.125");
 //! # Ok::<(), hushql::privacy::ParameterError>(())
 //! ```
