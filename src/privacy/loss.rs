@@ -21,7 +21,7 @@ use super::{Delta, Epsilon, Rational, Rho};
 
 /// Precision of the hyperbolic tangent behind a ρ.
 const BITS: u32 = 128;
-/// A ρ that is no ratio is rounded up to multiples of 10 to the minus this.
+/// A ρ that is not rational is rounded up to multiples of 10 to the minus this.
 const PLACES: u32 = 15;
 
 /// What is known about one draw of a selection besides its ε.

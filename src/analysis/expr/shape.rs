@@ -4,7 +4,7 @@ use super::facts::Scope;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::unparser::Unparser;
@@ -24,6 +24,16 @@ pub(crate) type MakeTotal = fn(&Expr, &Scope) -> Result<Total, Refusal>;
 pub(crate) struct Total {
     pub(crate) expr: Expr,
     pub(crate) facts: Facts,
+}
+
+/// How many parts an expression has.
+pub(crate) fn parts_of(expr: &Expr) -> usize {
+    let mut parts = 0;
+    let counted = expr.apply(|_| {
+        parts += 1;
+        Ok(TreeNodeRecursion::Continue)
+    });
+    counted.map_or(usize::MAX, |_| parts)
 }
 
 /// An expression as SQL, for display.

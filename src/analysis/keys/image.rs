@@ -26,7 +26,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, l
 use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, constant};
-use crate::analysis::expr::shape::{Total, is_string, type_of};
+use crate::analysis::expr::shape::{Total, is_string, parts_of, type_of};
 use crate::analysis::expr::total;
 use crate::catalog::RESERVED;
 use crate::functions::{is_late_value, without_nan};
@@ -154,15 +154,6 @@ fn whole(expr: &Expr) -> Option<i64> {
     let value = constant(expr)?.cast_to(&DataType::Int64).ok()?;
     let ScalarValue::Int64(whole) = value else { return None };
     whole
-}
-
-fn parts_of(expr: &Expr) -> usize {
-    let mut parts = 0;
-    let counted = expr.apply(|_| {
-        parts += 1;
-        Ok(TreeNodeRecursion::Continue)
-    });
-    counted.map_or(usize::MAX, |_| parts)
 }
 
 /// A part of an expression with finitely many values: a column, or the least that is around one with too many.

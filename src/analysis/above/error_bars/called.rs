@@ -10,7 +10,7 @@
 //! ```
 //!
 //! An end is that of the number as it was drawn. It is NULL where the number itself decides which rows come out, through
-//! a threshold, a condition or a LIMIT: such a number has no ±. A condition on its ends is no such decision: where n is outside
+//! a threshold, a condition or a LIMIT: such a number has no ±. A condition on its ends does not decide in this way: where n is outside
 //! of its interval with at most 5 %, a group comes out by a wrong end with at most 5 %, too.
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ use crate::functions::IntervalEnd;
 /// names and types. Each end of an argument that depends on m released numbers takes them at confidence 1 − 0.05/m.
 ///
 /// # Errors
-/// A refusal: a call of what is no released number, of one whose error is not followed, or in ON.
+/// A refusal of a call whose argument is not a released number, whose error is not followed, or which is in ON.
 pub(crate) fn with_called_ends(
     plan: &LogicalPlan,
     parts: &[PrivateAggregate],

@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Subquery, lit};
 use num_traits::ToPrimitive;
 
-use crate::analysis::expr::shape::unit_of;
+use crate::analysis::expr::shape::{parts_of, unit_of};
 use crate::functions::{Corner, corners};
 
 /// What is known of an expression.
@@ -80,16 +80,6 @@ pub(super) fn ends(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<
         Ends::Within(span) => parts_of(&span.lo).saturating_add(parts_of(&span.hi)) <= MOST_PARTS,
     };
     is_short.then_some(told)
-}
-
-/// How many parts an expression has.
-fn parts_of(expr: &Expr) -> usize {
-    let mut parts = 0;
-    let counted = expr.apply(|_| {
-        parts += 1;
-        Ok(TreeNodeRecursion::Continue)
-    });
-    counted.map_or(usize::MAX, |_| parts)
 }
 
 fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
