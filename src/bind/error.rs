@@ -136,23 +136,22 @@ impl std::fmt::Display for Suggestion<'_> {
 }
 
 /// Functions of other databases, and what to write instead.
-const ELSEWHERE: [(&str, &str); 17] = [
+const ELSEWHERE: [(&str, &str); 16] = [
     ("age", "date_diff('year', x, DATE '2025-01-01')"),
     ("dateadd", "x + INTERVAL '1 day'"),
     ("date_add", "x + INTERVAL '1 day'"),
     ("date_sub", "x - INTERVAL '1 day'"),
     ("datediff", "date_diff('day', x, y)"),
     ("decode", "CASE x WHEN 1 THEN 'a' ELSE 'b' END"),
-    ("histogram", "SELECT width_bucket(x, 0, 100, 10) AS class, COUNT(*) … GROUP BY 1"),
     ("if", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
     ("iff", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
     ("iif", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
     ("isnull", "x IS NULL, or COALESCE(x, 0)"),
     ("len", "length(x)"),
-    ("mode", "EXPONENTIAL(eps=1) MODE(x)"),
-    ("strftime", "date_trunc('month', x), or EXTRACT(MONTH FROM x)"),
-    ("date_format", "date_trunc('month', x), or EXTRACT(MONTH FROM x)"),
+    ("dayname", "strftime(x, '%A')"),
+    ("monthname", "strftime(x, '%B')"),
     ("substring_index", "split_part(x, '-', 1)"),
+    ("time_bucket", "date_bin(INTERVAL '15 minutes', x)"),
     ("topk", "TOP 3 EXPONENTIAL(eps=1) x … GROUP BY x"),
 ];
 

@@ -37,8 +37,8 @@ use crate::dialect::{
     magnitude_name, marker,
 };
 use crate::functions::{
-    capped, clamp_function, date_diff_function, interval_end_functions, magnitude_function,
-    width_bucket_function,
+    capped, clamp_function, date_bin_function, date_diff_function, date_label_functions,
+    histogram_function, interval_end_functions, magnitude_function, width_bucket_function,
 };
 use error::{UNKNOWN_TABLE, explain_error, place, place_of};
 use functional_dependencies::Forgetful;
@@ -219,6 +219,11 @@ impl<'a> Context<'a> {
         scalars.insert("date_diff".to_owned(), date_diff_function());
         scalars.insert("datediff".to_owned(), date_diff_function());
         scalars.insert("width_bucket".to_owned(), width_bucket_function());
+        scalars.insert("date_bin".to_owned(), date_bin_function());
+        scalars.insert("histogram".to_owned(), histogram_function());
+        for function in date_label_functions() {
+            scalars.insert(function.name().to_owned(), Arc::clone(function));
+        }
         for function in interval_end_functions() {
             scalars.insert(function.name().to_owned(), Arc::clone(function));
         }

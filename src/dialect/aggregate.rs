@@ -21,7 +21,7 @@ pub(super) type AggregateParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>);
 pub(super) type NamedParts = (AggregateCall, Vec<Expr>, Option<Box<Expr>>, String);
 
 /// Aggregates that are not released, and what to write instead.
-const INSTEAD: [(&str, &str); 13] = [
+const INSTEAD: [(&str, &str); 12] = [
     ("any_value", "name x among the keys of GROUP BY, or write EXPONENTIAL(eps=1) MODE(x)"),
     ("approx_distinct", "write LAPLACE(eps=1) COUNT(DISTINCT x)"),
     ("approx_percentile_cont_with_weight", "write EXPONENTIAL(eps=1) QUANTILE(x, 0.5)"),
@@ -29,7 +29,6 @@ const INSTEAD: [(&str, &str); 13] = [
     ("bool_and", "write LAPLACE(eps=1) COUNT(*) FILTER (WHERE NOT x)"),
     ("bool_or", "write LAPLACE(eps=1) COUNT(*) FILTER (WHERE x)"),
     ("first_value", "write EXPONENTIAL(eps=1) MIN(x)"),
-    ("histogram", "write SELECT width_bucket(x, 0, 100, 10), LAPLACE(eps=1) COUNT(*) … GROUP BY 1"),
     ("last_value", "write EXPONENTIAL(eps=1) MAX(x)"),
     ("nth_value", "write EXPONENTIAL(eps=1) QUANTILE(x, 0.5)"),
     ("ntile", "write EXPONENTIAL(eps=1) QUANTILE(x, 0.25), and the like for the other ends"),

@@ -22,6 +22,7 @@ use super::allow::{
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
 use super::grouping_sets::{MOST_SETS, only_numbers, spell_out};
+use super::histogram::{no_histogram, spell_out_histogram};
 use super::mode::group_by_modes;
 use super::parser::aggregate_marker;
 use super::spelling::respell;
@@ -56,7 +57,9 @@ impl VisitorMut for Lowering<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DialectError> {
-        flow(expression(expr).and_then(|()| self.not_nested(expr)))
+        flow(
+            no_histogram(expr).and_then(|()| expression(expr)).and_then(|()| self.not_nested(expr)),
+        )
     }
 
     fn pre_visit_value(&mut self, found: &mut sql::ValueWithSpan) -> ControlFlow<DialectError> {
@@ -138,6 +141,7 @@ impl Lowering<'_> {
         standard_select(select)?;
         let Select { projection, from, selection, group_by, having, .. } = select;
         let options = self.take_options(projection);
+        spell_out_histogram(projection, group_by)?;
         let left = MOST_SETS.saturating_sub(self.clauses.sets);
         self.clauses.sets += spell_out(group_by, projection, left)?;
         self.no_release_before_groups(from, selection.as_ref(), group_by)?;
@@ -154,6 +158,9 @@ impl Lowering<'_> {
         }
         let first_implied = self.clauses.releases.len();
         let mut grouping = None;
+        if options.is_some() {
+            self.no_bare_mode(projection)?;
+        }
         if options.is_some() || !keys.is_empty() {
             let written = options.is_some();
             let options = options.unwrap_or_default();
@@ -179,6 +186,25 @@ impl Lowering<'_> {
         only_numbers(group_by, own.iter().filter_map(|n| self.clauses.releases.get(*n)))?;
         self.attach_keys(projection, beside, &keys, implied)?;
         self.name_releases(projection)
+    }
+
+    /// Refuses a MODE without a mechanism under OPTIONS, whose ε is shared by numbers.
+    fn no_bare_mode(&self, projection: &[SelectItem]) -> Result<(), DialectError> {
+        for n in releases_of(projection, std::iter::empty(), 0..0) {
+            let release = self.clauses.releases.get(n).filter(|release| {
+                release.mechanism == MechanismName::Default && self.clauses.modes.contains(&n)
+            });
+            if let Some(release) = release {
+                return Err(Refusal::new(
+                    Reason::Operand,
+                    &release.text,
+                    "MODE is a choice, and OPTIONS are for numbers",
+                    format!("SELECT EXPONENTIAL(eps=1) {} without OPTIONS", release.text),
+                )
+                .into());
+            }
+        }
+        Ok(())
     }
 
     /// Refuses a release inside another one.

@@ -26,6 +26,7 @@ mod declaration;
 mod domain_query;
 pub(crate) mod error;
 mod grouping_sets;
+mod histogram;
 mod literal;
 mod lower;
 mod mode;

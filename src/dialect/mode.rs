@@ -1,7 +1,7 @@
 //! `MODE(x)`: the most frequent value, written as an aggregate is.
 //!
-//! In: a parser behind a mechanism, and later the SELECT. Out: the parts of the selection `ARGMAX … x`, and x among the keys
-//! of GROUP BY, where the candidates of a selection belong.
+//! In: a parser behind a mechanism, or at a bare call, and later the SELECT. Out: the parts of the selection `ARGMAX … x`, and
+//! x among the keys of GROUP BY, where the candidates of a selection belong. A bare call is a selection at the default cost.
 //!
 //! ```text
 //! SELECT sex, EXPONENTIAL(eps=1) MODE(status) FROM adult GROUP BY sex
@@ -33,7 +33,9 @@ pub(super) fn mode(parser: &mut Parser) -> Result<Mode, ParserError> {
         let how = "MODE takes one column: MODE(x), or MODE() WITHIN GROUP (ORDER BY x)";
         ParserError::ParserError(format!("{how}{at}"))
     };
-    let Expr::Function(function) = parser.parse_prefix()? else { return Err(wrong()) };
+    // Not as an expression, which would begin with a MODE again.
+    let name = parser.parse_object_name(false)?;
+    let Expr::Function(function) = parser.parse_function(name)? else { return Err(wrong()) };
     let text = column_name(&function);
     let sql::Function {
         name: _,

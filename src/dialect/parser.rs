@@ -17,8 +17,11 @@ use sqlparser::tokenizer::Token;
 
 use super::aggregate::aggregate;
 use super::ast::{
-    AggregateCall, AggregateName, CandidatesClause, KeysClause, MechanismName, Operand,
+    AggregateCall, AggregateName, CandidatesClause, KeysClause, MechanismName, Operand, Parameters,
     PriorClause, ReleaseClause, SelectionClause, Selector, marker,
+};
+use super::histogram::{
+    Histogram, bare_count, counted, histogram, marked_histogram, starts_histogram,
 };
 use super::literal::{literal, literal_list};
 use super::mode::{mode, starts_mode};
@@ -70,6 +73,15 @@ impl Dialect for HushDialect {
         }
         if let Some(message) = half_a_selector(parser) {
             return Some(error(parser, &message));
+        }
+        if starts_mode(parser) {
+            return Some(self.bare_mode(parser));
+        }
+        if starts_histogram(parser) {
+            return Some(
+                histogram(parser)
+                    .map(|Histogram { class, filter }| marked_histogram(class, bare_count(filter))),
+            );
         }
         starts_options(parser).then(|| self.options(parser))
     }
@@ -265,6 +277,12 @@ impl HushDialect {
             parser.next_token();
         }
         let parameters = mechanism_parameters(parser, head.mechanism)?;
+        if head.selector.is_none() && starts_histogram(parser) {
+            let Histogram { class, filter } = histogram(parser)?;
+            let (operand, arguments) = counted();
+            let n = self.add(head.mechanism, parameters, operand, "count".to_owned());
+            return Ok(marked_histogram(class, aggregate_marker(n, arguments, filter, false)));
+        }
         let is_mode = head.selector.is_none() && starts_mode(parser);
         let (operand, arguments, filter, text) = match head.selector {
             None if is_mode => mode(parser)?,
@@ -313,11 +331,30 @@ impl HushDialect {
             Operand::Selection(selection) => selection.score.distinct,
             Operand::Response => false,
         };
+        let n = self.add(head.mechanism, parameters, operand, text);
+        self.clauses.borrow_mut().modes.extend(is_mode.then_some(n));
+        Ok(aggregate_marker(n, arguments, filter, distinct))
+    }
+
+    /// A MODE without a mechanism.
+    fn bare_mode(&self, parser: &mut Parser) -> Result<Expr, ParserError> {
+        let (operand, arguments, filter, text) = mode(parser)?;
+        let n = self.add(MechanismName::Default, Parameters::default(), operand, text);
+        self.clauses.borrow_mut().modes.push(n);
+        Ok(aggregate_marker(n, arguments, filter, false))
+    }
+
+    /// Adds a release; the result is its number.
+    fn add(
+        &self,
+        mechanism: MechanismName,
+        parameters: Parameters,
+        operand: Operand,
+        text: String,
+    ) -> usize {
         let mut clauses = self.clauses.borrow_mut();
-        let n = clauses.releases.len();
-        clauses.modes.extend(is_mode.then_some(n));
         clauses.releases.push(ReleaseClause {
-            mechanism: head.mechanism,
+            mechanism,
             parameters,
             operand,
             keys: Vec::new(),
@@ -326,7 +363,7 @@ impl HushDialect {
             text,
             finding: None,
         });
-        Ok(aggregate_marker(n, arguments, filter, distinct))
+        clauses.releases.len() - 1
     }
 
     fn options(&self, parser: &mut Parser) -> Result<Expr, ParserError> {

@@ -85,22 +85,27 @@ impl Shift {
                 i64::try_from(moved).ok()
             })
             .collect();
-        let moved: ArrayRef = match array.data_type() {
-            DataType::Date32 => cast(&cast(&moved, &DataType::Int32)?, &DataType::Date32)?,
-            timestamp => cast(&moved, timestamp)?,
-        };
-        sound_array(&moved, MOST_OF_A_CELL)
+        moments_from_ticks(&moved, array.data_type())
     }
 }
 
+/// Dates or timestamps of these ticks since 1970; NULL outside of the calendar.
+pub(super) fn moments_from_ticks(ticks: &Int64Array, data_type: &DataType) -> Result<ArrayRef> {
+    let moments: ArrayRef = match data_type {
+        DataType::Date32 => cast(&cast(ticks, &DataType::Int32)?, &DataType::Date32)?,
+        timestamp => cast(ticks, timestamp)?,
+    };
+    sound_array(&moments, MOST_OF_A_CELL)
+}
+
 /// Moments of the calendar, as ticks since 1970.
-struct Moments {
-    a_day: i64,
-    ticks: Int64Array,
+pub(super) struct Moments {
+    pub(super) a_day: i64,
+    pub(super) ticks: Int64Array,
 }
 
 impl Moments {
-    fn from_array(array: &ArrayRef) -> Result<Self> {
+    pub(super) fn from_array(array: &ArrayRef) -> Result<Self> {
         let Some(a_day) = ticks_a_day(array.data_type()) else {
             return exec_err!("these are no dates and no timestamps");
         };
@@ -113,13 +118,13 @@ impl Moments {
     }
 }
 
-fn days_of(ticks: &Int64Array, a_day: i64) -> Date32Array {
+pub(super) fn days_of(ticks: &Int64Array, a_day: i64) -> Date32Array {
     let day = |tick: i64| i32::try_from(tick.div_euclid(a_day)).ok();
     ticks.iter().map(|tick| tick.and_then(day)).collect()
 }
 
 /// Whether a type has moments without a time zone, whose days have the same length.
-fn is_local_moment(data_type: &DataType) -> bool {
+pub(super) fn is_local_moment(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
 }
 

@@ -15,7 +15,7 @@ use crate::privacy::{Delta, Epsilon, Loss, Rational, Selecting};
 use crate::refusal::{Reason, Refusal};
 use crate::release::cost::{Accounts, Fallback, StatedCost};
 use crate::release::mechanism::{
-    Mechanism, Mechanized, Predicted, no_mechanism, too_noisy, unused,
+    Mechanism, Mechanized, Predicted, not_mechanized, too_noisy, unused,
 };
 use crate::release::noisy_scores::noisy_scores;
 use crate::release::number::size;
@@ -31,7 +31,15 @@ pub(crate) fn mechanize(
     let written = StatedCost::from_parameters(parameters);
     let cost = match (written, name) {
         (Some(cost), _) => cost,
-        (None, MechanismName::Default) => default.cost.clone().ok_or_else(|| no_mechanism(text))?,
+        (None, MechanismName::Default) => default.cost.clone().ok_or_else(|| {
+            not_mechanized(
+                text,
+                match &measure.release_kind {
+                    ReleaseKind::Number(_) => "LAPLACE(eps=1)",
+                    ReleaseKind::Choice(_) => "EXPONENTIAL(eps=1)",
+                },
+            )
+        })?,
         (None, _) => {
             return Err(Refusal::new(
                 Reason::NoEpsilon,
@@ -277,7 +285,9 @@ pub(crate) fn among_unknown(
     selecting: Selecting,
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
-    let Some(delta) = delta else { return Err(no_mechanism(text)) };
+    let Some(delta) = delta else {
+        return Err(not_mechanized(text, "EXPONENTIAL(eps=1, delta=1e-6)"));
+    };
     if measure.clause.parameters.monotonic.is_some() {
         return Err(unused(
             "monotonic",

@@ -98,12 +98,18 @@ pub(crate) fn is_bare(measure: &Measure) -> bool {
         && measure.clause.parameters.rho.is_none()
 }
 
+/// The refusal of a number without a mechanism.
 pub(crate) fn no_mechanism(text: &str) -> Refusal {
+    not_mechanized(text, "LAPLACE(eps=1)")
+}
+
+/// The refusal of anything without a mechanism, with one to write.
+pub(crate) fn not_mechanized(text: &str, mechanism: &str) -> Refusal {
     Refusal::new(
         Reason::NoMechanism,
         text,
         format!("{text} has no mechanism, and no budget of its table has a PER QUERY default"),
-        format!("LAPLACE(eps=1) {text}"),
+        format!("{mechanism} {text}"),
     )
 }
 

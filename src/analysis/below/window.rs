@@ -4,7 +4,9 @@
 //! per-unit aggregates, a result must be a function of the unit's multiset of rows. An order that decides which of
 //! two rows comes first is therefore extended by all columns, so that only the order of equal rows is undetermined.
 //! Functions that count peers use the order as written. Functions over one written order may thus need two; each
-//! order has its own operator, because DataFusion sorts rows by the order of an operator's first function.
+//! order has its own operator, because DataFusion sorts rows by the order of an operator's first function. Rows that were
+//! equal are no longer so once one operator has numbered them: the order of every later one that tells rows apart names
+//! the results of the earlier ones too.
 //!
 //! ```text
 //! ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY price DESC)     … ORDER BY price DESC, and every other column
@@ -66,12 +68,12 @@ impl Walk<'_> {
         let mut facts = flow.scope.facts.clone();
         let mut traces = flow.traces.clone();
         for expr in &window.window_expr {
-            let Windowed { functions, result, facts: known } =
+            let Windowed { functions, order, result, facts: known } =
                 over_unit(expr, &flow, &unit, rows, &mut sorted)?;
             let mut own = Vec::new();
             for function in functions {
                 let name = self.fresh("window");
-                let ordered = Ordered::new(function, &name);
+                let ordered = Ordered::new(function, order, &name);
                 match orders.iter_mut().find(|other| other.is_as(&ordered)) {
                     Some(other) => other.functions.extend(ordered.functions),
                     None => orders.push(ordered),
@@ -101,7 +103,7 @@ impl Walk<'_> {
         let plan = LogicalPlanBuilder::from(flow.plan.clone())
             .project(all.chain(sorted.into_columns()))
             .and_then(LogicalPlanBuilder::build)
-            .and_then(|input| orders.into_iter().try_fold(input, Ordered::over))
+            .and_then(|input| Ordered::stacked(orders, input))
             .and_then(|rows| LogicalPlanBuilder::from(rows).project(columns))
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
@@ -140,22 +142,45 @@ fn of_unit(expr: &Expr, flow: &PrivateRelation) -> OfUnit {
 struct Ordered {
     partition_by: Vec<Expr>,
     order_by: Vec<Sort>,
-    functions: Vec<Expr>,
+    order: Order,
+    /// The functions, and the names of their results.
+    functions: Vec<(WindowFunction, String)>,
 }
 
 impl Ordered {
-    fn new(function: WindowFunction, name: &str) -> Self {
+    fn new(function: WindowFunction, order: Order, name: &str) -> Self {
         let WindowFunctionParams { partition_by, order_by, .. } = function.params.clone();
-        let function = Expr::WindowFunction(Box::new(function)).alias(name);
-        Self { partition_by, order_by, functions: vec![function] }
+        Self { partition_by, order_by, order, functions: vec![(function, name.to_owned())] }
     }
 
     fn is_as(&self, other: &Self) -> bool {
-        self.partition_by == other.partition_by && self.order_by == other.order_by
+        self.partition_by == other.partition_by
+            && self.order_by == other.order_by
+            && self.order == other.order
     }
 
-    fn over(input: LogicalPlan, ordered: Self) -> Result<LogicalPlan, DataFusionError> {
-        Window::try_new(ordered.functions, Arc::new(input)).map(LogicalPlan::Window)
+    /// One operator for each order, over each other.
+    ///
+    /// # Guarantee
+    /// Where an order tells rows apart, only rows with equal columns and equal results of all earlier operators are left in an
+    /// undetermined order.
+    fn stacked(orders: Vec<Self>, input: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+        let mut earlier: Vec<Sort> = Vec::new();
+        let mut plan = input;
+        for Self { order, functions, .. } in orders {
+            let named = functions.iter().map(|(function, name)| {
+                let mut function = function.clone();
+                if order == Order::Total {
+                    function.params.order_by.extend(earlier.iter().cloned());
+                }
+                Expr::WindowFunction(Box::new(function)).alias(name)
+            });
+            plan = LogicalPlan::Window(Window::try_new(named.collect(), Arc::new(plan))?);
+            let results =
+                functions.into_iter().map(|(_, name)| Expr::Column(Column::from_name(name)));
+            earlier.extend(results.map(|result| Sort::new(result, true, false)));
+        }
+        Ok(plan)
     }
 }
 
@@ -192,6 +217,7 @@ impl Computed {
 /// What is computed for one window function, and how its value follows from that.
 struct Windowed {
     functions: Vec<WindowFunction>,
+    order: Order,
     result: Box<dyn FnOnce(Vec<Expr>) -> Expr>,
     facts: Facts,
 }
@@ -215,7 +241,7 @@ fn of(
 fn of_floats(
     mean: bool,
     x: &Total,
-    params: &WindowFunctionParams,
+    (params, order): (&WindowFunctionParams, Order),
     rows: Option<u64>,
     sorted: &mut Computed,
     text: &str,
@@ -243,7 +269,7 @@ fn of_floats(
         };
         clamped(value, &bounds)
     };
-    Ok(Windowed { functions, result: Box::new(result), facts })
+    Ok(Windowed { functions, order, result: Box::new(result), facts })
 }
 
 /// How a window function depends on the order of its rows.
@@ -541,7 +567,7 @@ fn over_unit(
     if let ("sum" | "avg", [x]) = (name.as_str(), args.as_slice())
         && is_float(&x.expr)
     {
-        return Ok(of_floats(name == "avg", x, &params, rows, sorted, &text)?);
+        return Ok(of_floats(name == "avg", x, (&params, order), rows, sorted, &text)?);
     }
     params.args = args.into_iter().map(|arg| arg.expr).collect();
     if let Some(literals) = shifted {
@@ -550,5 +576,49 @@ fn over_unit(
     }
     let functions = vec![WindowFunction { fun: function.fun.clone(), params }];
     let result = |mut results: Vec<Expr>| results.pop().unwrap_or_else(|| lit(ScalarValue::Null));
-    Ok(Windowed { functions, result: Box::new(result), facts })
+    Ok(Windowed { functions, order, result: Box::new(result), facts })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::functions_window::row_number::row_number_udwf;
+    use datafusion::prelude::col;
+
+    use super::*;
+
+    fn ordered(order: Order, key: &str, name: &str) -> Ordered {
+        let fun = WindowFunctionDefinition::WindowUDF(row_number_udwf());
+        let mut function = WindowFunction::new(fun, Vec::new());
+        function.params.order_by = vec![Sort::new(col(key), true, false)];
+        Ordered::new(function, order, name)
+    }
+
+    /// The orders of the operators of a plan, the lowest first.
+    fn orders(mut plan: &LogicalPlan) -> Vec<Vec<String>> {
+        let mut orders = Vec::new();
+        while let LogicalPlan::Window(window) = plan {
+            let [Expr::Alias(one)] = window.window_expr.as_slice() else { panic!("{plan}") };
+            let Expr::WindowFunction(function) = one.expr.as_ref() else { panic!("{plan}") };
+            let keys = function.params.order_by.iter().map(|key| key.expr.to_string());
+            orders.push(keys.collect());
+            plan = &window.input;
+        }
+        orders.reverse();
+        orders
+    }
+
+    /// ROW_NUMBER tells rows apart that are equal: a later order that tells rows apart has to go by its numbers too, or the
+    /// pairs of results would depend on how the rows were stored.
+    #[test]
+    fn later_orders_name_earlier_results() {
+        let rows = LogicalPlanBuilder::values(vec![vec![lit(1), lit(2)]]).unwrap();
+        let rows = rows.project(vec![col("column1").alias("a"), col("column2").alias("b")]);
+        let all = vec![
+            ordered(Order::Total, "a", "first"),
+            ordered(Order::Peers, "a", "second"),
+            ordered(Order::Total, "b", "third"),
+        ];
+        let plan = Ordered::stacked(all, rows.unwrap().build().unwrap()).unwrap();
+        assert_eq!(orders(&plan), [vec!["a"], vec!["a"], vec!["b", "first", "second"]]);
+    }
 }

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use arrow::array::{AsArray, Date32Array};
 use arrow::compute::DatePart;
 use arrow::datatypes::{DataType, Int32Type};
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, Volatility};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use super::facts::{Facts, KeySource, Scope, rational, type_range};
+use super::facts::{Facts, KeySource, Scope, constant, rational, type_range};
 use super::image::with_image;
 use super::interval::Interval;
 use super::magnitude::magnitude;
-use super::periods::starts;
+use super::periods::{bins, labels, starts};
 use super::places::{bucket, rounded};
 use super::temporal::periods;
 use crate::analysis::above::interval_ends::below_release;
@@ -26,8 +27,8 @@ use crate::analysis::expr::shape::{
     union,
 };
 use crate::functions::{
-    checked_abs, interval_end, is_clamp, is_date_diff, is_late_value, is_magnitude,
-    is_width_bucket, sound, ticks_a_day,
+    Classes, LabelFormat, Stride, checked_abs, interval_end, is_clamp, is_date_bin, is_date_diff,
+    is_date_label, is_histogram, is_late_value, is_magnitude, is_width_bucket, sound, ticks_a_day,
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -57,14 +58,11 @@ pub(crate) fn function(
             "a literal in its place",
         ));
     }
-    // An interval has no other use.
-    if let ("date_bin", Some(moment)) = (call.func.name(), call.args.get(1)) {
-        return Err(Refusal::new(
-            Reason::Function,
-            readable(whole),
-            "date_bin with these arguments can fail on some row, or has not been reviewed",
-            format!("date_trunc('week', {0}), or another of its units", readable(moment)),
-        ));
+    if is_histogram(&call.func) {
+        return classed(call, whole, scope, total);
+    }
+    if is_date_bin(&call.func) {
+        return binned(call, whole, scope, total);
     }
     let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
     // Kernels are asked for a type that they have no values of.
@@ -158,6 +156,9 @@ fn known_of(
         {
             truncated(call, x, whole, scope)?
         }
+        ("strftime" | "date_format" | "to_char", [_, _]) if is_date_label(&call.func) => {
+            labelled(call, args, whole, scope)?
+        }
         ("width_bucket", [_, _, _, _]) if is_width_bucket(&call.func) => bucket(args, call, whole)?,
         ("date_diff", [unit, from, to]) if is_date_diff(&call.func) => {
             match periods(&unit.expr, from, to, scope) {
@@ -188,7 +189,6 @@ fn instead(name: &str, args: &[Total]) -> Option<String> {
         "ln" | "log" | "log2" | "log10" | "exp" => {
             format!("classes: CASE WHEN {first} < 10 THEN 0 WHEN {first} < 100 THEN 1 ELSE 2 END")
         }
-        "to_char" => format!("date_trunc('month', {first}), or EXTRACT(MONTH FROM {first})"),
         "initcap" => format!("upper(left({first}, 1)) || lower(substr({first}, 2))"),
         "to_timestamp" => format!("CAST({first} AS TIMESTAMP)"),
         "to_date" => format!("CAST({first} AS DATE)"),
@@ -264,6 +264,106 @@ fn truncated(
         keys: starts(call, &x.facts.range, &data_type),
         ..facts
     })
+}
+
+/// `date_bin`: total if its operands are. Its bins in a bounded range are keys, where the origin is a constant.
+fn binned(
+    call: &ScalarFunction,
+    whole: &Expr,
+    scope: &Scope,
+    total: MakeTotal,
+) -> Result<Total, Refusal> {
+    let usage = || {
+        let moment = call.args.get(1).map(readable).unwrap_or_default();
+        partial(
+            whole,
+            "date_bin takes a literal interval, of months or of shorter units",
+            format!("date_bin(INTERVAL '7 days', {moment})"),
+        )
+    };
+    let [stride, x, origin @ ..] = call.args.as_slice() else { return Err(usage()) };
+    let (written, x) = (stride, total(x, scope)?);
+    let data_type = type_of(&x.expr, &scope.schema)?;
+    let length = constant(written).and_then(|by| Stride::from_interval(&by, &data_type));
+    let (Some(stride), Some(ticks)) = (length, ticks_a_day(&data_type)) else {
+        return Err(usage());
+    };
+    let longest = match stride {
+        Stride::Months(months) => 31 * i64::from(months) * ticks,
+        Stride::Ticks(ticks) => ticks,
+    };
+    let mut constants = vec![constant(written), None];
+    let mut args = vec![written.clone(), x.expr];
+    for origin in origin {
+        constants.push(constant(origin));
+        args.push(total(origin, scope)?.expr);
+    }
+    let is_constant = constants.iter().skip(2).all(Option::is_some);
+    let limits = unknown(whole, scope)?;
+    let back = Interval::integer_range(-longest, 0);
+    let facts = Facts {
+        range: x.facts.range.add(&back).intersect(&limits.range),
+        always: x.facts.always.add(&back).intersect(&limits.always),
+        keys: is_constant
+            .then(|| bins(call, stride, &constants, &x.facts.range, &data_type))
+            .flatten(),
+        ..limits
+    };
+    let expr = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args });
+    Ok(Total { expr, facts })
+}
+
+/// `HISTOGRAM(x, n)`: classes of the range of x. All of them are keys, and NULL is none.
+fn classed(
+    call: &ScalarFunction,
+    whole: &Expr,
+    scope: &Scope,
+    total: MakeTotal,
+) -> Result<Total, Refusal> {
+    let [x, Expr::Literal(n, _)] = call.args.as_slice() else {
+        return Err(partial(
+            whole,
+            "HISTOGRAM takes a literal number of classes",
+            "HISTOGRAM(x, 10)",
+        ));
+    };
+    let (written, x) = (readable(x), total(x, scope)?);
+    let is_whole = type_of(&x.expr, &scope.schema)?.is_integer();
+    let classes = x.facts.range.bounds().zip(Classes::number(n));
+    let classes = classes.and_then(|((lo, hi), n)| Classes::new(lo, hi, n, is_whole));
+    let Some(classes) = classes else {
+        return Err(partial(
+            whole,
+            "the classes of HISTOGRAM divide a range, and this number has none",
+            format!("HISTOGRAM(CLAMP({written}, 0, 100), {n})"),
+        ));
+    };
+    let facts = unknown(whole, scope)?;
+    let keys = classes.names().map(|name| ScalarValue::Utf8(Some(name.to_owned())));
+    let keys = Some(KeySource::Values(Arc::new(keys.collect())));
+    Ok(Total { expr: classes.of(x.expr), facts: Facts { keys, ..facts } })
+}
+
+/// A label of a moment: the labels of a bounded range are keys.
+fn labelled(
+    call: &ScalarFunction,
+    args: &[Total],
+    whole: &Expr,
+    scope: &Scope,
+) -> Result<Facts, Refusal> {
+    let facts = unknown(whole, scope)?;
+    let constants: Vec<_> = args.iter().map(|arg| constant(&arg.expr)).collect();
+    let format = constants.iter().flatten().find(|constant| constant.data_type().is_string());
+    let format = format.and_then(|format| LabelFormat::parse(call.func.name(), format));
+    let moment = args.iter().zip(&constants).find(|(_, constant)| constant.is_none());
+    let keys = match (format, moment) {
+        (Some(format), Some((moment, _))) => {
+            let data_type = type_of(&moment.expr, &scope.schema)?;
+            labels(call, &format, &constants, &moment.facts.range, &data_type)
+        }
+        _ => None,
+    };
+    Ok(Facts { keys, ..facts })
 }
 
 /// Numbers that are whole: each of those in their range is a key, where floats have all of these.

@@ -1,10 +1,11 @@
-//! The periods of a range of moments: the keys of `date_trunc`, and the days of a timestamp.
+//! The periods of a range of moments: the keys of `date_trunc`, `date_bin` and `strftime`, and the days of a timestamp.
 //!
-//! In: a range of dates or timestamps without a time zone. Out: every start of a period in it, as the function itself gives
-//! it, in order; periods in which no row lies are among them.
+//! In: a range of dates or timestamps without a time zone. Out: every start or label of a period in it, as the function
+//! itself gives it, in order; periods in which no row lies are among them.
 //!
 //! ```text
 //! date_trunc('month', d)      d BETWEEN 2025-01-15 AND 2025-03-02      2025-01-01, 2025-02-01, 2025-03-01
+//! strftime(d, '%b %Y')                                                 Jan 2025, Feb 2025, Mar 2025
 //! ```
 
 use std::sync::Arc;
@@ -12,15 +13,17 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Date32Type, Field};
-use datafusion::common::ScalarValue;
+use arrow::datatypes::{DataType, Date32Type, Field, FieldRef};
+use datafusion::common::{HashSet, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+};
 use num_traits::ToPrimitive;
 
 use super::facts::KeySource;
 use super::interval::Interval;
-use crate::functions::ticks_a_day;
+use crate::functions::{Finest, LabelFormat, Stride, temporal_limits, ticks_a_day};
 
 /// The most periods that are listed.
 const MOST_PERIODS: i64 = 100_000;
@@ -35,33 +38,95 @@ pub(crate) fn starts(
     data_type: &DataType,
 ) -> Option<KeySource> {
     let Some(Expr::Literal(part, _)) = call.args.first() else { return None };
-    let day = ticks_a_day(data_type)?;
-    // No period is shorter, so that none lies between two moments that are tried.
-    let step = match part.try_as_str()??.to_lowercase().as_str() {
-        "second" => day / 86_400,
-        "minute" => day / 1_440,
-        "hour" => day / 24,
-        "day" => day,
-        "week" => 7 * day,
-        "month" => 28 * day,
-        "quarter" => 90 * day,
-        "year" => 365 * day,
+    let finest = match part.try_as_str()??.to_lowercase().as_str() {
+        "second" => Finest::Second,
+        "minute" => Finest::Minute,
+        "hour" => Finest::Hour,
+        "day" => Finest::Day,
+        "week" => Finest::Week,
+        "month" => Finest::Month,
+        "quarter" => Finest::Quarter,
+        "year" => Finest::Year,
         _ => return None,
     };
-    let (lo, hi) = ends(range)?;
-    if step < 1 || hi.checked_sub(lo)? / step >= MOST_PERIODS {
-        return None;
-    }
-    let step = usize::try_from(step).ok()?;
-    let moments = (lo..=hi).step_by(step).chain([hi]);
-    let moments = moments_of(moments, data_type)?;
-    let results = truncated(call, part, &moments)?;
-    let results = (0..results.len()).map(|i| ScalarValue::try_from_array(&results, i).ok());
-    let mut starts: Vec<ScalarValue> = results.collect::<Option<_>>()?;
+    let call = OfMoments { function: &call.func, args: &[Some(part.clone()), None] };
     // The function keeps the order of moments.
-    starts.dedup();
-    starts.retain(|start| !start.is_null());
-    (!starts.is_empty()).then(|| KeySource::Values(Arc::new(starts)))
+    call.values(declared(range, data_type)?, step_of(finest, data_type)?, data_type).map(values)
+}
+
+/// The starts of the bins of `date_bin(stride, x, origin)`, x of this type and in this range; `None` for too many.
+///
+/// # Guarantee
+/// As that of [`starts`].
+pub(crate) fn bins(
+    call: &ScalarFunction,
+    stride: Stride,
+    args: &[Option<ScalarValue>],
+    range: &Interval,
+    data_type: &DataType,
+) -> Option<KeySource> {
+    let call = OfMoments { function: &call.func, args };
+    call.values(declared(range, data_type)?, stride.least_ticks(data_type)?, data_type).map(values)
+}
+
+/// The labels that a call of a function of [`is_date_label`](crate::functions::is_date_label) has for moments of this type
+/// and in this range, in the order in which they first occur; `None` for too many.
+///
+/// Labels without a year, of moments in no narrow range, are those of 28 years: they have every kind of year.
+///
+/// # Guarantee
+/// As that of [`starts`].
+pub(crate) fn labels(
+    call: &ScalarFunction,
+    format: &LabelFormat,
+    args: &[Option<ScalarValue>],
+    range: &Interval,
+    data_type: &DataType,
+) -> Option<KeySource> {
+    /// Days from 1970 to 2000.
+    const DAY: i64 = 10_957;
+    const CYCLE: i64 = 28 * 365 + 7;
+    let a_day = ticks_a_day(data_type)?;
+    let step = step_of(format.finest(), data_type)?;
+    let call = OfMoments { function: &call.func, args };
+    let of = |ends: (i64, i64)| call.values(ends, step, data_type);
+    let narrow = declared(range, data_type).filter(|(lo, hi)| {
+        !format.is_cyclic() || hi.checked_sub(*lo).is_some_and(|long| long < CYCLE * a_day)
+    });
+    let days = match format.has_days() {
+        true => CYCLE,
+        false => 1,
+    };
+    let cycle = (DAY * a_day, (DAY + days) * a_day - 1);
+    let mut labels = match narrow {
+        Some(ends) => of(ends)?,
+        None if format.is_cyclic() => of(cycle)?,
+        None => return None,
+    };
+    let mut seen = HashSet::new();
+    labels.retain(|label| seen.insert(label.clone()));
+    Some(values(labels))
+}
+
+fn values(values: Vec<ScalarValue>) -> KeySource {
+    KeySource::Values(Arc::new(values))
+}
+
+/// No period of a kind is shorter than so many ticks, so that none lies between two moments that are tried.
+fn step_of(finest: Finest, data_type: &DataType) -> Option<i64> {
+    let day = ticks_a_day(data_type)?;
+    let step = match finest {
+        Finest::Second => day / 86_400,
+        Finest::Minute => day / 1_440,
+        Finest::Hour => day / 24,
+        Finest::Day => day,
+        Finest::Week => 7 * day,
+        Finest::Month => 28 * day,
+        Finest::Quarter => 90 * day,
+        Finest::Year => 365 * day,
+    };
+    // Of a date, the parts of a day are always the same.
+    Some(if *data_type == DataType::Date32 { step.max(1) } else { step })
 }
 
 /// The days of a range of timestamps, by the cast that runs on rows.
@@ -69,7 +134,7 @@ pub(crate) fn starts(
 /// # Guarantee
 /// For every timestamp of the range, its date is one of them: the cast keeps the order.
 pub(crate) fn days(range: &Interval, from: &DataType) -> Option<KeySource> {
-    let (lo, hi) = ends(range)?;
+    let (lo, hi) = declared(range, from)?;
     let moments = moments_of([lo, hi].into_iter(), from)?;
     let days = cast(&moments, &DataType::Date32).ok()?;
     let days = days.as_primitive_opt::<Date32Type>()?;
@@ -77,6 +142,15 @@ pub(crate) fn days(range: &Interval, from: &DataType) -> Option<KeySource> {
         [first, last] => Some(KeySource::Integers((*first).into(), (*last).into())),
         _ => None,
     }
+}
+
+/// The first and the last moment of a range that is narrower than the calendar on both sides: of the calendar's own ends,
+/// nothing was declared, and hardly any of its periods has a row.
+fn declared(range: &Interval, data_type: &DataType) -> Option<(i64, i64)> {
+    let (first, last) = temporal_limits(data_type)?;
+    // A range that was moved, or is that of periods, may end a little within.
+    let near = 1_000 * ticks_a_day(data_type)?;
+    ends(range).filter(|(lo, hi)| *lo > first + near && *hi < last - near)
 }
 
 fn ends(range: &Interval) -> Option<(i64, i64)> {
@@ -98,16 +172,56 @@ fn moments_of(ticks: impl Iterator<Item = i64>, data_type: &DataType) -> Option<
     cast(&numbers, data_type).ok()
 }
 
-fn truncated(call: &ScalarFunction, part: &ScalarValue, moments: &ArrayRef) -> Option<ArrayRef> {
-    let types = [part.data_type(), moments.data_type().clone()];
-    let arg_fields = types.map(|data_type| Arc::new(Field::new("x", data_type, true))).to_vec();
-    let wanted = ReturnFieldArgs { arg_fields: &arg_fields, scalar_arguments: &[Some(part), None] };
-    let return_field = call.func.return_field_from_args(wanted).ok()?;
-    let number_rows = moments.len();
-    let args = vec![ColumnarValue::Scalar(part.clone()), ColumnarValue::Array(Arc::clone(moments))];
-    let config_options = Arc::default();
-    let rows = ScalarFunctionArgs { args, arg_fields, number_rows, return_field, config_options };
-    call.func.invoke_with_args(rows).ok()?.into_array(number_rows).ok()
+/// A function of one moment and of constants; `None` is the moment's place among the arguments.
+struct OfMoments<'a> {
+    function: &'a Arc<ScalarUDF>,
+    args: &'a [Option<ScalarValue>],
+}
+
+impl OfMoments<'_> {
+    /// Its values for every moment from one to another, tried at each step and at the end: in order, without NULL, and without
+    /// neighbours that are equal. `None` for too many, and for none.
+    fn values(
+        &self,
+        (lo, hi): (i64, i64),
+        step: i64,
+        data_type: &DataType,
+    ) -> Option<Vec<ScalarValue>> {
+        if step < 1 || hi.checked_sub(lo)? / step >= MOST_PERIODS {
+            return None;
+        }
+        let step = usize::try_from(step).ok()?;
+        let moments = moments_of((lo..=hi).step_by(step).chain([hi]), data_type)?;
+        let results = self.ran(&moments)?;
+        let results = (0..results.len()).map(|i| ScalarValue::try_from_array(&results, i).ok());
+        let mut values: Vec<ScalarValue> = results.collect::<Option<_>>()?;
+        values.dedup();
+        values.retain(|value| !value.is_null());
+        (!values.is_empty()).then_some(values)
+    }
+
+    fn ran(&self, moments: &ArrayRef) -> Option<ArrayRef> {
+        let field = |arg: &Option<ScalarValue>| {
+            let data_type =
+                arg.as_ref().map_or(moments.data_type().clone(), ScalarValue::data_type);
+            Arc::new(Field::new("x", data_type, true))
+        };
+        let arg_fields: Vec<FieldRef> = self.args.iter().map(field).collect();
+        let scalar_arguments: Vec<_> = self.args.iter().map(Option::as_ref).collect();
+        let wanted =
+            ReturnFieldArgs { arg_fields: &arg_fields, scalar_arguments: &scalar_arguments };
+        let return_field = self.function.return_field_from_args(wanted).ok()?;
+        let number_rows = moments.len();
+        let value = |arg: &Option<ScalarValue>| match arg {
+            Some(constant) => ColumnarValue::Scalar(constant.clone()),
+            None => ColumnarValue::Array(Arc::clone(moments)),
+        };
+        let args = self.args.iter().map(value).collect();
+        let config_options = Arc::default();
+        let rows =
+            ScalarFunctionArgs { args, arg_fields, number_rows, return_field, config_options };
+        self.function.invoke_with_args(rows).ok()?.into_array(number_rows).ok()
+    }
 }
 
 #[cfg(test)]
@@ -142,7 +256,9 @@ mod tests {
             };
             let each = moments_of((lo..=hi).step_by(by).chain([hi]), &seconds).unwrap();
             let part = ScalarValue::Utf8(Some(part.to_owned()));
-            let each = truncated(&call("x"), &part, &each).unwrap();
+            let each = OfMoments { function: &date_trunc(), args: &[Some(part.clone()), None] }
+                .ran(&each)
+                .unwrap();
             let mut each: Vec<ScalarValue> =
                 (0..each.len()).map(|i| ScalarValue::try_from_array(&each, i).unwrap()).collect();
             each.dedup();

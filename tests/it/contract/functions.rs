@@ -34,7 +34,7 @@ fn names() -> BTreeSet<String> {
         names.insert(function.name().to_lowercase());
         names.extend(function.aliases().iter().map(|alias| alias.to_lowercase()));
     }
-    names.insert("rr_count".to_owned());
+    names.extend(["histogram", "mode", "rr_count"].map(str::to_owned));
     names
 }
 

@@ -108,7 +108,7 @@ fn columns() -> Vec<ArrayRef> {
 }
 
 /// Values of rows, of `q`.
-const VALUES: [&str; 67] = [
+const VALUES: [&str; 70] = [
     "q",
     "abs(q)",
     "floor(q)",
@@ -154,6 +154,9 @@ const VALUES: [&str; 67] = [
     "round(q, 1)",
     "trunc(q, 2)",
     "width_bucket(q, 0, 10, 5)",
+    "date_bin(INTERVAL '10 days', q)",
+    "date_bin(INTERVAL '2 months', q, '2025-01-31')",
+    "strftime(q, '%Y-%m-%d %H')",
     "q || q",
     "concat(q, 'a')",
     "concat_ws('-', q, q)",

@@ -39,7 +39,7 @@ pub fn required(gate: Gate) -> BTreeMap<String, String> {
 
 /// Expressions over the columns of the one table.
 fn expressions() -> Vec<String> {
-    const ARGUMENTS: [&str; 25] = [
+    const ARGUMENTS: [&str; 27] = [
         "",
         "a",
         "x",
@@ -65,6 +65,8 @@ fn expressions() -> Vec<String> {
         "a, -1",
         "m, 1",
         "x, 0, 5, 2",
+        "INTERVAL '2 days', d",
+        "ts, '%Y'",
     ];
     const OPERATORS: [&str; 30] = [
         "+",
@@ -175,7 +177,7 @@ fn expressions() -> Vec<String> {
         names.push(function.name().to_owned());
     }
     names.push("clamp".to_owned());
-    names.push("width_bucket".to_owned());
+    names.extend(["date_format", "strftime", "width_bucket"].map(ToOwned::to_owned));
     names.extend(["error_low", "error_high"].map(ToOwned::to_owned));
     names.sort();
     let calls = names.iter().flat_map(|name| {
