@@ -49,6 +49,7 @@ pub struct PrivateAggregate {
     public: BTreeSet<String>,
     input: LogicalPlan,
     has_unit: bool,
+    computed_keys: bool,
     key_names: Vec<String>,
     keys: Keys,
     measures: Vec<Measure>,
@@ -76,6 +77,11 @@ impl PrivateAggregate {
     /// How many sets of ROLLUP, CUBE or GROUPING SETS share the cost, if this part is one of them.
     pub fn sets(&self) -> Option<u64> {
         self.sets
+    }
+
+    /// Whether there are keys that were computed, so that a δ asks for those that the data have.
+    pub(crate) fn has_computed_keys(&self) -> bool {
+        self.computed_keys
     }
 
     /// The argument of a measure, if it is the difference of columns.
@@ -229,8 +235,12 @@ pub(crate) fn cut(
     let mut columns = Columns::new(&flow);
     let roster = calls.iter().any(responds);
     let states_delta = calls.iter().any(|call| call.clause.parameters.delta.is_some());
+    let of_the_data = calls.iter().any(|call| {
+        let clause = &call.clause;
+        clause.mechanism == MechanismName::Laplace && clause.parameters.delta.is_some()
+    });
     let names = aggregate.group_expr.iter().map(key_text).collect();
-    let asked = Asked { roster, states_delta, names };
+    let asked = Asked { roster, states_delta, of_the_data, names };
     let groups = group_keys(&valued, &asked, &flow, &mut columns, sources.tables)?;
     refuse_never(&flow, sources.tables)?;
     check_roster(&calls, &groups)?;
@@ -283,6 +293,7 @@ pub(crate) fn cut(
         public: flow.public.clone(),
         has_unit: !flow.subject.is_row(),
         input: columns.build(&flow)?,
+        computed_keys: groups.iter().any(|group| group.computed),
         key_names: groups.into_iter().map(|g| g.name).collect(),
         keys,
         measures,

@@ -294,7 +294,7 @@ fn release_lines(
                 ));
             }
             lines.push(("noise", noise_text(measure, mechanized, share)));
-            lines.extend(tighter_lines(part, measure));
+            lines.extend(tighter_lines(part, measure, mechanized));
         }
     }
     lines.push(("error", error_text(measure, mechanized)));

@@ -1,18 +1,60 @@
 //! What would answer with less noise, as far as the statement and the declarations tell.
 //!
 //! In: a measure and its private aggregate. Out: lines of an explanation, which costs nothing: what to write instead where a
-//! range follows from several columns, and where very many groups come out, most of them perhaps empty.
+//! range follows from several columns, where Gaussian noise would be much smaller, and where many groups come out, most of
+//! them perhaps empty.
+
+use arrow::array::{Array, ArrayRef};
 
 use crate::analysis::{Measure, PrivateAggregate};
+use crate::release::mechanism::Mechanized;
+use crate::release::number::{as_gaussian, size};
+use crate::visible::rounded;
 
 /// Of fewer groups, an analyst sees at a glance which are empty.
 const MANY_KEYS: usize = 200;
 
-/// The lines about a range that is wider than its values may be.
+/// Of numbers, often few of those occur that can: of the counts from 1 to 40, those below 6.
+const MANY_NUMBERS: usize = 30;
+
+/// The δ that is proposed.
+const DELTA: &str = "1e-6";
+
+/// Noise that is smaller by less than this is not worth a δ.
+const MUCH_SMALLER: f64 = 0.8;
+
+/// The line about a range that is wider than its values may be, or else about noise that adds up over many groups.
 pub(super) fn tighter_lines(
     part: &PrivateAggregate,
     measure: &Measure,
+    mechanized: &Mechanized,
 ) -> Option<(&'static str, String)> {
+    narrower_range(part, measure).or_else(|| smaller_noise(part, measure, mechanized))
+}
+
+/// Gaussian noise grows with the square root of a unit's groups, where Laplace noise grows with their number.
+fn smaller_noise(
+    part: &PrivateAggregate,
+    measure: &Measure,
+    mechanized: &Mechanized,
+) -> Option<(&'static str, String)> {
+    if part.unknown_partitions().is_some() || part.sets().is_some() {
+        return None;
+    }
+    let delta = DELTA.parse().ok()?;
+    let (other, epsilon) = as_gaussian(measure, mechanized, &delta)?;
+    let share = size(other.accuracy) / size(mechanized.accuracy);
+    (share < MUCH_SMALLER).then(|| {
+        let call = &measure.clause.text;
+        let share = rounded(100.0 * share);
+        let text = format!(
+            "GAUSSIAN(eps={epsilon}, delta={DELTA}) {call} has {share} % of the error, and costs the δ besides"
+        );
+        ("less noise", text)
+    })
+}
+
+fn narrower_range(part: &PrivateAggregate, measure: &Measure) -> Option<(&'static str, String)> {
     let difference = part.difference_in(measure)?;
     Some((
         "less noise",
@@ -23,9 +65,24 @@ pub(super) fn tighter_lines(
     ))
 }
 
+/// Whether a key is the bucket of a histogram that the engine itself asks for.
+fn is_magnitude(key: &String) -> bool {
+    key.starts_with("magnitude(")
+}
+
 /// How to ask for the groups that the data have, where there are many others.
 pub(super) fn of_the_data(part: &PrivateAggregate, measure: &Measure, keys: usize) -> String {
-    if keys < MANY_KEYS || measure.once_per_group() && part.subject().is_row() {
+    let is_number = |column: &ArrayRef| column.data_type().is_numeric();
+    let many = match part.keys().all().columns() {
+        [column] if is_number(column) => MANY_NUMBERS,
+        _ => MANY_KEYS,
+    };
+    let of_engine = measure.clause.finding.is_some() || part.key_names().iter().any(is_magnitude);
+    if keys < many
+        || of_engine
+        || !part.has_computed_keys()
+        || measure.once_per_group() && part.subject().is_row()
+    {
         return String::new();
     }
     let call = &measure.clause.text;

@@ -20,7 +20,7 @@ mod cost;
 pub(crate) mod mechanism;
 pub(crate) mod mostly_noise;
 mod noisy_scores;
-mod number;
+pub(crate) mod number;
 pub(crate) mod record;
 pub(crate) mod text;
 mod threshold;

@@ -10,7 +10,7 @@
 use num_bigint::BigInt;
 
 use super::cost::{Accounts, StatedCost};
-use crate::analysis::{Measure, Sensitivity, approximate};
+use crate::analysis::{Measure, ReleaseKind, Sensitivity, approximate};
 use crate::dialect::MechanismName;
 use crate::mechanism::{Gaussian, Laplace};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho, Selecting};
@@ -51,22 +51,11 @@ pub(super) fn number(
             instead: None,
         }))
     };
-    let noisy = |gaussian: Gaussian, loss: Loss| {
-        let accuracy = within(measure, &|beta| gaussian.error_at(beta));
-        let mechanism = Mechanism::Gaussian(gaussian);
-        Mechanized { mechanism, loss, accuracy, rank: None, instead: None }
-    };
-    let gaussian = |epsilon: &Epsilon, delta: &Delta| -> Result<Mechanized, Refusal> {
-        // The parts of a mean or variance move together, in space; a count or sum of one group on a line.
-        let on_a_line = measure.limits.l0 == Some(1) && measure.width() == 1;
-        let gaussian = Gaussian::calibrate(sensitivity.l2_squared, on_a_line, epsilon, delta)
-            .map_err(too_noisy)?;
-        let loss = Loss::gaussian(epsilon, delta, gaussian.rho());
-        Ok(noisy(gaussian, loss))
-    };
+    let gaussian =
+        |epsilon: &Epsilon, delta: &Delta| gaussian(measure, sensitivity, epsilon, delta);
     let concentrated = |rho: &Rho| -> Result<Mechanized, Refusal> {
         let gaussian = Gaussian::calibrate_rho(sensitivity.l2_squared, rho).map_err(too_noisy)?;
-        Ok(noisy(gaussian, Loss::concentrated(rho)))
+        Ok(noisy(measure, gaussian, Loss::concentrated(rho)))
     };
     let no_delta = |why: &str| Err(unused("delta", name, why));
     match (name, cost) {
@@ -122,7 +111,50 @@ pub(super) fn number(
     }
 }
 
-pub(super) fn size(accuracy: Predicted) -> f64 {
+/// A number that has Laplace noise with Gaussian noise of the same ε and this δ instead, and that ε; `None` for other numbers.
+///
+/// # Guarantee
+/// As that of [`number`], which calibrates it.
+pub(crate) fn as_gaussian(
+    measure: &Measure,
+    mechanized: &Mechanized,
+    delta: &Delta,
+) -> Option<(Mechanized, Epsilon)> {
+    let (Mechanism::Laplace(_), ReleaseKind::Number(sensitivity)) =
+        (&mechanized.mechanism, &measure.release_kind)
+    else {
+        return None;
+    };
+    let epsilon = Epsilon::new(mechanized.loss.epsilon()?.clone()).ok()?;
+    let other = gaussian(measure, *sensitivity, &epsilon, delta).ok()?;
+    Some((other, epsilon))
+}
+
+/// A number with Gaussian noise at (ε, δ).
+///
+/// # Guarantee
+/// As that of [`number`].
+fn gaussian(
+    measure: &Measure,
+    sensitivity: Sensitivity,
+    epsilon: &Epsilon,
+    delta: &Delta,
+) -> Result<Mechanized, Refusal> {
+    // The parts of a mean or variance move together, in space; a count or sum of one group on a line.
+    let on_a_line = measure.limits.l0 == Some(1) && measure.width() == 1;
+    let gaussian = Gaussian::calibrate(sensitivity.l2_squared, on_a_line, epsilon, delta)
+        .map_err(|error| too_noisy(&measure.clause.text, &error))?;
+    let loss = Loss::gaussian(epsilon, delta, gaussian.rho());
+    Ok(noisy(measure, gaussian, loss))
+}
+
+fn noisy(measure: &Measure, gaussian: Gaussian, loss: Loss) -> Mechanized {
+    let accuracy = within(measure, &|beta| gaussian.error_at(beta));
+    let mechanism = Mechanism::Gaussian(gaussian);
+    Mechanized { mechanism, loss, accuracy, rank: None, instead: None }
+}
+
+pub(crate) fn size(accuracy: Predicted) -> f64 {
     match accuracy {
         Predicted::Within(t) | Predicted::WithinOverCount(t) => t,
         Predicted::Spread { noise } => noise,

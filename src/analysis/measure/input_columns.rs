@@ -14,6 +14,7 @@ use crate::analysis::below::public_side::{public_keys, public_rows};
 use crate::analysis::below::relation::{Clamped, PrivateRelation, unit_name};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
+use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
 use crate::analysis::keys::image::{key_image, keys_that_pass, never_holds};
@@ -34,6 +35,8 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) data_type: DataType,
     pub(crate) facts: Facts,
+    /// Whether its keys are computed, so that a release may ask for those that the data have instead.
+    pub(crate) computed: bool,
     /// The keys that a row can have which meets the conditions of the query, if they tell.
     passing: Option<Vec<ScalarValue>>,
     /// Its place among the columns.
@@ -141,6 +144,8 @@ pub(crate) struct Asked {
     pub(crate) roster: bool,
     /// Whether δ is stated.
     pub(crate) states_delta: bool,
+    /// Whether it is stated for Laplace noise, which has no other use for it.
+    pub(crate) of_the_data: bool,
     /// The keys as written.
     pub(crate) names: Vec<String>,
 }
@@ -162,7 +167,7 @@ pub(crate) fn group_keys(
     columns: &mut Columns,
     tables: &dyn Tables,
 ) -> Result<Vec<Group>, NotAnalyzed> {
-    let Asked { roster, states_delta, names } = asked;
+    let Asked { roster, states_delta, of_the_data, names } = asked;
     let mut groups = Vec::new();
     for (expr, short) in aggregate.group_expr.iter().zip(names) {
         let short = short.clone();
@@ -183,6 +188,11 @@ pub(crate) fn group_keys(
         // An interval of whole numbers or days holds the keys, and perhaps others that no row can have.
         let listed = matches!(facts.keys, Some(KeySource::Values(_) | KeySource::Ticks(_)));
         let mut passing = None;
+        let computed = !facts.is_unit && is_computed(expr, &facts, flow);
+        if computed && *of_the_data {
+            // Nothing is known of the keys: not even of whole numbers in a range.
+            facts = Facts { keys: None, always: Interval::everything(), ..facts };
+        }
         if !facts.is_unit && !states_delta {
             passing =
                 expr.try_as_col().and_then(|column| keys_that_pass(column, &flow.scope, tables));
@@ -212,9 +222,26 @@ pub(crate) fn group_keys(
         let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));
         columns.key(without_nan(key, &data_type));
         let clamped = flow.raw_of_clamped(expr).filter(|_| data_type.is_integer());
-        groups.push(Group { name: short, data_type, facts, passing, column, raw, clamped });
+        groups.push(Group {
+            name: short,
+            data_type,
+            facts,
+            computed,
+            passing,
+            column,
+            raw,
+            clamped,
+        });
     }
     Ok(groups)
+}
+
+/// Whether the keys of an expression were computed: not declared for a column, and not read of public rows.
+fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
+    let declared = flow.raw_of_listed(expr).is_some() || flow.raw_of_clamped(expr).is_some();
+    let counted = matches!(facts.keys, None | Some(KeySource::Integers(..)));
+    let made = expr.try_as_col().is_none() || counted;
+    made && !declared && public_source(flow, expr).is_none()
 }
 
 /// The scope of an expression, in which its public columns have the keys that are read of the public rows.

@@ -209,7 +209,8 @@ impl World {
         if judge::is_mostly_empty(&exact, &plain) {
             return useless("empty groups");
         }
-        if let Some(difference) = judge::difference(&exact, &plain, &left, has_bounds(sql)) {
+        let cuts = has_bounds(sql) || hides_groups(sql);
+        if let Some(difference) = judge::difference(&exact, &plain, &left, cuts) {
             println!("{sql}\n  {difference}");
             return useless("other answer");
         }
@@ -261,6 +262,9 @@ impl World {
             Found::Useless(why) => {
                 let is_useful = self.explained(question).is_some_and(|text| {
                     let found = self.found(&text, question.plain(), question.now == "advice");
+                    if let Found::Useless(why) = &found {
+                        println!("{text}\n  {why}");
+                    }
                     matches!(found, Found::Useful)
                 });
                 return if is_useful { "advice".to_owned() } else { format!("not yet, {why}") };
@@ -306,6 +310,11 @@ fn has_bounds(sql: &str) -> bool {
     ["rows=", "groups=", "_contributed", "contribution_bounds", "CLAMP"]
         .iter()
         .any(|bound| sql.contains(bound))
+}
+
+/// Whether a statement hides groups of few people.
+fn hides_groups(sql: &str) -> bool {
+    sql.contains("delta=") && !sql.contains("GAUSSIAN")
 }
 
 #[test]
