@@ -18,7 +18,7 @@ use super::keys::unknown::UnknownPartitions;
 use super::measure::input_columns::{
     Asked, Columns, group_keys, key_text, keys_together, refuse_never,
 };
-use super::measure::{Input, InputShape, Measure, ReleaseKind, ends_text};
+use super::measure::{Input, InputShape, Measure, ReleaseKind, ends_text, same_rows};
 use super::selection::by_group::named;
 use super::selection::choice::Source;
 use super::selection::of_keys;
@@ -337,31 +337,6 @@ fn released_columns(aggregate: &Aggregate, chosen: Option<&DataType>) -> Schema 
         Field::new(format!("c{i}"), data_type.clone(), true)
     });
     Schema::new(columns.collect::<Vec<_>>())
-}
-
-/// Every release of a SELECT answers with as many rows per group.
-fn same_rows(measures: &[Measure]) -> Result<(), Refusal> {
-    let rows = |measure: &Measure| match &measure.release_kind {
-        ReleaseKind::Choice(choice) => {
-            (choice.rounds, matches!(choice.source, Source::Unknown { .. }))
-        }
-        ReleaseKind::Number(_) => (1, false),
-    };
-    let Some(first) = measures.first() else { return Ok(()) };
-    match measures.iter().find(|m| rows(m) != rows(first)) {
-        None if measures.len() > 1 && rows(first).1 => Err(several(&first.clause.text)),
-        None => Ok(()),
-        Some(other) => Err(several(&other.clause.text)),
-    }
-}
-
-fn several(text: &str) -> Refusal {
-    Refusal::new(
-        Reason::Place,
-        text,
-        "the releases of one SELECT answer with equally many rows, and these do not",
-        "two statements",
-    )
 }
 
 fn describe_measure(measure: &Measure) -> String {

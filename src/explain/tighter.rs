@@ -65,11 +65,6 @@ fn narrower_range(part: &PrivateAggregate, measure: &Measure) -> Option<(&'stati
     ))
 }
 
-/// Whether a key is the bucket of a histogram that the engine itself asks for.
-fn is_magnitude(key: &String) -> bool {
-    key.starts_with("magnitude(")
-}
-
 /// How to ask for the groups that the data have, where there are many others.
 pub(super) fn of_the_data(part: &PrivateAggregate, measure: &Measure, keys: usize) -> String {
     let is_number = |column: &ArrayRef| column.data_type().is_numeric();
@@ -77,9 +72,7 @@ pub(super) fn of_the_data(part: &PrivateAggregate, measure: &Measure, keys: usiz
         [column] if is_number(column) => MANY_NUMBERS,
         _ => MANY_KEYS,
     };
-    let of_engine = measure.clause.finding.is_some() || part.key_names().iter().any(is_magnitude);
     if keys < many
-        || of_engine
         || !part.has_computed_keys()
         || measure.once_per_group() && part.subject().is_row()
     {

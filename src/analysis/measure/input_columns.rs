@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
@@ -26,7 +27,7 @@ use crate::analysis::keys::{
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::catalog::RESERVED;
 use crate::dialect::{KeysClause, Literal};
-use crate::functions::without_nan;
+use crate::functions::{is_magnitude, without_nan};
 use crate::refusal::{Reason, Refusal};
 
 /// A group key: its name, type and facts.
@@ -238,6 +239,12 @@ pub(crate) fn group_keys(
 
 /// Whether the keys of an expression were computed: not declared for a column, and not read of public rows.
 fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
+    let is_bucket =
+        |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(call) if is_magnitude(&call.func)));
+    // A histogram that the engine asks for has all of its buckets.
+    if expr.exists(is_bucket).unwrap_or(true) {
+        return false;
+    }
     let declared = flow.raw_of_listed(expr).is_some() || flow.raw_of_clamped(expr).is_some();
     let counted = matches!(facts.keys, None | Some(KeySource::Integers(..)));
     let made = expr.try_as_col().is_none() || counted;

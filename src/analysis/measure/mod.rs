@@ -13,6 +13,7 @@ use crate::dialect::{Joint, MechanismName, ReleaseClause, Spread};
 use crate::grid::pairs::{Axis, Pairs};
 use crate::grid::{Grid, coarse_width};
 use crate::privacy::{Rational, decimal_text};
+use crate::refusal::{Reason, Refusal};
 use sensitivity::{ContributionBounds, Sensitivity};
 
 pub(crate) mod call;
@@ -328,4 +329,32 @@ pub(crate) fn ends_text(axis: &Axis) -> String {
     let unit = grid_unit(axis.range().grid());
     let of = |end: i128| decimal_text(&(Rational::from_integer(end.into()) * &unit), 6);
     format!("{}..{}", of(axis.range().lo()), of(axis.range().hi()))
+}
+
+/// Every release of a SELECT answers with as many rows per group.
+///
+/// # Errors
+/// A refusal of releases that do not.
+pub(crate) fn same_rows(measures: &[Measure]) -> Result<(), Refusal> {
+    let rows = |measure: &Measure| match &measure.release_kind {
+        ReleaseKind::Choice(choice) => {
+            (choice.rounds, matches!(choice.source, Source::Unknown { .. }))
+        }
+        ReleaseKind::Number(_) => (1, false),
+    };
+    let Some(first) = measures.first() else { return Ok(()) };
+    match measures.iter().find(|m| rows(m) != rows(first)) {
+        None if measures.len() > 1 && rows(first).1 => Err(several(&first.clause.text)),
+        None => Ok(()),
+        Some(other) => Err(several(&other.clause.text)),
+    }
+}
+
+fn several(text: &str) -> Refusal {
+    Refusal::new(
+        Reason::Place,
+        text,
+        "the releases of one SELECT answer with equally many rows, and these do not",
+        "two statements",
+    )
 }
