@@ -17,7 +17,7 @@ use sqlparser::ast::{
 use super::AggregateName;
 use super::aggregate::{aggregate_call, column_name};
 use super::allow::{
-    absent, expression, join_condition, limit, standard_select, table_factor, value,
+    absent, expression, instead, join_condition, limit, standard_select, table_factor, value,
 };
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
@@ -67,6 +67,32 @@ impl VisitorMut for Lowering<'_> {
     }
 }
 
+/// `FETCH FIRST n ROWS ONLY` as `LIMIT n`. The planner would drop it.
+fn fetched(
+    fetch: &mut Option<sql::Fetch>,
+    limit_clause: &mut Option<sql::LimitClause>,
+) -> Result<(), DialectError> {
+    let Some(sql::Fetch { with_ties, percent, quantity }) = fetch.take() else { return Ok(()) };
+    instead(!with_ties && !percent, "FETCH with PERCENT or TIES", "LIMIT 10")?;
+    let one = || Expr::value(sql::Value::Number("1".to_owned(), false));
+    let rows = quantity.unwrap_or_else(one);
+    match limit_clause {
+        None => {
+            let (offset, limit_by) = (None, Vec::new());
+            *limit_clause =
+                Some(sql::LimitClause::LimitOffset { limit: Some(rows), offset, limit_by });
+            Ok(())
+        }
+        Some(sql::LimitClause::LimitOffset { limit: limit @ None, .. }) => {
+            *limit = Some(rows);
+            Ok(())
+        }
+        Some(sql::LimitClause::LimitOffset { .. } | sql::LimitClause::OffsetCommaLimit { .. }) => {
+            instead(false, "FETCH beside LIMIT", "LIMIT 10")
+        }
+    }
+}
+
 fn flow(result: Result<(), DialectError>) -> ControlFlow<DialectError> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
@@ -96,7 +122,7 @@ impl Lowering<'_> {
                 absent(from.is_none(), "a CTE's FROM")?;
             }
         }
-        absent(fetch.is_none(), "FETCH")?;
+        fetched(fetch, limit_clause)?;
         absent(locks.is_empty(), "FOR UPDATE")?;
         absent(for_clause.is_none(), "FOR XML/JSON")?;
         absent(settings.is_none(), "SETTINGS")?;
