@@ -357,6 +357,32 @@ fn star_counts(name: &sql::ObjectName, args: &sql::FunctionArguments) -> Result<
     .into())
 }
 
+/// `FETCH FIRST n ROWS ONLY` as `LIMIT n`. The planner would drop it.
+pub(super) fn fetched(
+    fetch: &mut Option<sql::Fetch>,
+    limit_clause: &mut Option<sql::LimitClause>,
+) -> Result<(), DialectError> {
+    let Some(sql::Fetch { with_ties, percent, quantity }) = fetch.take() else { return Ok(()) };
+    instead(!with_ties && !percent, "FETCH with PERCENT or TIES", "LIMIT 10")?;
+    let one = || Expr::value(sql::Value::Number("1".to_owned(), false));
+    let rows = quantity.unwrap_or_else(one);
+    match limit_clause {
+        None => {
+            let (offset, limit_by) = (None, Vec::new());
+            *limit_clause =
+                Some(sql::LimitClause::LimitOffset { limit: Some(rows), offset, limit_by });
+            Ok(())
+        }
+        Some(sql::LimitClause::LimitOffset { limit: limit @ None, .. }) => {
+            *limit = Some(rows);
+            Ok(())
+        }
+        Some(sql::LimitClause::LimitOffset { .. } | sql::LimitClause::OffsetCommaLimit { .. }) => {
+            instead(false, "FETCH beside LIMIT", "LIMIT 10")
+        }
+    }
+}
+
 /// Refuses LIMIT and OFFSET unless they are literals.
 pub(super) fn limit(clause: &sql::LimitClause) -> Result<(), DialectError> {
     let (limit, offset) = match clause {

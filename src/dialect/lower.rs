@@ -17,7 +17,7 @@ use sqlparser::ast::{
 use super::AggregateName;
 use super::aggregate::{aggregate_call, column_name};
 use super::allow::{
-    absent, expression, instead, join_condition, limit, standard_select, table_factor, value,
+    absent, expression, fetched, join_condition, limit, standard_select, table_factor, value,
 };
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
@@ -64,32 +64,6 @@ impl VisitorMut for Lowering<'_> {
 
     fn pre_visit_value(&mut self, found: &mut sql::ValueWithSpan) -> ControlFlow<DialectError> {
         flow(value(found))
-    }
-}
-
-/// `FETCH FIRST n ROWS ONLY` as `LIMIT n`. The planner would drop it.
-fn fetched(
-    fetch: &mut Option<sql::Fetch>,
-    limit_clause: &mut Option<sql::LimitClause>,
-) -> Result<(), DialectError> {
-    let Some(sql::Fetch { with_ties, percent, quantity }) = fetch.take() else { return Ok(()) };
-    instead(!with_ties && !percent, "FETCH with PERCENT or TIES", "LIMIT 10")?;
-    let one = || Expr::value(sql::Value::Number("1".to_owned(), false));
-    let rows = quantity.unwrap_or_else(one);
-    match limit_clause {
-        None => {
-            let (offset, limit_by) = (None, Vec::new());
-            *limit_clause =
-                Some(sql::LimitClause::LimitOffset { limit: Some(rows), offset, limit_by });
-            Ok(())
-        }
-        Some(sql::LimitClause::LimitOffset { limit: limit @ None, .. }) => {
-            *limit = Some(rows);
-            Ok(())
-        }
-        Some(sql::LimitClause::LimitOffset { .. } | sql::LimitClause::OffsetCommaLimit { .. }) => {
-            instead(false, "FETCH beside LIMIT", "LIMIT 10")
-        }
     }
 }
 
