@@ -26,7 +26,10 @@ use crate::refusal::{Reason, Refusal};
 
 /// Looks at each operator before the planner makes an expression of it.
 #[derive(Debug)]
-pub(super) struct Strict;
+pub(super) struct Strict {
+    /// Whether a program has given NULL for a parameter: it means the comparison that it prepared.
+    pub(super) null_values: bool,
+}
 
 impl ExprPlanner for Strict {
     fn plan_binary_op(
@@ -34,10 +37,8 @@ impl ExprPlanner for Strict {
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
-        match operands(&expr.op, &expr.left, &expr.right, schema) {
-            Some(refusal) => Err(DataFusionError::External(Box::new(refusal))),
-            None => Ok(PlannerResult::Original(expr)),
-        }
+        refused(operands(&expr.op, &expr.left, &expr.right, schema), self.null_values)?;
+        Ok(PlannerResult::Original(expr))
     }
 }
 
@@ -45,17 +46,17 @@ impl ExprPlanner for Strict {
 ///
 /// # Errors
 /// The refusal, as an error of the planner.
-pub(super) fn check(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn check(plan: LogicalPlan, null_values: bool) -> Result<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Join(join) = node {
             for (left, right) in &join.on {
-                refused(compared(left, "=", right, &schema))?;
+                refused(compared(left, "=", right, &schema), null_values)?;
             }
         }
         node.apply_expressions(|expr| {
             expr.apply(|e| {
-                refused(within(e, &schema))?;
+                refused(within(e, &schema), null_values)?;
                 Ok(TreeNodeRecursion::Continue)
             })
         })
@@ -63,8 +64,15 @@ pub(super) fn check(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan)
 }
 
-fn refused(refusal: Option<Refusal>) -> Result<()> {
-    refusal.map_or(Ok(()), |refusal| Err(DataFusionError::External(Box::new(refusal))))
+/// What is said of comparisons that are never true.
+const NEVER: [&str; 2] =
+    ["a comparison with NULL is never true", "NOT IN is never true where NULL is in the list"];
+
+fn refused(refusal: Option<Refusal>, null_values: bool) -> Result<()> {
+    match refusal.filter(|refusal| !null_values || !NEVER.contains(&refusal.message())) {
+        Some(refusal) => Err(DataFusionError::External(Box::new(refusal))),
+        None => Ok(()),
+    }
 }
 
 /// The comparisons inside one expression, and its conditions.
@@ -127,10 +135,10 @@ fn in_list(list: &InList, schema: &DFSchema) -> Option<Refusal> {
     let clause = all(&list.iter().collect::<Vec<_>>());
     let null = format!("{x} IS {not}NULL");
     if present.is_empty() {
-        return Some(refusal(clause, "a comparison with NULL is never true", null));
+        return Some(refusal(clause, NEVER[0], null));
     }
     if is_null_list {
-        let message = "NOT IN is never true where NULL is in the list";
+        let message = NEVER[1];
         return Some(refusal(clause, message, format!("{} AND {null}", all(&present))));
     }
     let first = hints.first()?;
@@ -254,7 +262,7 @@ fn compared(left: &Expr, op: &str, right: &Expr, schema: &DFSchema) -> Option<Re
         if is_null(null) {
             let (x, not) = (written(other), if op == "<>" { "NOT " } else { "" });
             let clause = format!("{} {op} {}", written(left), written(right));
-            let why = "a comparison with NULL is never true";
+            let why = NEVER[0];
             return Some(refusal(clause, why, format!("{x} IS {not}NULL")));
         }
     }
@@ -410,11 +418,7 @@ fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Re
     let clause = || format!("{} {name} {}", written(expr), written(pattern));
     let x = written(expr);
     if is_null(expr) || is_null(pattern) {
-        return Some(refusal(
-            clause(),
-            "a comparison with NULL is never true",
-            format!("{x} IS NULL"),
-        ));
+        return Some(refusal(clause(), NEVER[0], format!("{x} IS NULL")));
     }
     let (of, by) = (kind(expr, schema)?, kind(pattern, schema)?);
     if of != Kind::Text {

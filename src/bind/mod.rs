@@ -91,14 +91,14 @@ impl Bound {
 /// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of comparisons that would not mean
 /// what they say.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
-    let QueryStatement { tree, releases, range_of: _ } = query;
-    let context = Context::new(sources, &releases);
+    let QueryStatement { tree, releases, range_of: _, null_values } = query;
+    let context = Context::new(sources, &releases, null_values);
     let options = ParserOptions::new().with_collect_spans(true);
     let explained =
         |error, releases: &[ReleaseClause]| unbound(error, sources, context.functions(), releases);
     let (plan, releases) = SqlToRel::new_with_options(&context, options)
         .sql_statement_to_plan(sql::Statement::Query(tree))
-        .and_then(comparisons::check)
+        .and_then(|plan| comparisons::check(plan, null_values))
         .and_then(|plan| one_by_one(plan, releases.clone()))
         .map_err(|error| explained(error, &releases))?;
     let plan = coerce(plan, &context.options)
@@ -174,10 +174,10 @@ fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
 /// # Errors
 /// Those of [`bind`].
 pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<LogicalPlan, Unbound> {
-    let context = Context::new(sources, &[]);
+    let context = Context::new(sources, &[], false);
     SqlToRel::new(&context)
         .sql_statement_to_plan(sql::Statement::Query(tree))
-        .and_then(comparisons::check)
+        .and_then(|plan| comparisons::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
         .map_err(|error| match unbound(error, sources, context.functions(), &[]) {
             // Its place is one in the view.
@@ -215,7 +215,7 @@ impl<'a> Context<'a> {
         names.into_iter().filter(|name| !name.starts_with(RESERVED))
     }
 
-    fn new(sources: &'a Sources, releases: &[ReleaseClause]) -> Self {
+    fn new(sources: &'a Sources, releases: &[ReleaseClause], null_values: bool) -> Self {
         let mut scalars = HashMap::new();
         for function in SessionStateDefaults::default_scalar_functions().into_iter().map(capped) {
             for alias in function.aliases() {
@@ -272,7 +272,7 @@ impl<'a> Context<'a> {
             .into_iter()
             .map(|function| (function.name().to_owned(), function))
             .collect();
-        let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Strict)];
+        let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Strict { null_values })];
         planners.extend(SessionStateDefaults::default_expr_planners());
         let relations: Vec<Arc<dyn RelationPlanner>> = vec![Arc::new(Forgetful::default())];
         let options = ConfigOptions::default();
