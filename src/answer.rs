@@ -143,7 +143,7 @@ pub struct Answer {
 impl Answer {
     /// An answer of rows, each batch with the errors of its columns.
     pub(crate) fn new(head: Head, rows: Vec<(RecordBatch, Vec<Option<ArrayRef>>)>) -> Self {
-        let Head { schema, mut accuracy, notes, receipt } = head;
+        let Head { schema, mut accuracy, mut notes, receipt, without_bound } = head;
         let (batches, errors): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         // A column that is computed from released numbers has the largest error of its rows.
         for (i, field) in schema.fields().iter().enumerate() {
@@ -156,12 +156,17 @@ impl Answer {
                 accuracy.push(Accuracy { column, kind, value, confidence: CONFIDENCE });
             }
         }
+        for (i, why) in without_bound.iter().enumerate() {
+            if let Some(name) = column_without_error(&schema, i, &batches, &errors) {
+                notes.push(format!("{name}: no ±, since {why}"));
+            }
+        }
         Self { schema, batches, errors, accuracy, notes, receipt }
     }
 
     pub(crate) fn into_parts(self) -> (Head, Vec<RecordBatch>) {
         let Self { schema, batches, errors: _, accuracy, notes, receipt } = self;
-        (Head { schema, accuracy, notes, receipt }, batches)
+        (Head { schema, accuracy, notes, receipt, without_bound: Vec::new() }, batches)
     }
 
     /// An answer that was read off released numbers, with a note of how.
@@ -360,6 +365,8 @@ pub(crate) struct Head {
     pub(crate) accuracy: Vec<Accuracy>,
     pub(crate) notes: Vec<String>,
     pub(crate) receipt: Option<Receipt>,
+    /// For each column, why it has no error on any row, if it turns out that it has none.
+    pub(crate) without_bound: Vec<&'static str>,
 }
 
 impl Head {
@@ -367,8 +374,29 @@ impl Head {
         let outputs = 0..drawn.schema.fields().len();
         let accuracy = outputs.flat_map(|output| accuracy(release, output, drawn)).collect();
         let schema = SchemaRef::clone(&drawn.schema);
-        Self { schema, accuracy, notes: notes(release, drawn), receipt }
+        let outputs = 0..drawn.schema.fields().len();
+        let without_bound = outputs.map(|output| release.without_bound(output)).collect();
+        Self { schema, accuracy, notes: notes(release, drawn), receipt, without_bound }
     }
+}
+
+/// The name of a column of numbers whose errors are asked for, and known on no row.
+fn column_without_error<'a>(
+    schema: &'a SchemaRef,
+    column: usize,
+    batches: &[RecordBatch],
+    errors: &[Vec<Option<ArrayRef>>],
+) -> Option<&'a str> {
+    let mut numbers = false;
+    for (batch, errors) in batches.iter().zip(errors) {
+        let own = errors.get(column)?.as_ref()?;
+        if own.null_count() < own.len() {
+            return None;
+        }
+        let values = batch.columns().get(column)?;
+        numbers |= values.null_count() < values.len();
+    }
+    numbers.then(|| schema.field(column).name().as_str())
 }
 
 /// What the reader of the rows should know beside them.

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::analysis::{DomainError, NoRange, NotAnalyzed};
-use crate::bind::BindError;
+use crate::bind::{BindError, Unbound};
 use crate::catalog::CatalogError;
 use crate::dialect::ScriptStatement;
 use crate::dialect::error::DialectError;
@@ -297,6 +297,15 @@ impl Error {
             | Self::Ledger(_)
             | Self::Execution
             | Self::Internal => 1,
+        }
+    }
+}
+
+impl From<Unbound> for Error {
+    fn from(error: Unbound) -> Self {
+        match error {
+            Unbound::Mistake(mistake) => Self::Bind(mistake),
+            Unbound::Refused(refusal) => Self::Refused(refusal),
         }
     }
 }

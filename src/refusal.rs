@@ -296,8 +296,14 @@ impl Refusal {
 
     /// The refusal of unknown groups, with a whole statement that shows those of many people.
     pub(crate) fn with_threshold(self, statement: String) -> Self {
-        let Self { reason, clause, message, derivation, .. } = self;
-        let keys = format!("GROUP BY {clause} KEYS (…)");
+        let Self { reason, clause, message, hint, derivation } = self;
+        // Of floats, it is not the clause itself that can be listed.
+        let key = hint
+            .split_once(" KEYS ")
+            .map(|(key, _)| key)
+            .filter(|key| key.starts_with("GROUP BY "));
+        let keys = key
+            .map_or_else(|| format!("GROUP BY {clause} KEYS (…)"), |key| format!("{key} KEYS (…)"));
         let message = format!(
             "{message}; with a delta, groups of many people come out and small ones stay hidden, with {keys} those that you list"
         );

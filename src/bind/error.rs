@@ -6,8 +6,9 @@
 use datafusion::common::{DataFusionError, SchemaError, Span};
 
 use crate::bind::sources::Sources;
+use crate::bind::words;
 use crate::dialect::{MechanismName, ReleaseClause, in_releases_words};
-use crate::refusal::nearest;
+use crate::refusal::{Refusal, nearest};
 use crate::visible;
 
 /// Why a query does not bind.
@@ -49,6 +50,18 @@ pub enum BindError {
     Unquoted {
         /// The name as written.
         name: String,
+    },
+    /// A name in double quotes that is not a column, but similar to one: it may be a text.
+    #[error(
+        "there is no column `{0}`; did you mean `{1}`? A text is written in single quotes: '{0}'",
+        visible::line(.name),
+        visible::line(.near)
+    )]
+    Quoted {
+        /// The name as written.
+        name: String,
+        /// The nearest existing name.
+        near: String,
     },
     /// The function does not exist.
     #[error("there is no function `{}`{}", visible::line(.name), advice(.name, .suggestion))]
@@ -99,6 +112,17 @@ pub enum BindError {
     },
 }
 
+/// Why a query has no plan: a mistake in it, or a part of it that the engine refuses.
+#[derive(Debug, thiserror::Error)]
+pub enum Unbound {
+    /// A name or type is wrong.
+    #[error(transparent)]
+    Mistake(#[from] BindError),
+    /// The engine refuses a part of it.
+    #[error(transparent)]
+    Refused(Refusal),
+}
+
 impl BindError {
     /// The same error with its position in the statement, if it is known.
     pub(crate) fn placed(self, position: Option<(u64, u64)>) -> Self {
@@ -136,8 +160,9 @@ impl std::fmt::Display for Suggestion<'_> {
 }
 
 /// Functions of other databases, and what to write instead.
-const ELSEWHERE: [(&str, &str); 16] = [
+const ELSEWHERE: [(&str, &str); 23] = [
     ("age", "date_diff('year', x, DATE '2025-01-01')"),
+    ("date", "CAST(x AS DATE)"),
     ("dateadd", "x + INTERVAL '1 day'"),
     ("date_add", "x + INTERVAL '1 day'"),
     ("date_sub", "x - INTERVAL '1 day'"),
@@ -147,11 +172,17 @@ const ELSEWHERE: [(&str, &str); 16] = [
     ("iff", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
     ("iif", "CASE WHEN x > 3 THEN 'a' ELSE 'b' END"),
     ("isnull", "x IS NULL, or COALESCE(x, 0)"),
+    ("lag", "LAG(x) OVER (ORDER BY y)"),
+    ("lead", "LEAD(x) OVER (ORDER BY y)"),
     ("len", "length(x)"),
     ("dayname", "strftime(x, '%A')"),
     ("monthname", "strftime(x, '%B')"),
+    ("rank", "RANK() OVER (ORDER BY x)"),
+    ("dense_rank", "DENSE_RANK() OVER (ORDER BY x)"),
+    ("row_number", "ROW_NUMBER() OVER (ORDER BY x)"),
     ("substring_index", "split_part(x, '-', 1)"),
     ("time_bucket", "date_bin(INTERVAL '15 minutes', x)"),
+    ("version", "hushql --version outside of SQL"),
     ("topk", "TOP 3 EXPONENTIAL(eps=1) x … GROUP BY x"),
 ];
 
@@ -186,9 +217,6 @@ const UNGROUPED: &str = "must be in GROUP BY or an aggregate function";
 /// The planner's message for an unknown function; the name follows in quotes.
 const UNKNOWN_FUNCTION: &str = "Invalid function '";
 
-/// The planner's message for arguments that match no signature of a function; the call follows in quotes.
-const NO_SIGNATURE: &str = "No function matches the given name and argument types '";
-
 /// The planner's message for a dotted name whose first part is a column of numbers or texts.
 const NO_FIELDS: &str = "Cannot access field";
 
@@ -202,8 +230,27 @@ pub(super) fn place(span: Option<Span>) -> Option<(u64, u64)> {
     span.map(|span| (span.start.line, span.start.column)).filter(|(line, _)| *line > 0)
 }
 
+/// The planner's error, or the refusal of what the planner was about to make.
+pub(super) fn unbound<'a>(
+    error: DataFusionError,
+    sources: &Sources,
+    functions: impl Iterator<Item = &'a str>,
+    releases: &[ReleaseClause],
+) -> Unbound {
+    if let DataFusionError::External(source) = error.find_root()
+        && let Some(refusal) = source.downcast_ref::<Refusal>()
+    {
+        let words = |text: &str| in_releases_words(text, releases);
+        let [clause, message, hint] =
+            [refusal.clause(), refusal.message(), refusal.hint()].map(words);
+        return Unbound::Refused(Refusal::new(refusal.reason(), clause, message, hint));
+    }
+    let place = place_of(&error);
+    explain_error(error, sources, functions, releases).placed(place).into()
+}
+
 /// The planner's error, expressed in terms of the query.
-pub(super) fn explain_error<'a>(
+fn explain_error<'a>(
     error: DataFusionError,
     sources: &Sources,
     functions: impl Iterator<Item = &'a str>,
@@ -221,6 +268,9 @@ pub(super) fn explain_error<'a>(
                 match nearest(&field.name, names.iter().map(String::as_str)) {
                     None if field.relation.is_none() => {
                         BindError::Unquoted { name: field.name.clone() }
+                    }
+                    Some(near) if field.relation.is_none() && is_quoted(&field.name) => {
+                        BindError::Quoted { name: field.name.clone(), near }
                     }
                     suggestion => BindError::UnknownColumn { name: field.flat_name(), suggestion },
                 }
@@ -263,61 +313,26 @@ pub(super) fn explain_error<'a>(
     }
 }
 
+/// Whether a name was written in double quotes: without them it would be in lower case.
+fn is_quoted(name: &str) -> bool {
+    let plain = |c: char| c.is_lowercase() || c.is_ascii_digit() || c == '_';
+    !name.chars().all(plain)
+}
+
 fn is_selector(name: &str) -> bool {
     ["argmax", "argmin"].iter().any(|selector| name.eq_ignore_ascii_case(selector))
 }
 
-/// The planner's message without its error class, and with each marker replaced by the release as the user wrote it.
+/// The planner's message in the words of the language, with each release as the user wrote it.
 fn plan_error(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
     let sentence = error.find_root().strip_backtrace();
     let sentence = match error.find_root() {
-        _ if sentence.contains(NO_SIGNATURE) => signature_message(&sentence),
         _ if sentence.contains(NO_FIELDS) => {
             "the name before a dot in this query is not a table and has no fields".to_owned()
         }
         // DataFusion's own message asks for a bug report.
-        DataFusionError::Internal(_) => "the types in this query do not fit together".to_owned(),
-        _ => {
-            let sentence = sentence
-                .strip_prefix("Error during planning: ")
-                .or_else(|| sentence.strip_prefix("Schema error: "))
-                .unwrap_or(&sentence);
-            without_dump(sentence).to_owned()
-        }
+        DataFusionError::Internal(_) => words::UNFIT.to_owned(),
+        _ => words::said(&sentence),
     };
     BindError::Plan { message: in_releases_words(&sentence, releases), source: Box::new(error) }
-}
-
-/// The signatures of a function that was called with other arguments.
-fn signature_message(sentence: &str) -> String {
-    let (why, call) = sentence.split_once(NO_SIGNATURE).unwrap_or((sentence, ""));
-    let call = call.split('\'').next().unwrap_or_default();
-    let takes: Vec<&str> = sentence
-        .split_once("Candidate functions:")
-        .map_or("", |(_, candidates)| candidates)
-        .lines()
-        .map(str::trim)
-        .filter(|candidate| !candidate.is_empty() && !candidate.contains("UserDefined"))
-        .collect();
-    if takes.is_empty() {
-        // The engine's own functions report a message of their own, after a chain of prefixes.
-        let own = why.rsplit("Error during planning: ").next().unwrap_or(why);
-        return own.trim_end_matches([' ', '.']).to_owned();
-    }
-    const MOST: usize = 4;
-    let (shown, more) = takes.split_at(takes.len().min(MOST));
-    let more = match more.len() {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
-    format!("no function accepts {call}; there is {}{more}", shown.join(", "))
-}
-
-/// A message without the trailing debug output of the planner's structures.
-fn without_dump(sentence: &str) -> &str {
-    match sentence.split_once(" { ") {
-        // The last word before the brace is the structure's name.
-        Some((before, _)) => before.rsplit_once(' ').map_or(before, |(before, _)| before),
-        None => sentence,
-    }
 }

@@ -40,11 +40,13 @@ use crate::functions::{
     capped, clamp_function, date_bin_function, date_diff_function, date_label_functions,
     histogram_function, interval_end_functions, magnitude_function, width_bucket_function,
 };
-use error::{UNKNOWN_TABLE, explain_error, place, place_of};
+use comparisons::Strict;
+use error::{UNKNOWN_TABLE, place, unbound};
 use functional_dependencies::Forgetful;
 use grouping_sets::one_by_one;
 use marker::Marker;
 
+mod comparisons;
 mod error;
 pub(crate) mod functional_dependencies;
 pub(crate) mod grouping_sets;
@@ -52,8 +54,9 @@ mod marker;
 pub(crate) mod names;
 pub(crate) mod sources;
 mod union;
+mod words;
 
-pub use error::BindError;
+pub use error::{BindError, Unbound};
 pub(crate) use marker::marker_function;
 pub(crate) use sources::is_ledger;
 pub use sources::{LEDGER, Sources};
@@ -85,17 +88,17 @@ impl Bound {
 /// Resolves a query against tables.
 ///
 /// # Errors
-/// [`BindError`] for an unknown name, or for types that do not fit together.
-pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError> {
-    let QueryStatement { tree, releases, range_of: _ } = query;
-    let context = Context::new(sources, &releases);
+/// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of comparisons that would not mean
+/// what they say.
+pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
+    let QueryStatement { tree, releases, range_of: _, null_values } = query;
+    let context = Context::new(sources, &releases, null_values);
     let options = ParserOptions::new().with_collect_spans(true);
-    let explained = |error, releases: &[ReleaseClause]| {
-        let place = place_of(&error);
-        explain_error(error, sources, context.functions(), releases).placed(place)
-    };
+    let explained =
+        |error, releases: &[ReleaseClause]| unbound(error, sources, context.functions(), releases);
     let (plan, releases) = SqlToRel::new_with_options(&context, options)
         .sql_statement_to_plan(sql::Statement::Query(tree))
+        .and_then(|plan| comparisons::check(plan, null_values))
         .and_then(|plan| one_by_one(plan, releases.clone()))
         .map_err(|error| explained(error, &releases))?;
     let plan = coerce(plan, &context.options)
@@ -106,7 +109,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, BindError
     match unknown_column(&plan) {
         Some(column) => {
             let unknown = BindError::UnknownColumn { name: column.flat_name(), suggestion: None };
-            Err(unknown.placed(place(column.spans().first())))
+            Err(unknown.placed(place(column.spans().first())).into())
         }
         None => Ok(Bound { plan, releases }),
     }
@@ -169,13 +172,19 @@ fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
 /// The plan of a query without releases, as the planner builds it.
 ///
 /// # Errors
-/// [`BindError`], as for [`bind`].
-pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<LogicalPlan, BindError> {
-    let context = Context::new(sources, &[]);
+/// Those of [`bind`].
+pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<LogicalPlan, Unbound> {
+    let context = Context::new(sources, &[], false);
     SqlToRel::new(&context)
         .sql_statement_to_plan(sql::Statement::Query(tree))
+        .and_then(|plan| comparisons::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
-        .map_err(|error| explain_error(error, sources, context.functions(), &[]))
+        .map_err(|error| match unbound(error, sources, context.functions(), &[]) {
+            // Its place is one in the view.
+            Unbound::Mistake(BindError::At { source, .. }) => Unbound::Mistake(*source),
+            Unbound::Mistake(mistake) => Unbound::Mistake(mistake),
+            Unbound::Refused(refusal) => Unbound::Refused(refusal),
+        })
 }
 
 /// Runs type coercion, the only rewrite between the planner and the analysis.
@@ -206,7 +215,7 @@ impl<'a> Context<'a> {
         names.into_iter().filter(|name| !name.starts_with(RESERVED))
     }
 
-    fn new(sources: &'a Sources, releases: &[ReleaseClause]) -> Self {
+    fn new(sources: &'a Sources, releases: &[ReleaseClause], null_values: bool) -> Self {
         let mut scalars = HashMap::new();
         for function in SessionStateDefaults::default_scalar_functions().into_iter().map(capped) {
             for alias in function.aliases() {
@@ -214,6 +223,8 @@ impl<'a> Context<'a> {
             }
             scalars.insert(function.name().to_owned(), function);
         }
+        // It would show the version of DataFusion.
+        scalars.remove("version");
         scalars.insert("clamp".to_owned(), clamp_function());
         scalars.insert(magnitude_name(), magnitude_function());
         scalars.insert("date_diff".to_owned(), date_diff_function());
@@ -261,7 +272,8 @@ impl<'a> Context<'a> {
             .into_iter()
             .map(|function| (function.name().to_owned(), function))
             .collect();
-        let planners = SessionStateDefaults::default_expr_planners();
+        let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Strict { null_values })];
+        planners.extend(SessionStateDefaults::default_expr_planners());
         let relations: Vec<Arc<dyn RelationPlanner>> = vec![Arc::new(Forgetful::default())];
         let options = ConfigOptions::default();
         Self { sources, scalars, aggregates, windows, planners, relations, options }
@@ -462,7 +474,7 @@ mod tests {
         );
         assert_eq!(
             message("SELECT LAPLACE(eps=1) AVG(income) FROM adult"),
-            "SUM and AVG take numbers, not Utf8"
+            "SUM and AVG take numbers, not VARCHAR"
         );
     }
 }

@@ -10,16 +10,16 @@ use crate::refusal::{Reason, Refusal};
 
 /// Refuses a clause that is set and not allowed.
 pub(super) fn absent(is_absent: bool, clause: &str) -> Result<(), DialectError> {
+    instead(is_absent, clause, "the query without it")
+}
+
+/// The same, with what says as much in the dialect.
+pub(super) fn instead(is_absent: bool, clause: &str, hint: &str) -> Result<(), DialectError> {
     if is_absent {
         return Ok(());
     }
-    Err(Refusal::new(
-        Reason::Clause,
-        clause,
-        format!("{clause} is not part of the dialect"),
-        "the query without it",
-    )
-    .into())
+    let message = format!("{clause} is not part of the dialect");
+    Err(Refusal::new(Reason::Clause, clause, message, hint).into())
 }
 
 /// Refuses the clauses of a SELECT that are not standard, with its joins and the options after `*`.
@@ -51,7 +51,14 @@ pub(super) fn standard_select(select: &sql::Select) -> Result<(), DialectError> 
         flavor,
     } = select;
     absent(optimizer_hints.is_empty(), "an optimizer hint")?;
-    absent(!matches!(distinct, Some(sql::Distinct::On(_))), "DISTINCT ON")?;
+    if let Some(sql::Distinct::On(keys)) = distinct {
+        let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        let first = format!(
+            "SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {} ORDER BY …) AS place FROM t) AS numbered WHERE place = 1",
+            keys.join(", ")
+        );
+        instead(false, "DISTINCT ON", &first)?;
+    }
     absent(select_modifiers.is_none(), "a SELECT modifier")?;
     absent(top.is_none(), "TOP without a mechanism")?;
     absent(exclude.is_none(), "EXCLUDE")?;
@@ -62,15 +69,11 @@ pub(super) fn standard_select(select: &sql::Select) -> Result<(), DialectError> 
     absent(cluster_by.is_empty(), "CLUSTER BY")?;
     absent(distribute_by.is_empty(), "DISTRIBUTE BY")?;
     absent(sort_by.is_empty(), "SORT BY")?;
-    absent(named_window.is_empty(), "WINDOW")?;
+    let written = "each window where it is used: COUNT(*) OVER (PARTITION BY x)";
+    instead(named_window.is_empty(), "WINDOW", written)?;
     absent(value_table_mode.is_none(), "AS STRUCT/VALUE")?;
     absent(*flavor == sql::SelectFlavor::Standard, "FROM without SELECT")?;
-    for sql::TableWithJoins { relation: _, joins } in from {
-        for sql::Join { relation: _, global, join_operator } in joins {
-            absent(!*global, "GLOBAL JOIN")?;
-            absent(standard_join(join_operator), "this kind of join")?;
-        }
-    }
+    from.iter().try_for_each(standard_joins)?;
     for item in projection {
         match item {
             sql::SelectItem::UnnamedExpr(_) | sql::SelectItem::ExprWithAlias { .. } => {}
@@ -81,6 +84,37 @@ pub(super) fn standard_select(select: &sql::Select) -> Result<(), DialectError> 
         }
     }
     Ok(())
+}
+
+/// Refuses joins that are not standard, and joins without a condition, whose condition was forgotten.
+fn standard_joins(joined: &sql::TableWithJoins) -> Result<(), DialectError> {
+    let sql::TableWithJoins { relation: first, joins } = joined;
+    for sql::Join { relation, global, join_operator } in joins {
+        absent(!*global, "GLOBAL JOIN")?;
+        absent(standard_join(join_operator), "this kind of join")?;
+        let crossed = matches!(join_operator, sql::JoinOperator::CrossJoin(_));
+        if !crossed && join_constraint(join_operator) == Some(&sql::JoinConstraint::None) {
+            let (a, b) = (named(first), named(relation));
+            return Err(Refusal::new(
+                Reason::Clause,
+                format!("JOIN {relation}"),
+                "JOIN needs a condition, and without one each row is joined with every other",
+                format!("JOIN {relation} ON {a}.x = {b}.x, or CROSS JOIN {relation} for all pairs"),
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// What the columns of a table are named by.
+fn named(factor: &TableFactor) -> String {
+    let (name, alias) = match factor {
+        TableFactor::Table { name, alias, .. } => (Some(name.to_string()), alias.as_ref()),
+        TableFactor::Derived { alias, .. } => (None, alias.as_ref()),
+        _ => (None, None),
+    };
+    alias.map(|alias| alias.name.to_string()).or(name).unwrap_or_else(|| "a".to_owned())
 }
 
 /// The condition after ON, if there is one.
@@ -150,10 +184,11 @@ pub(super) fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
             absent(index_hints.is_empty(), "an index hint")
         }
         TableFactor::Derived { lateral, subquery: _, alias: _, sample } => {
-            absent(!*lateral, "LATERAL")?;
+            let value = "a subquery as a value, (SELECT COUNT(*) FROM b WHERE b.x = a.x), or a join ON a.x = b.x";
+            instead(!*lateral, "LATERAL", value)?;
             absent(sample.is_none(), "TABLESAMPLE")
         }
-        TableFactor::NestedJoin { table_with_joins: _, alias: _ } => Ok(()),
+        TableFactor::NestedJoin { table_with_joins, alias: _ } => standard_joins(table_with_joins),
         TableFactor::TableFunction { .. }
         | TableFactor::Function { .. }
         | TableFactor::UNNEST { .. }
@@ -222,7 +257,59 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
         | Expr::Interval(_)
         // GROUP BY alone has it, and every other way to write its sets has become it.
         | Expr::GroupingSets(_) => Ok(()),
-        other => absent(false, &format!("the expression {other}")),
+        other => {
+            let hint = plain(other).unwrap_or_else(|| "the query without it".to_owned());
+            instead(false, &format!("the expression {other}"), &hint)
+        }
+    }
+}
+
+/// What says the same as an expression that is not part of the dialect.
+fn plain(expr: &Expr) -> Option<String> {
+    let is_query = |expr: &Expr| matches!(expr, Expr::Subquery(_));
+    // The values of ARRAY[…] or (…), or a query, in parentheses.
+    let among = |right: &Expr| match right {
+        Expr::Array(array) => {
+            let values: Vec<String> = array.elem.iter().map(ToString::to_string).collect();
+            format!("({})", values.join(", "))
+        }
+        Expr::Subquery(query) => format!("({query})"),
+        Expr::Tuple(values) => {
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            format!("({})", values.join(", "))
+        }
+        other => format!("({})", other.to_string().trim_matches(['(', ')'])),
+    };
+    match expr {
+        Expr::AnyOp { left, compare_op: sql::BinaryOperator::Eq, right, is_some: _ } => {
+            Some(format!("{left} IN {}", among(right)))
+        }
+        Expr::AllOp { left, compare_op: sql::BinaryOperator::NotEq, right } => {
+            Some(format!("{left} NOT IN {}", among(right)))
+        }
+        Expr::AnyOp { left, compare_op, right, is_some: _ } if is_query(right) => {
+            let end = if compare_op.to_string().starts_with('<') { "MAX" } else { "MIN" };
+            Some(format!("{left} {compare_op} (SELECT {end}(x) FROM t)"))
+        }
+        Expr::AllOp { left, compare_op, right } if is_query(right) => {
+            let end = if compare_op.to_string().starts_with('<') { "MIN" } else { "MAX" };
+            Some(format!("{left} {compare_op} (SELECT {end}(x) FROM t)"))
+        }
+        Expr::SimilarTo { negated, expr, pattern, .. }
+        | Expr::RLike { negated, expr, pattern, .. } => {
+            let not = if *negated { "NOT " } else { "" };
+            let plain = |c: char| c.is_alphanumeric() || matches!(c, '%' | '_' | ' ' | '-' | '\'');
+            let pattern = pattern.to_string();
+            let pattern = if pattern.chars().all(plain) { pattern } else { "'%text%'".to_owned() };
+            Some(format!("{expr} {not}LIKE {pattern}, with % for any text and _ for one letter"))
+        }
+        Expr::Array(array) => match array.elem.as_slice() {
+            [Expr::Identifier(name)] => {
+                Some(format!("{name}, or \"{}\" for a name that needs quotes", name.value))
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -268,6 +355,32 @@ fn star_counts(name: &sql::ObjectName, args: &sql::FunctionArguments) -> Result<
         format!("{name}(column), or COUNT(*)"),
     )
     .into())
+}
+
+/// `FETCH FIRST n ROWS ONLY` as `LIMIT n`. The planner would drop it.
+pub(super) fn fetched(
+    fetch: &mut Option<sql::Fetch>,
+    limit_clause: &mut Option<sql::LimitClause>,
+) -> Result<(), DialectError> {
+    let Some(sql::Fetch { with_ties, percent, quantity }) = fetch.take() else { return Ok(()) };
+    instead(!with_ties && !percent, "FETCH with PERCENT or TIES", "LIMIT 10")?;
+    let one = || Expr::value(sql::Value::Number("1".to_owned(), false));
+    let rows = quantity.unwrap_or_else(one);
+    match limit_clause {
+        None => {
+            let (offset, limit_by) = (None, Vec::new());
+            *limit_clause =
+                Some(sql::LimitClause::LimitOffset { limit: Some(rows), offset, limit_by });
+            Ok(())
+        }
+        Some(sql::LimitClause::LimitOffset { limit: limit @ None, .. }) => {
+            *limit = Some(rows);
+            Ok(())
+        }
+        Some(sql::LimitClause::LimitOffset { .. } | sql::LimitClause::OffsetCommaLimit { .. }) => {
+            instead(false, "FETCH beside LIMIT", "LIMIT 10")
+        }
+    }
 }
 
 /// Refuses LIMIT and OFFSET unless they are literals.

@@ -73,6 +73,8 @@ pub struct QueryStatement {
     pub releases: Vec<ReleaseClause>,
     /// The column whose range `ANALYZE PRIVACY DOMAIN` asks for, if the query is its histogram.
     pub range_of: Option<ColumnName>,
+    /// Whether a program has given NULL as a value of a parameter.
+    pub null_values: bool,
 }
 
 /// A column of a table.

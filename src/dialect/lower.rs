@@ -17,7 +17,7 @@ use sqlparser::ast::{
 use super::AggregateName;
 use super::aggregate::{aggregate_call, column_name};
 use super::allow::{
-    absent, expression, join_condition, limit, standard_select, table_factor, value,
+    absent, expression, fetched, join_condition, limit, standard_select, table_factor, value,
 };
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
@@ -96,7 +96,7 @@ impl Lowering<'_> {
                 absent(from.is_none(), "a CTE's FROM")?;
             }
         }
-        absent(fetch.is_none(), "FETCH")?;
+        fetched(fetch, limit_clause)?;
         absent(locks.is_empty(), "FOR UPDATE")?;
         absent(for_clause.is_none(), "FOR XML/JSON")?;
         absent(settings.is_none(), "SETTINGS")?;

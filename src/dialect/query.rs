@@ -9,7 +9,7 @@ use crate::dialect::clauses::{Clauses, numbered};
 use crate::dialect::error::DialectError;
 use crate::dialect::lower::lower;
 use crate::dialect::parser::HushDialect;
-use crate::dialect::value::substitute;
+use crate::dialect::value::{Value, substitute};
 use crate::dialect::words::hiding_markers;
 
 /// How deeply expressions and queries may nest.
@@ -29,7 +29,8 @@ pub(crate) fn query(
     dialect: &HushDialect,
 ) -> Result<QueryStatement, DialectError> {
     let (tree, clauses) = lowered(parser, dialect)?;
-    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None })
+    let null_values = dialect.values.contains(&Value::Null);
+    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None, null_values })
 }
 
 /// A query as plain SQL, and the dialect's own clauses in it.

@@ -5,6 +5,7 @@
 //! ```text
 //! count_if(late)                                     COUNT(*) FILTER (WHERE late)
 //! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
+//! ifnull(x, 0), nvl(x, 0)                            coalesce(x, 0)
 //! mod(x, 7)                                          (x) % (7)
 //! ```
 
@@ -32,6 +33,7 @@ pub(super) fn respell(query: &mut Query) {
 pub(super) fn respelled(function: &mut sql::Function) {
     match function.name.to_string().to_lowercase().as_str() {
         "count_if" | "countif" => counted(function),
+        "ifnull" | "nvl" => function.name = ObjectName::from(vec![Ident::new("coalesce")]),
         "percentile_cont" | "approx_percentile_cont" => ordered(function),
         _ => {}
     }

@@ -29,6 +29,17 @@ pub(super) fn without_error(
     })
 }
 
+/// Why an output has no error on any row, where the answer carries errors of it.
+pub(super) fn without_bound(analysis: &Analysis, output: usize) -> &'static str {
+    if analysis.origin(output).is_some() {
+        "the noise may be all that there is: a larger eps gives one"
+    } else if analysis.reads_moments(output) {
+        "the error of a variance, correlation or line is known of itself alone, and not of what is computed from it"
+    } else {
+        "the noise may be as large as what is divided by: a larger eps gives one"
+    }
+}
+
 /// The accuracy of a measure where `among` numbers are within theirs together with 95 %.
 ///
 /// # Guarantee

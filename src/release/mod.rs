@@ -11,7 +11,7 @@ use crate::dialect::Parameters;
 use crate::privacy::{Delta, Loss, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
-use accuracy::{accuracy_among, error_bars, without_error};
+use accuracy::{accuracy_among, error_bars, without_bound, without_error};
 use cost::{Accounts, default_cost};
 
 mod accuracy;
@@ -74,6 +74,11 @@ impl Release {
     /// Why an output that is computed from released numbers has no error; `None` if it has one, or shows no such number.
     pub(crate) fn without_error(&self, output: usize) -> Option<&'static str> {
         without_error(&self.analysis, &self.selections, &self.error_bars, output)
+    }
+
+    /// Why an output has no error on any row, where errors of it are carried and none is known.
+    pub(crate) fn without_bound(&self, output: usize) -> &'static str {
+        without_bound(&self.analysis, output)
     }
 
     /// The accuracy of a number where `among` numbers are within it together with 95 %.

@@ -25,7 +25,7 @@ use sqlparser::ast as sql;
 
 use crate::bind::names::tables_named;
 use crate::bind::sources::Sources;
-use crate::bind::{BindError, planned};
+use crate::bind::{BindError, Unbound, planned};
 use crate::catalog::{Catalog, View};
 use crate::dialect::{Size, tables, view_query};
 use crate::error::Error;
@@ -88,9 +88,14 @@ impl<'a> Views<'a> {
     /// same name.
     pub(crate) fn plan_into(self, sources: &mut Sources) -> Result<(), Error> {
         for (view, tree) in self.read {
-            let plan = planned(tree, sources).map_err(|source| BindError::View {
-                view: view.name.clone(),
-                source: Box::new(source),
+            let plan = planned(tree, sources).map_err(|error| match error {
+                Unbound::Mistake(source) => Error::Bind(BindError::View {
+                    view: view.name.clone(),
+                    source: Box::new(source),
+                }),
+                Unbound::Refused(refusal) => {
+                    Error::Refused(refusal.over_views(std::slice::from_ref(&view.name)))
+                }
             })?;
             sources.insert(view.name.clone(), Arc::new(Planned::for_view(view, plan)?));
         }

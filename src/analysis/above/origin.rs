@@ -80,6 +80,16 @@ impl Analysis {
         !self.noisy_fields(output).is_empty()
     }
 
+    /// Whether an output is computed from a variance, a correlation or a line, whose error follows from what was drawn.
+    pub(crate) fn reads_moments(&self, output: usize) -> bool {
+        self.noisy_fields(output).iter().any(|(part, field)| {
+            let own = self.parts.get(*part);
+            let measure =
+                own.and_then(|own| own.measures().get(field.checked_sub(own.key_names().len())?));
+            measure.is_some_and(|one| one.moments().is_some() || one.joint().is_some())
+        })
+    }
+
     fn noisy_fields(&self, output: usize) -> Vec<Field> {
         noisy_among(&self.parts, sources_of(&self.public_plan, output))
     }
@@ -325,9 +335,17 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
             let part = released_part(scan.table_name.table());
             part.map(|part| Read::Field((part, output))).into_iter().collect()
         }
-        // Its own columns come behind those that pass through it, and depend on all rows.
-        LogicalPlan::Window(window) if output < window.input.schema().fields().len() => {
-            sources_of(&window.input, output)
+        // Its own columns come behind those that pass through it. They depend on what their calls read, in all rows; which rows there
+        // are is decided by keys, and by conditions that are noted where they stand.
+        LogicalPlan::Window(window) => {
+            let inputs = window.input.schema().fields().len();
+            match output.checked_sub(inputs) {
+                None => sources_of(&window.input, output),
+                Some(own) => {
+                    let call = window.window_expr.get(own);
+                    call.map_or_else(Vec::new, |call| sources(call, &window.input))
+                }
+            }
         }
         // The columns of a union are those of its branches, by position.
         LogicalPlan::Union(union) => {

@@ -345,6 +345,7 @@ fn counted(asked: Asked<'_>) -> Inner {
     }
 }
 
+/// The least or greatest of the values of a unit: one of them, so that it has their domain.
 fn extreme(asked: Asked<'_>) -> Inner {
     let null_key = asked.facts.null_key || asked.filter.is_some();
     Inner {
@@ -352,7 +353,7 @@ fn extreme(asked: Asked<'_>) -> Inner {
         filter: asked.filter,
         computed: one(if asked.name == "max" { max } else { min }),
         result: Box::new(only),
-        facts: Facts { nullable: true, null_key, keys: None, is_unit: false, ..asked.facts },
+        facts: Facts { nullable: true, null_key, is_unit: false, ..asked.facts },
     }
 }
 

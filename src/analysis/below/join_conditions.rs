@@ -68,12 +68,15 @@ pub(crate) fn conditions_of(join: &Join) -> Vec<Expr> {
     on.chain(join.filter.clone().into_iter().flat_map(split_conjunction_owned)).collect()
 }
 
-/// Refuses joins that SQL cannot express, in which NULL matches NULL.
+/// Refuses joins in which NULL matches NULL: INTERSECT and EXCEPT, which join rows by all of their columns.
 pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
     if join.null_equality == NullEquality::NullEqualsNothing && !join.null_aware {
         return Ok(());
     }
-    Err(operator("a join of NULL with NULL", "EXISTS or IN"))
+    Err(operator(
+        "INTERSECT or EXCEPT",
+        "EXISTS (SELECT 1 FROM b WHERE b.x = a.x) in place of INTERSECT, NOT EXISTS (…) in place of EXCEPT",
+    ))
 }
 
 /// The column that an expression is, or that it is in a type which has every value of the column's own.

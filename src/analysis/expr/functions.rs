@@ -166,11 +166,11 @@ fn known_of(
                 None => return Err(not_allowed(whole, "date_diff takes dates and timestamps")),
             }
         }
-        (name, args) => {
+        (name, _) => {
             let message = format!(
                 "{name} with these arguments can fail on some row, or has not been reviewed"
             );
-            return Err(match instead(name, args) {
+            return Err(match instead(name, &call.args) {
                 Some(hint) => Refusal::new(Reason::Function, readable(whole), message, hint),
                 None => not_allowed(whole, &message),
             });
@@ -179,16 +179,26 @@ fn known_of(
 }
 
 /// What says the same as a function that is not computed of rows.
-fn instead(name: &str, args: &[Total]) -> Option<String> {
-    let first = args.first().map(|arg| match &arg.expr {
-        Expr::TryCast(cast) => readable(&cast.expr),
-        other => readable(other),
-    })?;
+fn instead(name: &str, args: &[Expr]) -> Option<String> {
+    let mut args = args.iter().map(|arg| match arg {
+        // The type that the function takes.
+        Expr::Cast(cast) => cast.expr.as_ref(),
+        other => other,
+    });
+    let first = readable(args.next()?);
+    let exponent = args.next().and_then(|arg| {
+        if let Expr::Literal(ScalarValue::Int64(whole), _) = arg { *whole } else { None }
+    });
+    let classes =
+        || format!("classes: CASE WHEN {first} < 10 THEN 0 WHEN {first} < 100 THEN 1 ELSE 2 END");
     Some(match name {
-        "power" => format!("{first} * {first}"),
-        "ln" | "log" | "log2" | "log10" | "exp" => {
-            format!("classes: CASE WHEN {first} < 10 THEN 0 WHEN {first} < 100 THEN 1 ELSE 2 END")
-        }
+        "power" => match exponent {
+            Some(times @ 2..=4) => {
+                (0..times).map(|_| first.as_str()).collect::<Vec<_>>().join(" * ")
+            }
+            Some(_) | None => classes(),
+        },
+        "ln" | "log" | "log2" | "log10" | "exp" | "sqrt" | "cbrt" => classes(),
         "initcap" => format!("upper(left({first}, 1)) || lower(substr({first}, 2))"),
         "to_timestamp" => format!("CAST({first} AS TIMESTAMP)"),
         "to_date" => format!("CAST({first} AS DATE)"),

@@ -14,9 +14,10 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{Between, Case, Cast, InList, Like, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
+use crate::analysis::expr::nulls::makes_null;
 use crate::analysis::expr::shape::{
-    Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of, union,
-    unit_of,
+    Total, castable, is_string, is_temporal, no_operator, not_allowed, partial, readable, type_of,
+    union, unit_of,
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
@@ -39,6 +40,7 @@ pub(crate) mod image;
 pub(crate) mod interval;
 pub(crate) mod magnitude;
 pub(crate) mod margins;
+mod nulls;
 pub(crate) mod periods;
 pub(crate) mod places;
 pub(crate) mod shape;
@@ -63,7 +65,7 @@ pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
             let of = |column| scope.facts_of(column).is_some_and(|facts| facts.null_key);
             expr.column_refs().into_iter().any(of)
         };
-        facts.null_key = facts.nullable && (facts.null_key || named());
+        facts.null_key = facts.nullable && (facts.null_key || named() || makes_null(expr, scope));
     }
     Ok(total)
 }
@@ -242,9 +244,7 @@ fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Ref
         | Operator::Question
         | Operator::QuestionAnd
         | Operator::QuestionPipe
-        | Operator::Colon => {
-            Err(not_allowed(whole, &format!("the operator {op} is not allowed below a release")))
-        }
+        | Operator::Colon => Err(no_operator(op, binary, whole)),
     }
 }
 

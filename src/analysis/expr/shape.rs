@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::unparser::Unparser;
 use datafusion::sql::unparser::dialect::CustomDialectBuilder;
 
@@ -67,6 +67,25 @@ pub(crate) fn not_allowed(expr: &Expr, message: &str) -> Refusal {
     let hint =
         "arithmetic, comparisons, CASE, BETWEEN, IN, LIKE and the functions listed in grammar.md";
     Refusal::new(Reason::Function, readable(expr), message, hint)
+}
+
+/// The refusal of an operator, with what says the same.
+pub(crate) fn no_operator(op: Operator, binary: &BinaryExpr, whole: &Expr) -> Refusal {
+    // `^` is a power in the databases that analysts know.
+    let power = op == Operator::BitwiseXor;
+    let name = if power { "^".to_owned() } else { op.to_string() };
+    let message = format!("the operator {name} is not allowed below a release");
+    let x = readable(&binary.left);
+    let hint = if power {
+        format!("{x} * {x}")
+    } else if matches!(op, Operator::RegexMatch | Operator::RegexIMatch) {
+        format!("{x} LIKE '%text%'")
+    } else if matches!(op, Operator::RegexNotMatch | Operator::RegexNotIMatch) {
+        format!("{x} NOT LIKE '%text%'")
+    } else {
+        return not_allowed(whole, &message);
+    };
+    Refusal::new(Reason::Function, readable(whole), message, hint)
 }
 
 pub(crate) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {

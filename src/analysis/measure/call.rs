@@ -1,6 +1,7 @@
 //! The calls of a query that release something, and the frame in which they are measured.
 
 use arrow::datatypes::DataType;
+use datafusion::common::Column;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
@@ -149,17 +150,34 @@ pub(crate) fn argument_of(
     })
 }
 
-/// The two ways to give an expression a range.
+/// The ways to give an expression a range: CLAMP, and a domain of a column of a private table that it shows or reads.
 pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
-    let own = flow.trace(expr).and_then(|trace| trace.origin.as_ref());
-    let table = own.map(|origin| &origin.table).or_else(|| flow.subject.tables().first());
-    let table = table.map_or("…", String::as_str);
-    match expr {
-        Expr::Column(column) => format!(
-            "CLAMP({0}, lo, hi) in place of {0}, or declare its domain: ALTER TABLE {table} ALTER COLUMN {0} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
-            column.name
-        ),
-        _ => "CLAMP(…, lo, hi) around it, or declare the domains of its columns: ALTER TABLE … ALTER COLUMN … SET PRIVACY DOMAIN BETWEEN (lo, hi)".to_owned(),
+    let declared = |expr: &Expr| {
+        let origin = flow.trace(expr)?.origin.as_ref()?;
+        let table = flow.subject.tables().iter().find(|table| **table == origin.table)?;
+        Some(format!(
+            "ALTER TABLE {table} ALTER COLUMN {} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
+            origin.column
+        ))
+    };
+    let mut shown = expr;
+    while let Expr::Cast(cast) = shown {
+        shown = &cast.expr;
+    }
+    if let Expr::Column(column) = shown {
+        let clamp = format!("CLAMP({0}, lo, hi) in place of {0}", column.name);
+        return match declared(shown) {
+            Some(declare) => format!("{clamp}, or declare its domain: {declare}"),
+            None => clamp,
+        };
+    }
+    let clamp = format!("CLAMP({}, lo, hi)", readable(expr));
+    let mut columns: Vec<&Column> = expr.column_refs().into_iter().collect();
+    columns.sort();
+    let declared = columns.into_iter().find_map(|column| declared(&Expr::Column(column.clone())));
+    match declared {
+        Some(declare) => format!("{clamp}, or declare the domains of its columns: {declare}"),
+        None => clamp,
     }
 }
 

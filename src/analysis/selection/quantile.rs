@@ -36,8 +36,9 @@ pub(crate) fn quantile(
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     if aggregate.distinct {
+        let message = "a quantile is chosen by the number of rows on either side, and DISTINCT would leave rows out";
         let hint = "the aggregate without DISTINCT";
-        return Err(Refusal::new(Reason::Operand, text, "quantiles count every row", hint).into());
+        return Err(Refusal::new(Reason::Operand, text, message, hint).into());
     }
     if aggregate.bounds_per_group.is_some() {
         let hint = "contribution_bounds_per_row => (lo, hi)";

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::declared::Declared;
 use crate::bind::sources::Sources;
-use crate::bind::{Bound, bind};
+use crate::bind::{Bound, Unbound, bind};
 use crate::dialect::{ColumnName, QueryStatement};
 use crate::engine::session::Session;
 use crate::engine::show::suggesting;
@@ -42,7 +42,10 @@ impl Session {
         let Declared { catalog, open } = &declared;
         let sources = self.inner.sources(&query.tree, catalog, &self.analyst, open)?;
         let views = views::named(&query.tree, catalog);
-        let bound = bind(query, &sources).map_err(|error| suggesting(error, catalog))?;
+        let bound = bind(query, &sources).map_err(|error| match error {
+            Unbound::Mistake(mistake) => Error::Bind(suggesting(mistake, catalog)),
+            Unbound::Refused(refusal) => Error::Refused(refusal.over_views(&views)),
+        })?;
         Ok(BoundQuery { bound, sources, views, range_of, declared })
     }
 }

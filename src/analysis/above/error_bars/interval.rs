@@ -181,7 +181,6 @@ fn branches(
 ) -> Option<Ends> {
     let conditions = case.expr.iter().chain(case.when_then_expr.iter().map(|(when, _)| when));
     let is_public = conditions.into_iter().all(|e| matches!(of(e), Some(Ends::Exact)));
-    let is_null = |e: &Expr| matches!(e, Expr::Literal(value, _) if value.is_null());
     if !is_public {
         let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
         let results: Vec<&Expr> = results.map(AsRef::as_ref).filter(|e| !is_null(e)).collect();
@@ -214,6 +213,14 @@ fn branches(
     }
     let case = |branches, otherwise| Expr::Case(Case::new(case.expr.clone(), branches, otherwise));
     Some(Ends::within(case(lows, low), case(highs, high), most))
+}
+
+/// Whether an expression is NULL as it is written, in whatever type.
+fn is_null(expr: &Expr) -> bool {
+    if let Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) = expr {
+        return is_null(expr);
+    }
+    matches!(expr, Expr::Literal(value, _) if value.is_null())
 }
 
 /// A number where all of some others are known, and NULL elsewhere.

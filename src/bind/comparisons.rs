@@ -1,0 +1,559 @@
+//! Comparisons and conditions that would not mean what they say.
+//!
+//! In: an operator with its operands, as the planner resolves them and before it adds casts; or a plan. Out: nothing, or a
+//! refusal with what to write. The planner would compare a date with 2024 by counting days, read texts as numbers where it can,
+//! and take any number for a condition; `x = NULL` is never true. Types and literals alone decide.
+//!
+//! ```text
+//! signed_up > 2024       signed_up is a date, and 2024 is a number     EXTRACT(YEAR FROM signed_up) > 2024
+//! status = 17            status is a text, and 17 is a number          status = '17'
+//! status = NULL          never true                                    status IS NULL
+//! ```
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, Between, Case, InList, InSubquery, Like};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::sql::unparser::Unparser;
+use datafusion::sql::unparser::dialect::CustomDialectBuilder;
+use sqlparser::ast::BinaryOperator;
+
+use crate::catalog::RESERVED;
+use crate::refusal::{Reason, Refusal};
+
+/// Looks at each operator before the planner makes an expression of it.
+#[derive(Debug)]
+pub(super) struct Strict {
+    /// Whether a program has given NULL for a parameter: it means the comparison that it prepared.
+    pub(super) null_values: bool,
+}
+
+impl ExprPlanner for Strict {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        refused(operands(&expr.op, &expr.left, &expr.right, schema), self.null_values)?;
+        Ok(PlannerResult::Original(expr))
+    }
+}
+
+/// Refuses what the planner makes without asking about operators: lists, BETWEEN, LIKE, CASE, FILTER and USING.
+///
+/// # Errors
+/// The refusal, as an error of the planner.
+pub(super) fn check(plan: LogicalPlan, null_values: bool) -> Result<LogicalPlan> {
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        if let LogicalPlan::Join(join) = node {
+            for (left, right) in &join.on {
+                refused(compared(left, "=", right, &schema), null_values)?;
+            }
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                refused(within(e, &schema), null_values)?;
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(plan)
+}
+
+/// What is said of comparisons that are never true.
+const NEVER: [&str; 2] =
+    ["a comparison with NULL is never true", "NOT IN is never true where NULL is in the list"];
+
+fn refused(refusal: Option<Refusal>, null_values: bool) -> Result<()> {
+    match refusal.filter(|refusal| !null_values || !NEVER.contains(&refusal.message())) {
+        Some(refusal) => Err(DataFusionError::External(Box::new(refusal))),
+        None => Ok(()),
+    }
+}
+
+/// The comparisons inside one expression, and its conditions.
+fn within(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
+    if let Expr::InList(list) = expr {
+        return in_list(list, schema);
+    }
+    if let Expr::Between(Between { expr, negated, low, high }) = expr {
+        let ends = [compared(expr, ">=", low, schema), compared(expr, "<=", high, schema)];
+        return match ends {
+            [Some(from), Some(to)] => {
+                let (x, not) = (written(expr), if *negated { "NOT " } else { "" });
+                let clause = format!("{x} {not}BETWEEN {} AND {}", written(low), written(high));
+                let both = format!("{} AND {}", from.hint(), to.hint());
+                let hint = if *negated { format!("NOT ({both})") } else { both };
+                Some(refusal(clause, from.message(), hint))
+            }
+            [from, to] => from.or(to),
+        };
+    }
+    if let Expr::Like(Like { expr, pattern, case_insensitive, .. }) = expr {
+        let name = if *case_insensitive { "ILIKE" } else { "LIKE" };
+        return like(expr, name, pattern, schema);
+    }
+    if let Expr::InSubquery(InSubquery { expr, subquery, .. }) = expr {
+        let inner = subquery.subquery.schema();
+        let (qualifier, field) = inner.iter().next()?;
+        let other = Expr::Column((qualifier, field).into());
+        let (left, right) = (kind(expr, schema)?, Kind::new(field.data_type())?);
+        return mismatch((expr, left), "=", (&other, right));
+    }
+    if let Expr::Case(Case { expr, when_then_expr, else_expr: _ }) = expr {
+        return when_then_expr.iter().find_map(|(when, _)| match expr {
+            Some(expr) => compared(expr, "=", when, schema),
+            None => condition(when, schema),
+        });
+    }
+    if let Expr::AggregateFunction(AggregateFunction { params, .. }) = expr {
+        return condition(params.filter.as_deref()?, schema);
+    }
+    None
+}
+
+/// The values of a list.
+fn in_list(list: &InList, schema: &DFSchema) -> Option<Refusal> {
+    let InList { expr, list, negated } = list;
+    let present: Vec<&Expr> = list.iter().filter(|e| !is_null(e)).collect();
+    // Beside other values, NULL adds nothing to IN.
+    let is_null_list = present.is_empty() || *negated && present.len() < list.len();
+    let hints: Vec<Refusal> =
+        present.iter().filter_map(|item| compared(expr, "=", item, schema)).collect();
+    if !is_null_list && hints.is_empty() {
+        return None;
+    }
+    let (x, not) = (written(expr), if *negated { "NOT " } else { "" });
+    let all = |items: &[&Expr]| {
+        let items: Vec<String> = items.iter().map(|item| written(item)).collect();
+        format!("{x} {not}IN ({})", items.join(", "))
+    };
+    let clause = all(&list.iter().collect::<Vec<_>>());
+    let null = format!("{x} IS {not}NULL");
+    if present.is_empty() {
+        return Some(refusal(clause, NEVER[0], null));
+    }
+    if is_null_list {
+        let message = NEVER[1];
+        return Some(refusal(clause, message, format!("{} AND {null}", all(&present))));
+    }
+    let first = hints.first()?;
+    // Each hint compares the same with another value.
+    let sides: Option<Vec<(&str, &str)>> =
+        hints.iter().map(|one| one.hint().rsplit_once(" = ")).collect();
+    let hint = match sides.as_deref() {
+        Some([(left, _), ..]) if hints.len() == present.len() => {
+            let same = sides.iter().flatten().all(|(own, _)| own == left);
+            let values: Vec<&str> = sides.iter().flatten().map(|(_, value)| *value).collect();
+            let list = format!("{left} {not}IN ({})", values.join(", "));
+            if same { list } else { first.hint().to_owned() }
+        }
+        Some(_) | None => first.hint().to_owned(),
+    };
+    Some(refusal(clause, first.message(), hint))
+}
+
+/// What values are, as far as comparisons care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Text,
+    Boolean,
+    Date,
+    Timestamp,
+    Span,
+}
+
+impl Kind {
+    /// `None` for types whose comparisons are left to the planner.
+    fn new(data_type: &DataType) -> Option<Self> {
+        match data_type {
+            DataType::Dictionary(_, values) => Self::new(values),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(Self::Text),
+            DataType::Boolean => Some(Self::Boolean),
+            DataType::Date32 | DataType::Date64 => Some(Self::Date),
+            DataType::Timestamp(..) => Some(Self::Timestamp),
+            DataType::Interval(_) | DataType::Duration(_) => Some(Self::Span),
+            other if other.is_numeric() => Some(Self::Number),
+            _ => None,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Number => "a number",
+            Self::Text => "a text",
+            Self::Boolean => "true or false",
+            Self::Date => "a date",
+            Self::Timestamp => "a timestamp",
+            Self::Span => "a span of time",
+        }
+    }
+
+    fn is_moment(self) -> bool {
+        self == Self::Date || self == Self::Timestamp
+    }
+}
+
+/// `None` also for a candidate, whose values are looked at one by one.
+fn kind(expr: &Expr, schema: &DFSchema) -> Option<Kind> {
+    if let Expr::ScalarFunction(call) = expr
+        && call.func.name().starts_with(RESERVED)
+    {
+        return None;
+    }
+    Kind::new(&expr.get_type(schema).ok()?)
+}
+
+/// An expression as SQL.
+fn written(expr: &Expr) -> String {
+    let dialect = CustomDialectBuilder::new().build();
+    let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
+        Ok(sql) => sql.to_string(),
+        Err(_) => expr.human_display().to_string(),
+    };
+    text.replace("count(Int64(1))", "COUNT(*)").replace("count(1)", "COUNT(*)")
+}
+
+fn refusal(clause: String, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::BadValue, clause, message, hint)
+}
+
+fn literal(expr: &Expr) -> Option<&ScalarValue> {
+    if let Expr::Literal(value, _) = expr { Some(value) } else { None }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    literal(expr).is_some_and(|value| *value == ScalarValue::Null)
+}
+
+fn text_of(expr: &Expr) -> Option<&str> {
+    literal(expr)?.try_as_str()?
+}
+
+/// The operands of an operator of SQL.
+fn operands(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
+    match op {
+        BinaryOperator::Eq
+        | BinaryOperator::NotEq
+        | BinaryOperator::Lt
+        | BinaryOperator::LtEq
+        | BinaryOperator::Gt
+        | BinaryOperator::GtEq => compared(left, &op.to_string(), right, schema),
+        BinaryOperator::And | BinaryOperator::Or => connected(op, left, right, schema),
+        BinaryOperator::Plus
+        | BinaryOperator::Minus
+        | BinaryOperator::Multiply
+        | BinaryOperator::Divide
+        | BinaryOperator::Modulo => calculated(op, left, right, schema),
+        BinaryOperator::StringConcat => joined(left, right, schema),
+        // Other operators are no comparisons; where the analysis knows them, it looks at their operands.
+        _ => None,
+    }
+}
+
+/// A comparison of two expressions.
+fn compared(left: &Expr, op: &str, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
+    for (null, other) in [(left, right), (right, left)] {
+        if is_null(null) {
+            let (x, not) = (written(other), if op == "<>" { "NOT " } else { "" });
+            let clause = format!("{} {op} {}", written(left), written(right));
+            let why = NEVER[0];
+            return Some(refusal(clause, why, format!("{x} IS {not}NULL")));
+        }
+    }
+    mismatch((left, kind(left, schema)?), op, (right, kind(right, schema)?))
+}
+
+/// The same comparison from the other side.
+fn swapped(op: &str) -> &str {
+    match op {
+        "<" => ">",
+        "<=" => ">=",
+        ">" => "<",
+        ">=" => "<=",
+        other => other,
+    }
+}
+
+/// Two expressions of kinds that are not compared with each other.
+fn mismatch(left: (&Expr, Kind), op: &str, right: (&Expr, Kind)) -> Option<Refusal> {
+    let clause = || format!("{} {op} {}", written(left.0), written(right.0));
+    let said = |hint: String| {
+        let message = format!(
+            "{} is {}, and {} is {}",
+            written(left.0),
+            left.1.words(),
+            written(right.0),
+            right.1.words()
+        );
+        Some(refusal(clause(), message, hint))
+    };
+    let sides = [(left, op, right), (right, swapped(op), left)];
+    for ((a, of), op, (b, other)) in sides {
+        let x = written(a);
+        if of.is_moment() && other == Kind::Number {
+            return said(moment(&x, op, b));
+        }
+        if of.is_moment() && other == Kind::Text {
+            let text = text_of(b)?;
+            let hint = no_moment(&x, op, text, of)?;
+            let why = format!("'{text}' is not a date or timestamp in the years 1678 to 2261");
+            return Some(refusal(clause(), why, hint));
+        }
+        if of == Kind::Number && other == Kind::Text {
+            return match text_of(b).map(|text| text.trim().parse::<f64>()) {
+                // It is read as the number that it is.
+                Some(Ok(number)) if number.is_finite() => None,
+                Some(_) => said(format!("{x} {op} 10")),
+                None if literal(a).is_some() => {
+                    said(format!("{} {} '{x}'", written(b), swapped(op)))
+                }
+                None => said(format!("CAST({x} AS VARCHAR) {op} {}", written(b))),
+            };
+        }
+        if of == Kind::Boolean && other == Kind::Text && literal(a).is_some() {
+            return said(format!("{} {} '{x}'", written(b), swapped(op)));
+        }
+        if of == Kind::Boolean && other == Kind::Text {
+            return said(truth(&x, op, text_of(b)));
+        }
+        if of == Kind::Boolean && other == Kind::Number && literal(a).is_some() {
+            return said(format!("{} <> 0", written(b)));
+        }
+        if of == Kind::Boolean && other == Kind::Number {
+            let number = literal(b).map(ToString::to_string);
+            let chained = chained(left.0, if a == left.0 { op } else { swapped(op) }, right.0);
+            return said(chained.unwrap_or_else(|| truth(&x, op, number.as_deref())));
+        }
+        if of == Kind::Span && other == Kind::Number {
+            return said(match literal(b) {
+                Some(number) => format!("{x} {op} INTERVAL '{number} days'"),
+                None => format!("{x} {op} INTERVAL '1 day'"),
+            });
+        }
+    }
+    None
+}
+
+/// A date or timestamp that is compared with a number: a year, or the digits of a date.
+fn moment(x: &str, op: &str, number: &Expr) -> String {
+    const YEARS: std::ops::RangeInclusive<i64> = 1678..=2261;
+    let digits = literal(number).map(ToString::to_string);
+    let number = digits.and_then(|digits| digits.parse::<i64>().ok());
+    match number {
+        Some(year) if YEARS.contains(&year) => match op {
+            ">=" => format!("{x} >= '{year}-01-01'"),
+            ">" => format!("{x} >= '{}-01-01'", year + 1),
+            "<" => format!("{x} < '{year}-01-01'"),
+            "<=" => format!("{x} < '{}-01-01'", year + 1),
+            _ => format!("EXTRACT(YEAR FROM {x}) {op} {year}"),
+        },
+        Some(date) if YEARS.contains(&(date / 10_000)) => {
+            let (year, month, day) = (date / 10_000, date / 100 % 100, date % 100);
+            format!("{x} {op} '{year}-{month:02}-{day:02}'")
+        }
+        _ => format!("{x} {op} '2025-12-31'"),
+    }
+}
+
+/// A text that is compared with a date or timestamp: nothing where it is one, else what to write.
+fn no_moment(x: &str, op: &str, text: &str, of: Kind) -> Option<String> {
+    let data_type = match of {
+        Kind::Date => DataType::Date32,
+        Kind::Timestamp => DataType::Timestamp(arrow::datatypes::TimeUnit::Nanosecond, None),
+        Kind::Number | Kind::Text | Kind::Boolean | Kind::Span => return None,
+    };
+    let value = ScalarValue::Utf8(Some(text.to_owned())).cast_to(&data_type);
+    if value.is_ok_and(|value| !value.is_null()) {
+        return None;
+    }
+    let digits: Vec<&str> = text.split('-').collect();
+    let numbers = digits.iter().all(|part| part.parse::<u16>().is_ok());
+    Some(match digits.as_slice() {
+        [year] if numbers && year.len() == 4 => {
+            moment(x, op, &Expr::Literal(ScalarValue::Int64(year.parse().ok()), None))
+        }
+        [year, month] if numbers && year.len() == 4 && month.len() == 2 => {
+            match x.starts_with("date_trunc('month'") {
+                true => format!("{x} {op} '{year}-{month}-01'"),
+                false => format!("date_trunc('month', {x}) {op} '{year}-{month}-01'"),
+            }
+        }
+        _ => "a valid one, such as '2025-12-31', or the condition without it".to_owned(),
+    })
+}
+
+/// A truth value that is compared with a word or a number.
+fn truth(x: &str, op: &str, word: Option<&str>) -> String {
+    let word = word.map(str::to_lowercase);
+    let yes = matches!(word.as_deref(), Some("yes" | "y" | "true" | "t" | "on" | "1"));
+    let no = matches!(word.as_deref(), Some("no" | "n" | "false" | "f" | "off" | "0"));
+    match op {
+        "=" if no => format!("NOT {x}"),
+        "<>" if yes => format!("NOT {x}"),
+        "=" | "<>" if yes || no => x.to_owned(),
+        _ => format!("{x} = TRUE"),
+    }
+}
+
+/// `20 < age < 30`, of which the first comparison is an operand of the second.
+fn chained(left: &Expr, op: &str, right: &Expr) -> Option<String> {
+    let orders = |op: &str| op.starts_with(['<', '>']) && op != "<>";
+    if let Expr::BinaryExpr(BinaryExpr { op: first, right: middle, .. }) = left
+        && orders(op)
+        && orders(&first.to_string())
+    {
+        return Some(format!("{} AND {} {op} {}", written(left), written(middle), written(right)));
+    }
+    None
+}
+
+/// LIKE of texts alone.
+fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Refusal> {
+    let clause = || format!("{} {name} {}", written(expr), written(pattern));
+    let x = written(expr);
+    if is_null(expr) || is_null(pattern) {
+        return Some(refusal(clause(), NEVER[0], format!("{x} IS NULL")));
+    }
+    let (of, by) = (kind(expr, schema)?, kind(pattern, schema)?);
+    if of != Kind::Text {
+        let year = text_of(pattern).map(|p| p.trim_end_matches('%'));
+        let year = year.filter(|year| year.len() == 4 && year.parse::<u16>().is_ok());
+        let hint = match of {
+            Kind::Date | Kind::Timestamp => {
+                format!("EXTRACT(YEAR FROM {x}) = {}", year.unwrap_or("2025"))
+            }
+            Kind::Boolean => x.clone(),
+            Kind::Number | Kind::Text | Kind::Span => {
+                format!("CAST({x} AS VARCHAR) {name} {}", written(pattern))
+            }
+        };
+        let message = format!("{name} takes texts, and {x} is {}", of.words());
+        return Some(refusal(clause(), message, hint));
+    }
+    if by != Kind::Text {
+        let message =
+            format!("{name} takes a pattern in quotes, and {} is {}", written(pattern), by.words());
+        return Some(refusal(clause(), message, format!("{x} {name} '{}'", written(pattern))));
+    }
+    None
+}
+
+/// What is said of a condition that is not one.
+const NO_CONDITION: &str = "a condition is true or false, and ";
+
+/// A condition that is not true or false.
+fn condition(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
+    let of = kind(expr, schema)?;
+    if of == Kind::Boolean || is_null(expr) {
+        return None;
+    }
+    Some(no_condition(expr, of))
+}
+
+fn no_condition(expr: &Expr, of: Kind) -> Refusal {
+    let x = written(expr);
+    let hint = match of {
+        Kind::Number => format!("{x} <> 0"),
+        Kind::Text => format!("{x} <> ''"),
+        Kind::Boolean | Kind::Date | Kind::Timestamp | Kind::Span => format!("{x} IS NOT NULL"),
+    };
+    refusal(x.clone(), format!("{NO_CONDITION}{x} is {}", of.words()), hint)
+}
+
+/// The operands of AND and OR.
+fn connected(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
+    let other =
+        |expr: &Expr| kind(expr, schema).filter(|of| *of != Kind::Boolean && !is_null(expr));
+    if let Some(of) = other(right) {
+        let refusal = no_condition(right, of);
+        let (Expr::BinaryExpr(BinaryExpr { left: x, op: Operator::Eq, right: first }), true) =
+            (left, *op == BinaryOperator::Or && literal(right).is_some())
+        else {
+            return Some(refusal);
+        };
+        let list = format!("{} IN ({}, {})", written(x), written(first), written(right));
+        let clause = format!("{} OR {}", written(left), written(right));
+        return Some(Refusal::new(Reason::BadValue, clause, refusal.message(), list));
+    }
+    other(left).map(|of| no_condition(left, of))
+}
+
+/// The operands of `||`, one of which is a text.
+fn joined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
+    let (l, r) = (kind(left, schema)?, kind(right, schema)?);
+    if l == Kind::Text || r == Kind::Text {
+        return None;
+    }
+    let (x, y) = (written(left), written(right));
+    let message = format!("|| joins texts, and {x} is {}", l.words());
+    Some(refusal(format!("{x} || {y}"), message, format!("CAST({x} AS VARCHAR) || {y}")))
+}
+
+/// The operands of arithmetic.
+fn calculated(
+    op: &BinaryOperator,
+    left: &Expr,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Option<Refusal> {
+    let (l, r) = (kind(left, schema)?, kind(right, schema)?);
+    let (x, y) = (written(left), written(right));
+    let said =
+        |message: String, hint: String| Some(refusal(format!("{x} {op} {y}"), message, hint));
+    let no_number = |x: &str, of: Kind| format!("{op} takes numbers, and {x} is {}", of.words());
+    let moves = *op == BinaryOperator::Plus || *op == BinaryOperator::Minus;
+    if l.is_moment() && r == Kind::Number {
+        return match moves {
+            true => said(
+                format!("{x} is {}, and moved by an interval", l.words()),
+                format!("{x} {op} INTERVAL '{y} days'"),
+            ),
+            false => said(no_number(&x, l), format!("EXTRACT(YEAR FROM {x}) {op} {y}")),
+        };
+    }
+    if l == Kind::Number && r.is_moment() && *op == BinaryOperator::Plus {
+        return said(
+            format!("{y} is {}, and moved by an interval", r.words()),
+            format!("{y} + INTERVAL '{x} days'"),
+        );
+    }
+    if (l == Kind::Span || r == Kind::Span) && !moves {
+        let message = "a span of time is not multiplied or divided".to_owned();
+        return said(message, "the interval itself, such as INTERVAL '6 days'".to_owned());
+    }
+    let both = l == Kind::Text && r == Kind::Text && *op == BinaryOperator::Plus;
+    if both {
+        return said(no_number(&x, l), format!("{x} || {y}"));
+    }
+    for ((expr, of), (other, beside)) in [((left, l), (right, r)), ((right, r), (left, l))] {
+        let x = written(expr);
+        if of == Kind::Boolean {
+            return said(no_number(&x, of), format!("CASE WHEN {x} THEN 1 ELSE 0 END"));
+        }
+        if of != Kind::Text {
+            continue;
+        }
+        let text = text_of(expr).map(str::trim);
+        let hint = if let Some(text) = text
+            && beside.is_moment()
+        {
+            match no_moment("", "", text, beside) {
+                None => format!("date_diff('day', DATE '{text}', {})", written(other)),
+                Some(_) => format!("{} {op} INTERVAL '{text}'", written(other)),
+            }
+        } else {
+            match text {
+                Some(text) if text.parse::<f64>().is_ok_and(f64::is_finite) => text.to_owned(),
+                Some(_) | None => format!("CAST({x} AS DOUBLE)"),
+            }
+        };
+        return said(no_number(&x, of), hint);
+    }
+    None
+}

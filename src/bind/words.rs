@@ -1,0 +1,399 @@
+//! What the planner says, in the words of the language.
+//!
+//! In: a message of DataFusion about names and types. Out: what is wrong with the query, and what to write. A message that
+//! is not known here keeps its sentence, with types as SQL writes them and without the planner's structures. The planner has seen
+//! no data.
+//!
+//! ```text
+//! Order by column out of bounds, specified: 3, max: 2     ORDER BY 3: the query shows 2 columns; write …
+//! ```
+
+/// What is said where nothing more is known.
+pub(super) const UNFIT: &str = "the types in this query do not fit together: write CAST(x AS DOUBLE), or a literal of the type that it is beside";
+
+/// The planner's message for arguments that match no signature of a function; the call follows in quotes.
+const NO_SIGNATURE: &str = "No function matches the given name and argument types '";
+
+/// Names of types in messages, and what SQL calls them.
+const TYPES: [(&str, &str); 23] = [
+    ("LargeUtf8", "VARCHAR"),
+    ("Utf8View", "VARCHAR"),
+    ("Utf8", "VARCHAR"),
+    ("String", "VARCHAR"),
+    ("UInt8", "TINYINT UNSIGNED"),
+    ("UInt16", "SMALLINT UNSIGNED"),
+    ("UInt32", "INT UNSIGNED"),
+    ("UInt64", "BIGINT UNSIGNED"),
+    ("Int8", "TINYINT"),
+    ("Int16", "SMALLINT"),
+    ("Int32", "INT"),
+    ("Int64", "BIGINT"),
+    ("Integer", "INT"),
+    ("Float16", "DOUBLE"),
+    ("Float32", "REAL"),
+    ("Float64", "DOUBLE"),
+    ("Float", "DOUBLE"),
+    ("Boolean", "BOOLEAN"),
+    ("Decimal", "DECIMAL"),
+    ("Date32", "DATE"),
+    ("Date64", "DATE"),
+    ("Date", "DATE"),
+    ("Timestamp", "TIMESTAMP"),
+];
+
+/// A message of the planner as the engine says it.
+pub(super) fn said(sentence: &str) -> String {
+    let plain = without_class(sentence);
+    if plain.contains(NO_SIGNATURE) {
+        return signature(plain);
+    }
+    known(plain).unwrap_or_else(|| in_types(without_dump(plain)))
+}
+
+/// A message without the names of error classes in front of it.
+fn without_class(sentence: &str) -> &str {
+    const CLASSES: [&str; 6] = [
+        "Error during planning: ",
+        "Schema error: ",
+        "Execution error: ",
+        "This feature is not implemented: ",
+        "Arrow error: ",
+        "Parser error: ",
+    ];
+    let mut rest = sentence;
+    while let Some(without) = CLASSES.iter().find_map(|class| rest.strip_prefix(class)) {
+        rest = without;
+    }
+    rest
+}
+
+/// The messages that analysts meet, each with what to write.
+fn known(sentence: &str) -> Option<String> {
+    if let Some((_, last)) = sentence.rsplit_once("coercion failed with: ") {
+        return Some(said(last));
+    }
+    if sentence.starts_with("Order by column out of bounds") {
+        let (n, columns) =
+            (number_after(sentence, "specified: ")?, number_after(sentence, "max: ")?);
+        return Some(no_column("ORDER BY", n, columns));
+    }
+    if sentence.starts_with("Cannot find column with position") {
+        let n = number_after(sentence, "position ")?;
+        return Some(no_column("GROUP BY", n, number_after(sentence, " to ")?));
+    }
+    if sentence.starts_with("Projections require unique expression names") {
+        let name = sentence.split('"').nth(1)?;
+        let name = in_literals(name.rsplit_once(" AS ").map_or(name, |(_, alias)| alias));
+        let places: Vec<u64> = sentence
+            .split("at position ")
+            .skip(1)
+            .filter_map(|rest| number_after(rest, ""))
+            .collect();
+        let [first, second] = places.as_slice() else { return None };
+        return Some(format!(
+            "columns {} and {} are both named {name}: give one its own alias, as in {name} AS other",
+            first + 1,
+            second + 1
+        ));
+    }
+    if sentence.starts_with("Ambiguous reference to unqualified field") {
+        let name = sentence.rsplit(' ').next()?;
+        return Some(format!(
+            "several tables have a column {name}: write the table or its alias in front of it, as in t.{name}"
+        ));
+    }
+    if sentence.starts_with("Schema contains duplicate qualified field name") {
+        let table = sentence.rsplit(' ').next()?.split('.').next()?;
+        return Some(format!(
+            "two tables are named {table}: give one its own alias, as in {table} AS other"
+        ));
+    }
+    if sentence.starts_with("Cannot create filter with non-boolean predicate") {
+        let what = in_literals(sentence.split('\'').nth(1)?);
+        let of = in_types(sentence.rsplit(' ').next()?);
+        return Some(format!(
+            "a condition is true or false, and {what} is of type {of}: write a comparison, such as {what} IS NOT NULL"
+        ));
+    }
+    if let Some(of) =
+        sentence.strip_prefix("Unary operator 'NOT' requires a boolean expression, got ")
+    {
+        let of = in_types(of);
+        return Some(format!(
+            "NOT takes a condition, and not {of}: write NOT (x = 'a'), or x <> 'a'"
+        ));
+    }
+    if let Some(of) = sentence.strip_prefix("Join condition must be boolean type, but got ") {
+        let of = in_types(of);
+        return Some(format!("ON takes a condition, and not {of}: write ON a.x = b.x"));
+    }
+    if sentence.starts_with("Too many columns! The subquery should only return one column") {
+        let columns = sentence.split_once(": ").map_or("", |(_, columns)| columns);
+        return Some(format!(
+            "a subquery as a value shows one column, and this one shows several: {columns}"
+        ));
+    }
+    if let Some(name) = sentence.strip_prefix("Unsupported SQL type ") {
+        return Some(format!(
+            "there is no type {name}: write INT, BIGINT, DOUBLE, DECIMAL(10, 2), VARCHAR, BOOLEAN, DATE or TIMESTAMP"
+        ));
+    }
+    if let Some(name) = sentence.strip_prefix("Invalid qualifier ") {
+        return Some(format!("this query has no table `{name}`"));
+    }
+    if sentence.starts_with("Invalid input syntax for type interval") {
+        let text = sentence.split('"').nth(1)?;
+        return Some(format!(
+            "'{text}' is not an interval: write a number and a unit, as in INTERVAL '1 day'"
+        ));
+    }
+    if sentence.starts_with("Source table contains") {
+        let (columns, names) =
+            (number_after(sentence, "contains ")?, number_after(sentence, "only ")?);
+        return Some(format!(
+            "the table has {columns} columns, and {names} names are given to them: write as many names as columns"
+        ));
+    }
+    let fixed =
+        FIXED.iter().find(|(start, _)| sentence.starts_with(start) || sentence.ends_with(start));
+    fixed.map(|(_, said)| (*said).to_owned())
+}
+
+/// Messages that are always the same, by how they begin or end.
+const FIXED: [(&str, &str); 18] = [
+    ("Fail to find the coerced type", UNFIT),
+    (
+        "Correlated scalar subquery in the GROUP BY clause must also be in the aggregate expressions",
+        "a subquery that names columns of the outer query is not a key of GROUP BY: compute it below, as in SELECT n, LAPLACE(eps=1) COUNT(*) FROM (SELECT (SELECT COUNT(*) FROM b WHERE b.x = a.x) AS n FROM a) AS t GROUP BY n",
+    ),
+    (
+        "Aggregate functions are not allowed in the WHERE clause",
+        "WHERE looks at single rows, before anything is counted: write the condition after GROUP BY, as in HAVING COUNT(*) > 10",
+    ),
+    (
+        "Aggregate function calls cannot be nested",
+        "an aggregate cannot contain another: compute the inner one below, as in SELECT MAX(n) FROM (SELECT x, COUNT(*) AS n FROM t GROUP BY x) AS counts",
+    ),
+    (
+        "UNION queries have different number of columns",
+        "both sides of UNION show the same number of columns: write NULL where one has none",
+    ),
+    ("Substring without for/from is not valid", "substr takes a position: write substr(x, 1, 3)"),
+    ("Unary operator '-' only supports", "- takes numbers: write -CAST(x AS DOUBLE)"),
+    (
+        "Inconsistent data length across values list",
+        "the rows of VALUES have different numbers of values: write as many in each, NULL where one is missing",
+    ),
+    (
+        "QUALIFY clause requires window functions",
+        "QUALIFY looks at window functions, and this query has none: write WHERE or HAVING",
+    ),
+    ("concat does not support zero arguments", "concat takes texts: write concat(x, y)"),
+    ("coalesce must have at least one argument", "coalesce takes values: write COALESCE(x, 0)"),
+    ("Cannot infer common argument type for", UNFIT),
+    ("Cannot infer common string type for", UNFIT),
+    ("Cannot coerce arithmetic expression", UNFIT),
+    ("Cannot get result type for temporal operation", UNFIT),
+    ("There isn't a common type to coerce", UNFIT),
+    ("Can not find compatible types to compare", UNFIT),
+    (
+        "Failed to coerce then",
+        "the branches of CASE have types that do not fit together: write CAST(x AS VARCHAR) in one of them",
+    ),
+];
+
+fn no_column(clause: &str, n: u64, columns: u64) -> String {
+    let shows = if columns == 1 { "1 column" } else { &format!("{columns} columns") };
+    let from = if columns == 1 { "1".to_owned() } else { format!("a number from 1 to {columns}") };
+    format!(
+        "{clause} {n} names no column, because the query shows {shows}: write {from}, or the name of a column"
+    )
+}
+
+/// The number behind some words.
+fn number_after(sentence: &str, words: &str) -> Option<u64> {
+    let rest = match words {
+        "" => sentence,
+        words => sentence.split_once(words)?.1,
+    };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+/// The signatures of a function that was called with other arguments, or what to write instead of the call.
+fn signature(sentence: &str) -> String {
+    let (why, call) = sentence.split_once(NO_SIGNATURE).unwrap_or((sentence, ""));
+    let call = in_types(call.split('\'').next().unwrap_or_default());
+    if let Some(said) = called(&call) {
+        return said;
+    }
+    let takes: Vec<String> = sentence
+        .split_once("Candidate functions:")
+        .map_or("", |(_, candidates)| candidates)
+        .lines()
+        .map(str::trim)
+        .filter(|candidate| !candidate.is_empty() && !candidate.contains("UserDefined"))
+        .map(in_types)
+        .collect();
+    if takes.is_empty() {
+        // The engine's own functions report a message of their own, after a chain of prefixes.
+        let own = why.rsplit("Error during planning: ").next().unwrap_or(why);
+        return in_types(own.trim_end_matches([' ', '.']));
+    }
+    const MOST: usize = 4;
+    let mut different: Vec<String> = Vec::new();
+    for one in takes {
+        if !different.contains(&one) {
+            different.push(one);
+        }
+    }
+    let (shown, more) = different.split_at(different.len().min(MOST));
+    let more = match more.len() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("no function accepts {call}; there is {}{more}", shown.join(", "))
+}
+
+/// What to write instead of a call, by its name and the types of its arguments.
+fn called(call: &str) -> Option<String> {
+    let (name, arguments) = call.split_once('(')?;
+    let first = arguments.trim_end_matches(')');
+    let first = first.split(", ").next().unwrap_or(first);
+    let is = |names: &[&str]| names.contains(&name);
+    let upper = name.to_uppercase();
+    let moment = first.starts_with("DATE") || first.starts_with("TIMESTAMP");
+    let rank = |name: &str| {
+        if name == "PERCENTILE_CONT" { "QUANTILE".to_owned() } else { name.to_owned() }
+    };
+    if is(&["sum", "avg", "mean"]) && first == "BOOLEAN" {
+        return Some(match name {
+            "sum" => "SUM takes numbers: write COUNT(*) FILTER (WHERE x) for how many rows meet x".to_owned(),
+            _ => "AVG takes numbers: write AVG(CASE WHEN x THEN 1 ELSE 0 END) for the share of rows that meet x".to_owned(),
+        });
+    }
+    if is(&["median", "percentile_cont"]) && moment {
+        let name = rank(&upper);
+        let more = if name == "QUANTILE" { ", 0.5" } else { "" };
+        return Some(format!(
+            "without a mechanism, {name} takes numbers; of dates and timestamps, write EXPONENTIAL(eps=1) {name}(x{more})"
+        ));
+    }
+    if is(&["percentile_cont"]) && !arguments.contains(", ") {
+        return Some("QUANTILE takes a value and a fraction: write QUANTILE(x, 0.9)".to_owned());
+    }
+    if is(&[
+        "sum",
+        "avg",
+        "mean",
+        "median",
+        "percentile_cont",
+        "stddev",
+        "stddev_pop",
+        "var",
+        "var_pop",
+    ]) {
+        if arguments.contains(", ") && name != "percentile_cont" {
+            return Some(format!("{upper} takes one value: write {upper}(x)"));
+        }
+        let hint = match (first, moment) {
+            ("", _) => format!("write {upper}(x)"),
+            (_, true) => "write EXPONENTIAL(eps=1) MEDIAN(x) for the middle of dates".to_owned(),
+            (_, false) => format!(
+                "write {upper}(CAST(x AS DOUBLE)) if the texts are numbers, or COUNT(DISTINCT x)"
+            ),
+        };
+        return Some(match first {
+            "" => format!("{upper} takes a number: {hint}"),
+            _ => format!("{} takes numbers, not {first}: {hint}", rank(&upper)),
+        });
+    }
+    if is(&["date_part"]) {
+        return Some(format!(
+            "EXTRACT takes a date or timestamp: write EXTRACT(YEAR FROM CAST(x AS DATE)); there is {call}"
+        ));
+    }
+    if is(&["date_trunc"]) {
+        return Some(
+            "date_trunc takes a unit and a date or timestamp: write date_trunc('month', x)"
+                .to_owned(),
+        );
+    }
+    if is(&[
+        "upper",
+        "lower",
+        "trim",
+        "btrim",
+        "ltrim",
+        "rtrim",
+        "reverse",
+        "length",
+        "character_length",
+        "left",
+        "right",
+        "starts_with",
+        "contains",
+        "split_part",
+        "replace",
+        "substr",
+    ]) && !first.starts_with("VARCHAR")
+        && !first.is_empty()
+    {
+        return Some(format!(
+            "{upper} takes texts, not {first}: write {upper}(CAST(x AS VARCHAR))"
+        ));
+    }
+    if is(&["nullif"]) {
+        return Some("NULLIF takes two values: write NULLIF(x, 0)".to_owned());
+    }
+    None
+}
+
+/// A message with types as SQL writes them.
+fn in_types(message: &str) -> String {
+    let mut said = String::with_capacity(message.len());
+    let mut rest = message;
+    while !rest.is_empty() {
+        let word = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(word);
+        let known = TYPES.iter().find(|(own, _)| *own == name);
+        said.push_str(known.map_or(name, |(_, sql)| sql));
+        rest = after;
+        // The unit of a timestamp.
+        if name == "Timestamp"
+            && let Some(unit) = rest.strip_prefix('(')
+        {
+            rest = unit.split_once(')').map_or(rest, |(_, after)| after);
+        }
+        let other = rest.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let (between, after) = rest.split_at(other);
+        said.push_str(between);
+        rest = after;
+    }
+    said
+}
+
+/// An expression of the planner with its literals as SQL writes them: 1 for `Int64(1)`.
+fn in_literals(expr: &str) -> String {
+    let mut said = expr.to_owned();
+    for (of, quote) in
+        [("Utf8View(\"", "'"), ("Utf8(\"", "'"), ("Int64(", ""), ("Float64(", ""), ("Boolean(", "")]
+    {
+        while let Some(start) = said.find(of) {
+            let inner = &said[start + of.len()..];
+            let close = if quote.is_empty() { ")" } else { "\")" };
+            let Some((value, rest)) = inner.split_once(close) else { break };
+            said = format!("{}{quote}{value}{quote}{rest}", &said[..start]);
+        }
+    }
+    said.replace("count(1)", "COUNT(*)")
+}
+
+/// A message without the trailing debug output of the planner's structures.
+fn without_dump(sentence: &str) -> &str {
+    match sentence.split_once(" { ") {
+        // The last word before the brace is the structure's name.
+        Some((before, _)) => before.rsplit_once(' ').map_or(before, |(before, _)| before),
+        None => sentence,
+    }
+}
