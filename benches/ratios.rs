@@ -55,7 +55,7 @@ fn main() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = Runtime::new().unwrap();
     let mut table = Table::new(size);
-    let of_data = ["count", "sum", "filter", "unit", "memory"];
+    let of_data = ["count", "sum", "filter", "unit", "bounded", "memory"];
     if of_data.into_iter().any(is_wanted) {
         let place = Place::make(directory.path(), size, &runtime);
         let sides = Sides::open(&place, &runtime);
@@ -70,6 +70,9 @@ fn main() {
         }
         if is_wanted("unit") {
             units(&mut table, &sides);
+        }
+        if is_wanted("bounded") {
+            bounded(&mut table, &sides);
         }
         drop(sides);
         if is_wanted("memory") {
@@ -172,7 +175,7 @@ fn shown(time: Duration) -> String {
     }
 }
 
-/// The file and the vault that declares it twice: a row as the unit, and a person.
+/// The file and the vault that declares it three times: a row as the unit, a person, and a person with few rows.
 struct Place {
     data: String,
     vault: String,
@@ -203,8 +206,11 @@ impl Place {
         let list = |name: fn(i64) -> String, n| {
             (0..n).map(|i| format!("'{}'", name(i))).collect::<Vec<_>>().join(", ")
         };
-        for (table, unit) in [("by_row", "ROW"), ("by_person", "(person) OTHER PEOPLE THAN by_row")]
-        {
+        for (table, unit) in [
+            ("by_row", "ROW"),
+            ("by_person", "(person) OTHER PEOPLE THAN by_row"),
+            ("by_buyer", "(person) MAX ROWS 50 OTHER PEOPLE THAN by_row, by_person"),
+        ] {
             let domain = |column: &str, domain: String| {
                 format!("ALTER TABLE {table} ALTER COLUMN {column} SET PRIVACY DOMAIN {domain}")
             };
@@ -401,6 +407,57 @@ fn units(table: &mut Table, sides: &Sides<'_>) {
             );
             table.ratio(format!("{call} by {keys}, per person"), "≤ 0.75 ×", times);
         }
+    }
+}
+
+/// People of whom hardly any exceeds the bound of 50 rows, against the questions without any bound.
+fn bounded(table: &mut Table, sides: &Sides<'_>) {
+    let city = "city, ";
+    for (what, by, calls, plain) in [
+        ("COUNT(*)", "", vec!["COUNT(*)"], None),
+        ("COUNT(*)", city, vec!["COUNT(*)"], None),
+        ("SUM(qty)", city, vec!["SUM(qty)"], None),
+        ("SUM and AVG of price", city, vec!["SUM(price)", "AVG(price)"], None),
+        (
+            "ten aggregates",
+            city,
+            vec![
+                "COUNT(*)",
+                "COUNT(qty)",
+                "SUM(qty)",
+                "AVG(qty)",
+                "SUM(price)",
+                "AVG(price)",
+                "SUM(qty * 2)",
+                "SUM(day)",
+                "AVG(day)",
+                "COUNT(day)",
+            ],
+            None,
+        ),
+        ("MEDIAN(price)", "", vec!["EXPONENTIAL(eps=1) MEDIAN(price)"], Some("MEDIAN(price)")),
+        ("MEDIAN(price)", city, vec!["EXPONENTIAL(eps=1) MEDIAN(price)"], Some("MEDIAN(price)")),
+        ("ARGMAX city", "", vec!["ARGMAX EXPONENTIAL(eps=1) city"], Some("city, COUNT(*)")),
+    ] {
+        let keys = by.trim_end_matches(", ");
+        let group = |of: &str| match of {
+            "" => String::new(),
+            of => format!(" GROUP BY {of}"),
+        };
+        let choice = what.starts_with("ARGMAX");
+        let private = format!(
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) {by}{} FROM by_buyer{}",
+            calls.join(", "),
+            group(if choice { "city" } else { keys }),
+        );
+        let plain = format!(
+            "SELECT {by}{} FROM sales{}",
+            plain.map_or(calls.join(", "), str::to_owned),
+            group(if choice { "city" } else { keys }),
+        );
+        let times = sides.fastest(&private, &plain, table.size.runs.min(5));
+        let by = if by.is_empty() { "" } else { " by 100 texts" };
+        table.ratio(format!("{what}{by}, at most 50 rows per person"), "", times);
     }
 }
 

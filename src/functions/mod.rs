@@ -22,6 +22,7 @@ mod moments;
 mod pair;
 mod places;
 mod released;
+mod seen;
 mod sound;
 mod width_bucket;
 
@@ -60,6 +61,7 @@ pub(crate) use moments::{Period, date_diff_function, is_date_diff, moved, moved_
 pub(crate) use pair::pair;
 pub(crate) use places::{Direction, Rounding};
 pub(crate) use released::{LateValue, in_values_words, is_late_value};
+pub(crate) use seen::Seen;
 pub(crate) use sound::{
     MOST_OF_A_CELL, MOST_OF_A_CONSTANT, is_sound, sound, temporal_limits, ticks_a_day,
 };
@@ -312,9 +314,15 @@ impl Members {
     fn strangers(&self, column: &ArrayRef) -> Option<BooleanBuffer> {
         let mut strange = Vec::with_capacity(column.len());
         match self {
-            Self::Texts(texts) => {
-                each_text(column, |text| strange.push(!texts.contains(text)))?;
-            }
+            Self::Texts(texts) => match column.as_string_view_opt() {
+                Some(views) => {
+                    let mut seen = Seen::new(false);
+                    for (row, view) in views.views().iter().enumerate() {
+                        strange.push(seen.of(*view, || !texts.contains(views.value(row))));
+                    }
+                }
+                None => each_text(column, |text| strange.push(!texts.contains(text)))?,
+            },
             Self::Integers(integers) => {
                 each_integer(column, |integer| strange.push(!integers.contains(&integer)))?;
             }

@@ -13,17 +13,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, new_empty_array};
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, StringViewArray, new_empty_array};
 use arrow::compute::cast;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Field, Float16Type, Float32Type, Float64Type, Schema, SchemaRef,
 };
 use arrow::row::{RowConverter, Rows, SortField};
-use datafusion::common::{Result, plan_err};
+use datafusion::common::{HashMap, Result, plan_err};
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
+use crate::functions::Seen;
 use crate::grid::failed;
 
 /// The position of a key outside the key space.
@@ -86,6 +87,8 @@ impl KeySpace {
 pub(crate) struct KeyIndex {
     space: KeySpace,
     known: Option<Known>,
+    /// Instead of `known`, where listed keys are one column of texts.
+    texts: Option<Texts>,
     ids: Vec<usize>,
 }
 
@@ -103,8 +106,14 @@ impl fmt::Debug for KeyIndex {
 
 impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
-        let mut index = Self { space: space.clone(), known: None, ids: Vec::new() };
-        index.rebuild()?;
+        let mut index = Self { space: space.clone(), known: None, texts: None, ids: Vec::new() };
+        if let ([column], false) = (space.columns.as_slice(), space.of_the_data)
+            && let Some(column) = column.as_string_view_opt()
+        {
+            index.texts = Some(Texts::new(column)?);
+        } else {
+            index.rebuild()?;
+        }
         Ok(index)
     }
 
@@ -134,6 +143,10 @@ impl KeyIndex {
         places: &mut Vec<u32>,
     ) -> Result<()> {
         places.clear();
+        if let (Some(texts), [column]) = (&self.texts, columns) {
+            texts.locate(column.as_string_view_opt().ok_or_else(failed)?, places);
+            return Ok(());
+        }
         let Some(known) = &mut self.known else {
             places.resize(rows, 0);
             return Ok(());
@@ -189,6 +202,47 @@ impl KeyIndex {
     }
 }
 
+/// The places of listed texts.
+struct Texts {
+    places: HashMap<Box<str>, u32>,
+    null: u32,
+}
+
+impl Texts {
+    fn new(column: &StringViewArray) -> Result<Self> {
+        let mut texts = Self { places: HashMap::new(), null: OUTSIDE };
+        let mut nulls = 0;
+        for (place, text) in (0..).zip(column) {
+            match text {
+                Some(text) => {
+                    texts.places.insert(text.into(), place);
+                }
+                None => {
+                    texts.null = place;
+                    nulls = 1;
+                }
+            }
+        }
+        if texts.places.len() + nulls != column.len() {
+            return plan_err!("a key occurs twice");
+        }
+        Ok(texts)
+    }
+
+    /// Adds the place of every text, or [`OUTSIDE`].
+    fn locate(&self, column: &StringViewArray, places: &mut Vec<u32>) {
+        let find = |row: usize| self.places.get(column.value(row)).copied().unwrap_or(OUTSIDE);
+        let nulls = column.nulls();
+        let mut seen = Seen::new(OUTSIDE);
+        places.extend(column.views().iter().enumerate().map(|(row, view)| {
+            match nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                true => self.null,
+                false => seen.of(*view, || find(row)),
+            }
+        }));
+    }
+}
+
 /// The keys of all places.
 pub(crate) struct Located {
     pub(super) columns: Vec<ArrayRef>,
@@ -233,7 +287,10 @@ fn numbers<T: ArrowPrimitiveType>(
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+    use arrow::array::{
+        ArrayRef, Float64Array, Int64Array, StringArray, StringViewArray, UInt32Array,
+    };
+    use arrow::compute::take;
     use arrow::datatypes::DataType;
 
     use super::{KeySpace, MOST_UNKNOWN, OUTSIDE};
@@ -262,6 +319,43 @@ mod tests {
         let null = KeySpace::new(&[Arc::new(Float64Array::from(vec![f64::NAN, 2.0]))]).unwrap();
         let rows: ArrayRef = Arc::new(Float64Array::from(vec![None, Some(-f64::NAN), Some(2.0)]));
         assert_eq!(places(&null, &[rows]), [0, 0, 1]);
+    }
+
+    /// Short texts are in their views, long ones behind them; the same view of another column is another text.
+    #[test]
+    fn texts_are_found_whatever_their_views() {
+        let names =
+            |n: i64| (0..n).map(|i| "long enough to be behind a view ".repeat(3) + &i.to_string());
+        let listed =
+            names(3_000).map(Some).chain([None, Some(String::new()), Some("ab".to_owned())]);
+        let listed: Vec<Option<String>> = listed.collect();
+        let space = KeySpace::new(&[Arc::new(StringViewArray::from_iter(listed.clone()))]).unwrap();
+        let mut index = space.index().unwrap();
+        let mut places = Vec::new();
+        for turn in [0, 1_700] {
+            let mut rows: Vec<Option<String>> = listed.clone();
+            rows.extend(names(3_100).skip(3_000).map(Some));
+            rows.push(Some("\0".to_owned()));
+            let mut expected: Vec<u32> = (0..3_003).chain([OUTSIDE; 101]).collect();
+            rows.rotate_left(turn);
+            expected.rotate_left(turn);
+            let column: ArrayRef = Arc::new(StringViewArray::from_iter(rows));
+            index.locate(&[Arc::clone(&column)], 3_104, &mut places).unwrap();
+            assert_eq!(places, expected);
+            // A slice, and texts that were stored once and are seen often.
+            let often = UInt32Array::from_iter_values((0..9_000).map(|i| i * 7 % 3_104));
+            let often_places: Vec<u32> =
+                often.values().iter().map(|i| expected[*i as usize]).collect();
+            let seen = take(&column, &often, None).unwrap().slice(5, 8_000);
+            index.locate(&[seen], 8_000, &mut places).unwrap();
+            assert_eq!(places, often_places[5..8_005]);
+        }
+        let twice = StringViewArray::from(vec![Some("a"), None, None]);
+        assert!(KeySpace::new(&[Arc::new(twice)]).is_err());
+        let twice = StringViewArray::from(vec!["a", "b", "a"]);
+        assert!(KeySpace::new(&[Arc::new(twice)]).is_err());
+        let other: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+        assert!(index.locate(&[other], 1, &mut places).is_err());
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! allow, exactly, in integers, for every order, batching and partitioning of the rows.
 //!
 //! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest of M) rows, and at
-//! most C groups keep any. Rows without a unit and rows with other keys are dropped before that.
+//! most C groups keep any. Rows without a unit and rows with other keys are dropped before that. Nearly all units are
+//! within their bounds; rows are counted first, and those of such units are added up column by column.
 //!
 //! ```text
 //! PrivatizeExec                                     adds the partitions' rows up
@@ -38,19 +39,25 @@ use futures::{StreamExt, stream};
 
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
 use crate::grid::failed;
-use collect::{Collector, Task};
+use hold::{Holder, Task};
+use split::Counting;
 
+pub(crate) use crowded::{Crowded, RowCounts};
 pub(crate) use keys::KeySpace;
 pub(crate) use keys::{canonical, is_float};
 pub(crate) use order::{HashKey, LateKey};
 pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
-pub(crate) use units::{BUCKETS, Row, UnitCodes, UnitNames, Units, place_of};
+pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, place_of};
 
 mod collect;
+mod columns;
+mod crowded;
+mod hold;
 mod keys;
 mod order;
 mod partial;
 mod payload;
+mod split;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -261,15 +268,26 @@ async fn run(
     schema: SchemaRef,
     reservation: MemoryReservation,
 ) -> Result<RecordBatch> {
-    let unit_type = rows.schema().field(task.unit).data_type().clone();
-    let mut collector = Collector::new(&task, space.index()?, &unit_type)?;
+    let input = rows.schema();
+    let unit_type = input.field(task.unit).data_type();
+    let mut holder = Holder::new(&task, space.index()?, unit_type, input.fields().len())?;
     while let Some(batch) = rows.next().await {
-        collector.push(&batch?)?;
-        reservation.try_resize(collector.size()).map_err(|_| failed())?;
+        holder.push(&batch?)?;
+        reservation.try_resize(holder.size()).map_err(|_| failed())?;
     }
-    let mut totals = collector.finish()?;
+    // A dropped query stops between two batches, and between two buckets.
+    let mut counting = Counting::new(holder)?;
+    reservation.try_resize(counting.size()).map_err(|_| failed())?;
+    while counting.next_batch()? {
+        tokio::task::yield_now().await;
+    }
+    let mut split = counting.split()?;
+    while split.next_batch()? {
+        reservation.try_resize(split.size()).map_err(|_| failed())?;
+        tokio::task::yield_now().await;
+    }
+    let mut totals = split.totals()?;
     while totals.next_bucket()? {
-        // A dropped query stops between two buckets.
         tokio::task::yield_now().await;
     }
     let (keys, sums) = totals.into_sums();

@@ -60,6 +60,13 @@ impl HashKey {
         mix(code ^ self.0[0])
     }
 
+    /// A scattering of pairs of a unit's code and the place of a key: equal pairs have equal results.
+    ///
+    /// Places may depend on the order of arrival, so this may decide how a sum is computed, never what it is.
+    pub(super) fn scatter_pair(&self, code: u64, place: u32) -> u64 {
+        mix(self.scatter(code).wrapping_add(STEP.wrapping_mul(u64::from(place).wrapping_add(1))))
+    }
+
     /// The hash of a unit whose value is an integer.
     pub(crate) fn integer_unit(&self, value: u64) -> u64 {
         mix(mix(value ^ self.0[0]).wrapping_add(self.0[1]))

@@ -46,6 +46,13 @@ impl EnforcedBounds {
         most.into_iter().flatten().all(|most| rows <= most)
     }
 
+    /// The most rows with which a unit keeps them all, whatever its groups are; `None` if nothing is bounded. Without
+    /// groups, all rows are in one.
+    pub(crate) fn spared(self, grouped: bool) -> Option<u64> {
+        let groups = self.l0.filter(|most| grouped || *most == 0);
+        [self.total, self.per_partition, groups].into_iter().flatten().min()
+    }
+
     /// The number of rows kept in a group if only the group's own bound applies.
     pub(super) fn in_group(self, rows: u64) -> u64 {
         self.per_partition.map_or(rows, |most| rows.min(most))
@@ -479,7 +486,11 @@ mod tests {
             for (unit, groups) in [(None, Some(2)), (Some(4), None), (Some(4), Some(2))] {
                 let limits = EnforcedBounds { total: unit, per_partition: Some(m), l0: groups };
                 for rows in [vec![], vec![4], vec![3, 2], vec![1, 1, 1], vec![2, 2, 9]] {
-                    if limits.spare(rows.iter().sum()) {
+                    let all: u64 = rows.iter().sum();
+                    if limits.spare(all) {
+                        assert_eq!(kept([unit, Some(m), groups], &rows), rows);
+                    }
+                    if limits.spared(rows.len() > 1).is_none_or(|most| all <= most) {
                         assert_eq!(kept([unit, Some(m), groups], &rows), rows);
                     }
                     if !limits.depend_on_order(rows.iter().copied()) {

@@ -10,10 +10,11 @@
 
 use std::mem::size_of;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::AsArray;
 use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 
+use super::hold;
 use super::partial::{InputKind, Tally};
 use super::units::{BUCKETS, place_of};
 use crate::grid::pairs::Pairs;
@@ -72,15 +73,15 @@ impl Payload {
     pub(super) fn push(
         &mut self,
         kind: &InputKind,
-        batch: &RecordBatch,
+        batch: &hold::Values,
         kept: &[(usize, u8)],
     ) -> Result<()> {
         if !self.reads() {
             return Ok(());
         }
-        let filter = kind.filter().map(|filter| batch.column(filter).as_boolean());
-        let column = kind.column().map(|column| batch.column(column));
-        let mask = filter.map(passing);
+        let filter = kind.filter().map(|filter| batch.column(filter)).transpose()?;
+        let column = kind.column().map(|column| batch.column(column)).transpose()?;
+        let mask = filter.map(|filter| passing(filter.as_boolean()));
         if let Some(Split(flags)) = &mut self.flags {
             let values = column.and_then(|column| present(column));
             let valid = NullBuffer::union(mask.as_ref(), values.as_ref());
@@ -91,7 +92,7 @@ impl Payload {
         }
         let (Some(range), Some(column)) = (self.range, column) else { return Ok(()) };
         self.scratch.clear();
-        self.scratch.resize(batch.num_rows(), 0);
+        self.scratch.resize(batch.rows(), 0);
         let scratch = &mut self.scratch[..];
         match self.shift {
             None => range.for_each(column, mask.as_ref(), |row, value| scratch[row] = value)?,

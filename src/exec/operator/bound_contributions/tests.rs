@@ -403,6 +403,127 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
     }
 }
 
+/// Cuts rows into batches of 1 to `most` rows, after an empty one.
+fn pieces(dice: &mut Dice, whole: &RecordBatch, most: usize) -> Vec<RecordBatch> {
+    let length = whole.num_rows();
+    let (mut pieces, mut start) = (vec![whole.slice(0, 0)], 0);
+    while start < length {
+        let step = (1 + dice.roll(most)).min(length - start);
+        pieces.push(whole.slice(start, step));
+        start += step;
+    }
+    pieces
+}
+
+/// Many units, of which none, a few or all exceed the bounds: the way that a unit's rows take changes nothing.
+#[tokio::test]
+async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
+    let mut dice = Dice(4);
+    let bounds = |total, per_partition, l0| EnforcedBounds { total, per_partition, l0 };
+    let hash = HashKey::new(HASH);
+    for (round, limits) in [
+        bounds(None, None, None),
+        bounds(Some(1_000), Some(1_000), Some(1_000)),
+        // About 6 rows of each unit, and at most 6 keys.
+        bounds(Some(14), None, Some(18)),
+        bounds(Some(9), None, None),
+        bounds(Some(10), Some(3), Some(10)),
+        bounds(None, Some(3), None),
+        bounds(None, Some(4), Some(5)),
+        bounds(None, None, Some(4)),
+        bounds(Some(2), Some(1), Some(1)),
+        bounds(Some(0), Some(0), Some(0)),
+    ]
+    .into_iter()
+    .cycle()
+    .take(40)
+    .enumerate()
+    {
+        let rows = random_rows(&mut dice, 300, 1_800);
+        let (columns, space, keys) = random_space(&mut dice);
+        let mut inputs = random_inputs(&mut dice);
+        for input in &mut inputs {
+            // Now and then one aggregate has other bounds than the rest.
+            if dice.roll(40) > 0 {
+                input.limits = limits;
+            }
+        }
+        // All aggregates, one, or those that are sums of rows.
+        match dice.roll(3) {
+            0 => inputs.retain(|input| super::columns::is_sum_of_rows(&input.kind)),
+            1 => inputs = vec![dice.pick(&inputs)],
+            _ => {}
+        }
+        let unit_hash = |unit: i64| hash.integer_unit(unit.cast_unsigned());
+        let mut expected = Vec::new();
+        for input in &inputs {
+            expected.extend(naive(&rows, &keys, columns.len(), input, hash, &unit_hash));
+        }
+        let whole = batch(&rows, &DataType::Int64);
+        for (partitions, most) in [(1, 3), (2, 500), (3, 1_800)] {
+            let mut plan = source(&[pieces(&mut dice, &whole, most)]);
+            if partitions > 1 {
+                plan = by_unit(plan, partitions);
+            }
+            let (columns, space) = (columns.clone(), space.clone());
+            let count = columns.len();
+            let bound = BoundContributionsExec::new(
+                plan,
+                UNIT,
+                columns,
+                space,
+                inputs.clone(),
+                keyed(HASH),
+            );
+            let got = outputs(Arc::new(bound.unwrap()), keys.len(), count).await;
+            assert_eq!(got, expected, "round {round} {partitions} {limits:?} {inputs:?}");
+        }
+    }
+}
+
+/// Every unit has exactly as many rows as the bound allows, or one more.
+#[tokio::test]
+async fn a_bound_cuts_the_first_row_beyond_it() {
+    for most in [1_u64, 3] {
+        for rows in [most, most + 1] {
+            let ones = (0..500).flat_map(|unit| (0..rows).map(move |_| unit));
+            let all: Vec<Row> = ones
+                .map(|unit| Row {
+                    unit: Some(unit),
+                    key: Some("a"),
+                    number: None,
+                    flag: Some(true),
+                    integer: Some(2),
+                    float: None,
+                    decimal: None,
+                })
+                .collect();
+            let limits = EnforcedBounds { total: Some(most), ..EnforcedBounds::default() };
+            let sum =
+                InputKind::Sum { column: INTEGER, filter: None, grid: Grid::Integer, lo: 0, hi: 2 };
+            let inputs = [
+                InputKind::CountRows { filter: None },
+                sum,
+                InputKind::CountUnits { filter: None },
+            ]
+            .map(|kind| AggregateInput { kind, limits });
+            let plan = by_unit(source(&[vec![batch(&all, &DataType::Int64)]]), 2);
+            let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["b", "a"]))]).unwrap();
+            let bound = BoundContributionsExec::new(
+                plan,
+                UNIT,
+                vec![KEY],
+                space,
+                inputs.to_vec(),
+                keyed(HASH),
+            );
+            let got = outputs(Arc::new(bound.unwrap()), 2, 1).await;
+            let kept = 500 * i128::from(most);
+            assert_eq!(got, [vec![0, kept], vec![0, 2 * kept], vec![0, 500]], "{most} {rows}");
+        }
+    }
+}
+
 /// Arrow's row encoding of a string of 1 to 8 bytes.
 fn encoded(text: &str) -> Vec<u8> {
     let mut bytes = vec![2];

@@ -5,9 +5,12 @@
 //! person could count twice), and that a unit's hash depends on its value, never on the number that it got on arrival.
 //!
 //! ```text
-//! codes.read(&column, &mut scratch)?;
+//! codes.hold(&column)?.codes(&mut scratch)?;
 //! units.group(&bucket, hash)?; // units.rows: all rows of the first unit, then of the second, …
 //! ```
+
+use std::mem::size_of;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
@@ -54,36 +57,14 @@ impl UnitCodes {
         Ok(Self::Interned { values, ids: Vec::new() })
     }
 
-    pub(crate) fn read(&mut self, units: &ArrayRef, codes: &mut Vec<u64>) -> Result<()> {
-        fn signed<T: ArrowPrimitiveType>(units: &ArrayRef, codes: &mut Vec<u64>)
-        where
-            T::Native: Into<i64>,
-        {
-            let values = units.as_primitive::<T>().values();
-            codes.extend(values.iter().map(|value| Into::<i64>::into(*value).cast_unsigned()));
-        }
-        codes.clear();
-        if let Self::Interned { values, ids } = self {
-            values.intern(std::slice::from_ref(units), ids)?;
-            for id in ids {
-                codes.push(u64::try_from(*id).map_err(|_| failed())?);
-            }
-            return Ok(());
-        }
-        match units.data_type() {
-            DataType::Int8 => signed::<Int8Type>(units, codes),
-            DataType::Int16 => signed::<Int16Type>(units, codes),
-            DataType::Int32 => signed::<Int32Type>(units, codes),
-            DataType::Int64 => signed::<Int64Type>(units, codes),
-            DataType::UInt8 => signed::<UInt8Type>(units, codes),
-            DataType::UInt16 => signed::<UInt16Type>(units, codes),
-            DataType::UInt32 => signed::<UInt32Type>(units, codes),
-            DataType::UInt64 => codes.extend(units.as_primitive::<UInt64Type>().values()),
-            DataType::Date32 => signed::<Date32Type>(units, codes),
-            DataType::Date64 => signed::<Date64Type>(units, codes),
-            _ => return Err(failed()),
-        }
-        Ok(())
+    /// Holds the units of a batch until their codes are needed.
+    pub(crate) fn hold(&mut self, units: &ArrayRef) -> Result<HeldUnits> {
+        let Self::Interned { values, ids } = self else {
+            return Ok(HeldUnits::Integers(Arc::clone(units)));
+        };
+        values.intern(std::slice::from_ref(units), ids)?;
+        let code = |id: &usize| u64::try_from(*id).map_err(|_| failed());
+        Ok(HeldUnits::Codes(ids.iter().map(code).collect::<Result<_>>()?))
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -104,6 +85,57 @@ impl UnitCodes {
                 Ok(UnitNames::Encoded(converter.convert_columns(&units)?))
             }
             Self::Direct | Self::Interned { .. } => Ok(UnitNames::Direct),
+        }
+    }
+}
+
+/// The units of a batch: integers and dates as they arrived, without a copy, and the codes of other values.
+pub(crate) enum HeldUnits {
+    Integers(ArrayRef),
+    Codes(Vec<u64>),
+}
+
+impl HeldUnits {
+    /// Replaces `codes` by the code of each row.
+    pub(crate) fn codes(&self, codes: &mut Vec<u64>) -> Result<()> {
+        fn signed<T: ArrowPrimitiveType>(units: &ArrayRef, codes: &mut Vec<u64>)
+        where
+            T::Native: Into<i64>,
+        {
+            let values = units.as_primitive::<T>().values();
+            codes.extend(values.iter().map(|value| Into::<i64>::into(*value).cast_unsigned()));
+        }
+        codes.clear();
+        let units = match self {
+            Self::Codes(own) => {
+                codes.extend_from_slice(own);
+                return Ok(());
+            }
+            Self::Integers(units) => units,
+        };
+        match units.data_type() {
+            DataType::Int8 => signed::<Int8Type>(units, codes),
+            DataType::Int16 => signed::<Int16Type>(units, codes),
+            DataType::Int32 => signed::<Int32Type>(units, codes),
+            DataType::Int64 => signed::<Int64Type>(units, codes),
+            DataType::UInt8 => signed::<UInt8Type>(units, codes),
+            DataType::UInt16 => signed::<UInt16Type>(units, codes),
+            DataType::UInt32 => signed::<UInt32Type>(units, codes),
+            DataType::UInt64 => codes.extend(units.as_primitive::<UInt64Type>().values()),
+            DataType::Date32 => signed::<Date32Type>(units, codes),
+            DataType::Date64 => signed::<Date64Type>(units, codes),
+            _ => return Err(failed()),
+        }
+        Ok(())
+    }
+
+    /// The bytes in use.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Integers(units) => {
+                units.len() * units.data_type().primitive_width().unwrap_or(size_of::<u64>())
+            }
+            Self::Codes(codes) => codes.capacity() * size_of::<u64>(),
         }
     }
 }

@@ -1,24 +1,24 @@
-//! Collects the rows of one partition, and records their units.
+//! Collects the rows of units that may exceed a bound, and records their units.
 //!
-//! In: batches. Out: the same rows in batches of one size, without the unit column and without rows that have no unit;
-//! and the code of each row's unit, distributed over buckets by its keyed hash. It guarantees that two rows share a
-//! code exactly if they share a unit, so that all rows of a unit are in one bucket.
+//! In: rows without the unit column, and the code of each row's unit. Out: the same rows in batches of one size, and the
+//! codes, distributed over buckets by the keyed hash of the unit. Two rows share a code exactly if they share a unit, so
+//! all rows of a unit are in one bucket.
 //!
 //! ```text
-//! batch ─ drop NULL units, code units ─▶ bucket 0..256 of (unit, batch, row)
-//!       └ drop the unit column ────────▶ batches of 8,192 rows
+//! units ─▶ bucket 0..256 of (unit, batch, row)
+//! rows ──▶ batches of 8,192 rows
 //! ```
 
 use std::mem::size_of;
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch, RecordBatchOptions};
-use arrow::compute::{BatchCoalescer, filter_record_batch, is_not_null};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::array::RecordBatch;
+use arrow::compute::BatchCoalescer;
+use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 
 use crate::exec::operator::bound_contributions::{
-    BUCKETS, EnforcedBounds, HashKey, Row, UnitCodes, UnitNames, canonical,
+    BUCKETS, EnforcedBounds, HashKey, Row, UnitNames,
 };
 use crate::grid::failed;
 
@@ -56,19 +56,20 @@ impl Task {
     }
 }
 
-/// The first pass: reads batches.
+/// Collects rows, and distributes their units over buckets.
 pub(super) struct Collector {
     task: Task,
-    codes: UnitCodes,
+    names: UnitNames,
+    /// The bytes that the names of units take.
+    named: usize,
     coalescer: BatchCoalescer,
     batches: Vec<RecordBatch>,
     bytes: usize,
     rows: usize,
     buckets: Vec<Vec<Row>>,
-    scratch: Vec<u64>,
 }
 
-/// A partition after it was read.
+/// The collected rows.
 pub(super) struct Collected {
     pub(super) task: Task,
     pub(super) names: UnitNames,
@@ -81,52 +82,37 @@ pub(super) struct Collected {
 }
 
 impl Collector {
-    pub(super) fn new(task: Task, unit_type: &DataType) -> Result<Self> {
-        Ok(Self {
-            codes: UnitCodes::new(unit_type)?,
+    pub(super) fn new(task: Task, names: UnitNames, named: usize) -> Self {
+        Self {
             coalescer: BatchCoalescer::new(Arc::clone(&task.schema), BATCH),
             task,
+            names,
+            named,
             batches: Vec::new(),
             bytes: 0,
             rows: 0,
             buckets: vec![Vec::new(); BUCKETS],
-            scratch: Vec::new(),
-        })
-    }
-
-    /// Adds one batch. Rows without a unit are ignored.
-    pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
-        let units = batch.column(self.task.unit);
-        if units.logical_nulls().is_some_and(|nulls| nulls.null_count() > 0) {
-            let known = filter_record_batch(batch, &is_not_null(units)?)?;
-            return self.push_known(&known);
         }
-        self.push_known(batch)
     }
 
-    fn push_known(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.codes.read(batch.column(self.task.unit), &mut self.scratch)?;
-        for unit in &self.scratch {
+    pub(super) fn hash(&self) -> HashKey {
+        self.task.hash
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.task.schema)
+    }
+
+    /// Adds rows, each with the code of its unit.
+    pub(super) fn push(&mut self, units: &[u64], rows: RecordBatch) -> Result<()> {
+        for unit in units {
             let key = u32::try_from(self.rows / BATCH).map_err(|_| failed())?;
             let place = u32::try_from(self.rows % BATCH).map_err(|_| failed())?;
             let [bucket, ..] = self.task.hash.scatter(*unit).to_be_bytes();
             self.buckets[usize::from(bucket)].push(Row { unit: *unit, key, place });
             self.rows += 1;
         }
-        let mut columns = batch.columns().to_vec();
-        columns.remove(self.task.unit);
-        for group in &self.task.group {
-            // GROUP BY treats 0.0 and −0.0 as one group; if they were two groups here, that group could keep twice its rows.
-            columns[*group] = canonical(&columns[*group]);
-        }
-        if self.task.distinct {
-            for other in &self.task.other {
-                columns[*other] = canonical(&columns[*other]);
-            }
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let schema = Arc::clone(&self.task.schema);
-        self.coalescer.push_batch(RecordBatch::try_new_with_options(schema, columns, &options)?)?;
+        self.coalescer.push_batch(rows)?;
         self.take_batches();
         Ok(())
     }
@@ -141,16 +127,14 @@ impl Collector {
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
-        rows * size_of::<Row>() + self.bytes + self.coalescer.size() + self.codes.size()
+        rows * size_of::<Row>() + self.bytes + self.coalescer.size() + self.named
     }
 
-    /// Starts the second pass.
+    /// Starts the last pass.
     pub(super) fn finish(mut self) -> Result<Collected> {
         self.coalescer.finish_buffered_batch()?;
         self.take_batches();
-        let bytes = self.bytes + self.codes.size();
-        let names = self.codes.finish(true)?;
-        let Self { task, batches, buckets, .. } = self;
-        Ok(Collected { task, names, batches, buckets, bytes })
+        let Self { task, names, named, batches, buckets, bytes, .. } = self;
+        Ok(Collected { task, names, batches, buckets, bytes: bytes + named })
     }
 }

@@ -8,7 +8,8 @@
 //! A unit's groups are served in the order of a keyed hash of their values: group j keeps k_j = min(rows_j, m, rest of
 //! M) rows, and at most C groups keep any. A keyed hash of the other columns decides which k_j rows these are. Equal
 //! rows are numbered and hashed one by one, so that a row's chance does not depend on how many rows equal it. If
-//! distinct rows are required, equal rows count as one row instead. Rows without a unit are dropped before that.
+//! distinct rows are required, equal rows count as one row instead. Rows without a unit are dropped before that. Rows are
+//! counted first, and those of units within the bounds come out as they are.
 //!
 //! ```text
 //! PrivatizeExec                                     adds the partitions' rows up
@@ -21,6 +22,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -42,10 +44,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::bound_contributions::{EnforcedBounds, LateKey, is_float};
 use crate::grid::failed;
 use choose::Chooser;
-use collect::{Collector, Task};
+use collect::Task;
+use hold::{Holder, Split};
 
 mod choose;
 mod collect;
+mod hold;
 #[cfg(test)]
 mod tests;
 
@@ -260,10 +264,16 @@ impl ExecutionPlan for SampleContributionsExec {
         let mut task = Task::new(self.unit, &self.group, self.limits, hash, Arc::clone(&schema));
         task.distinct = self.distinct;
         let kept = stream::once(read(rows, task, reservation))
-            .map_ok(|chooser| stream::try_unfold(chooser, next))
+            .map_ok(|kept| stream::try_unfold(kept, next))
             .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, kept)))
     }
+}
+
+/// The kept rows of a partition: those of units within the bounds first, then those that are chosen.
+enum Kept {
+    Whole(Split, MemoryReservation),
+    Chosen(Chooser),
 }
 
 /// Reads one partition.
@@ -271,26 +281,47 @@ async fn read(
     mut rows: SendableRecordBatchStream,
     task: Task,
     reservation: MemoryReservation,
-) -> Result<Chooser> {
+) -> Result<Kept> {
     let unit_type = rows.schema().field(task.unit).data_type().clone();
-    let mut collector = Collector::new(task, &unit_type)?;
+    let mut holder = Holder::new(task, &unit_type)?;
     while let Some(batch) = rows.next().await {
-        collector.push(&batch?)?;
-        reservation.try_resize(collector.size()).map_err(|_| failed())?;
+        holder.push(&batch?)?;
+        reservation.try_resize(holder.size()).map_err(|_| failed())?;
     }
-    Chooser::new(collector.finish()?, reservation)
+    let mut counting = holder.finish()?;
+    reservation.try_resize(counting.size()).map_err(|_| failed())?;
+    while counting.next_batch()? {
+        tokio::task::yield_now().await;
+    }
+    Ok(Kept::Whole(counting.split(), reservation))
 }
 
 /// The next batch of kept rows.
-async fn next(mut chooser: Chooser) -> Result<Option<(arrow::array::RecordBatch, Chooser)>> {
+async fn next(mut kept: Kept) -> Result<Option<(RecordBatch, Kept)>> {
     loop {
-        if let Some(batch) = chooser.next_batch() {
-            return Ok(Some((batch, chooser)));
+        match kept {
+            Kept::Whole(mut split, reservation) => {
+                let Some(batch) = split.next_batch()? else {
+                    kept = Kept::Chosen(Chooser::new(split.collected()?, reservation)?);
+                    continue;
+                };
+                reservation.try_resize(split.size()).map_err(|_| failed())?;
+                kept = Kept::Whole(split, reservation);
+                if batch.num_rows() > 0 {
+                    return Ok(Some((batch, kept)));
+                }
+            }
+            Kept::Chosen(mut chooser) => {
+                if let Some(batch) = chooser.next_batch() {
+                    return Ok(Some((batch, Kept::Chosen(chooser))));
+                }
+                if !chooser.next_bucket()? {
+                    return Ok(None);
+                }
+                kept = Kept::Chosen(chooser);
+            }
         }
-        if !chooser.next_bucket()? {
-            return Ok(None);
-        }
-        // A dropped query stops between two buckets.
+        // A dropped query stops between two batches, and between two buckets.
         tokio::task::yield_now().await;
     }
 }

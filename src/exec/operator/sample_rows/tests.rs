@@ -272,6 +272,37 @@ async fn large_units_agree_with_the_rules() {
     }
 }
 
+/// Many units, of which none, a few or all exceed the bounds: the way that a unit's rows take changes nothing.
+#[tokio::test]
+async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
+    let mut dice = Dice::new(7);
+    let bounds = |total, per_partition, l0| EnforcedBounds { total, per_partition, l0 };
+    for (limits, group) in [
+        // About 6 rows of each unit.
+        (bounds(None, None, None), GROUPS[1]),
+        (bounds(Some(100), Some(100), Some(100)), GROUPS[3]),
+        (bounds(Some(11), Some(11), Some(1)), GROUPS[0]),
+        (bounds(Some(11), Some(8), Some(11)), GROUPS[2]),
+        (bounds(None, Some(10), None), GROUPS[1]),
+        (bounds(Some(7), Some(7), None), GROUPS[4]),
+        (bounds(Some(2), Some(1), Some(2)), GROUPS[1]),
+        (bounds(None, Some(9), Some(0)), GROUPS[0]),
+    ] {
+        for unit_type in [DataType::Int64, DataType::Utf8View] {
+            let whole = batch(&random_rows(&mut dice, 300, 1_800), &unit_type);
+            let expected = naive(&whole, group, limits);
+            for (partitions, step) in [(1, 3), (2, 200), (3, 8_192)] {
+                let mut plan = source(&[shuffled(&mut dice, &whole, step)]);
+                if partitions > 1 {
+                    plan = by_unit(plan, partitions);
+                }
+                let kept = lines(&run(keep(plan, group, limits)).await);
+                assert!(kept == expected, "{partitions} {step} {group:?} {limits:?}");
+            }
+        }
+    }
+}
+
 /// Kept rows by owner.
 fn by_owner(batches: &[RecordBatch]) -> BTreeMap<i64, Vec<String>> {
     let mut owners: BTreeMap<i64, Vec<String>> = BTreeMap::new();
