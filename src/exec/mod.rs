@@ -40,12 +40,13 @@ pub use verify::VerifyError;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ::datafusion::common::tree_node::Transformed;
+use ::datafusion::common::tree_node::{Transformed, TreeNode};
 use ::datafusion::common::{DataFusionError, Result, internal_err};
 use ::datafusion::datasource::provider_as_source;
 use ::datafusion::execution::{SendableRecordBatchStream, SessionState};
 use ::datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use ::datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use ::datafusion::physical_plan::joins::HashJoinExec;
 use ::datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
 use arrow::array::{AsArray, Float64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
@@ -57,6 +58,7 @@ use crate::release::Release;
 use crate::sampler::QueryRng;
 use crate::visible::heading;
 use datafusion::memory::Advance;
+use datafusion::sizes::PaidFor;
 use draw::plan::{DrawPlan, Specification};
 use margins::{Margin, margins, with_margins};
 use operator::bound_contributions::{HashKey, LateKey};
@@ -83,6 +85,7 @@ pub struct Prepared {
 #[derive(Debug)]
 struct PreparedPart {
     plan: Arc<dyn ExecutionPlan>,
+    specification: Arc<Specification>,
     permit: Permit,
     key: LateKey,
     released: ReleasedTable,
@@ -152,17 +155,21 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         let bounded_inputs = bounded_inputs(part, state, &key).await?;
         let specification = specification(release, i, &bounded_inputs)?;
         let permit = Permit::default();
-        let inputs =
-            bounded_inputs.into_iter().map(|bounded_input| single(bounded_input.plan)).collect();
-        let plan: Arc<dyn ExecutionPlan> =
-            Arc::new(PrivatizeExec::new(inputs, Arc::clone(&specification), permit.clone()));
-        verify(&plan, &specification, &Expected::for_part(part))
-            .map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let plan = privatized(part, bounded_inputs, &specification, &permit)?;
         let released = ReleasedTable::new(release.error_bars().released(part), part.rows());
         let columns = part.released_schema().fields().len();
         let beside = part.measures().iter().map(Beside::for_measure).collect();
         let margins = margins(release, i);
-        parts.push(PreparedPart { plan, permit, key, released, columns, beside, margins });
+        parts.push(PreparedPart {
+            plan,
+            specification,
+            permit,
+            key,
+            released,
+            columns,
+            beside,
+            margins,
+        });
     }
     let released: Vec<ReleasedTable> = parts.iter().map(|part| part.released.clone()).collect();
     // It is the same moment in the whole query; without one, now() would fail after the charge.
@@ -183,6 +190,44 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         .reduce(Advance::or)
         .unwrap_or_default();
     Ok(Prepared { due: due(release), parts, values, public_plan, schema, advance })
+}
+
+/// The finished and verified plan of a private aggregate over its bounded inputs.
+fn privatized(
+    part: &PrivateAggregate,
+    bounded_inputs: Vec<BoundedInput>,
+    specification: &Arc<Specification>,
+    permit: &Permit,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let inputs =
+        bounded_inputs.into_iter().map(|bounded_input| single(bounded_input.plan)).collect();
+    let plan: Arc<dyn ExecutionPlan> =
+        Arc::new(PrivatizeExec::new(inputs, Arc::clone(specification), permit.clone()));
+    verify(&plan, specification, &Expected::for_part(part))
+        .map_err(|e| DataFusionError::External(Box::new(e)))?;
+    Ok(plan)
+}
+
+impl PreparedPart {
+    /// Plans the part once more where it joins tables, now that their numbers of rows may be used.
+    ///
+    /// # Guarantee
+    /// The plan has the specification that was charged, and was verified like the plan before the charge. It yields the same
+    /// rows: only which side of a join is kept in memory, and whether its rows are distributed, may differ.
+    ///
+    /// # Errors
+    /// As [`prepare`]; whether there is one may depend on private rows, so it must never reach an analyst.
+    async fn planned_by_size(
+        &mut self,
+        analyzed: &PrivateAggregate,
+        paid: &SessionState,
+    ) -> Result<()> {
+        if self.plan.exists(|node| Ok(node.is::<HashJoinExec>()))? {
+            let bounded_inputs = bounded_inputs(analyzed, paid, &self.key).await?;
+            self.plan = privatized(analyzed, bounded_inputs, &self.specification, &self.permit)?;
+        }
+        Ok(())
+    }
 }
 
 /// The columns of an answer under their headings.
@@ -370,16 +415,27 @@ fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) -> SchemaRef 
 /// Whatever fails while running. The error may quote cells: it must never reach an analyst.
 pub(crate) async fn run(
     prepared: Prepared,
+    release: &Release,
     charge: Option<Charge>,
     state: &SessionState,
 ) -> Result<Running> {
-    let Prepared { due, parts, values, public_plan, schema, advance } = prepared;
+    let Prepared { due, mut parts, values, public_plan, schema, mut advance } = prepared;
+    if self::due(release) != due {
+        return internal_err!("what was prepared is what runs");
+    }
     match &charge {
         Some(charge) if !charge.settles(&due) => {
             return internal_err!("a charge pays for its own release");
         }
         None if !parts.is_empty() => return internal_err!("a private part runs after a charge"),
         Some(_) | None => {}
+    }
+    if let Some(charge) = &charge {
+        let paid = PaidFor::by(charge).within(state);
+        for (part, analyzed) in parts.iter_mut().zip(release.analysis().parts()) {
+            part.planned_by_size(analyzed, &paid).await?;
+            advance = advance.or(Advance::for_plan(&part.plan, state.config().batch_size()));
+        }
     }
     let context = datafusion::memory::context(state, advance)?;
     let (mut mean_rows, mut released) = (Vec::new(), Vec::new());

@@ -70,12 +70,16 @@ fn release(sql: &str, unit: Unit) -> Release {
 
 const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE x > 1";
 
-async fn prepared(unit: Unit) -> Prepared {
+fn asked(unit: Unit) -> Release {
     let sql = match unit {
         Unit::Row => COUNT.to_owned(),
         Unit::Column { .. } | Unit::Via(_) => COUNT.replace("eps=1", "eps=1, rows=1, groups=1"),
     };
-    prepare(&release(&sql, unit), &session_state()).await.unwrap()
+    release(&sql, unit)
+}
+
+async fn prepared(unit: Unit) -> Prepared {
+    prepare(&asked(unit), &session_state()).await.unwrap()
 }
 
 fn expected(tables: &[String], bounded: bool) -> Expected<'_> {
@@ -120,7 +124,9 @@ async fn a_release_runs_once_and_only_after_its_charge() {
 #[tokio::test]
 async fn nothing_private_runs_without_a_charge() {
     for unit in units() {
-        let error = run(prepared(unit).await, None, &session_state()).await.map(drop).unwrap_err();
+        let asked = asked(unit.clone());
+        let ran = run(prepared(unit).await, &asked, None, &session_state()).await;
+        let error = ran.map(drop).unwrap_err();
         assert!(error.to_string().contains("after a charge"), "{error}");
     }
 }
@@ -136,9 +142,14 @@ async fn nobody_pays_for_one_release_and_runs_another() {
         COUNT.replace("COUNT(*)", "COUNT(*), LAPLACE(eps=1) COUNT(x)"),
     ];
     for (sql, settled) in others.iter().map(|sql| (sql.as_str(), false)).chain([(COUNT, true)]) {
-        let charge = paid(&due(&asked));
-        let other = prepare(&release(sql, Unit::Row), &state).await.unwrap();
-        let ran = run(other, Some(charge), &state).await.map(drop);
+        let charge = || Some(paid(&due(&asked)));
+        let other = release(sql, Unit::Row);
+        let ran = run(prepare(&other, &state).await.unwrap(), &other, charge(), &state).await;
+        let ran = ran.map(drop);
+        assert_eq!(ran.is_ok(), settled, "{sql}: {ran:?}");
+        // Nor is the plan made of another release after the charge.
+        let ran = run(prepare(&asked, &state).await.unwrap(), &other, charge(), &state).await;
+        let ran = ran.map(drop);
         assert_eq!(ran.is_ok(), settled, "{sql}: {ran:?}");
     }
 }

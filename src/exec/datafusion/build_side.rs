@@ -1,9 +1,9 @@
-//! Chooses the side of a hash join that is kept in memory: the smaller one according to the declarations.
+//! Chooses the side of a hash join that is kept in memory: the one with fewer rows. A small one is kept once for all partitions.
 //!
-//! In: a physical plan before its rows are distributed. Out: the same joins, each with a hash table built from the side that
-//! has fewer rows. DataFusion chooses by statistics, but private tables report none, and a plan must not depend on private
-//! rows. Public knowledge suffices: the rows of a unit in each table are bounded. A table at the start of a link is therefore
-//! assumed to be larger than the table that the link leads to, and both to be larger than a public table.
+//! In: a physical plan before its rows are distributed. Out: the same joins, each with a hash table built from the side that has
+//! fewer rows. If building it in one place costs less than moving the rows of both sides between partitions, no row of the
+//! other side is moved. DataFusion chooses by statistics, but private tables report none, and a plan that is shown or
+//! charged must not depend on private rows; [`super::sizes`] says what is known when.
 //!
 //! ```text
 //! lineitem (350 a unit) ⋈ orders (50 a unit)   →   orders is built, lineitem streams by
@@ -17,39 +17,62 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::logical_expr::JoinType;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 
-use crate::exec::operator::private_scan::PrivateScanExec;
+use super::sizes::{Estimate, Sizes};
 
-/// The assumed number of units of a table; only the order of sizes matters.
-const UNITS: f64 = 1e6;
-/// The assumed rows of a public table of unknown size.
-const PUBLIC: f64 = 1e5;
-/// The assumed share of rows that a filter keeps, as in DataFusion.
-const KEPT: f64 = 0.2;
+/// Rows that are always kept once for all partitions.
+const FEW: f64 = 1e5;
+/// How many rows are moved between partitions in the time in which one row is put into a hash table.
+const MOVED: f64 = 2.0;
 
 /// The rule. It runs before DataFusion's own choice, which then finds nothing to improve.
 #[derive(Debug)]
-pub(crate) struct BuildSide;
+pub(crate) struct BuildSide {
+    sizes: Sizes,
+    collects: bool,
+}
+
+impl BuildSide {
+    /// The rule for private rows.
+    pub(crate) fn new(sizes: Sizes) -> Self {
+        Self { sizes, collects: true }
+    }
+
+    /// The rule for other rows, which are distributed over all partitions.
+    pub(crate) fn of_others() -> Self {
+        Self { sizes: Sizes::Declared, collects: false }
+    }
+}
 
 impl PhysicalOptimizerRule for BuildSide {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
+        config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let sizes = self.sizes.for_plan(&plan);
+        let partitions = config.execution.target_partitions;
         plan.transform_up(|node| {
             let Some(join) = node.downcast_ref::<HashJoinExec>() else {
                 return Ok(Transformed::no(node));
             };
-            let inner = *join.join_type() == JoinType::Inner;
-            if !inner || rows(join.left()) <= rows(join.right()) {
-                return Ok(Transformed::no(node));
+            let (left, right) = (sizes.estimate(join.left()), sizes.estimate(join.right()));
+            let swaps = can_swap(*join.join_type()) && left.rows > right.rows;
+            let (kind, built, other) = match swaps {
+                true => (join.join_type().swap(), right, left),
+                false => (*join.join_type(), left, right),
+            };
+            let once = self.collects && is_built_once(kind) && !join.null_aware;
+            let mode = match once && is_worth_it(built, other, partitions) {
+                true => PartitionMode::CollectLeft,
+                false => *join.partition_mode(),
+            };
+            if swaps {
+                return join.swap_inputs(mode).map(Transformed::yes);
             }
-            let mode = *join.partition_mode();
-            Ok(Transformed::yes(join.swap_inputs(mode)?))
+            let join = join.builder().with_partition_mode(mode).build_exec()?;
+            Ok(Transformed::yes(join))
         })
         .data()
     }
@@ -63,25 +86,28 @@ impl PhysicalOptimizerRule for BuildSide {
     }
 }
 
-/// The approximate number of rows that a plan yields, from public knowledge alone.
-fn rows(plan: &Arc<dyn ExecutionPlan>) -> f64 {
-    if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
-        return UNITS * f64::from(scan.rows_of_a_unit());
-    }
-    let children = plan.children();
-    if plan.is::<HashJoinExec>() {
-        // Along a link, every row of the larger side matches one row of the smaller side.
-        return children.into_iter().map(rows).fold(0.0, f64::max);
-    }
-    if plan.is::<FilterExec>() {
-        return KEPT * children.into_iter().map(rows).sum::<f64>();
-    }
-    if children.is_empty() {
-        let known = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok();
-        let known = known.and_then(|statistics| statistics.num_rows.get_value().copied());
-        return known.and_then(|n| u32::try_from(n).ok()).map_or(PUBLIC, f64::from);
-    }
-    children.into_iter().map(rows).sum()
+/// Whether either side of a join may be built.
+fn can_swap(kind: JoinType) -> bool {
+    matches!(kind, JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi)
+}
+
+/// Whether the built side may serve all partitions. A join that yields rows of the built side waits for all partitions, and
+/// one of them may never be asked for rows.
+fn is_built_once(kind: JoinType) -> bool {
+    matches!(
+        kind,
+        JoinType::Inner
+            | JoinType::Right
+            | JoinType::RightSemi
+            | JoinType::RightAnti
+            | JoinType::RightMark
+    )
+}
+
+/// Whether it takes less time to build one hash table of these rows than to distribute both sides and build several.
+fn is_worth_it(built: Estimate, other: Estimate, partitions: usize) -> bool {
+    let others = f64::from(u32::try_from(partitions).unwrap_or(u32::MAX)) - 1.0;
+    built.rows <= FEW || MOVED * built.rows * others <= built.rows + other.rows
 }
 
 #[cfg(test)]
@@ -89,10 +115,13 @@ mod tests {
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
     use arrow::util::pretty::pretty_format_batches;
     use datafusion::datasource::{MemTable, provider_as_source};
-    use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
-    use datafusion::physical_plan::collect;
+    use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col, lit};
+    use datafusion::physical_plan::{collect, displayable};
 
     use super::*;
+    use crate::exec::datafusion::private_plans::planned;
+    use crate::exec::datafusion::sizes::PaidFor;
+    use crate::exec::operator::private_scan::PrivateScanExec;
     use crate::exec::{PrivateTable, session_state};
 
     fn table(name: &str, rows_of_a_unit: u32, values: &[i64]) -> LogicalPlan {
@@ -140,5 +169,60 @@ mod tests {
             };
             assert!(expected.iter().all(|row| shown.contains(row)), "{kind}\n{shown}");
         }
+    }
+
+    /// Before the charge, a plan follows from declarations, whatever rows there are. Afterwards it follows from the rows.
+    #[tokio::test]
+    async fn the_numbers_of_private_rows_count_after_the_charge() {
+        let few: Vec<i64> = (0..10).collect();
+        let many: Vec<i64> = (0..40_000).collect();
+        let mut shown = Vec::new();
+        for (items, people, after) in [(&few, &many, "items"), (&many, &few, "people")] {
+            let (items, people) = (table("items", 50, items), table("people", 1, people));
+            let keys = (vec!["items_id"], vec!["people_id"]);
+            let join = LogicalPlanBuilder::from(items).join(people, JoinType::Inner, keys, None);
+            let join = join.and_then(LogicalPlanBuilder::build).unwrap();
+            let mut state = session_state();
+            // A table in memory divides its rows into partitions by their number.
+            state.config_mut().options_mut().execution.target_partitions = 1;
+            let before = planned(&join, &state).await.unwrap();
+            assert_eq!(built(&before).as_deref(), Some("people"));
+            shown.push(displayable(before.as_ref()).indent(true).to_string());
+            let paid = PaidFor::for_tests().within(&state);
+            let plan = planned(&join, &paid).await.unwrap();
+            assert_eq!(built(&plan).as_deref(), Some(after));
+            let rows = collect(plan, state.task_ctx()).await.unwrap();
+            assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 10);
+        }
+        assert_eq!(shown[0], shown[1]);
+    }
+
+    /// A row of the larger table leads to one of the smaller one: what a condition leaves of the smaller one, it leaves of both.
+    #[tokio::test]
+    async fn a_condition_on_one_table_leaves_fewer_rows_of_the_join() {
+        let half = |name: &str, rows, below: i64| {
+            let values: Vec<i64> = (0..10).collect();
+            let rows = LogicalPlanBuilder::from(table(name, rows, &values));
+            rows.filter(col(format!("{name}_id")).lt(lit(below))).unwrap().build().unwrap()
+        };
+        let keys = |l: &str, r: &str| (vec![format!("{l}_id")], vec![format!("{r}_id")]);
+        // 100 · 0.4 · 0.4 of a, which leads to c, are fewer than the 50 of b.
+        let (a, b, c) = (half("a", 100, 5), table("b", 50, &[1, 2, 3, 7]), half("c", 1, 3));
+        let plan = LogicalPlanBuilder::from(a)
+            .join(c, JoinType::Inner, keys("a", "c"), None)
+            .and_then(|rows| rows.join(b, JoinType::Inner, keys("a", "b"), None))
+            .and_then(LogicalPlanBuilder::build)
+            .unwrap();
+        let mut state = session_state();
+        state.config_mut().options_mut().execution.target_partitions = 2;
+        let plan = planned(&plan, &state).await.unwrap();
+        assert_eq!(
+            built(&plan).as_deref(),
+            Some("c"),
+            "{}",
+            displayable(plan.as_ref()).indent(true)
+        );
+        let rows = collect(plan, state.task_ctx()).await.unwrap();
+        assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
     }
 }

@@ -5,7 +5,8 @@
 //! names its entry in docs/upstream.md and says when the file can be deleted.
 //!
 //! ```text
-//! private_plans, constants, build_side      private rows: few rules, with a reason each
+//! private_plans, constants, build_side,
+//! sizes                                     private rows: few rules, with a reason each
 //! public_plans, session                     released and public rows: DataFusion's own rules
 //! lossy_casts, null_keys, wide_keys,
 //! dependencies, by_name, opaque             defects
@@ -25,6 +26,7 @@ pub(crate) mod planning;
 pub(crate) mod private_plans;
 mod public_plans;
 pub(crate) mod session;
+pub(crate) mod sizes;
 pub(crate) mod spill;
 mod wide_keys;
 

@@ -40,6 +40,7 @@ use super::limited_joins::LimitJoins;
 use super::lossy_casts::HideCasts;
 use super::null_keys::NoMoreKeys;
 use super::opaque::HideProperties;
+use super::sizes::Sizes;
 use super::{PhysicalRule, Rule};
 
 /// Optimizes and plans private rows.
@@ -60,7 +61,7 @@ pub(crate) async fn planned(
     }
     let optimized = Optimizer::with_rules(rules()).optimize(typed, state, |_, _| {})?;
     let state = SessionStateBuilder::new_from_existing(state.clone())
-        .with_physical_optimizer_rules(physical_rules())
+        .with_physical_optimizer_rules(physical_rules(Sizes::for_state(state)))
         .build();
     state.query_planner().create_physical_plan(&optimized, &state).await
 }
@@ -85,11 +86,12 @@ fn rules() -> Vec<Rule> {
 }
 
 /// The physical rules, with the purpose of each.
-fn physical_rules() -> Vec<PhysicalRule> {
+fn physical_rules(sizes: Sizes) -> Vec<PhysicalRule> {
     vec![
         Arc::new(HideProperties),
-        // Decides which side of a join is kept in memory, and whether both are distributed.
-        Arc::new(BuildSide),
+        // Decides which side of a join is kept in memory, and whether both are distributed: by declarations before the charge, by
+        // numbers of rows afterwards.
+        Arc::new(BuildSide::new(sizes)),
         Arc::new(JoinSelection::new()),
         // Row groups of Parquet that cannot contribute a row are not read.
         Arc::new(WhereNamesDiffer(Arc::new(FilterPushdown::new()))),
@@ -224,7 +226,7 @@ mod tests {
         ];
         assert_eq!(names, expected);
         let names: Vec<String> =
-            physical_rules().iter().map(|rule| rule.name().to_owned()).collect();
+            physical_rules(Sizes::Declared).iter().map(|rule| rule.name().to_owned()).collect();
         let expected = [
             "hide_properties",
             "build_side",

@@ -75,7 +75,7 @@ pub(super) fn physical_rules() -> Vec<PhysicalRule> {
     rules.insert(0, Arc::new(HideProperties));
     // Before the rules that partition rows, because they depend on the sides of the joins.
     let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
-    rules.insert(joins, Arc::new(BuildSide));
+    rules.insert(joins, Arc::new(BuildSide::of_others()));
     rules.push(Arc::new(LimitJoins));
     rules
 }

@@ -20,9 +20,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSourc
 use datafusion::physical_plan::{collect, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
+use tokio::runtime::Builder;
 
-use super::planning::Planning;
+use super::planning::{Deadline, Planning};
 use super::public_plans;
+use super::sizes::Sizes;
 use super::spill::SpillFolder;
 use crate::analysis::Tables;
 use crate::bind::sources::Sources;
@@ -30,6 +32,9 @@ use crate::catalog::{Catalog, RESERVED, Table};
 
 /// The most public rows that are read during planning: one more than the analysis keeps, so that it notices the excess.
 const MOST_PUBLIC_ROWS: usize = 1_000_001;
+
+/// Estimated public rows for which several threads pay off.
+const MANY_PUBLIC_ROWS: f64 = 1e5;
 
 /// The session of an engine.
 ///
@@ -122,24 +127,25 @@ pub(crate) fn columns_of_public(
     Ok(rows_of_public(&plan, state)?.columns().to_vec())
 }
 
-/// All rows of a plan over public tables, in one batch: at most a million, read before the deadline of planning.
+/// All rows of a plan over public tables, in one batch: at most a million, read before the deadline of planning. Many rows are
+/// read by several threads.
 fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatch> {
     let failed = |_| crate::grid::failed();
     let planning = Planning::for_state(state);
     let batches = std::thread::scope(|scope| {
         let read = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map_err(failed)?.block_on(async {
-                let read = async {
-                    let plan = state.create_physical_plan(plan).await?;
-                    at_most(MOST_PUBLIC_ROWS, execute_stream(plan, state.task_ctx())?).await
-                };
-                tokio::select! {
-                    biased;
-                    () = planning.deadline().over() => Err(crate::grid::failed()),
-                    rows = read => rows,
-                }
-            })
+            let mut runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+            let planned = in_time(planning.deadline(), state.create_physical_plan(plan));
+            let plan = runtime.block_on(planned)?;
+            if Sizes::Declared.estimate(&plan).rows > MANY_PUBLIC_ROWS {
+                let threads = state.config().target_partitions().max(1);
+                let mut several = Builder::new_multi_thread();
+                let several = several.worker_threads(threads).enable_all();
+                runtime = several.build().map_err(failed)?;
+            }
+            runtime.block_on(in_time(planning.deadline(), async {
+                at_most(MOST_PUBLIC_ROWS, execute_stream(plan, state.task_ctx())?).await
+            }))
         });
         read.join().map_err(|_| crate::grid::failed())?
     })?;
@@ -148,6 +154,15 @@ fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatc
         None => Arc::new(plan.schema().as_arrow().clone()),
     };
     Ok(concat_batches(&schema, &batches)?)
+}
+
+/// Work on public rows until a deadline.
+async fn in_time<T>(deadline: &Deadline, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        biased;
+        () = deadline.over() => Err(crate::grid::failed()),
+        done = work => done,
+    }
 }
 
 /// Collects rows, up to a limit.

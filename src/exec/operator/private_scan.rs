@@ -175,6 +175,11 @@ impl PrivateScanExec {
         self.rows_of_a_unit
     }
 
+    /// The source without the marks: what it knows of its rows may be used after the charge only.
+    pub(crate) fn unprotected(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
     /// The table that is scanned.
     pub fn table(&self) -> &str {
         &self.table

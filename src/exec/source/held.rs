@@ -71,6 +71,8 @@ pub(super) struct Held {
     sha256: OnceLock<String>,
     /// The columns that the file itself describes, once they were read.
     pub(super) columns: OnceLock<SchemaRef>,
+    /// How many rows the footer of a Parquet file claims, once it was read.
+    pub(super) rows: OnceLock<usize>,
 }
 
 /// Paths must not appear in plans and messages.
@@ -96,8 +98,8 @@ impl Held {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let stamp = Stamp::from_metadata(&metadata);
-        let (sha256, columns) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { number, file, metadata, stamp, sha256, columns })
+        let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Self { number, file, metadata, stamp, sha256, columns, rows })
     }
 
     /// Its URL in the store.

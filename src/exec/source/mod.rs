@@ -22,13 +22,16 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::DataFusionError;
 use datafusion::common::config::TableParquetOptions;
+use datafusion::common::stats::Precision;
+use datafusion::common::{DataFusionError, Statistics};
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::physical_plan::ExecutionPlan;
@@ -41,6 +44,7 @@ use lenient::{LenientFile, Lines, Shape, read_cells, read_object};
 
 use crate::catalog::{Column, FileFormat, Privacy, RESERVED, Source, Table};
 use crate::error::Error;
+use crate::exec::datafusion::sizes::PaidFor;
 
 /// The option of a table whose file is identified by its bytes: `'true'` or `'false'`.
 const CONTENT_HASH: &str = "content_hash";
@@ -192,6 +196,9 @@ fn schema_of(
         (FileFormat::Parquet, _) => {
             let reader = ParquetRecordBatchReaderBuilder::try_new(held.handle().map_err(read)?)
                 .map_err(|e| Error::catalog_from(format!("`{shown}` is not a {format} file"), e))?;
+            if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
+                held.rows.get_or_init(|| rows);
+            }
             Arc::clone(reader.schema())
         }
         (FileFormat::Arrow, _) => {
@@ -388,26 +395,40 @@ impl fmt::Debug for FileTable {
 }
 
 impl FileTable {
-    /// The rows of the file, opened and checked.
-    fn rows(&self) -> datafusion::common::Result<Arc<dyn TableProvider>> {
+    /// The rows of the file, opened and checked, and how many they are if its footer says so.
+    fn rows(&self) -> datafusion::common::Result<(Arc<dyn TableProvider>, Option<usize>)> {
         let Source::File { format, location, .. } = &self.table.source else {
             return Err(crate::grid::failed());
         };
         self.open.check(&self.table).map_err(|e| DataFusionError::External(Box::new(e)))?;
         let held = self.open.held(location)?;
         let schema = Arc::clone(&self.schema);
-        match format {
+        let known = held.rows.get().copied();
+        let rows = match format {
             FileFormat::Parquet => {
                 let format = ParquetFormat::default().with_options(options_of(&self.table));
-                listing(&held, Arc::new(format), schema)
+                listing(&held, Arc::new(format), schema)?
             }
-            FileFormat::Arrow => listing(&held, Arc::new(ArrowFormat), schema),
+            FileFormat::Arrow => listing(&held, Arc::new(ArrowFormat), schema)?,
             FileFormat::Csv | FileFormat::Json => {
                 let file = LenientFile::new(held, self.shape, Arc::clone(&schema));
-                Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(file)])?))
+                Arc::new(StreamingTable::try_new(schema, vec![Arc::new(file)])?)
             }
-        }
+        };
+        Ok((rows, known))
     }
+}
+
+/// A scan of a file that claims to have about so many rows. Nothing but the choice between equivalent plans follows from it;
+/// the scan of a private table hides it.
+fn with_rows(scan: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
+    let source = scan.downcast_ref::<DataSourceExec>();
+    let files = source.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
+    let Some(files) = files else { return scan };
+    let schema = files.file_schema();
+    let claimed = Statistics::new_unknown(schema).with_num_rows(Precision::Inexact(rows));
+    let files = FileScanConfigBuilder::from(files.clone()).with_statistics(claimed).build();
+    DataSourceExec::from_data_source(files)
 }
 
 #[async_trait]
@@ -435,7 +456,14 @@ impl TableProvider for FileTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-        self.rows()?.scan(state, projection, filters, limit).await
+        let (rows, known) = self.rows()?;
+        let scan = rows.scan(state, projection, filters, limit).await?;
+        // Of a private table, nothing is claimed before the charge.
+        let may_claim = self.table.is_public() || PaidFor::is_given(state.config());
+        Ok(match known.filter(|_| may_claim) {
+            Some(rows) => with_rows(scan, rows),
+            None => scan,
+        })
     }
 }
 

@@ -14,6 +14,7 @@ use arrow::array::{Array, ArrayData, ArrayRef, Int64Array, RecordBatch, StringAr
 use arrow::buffer::Buffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, SchemaRef};
+use arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::DataFusionError;
@@ -474,4 +475,78 @@ async fn analysts_are_told_no_path() {
     assert!(error.to_string().contains(CANARY), "{error}");
     let error = engine.owner().query(query).await.map(drop).unwrap_err();
     assert!(error.to_string().contains(CANARY), "{error}");
+}
+
+/// People, three visits of each, and public kinds of visits.
+async fn clinic(people: i64) -> Engine {
+    let engine = Engine::in_memory().unwrap();
+    let numbers = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    let ages = (0..people).map(|i| i % 90).collect();
+    let people_rows = [("id", numbers((0..people).collect())), ("age", numbers(ages))].into_iter();
+    engine.register_batch("persons", RecordBatch::try_from_iter(people_rows).unwrap()).unwrap();
+    let visits = [
+        ("person", numbers((0..3 * people).map(|i| i / 3).collect())),
+        ("kind", numbers((0..3 * people).map(|i| i % 4).collect())),
+        ("amount", numbers((0..3 * people).map(|i| i % 10).collect())),
+    ];
+    engine.register_batch("visits", RecordBatch::try_from_iter(visits).unwrap()).unwrap();
+    let names: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c", "d"]));
+    let kinds = [("kind", numbers((0..4).collect())), ("name", names)];
+    engine.register_batch("kinds", RecordBatch::try_from_iter(kinds).unwrap()).unwrap();
+    for declaration in [
+        "ALTER TABLE persons SET PRIVACY UNIT (id) UNIQUE",
+        "ALTER TABLE visits SET PRIVACY UNIT VIA (person) REFERENCES persons(id) MAX ROWS 5",
+        "ALTER TABLE kinds SET PUBLIC",
+        "CREATE PRIVACY BUDGET b FOR persons LIMIT (epsilon=1000)",
+    ] {
+        engine.owner().execute(declaration).await.unwrap();
+    }
+    engine
+}
+
+/// After the charge, joins are planned by the numbers of rows. All that is shown before, and the charge, is the same for
+/// ten people and for thirty thousand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sizes_of_tables_are_not_shown() {
+    const STATEMENTS: [&str; 7] = [
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits v JOIN persons p ON v.person = p.id WHERE p.age > 30",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits v JOIN persons p ON v.person = p.id JOIN kinds k ON k.kind = v.kind WHERE k.name = 'a'",
+        "SELECT k.name, LAPLACE(eps=1) SUM(CLAMP(v.amount, 0, 9)) AS s FROM visits v JOIN kinds k ON k.kind = v.kind GROUP BY k.name",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM persons WHERE id IN (SELECT person FROM visits WHERE amount > 3)",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM persons p LEFT JOIN visits v ON v.person = p.id WHERE v.amount > 2",
+        "SELECT v.person FROM visits v JOIN persons p ON v.person = p.id",
+        "SELECT LAPLACE(eps=1) COUNT(*) FROM visits v JOIN visits w ON v.amount = w.amount",
+    ];
+    let mut all = Vec::new();
+    for people in [10, 30_000] {
+        let session = clinic(people).await.analyst("lab").unwrap();
+        let (mut told, mut answered) = (Vec::new(), 0);
+        for sql in STATEMENTS {
+            match session.explain(sql) {
+                Ok(explanation) => told.push(format!("{explanation} {}", explanation.to_json())),
+                Err(error) => told.push(shown(&error)),
+            }
+            told.push(match session.cost(sql) {
+                Ok(cost) => format!("{cost:?}"),
+                Err(error) => shown(&error),
+            });
+            match session.query(sql).await {
+                Ok(answer) => {
+                    answered += 1;
+                    told.push(format!("{:?}", answer.receipt().map(|receipt| receipt.spent)));
+                }
+                Err(error) => told.push(shown(&error)),
+            }
+            told.push(spent(&session).to_string());
+        }
+        assert_eq!(answered, 5);
+        let ledger = "SELECT charge, spaces, budgets, mechanism, parameters, sensitivity, epsilon, delta, statement FROM hushql.ledger";
+        let ledger = session.query(ledger).await.unwrap();
+        told.push(pretty_format_batches(ledger.batches()).unwrap().to_string());
+        all.push(told);
+    }
+    let [small, large] = all.as_slice() else { panic!("two databases") };
+    for (small, large) in small.iter().zip(large) {
+        assert_eq!(small, large);
+    }
 }

@@ -1,0 +1,237 @@
+//! Estimates how many rows a plan yields, to decide which rows of a join are kept in memory.
+//!
+//! In: a physical plan before its rows are distributed. Out: an [`Estimate`]. Public tables tell their numbers of rows at any
+//! time. Private tables tell nothing before the charge: the declared rows of a unit stand for their size. Once a charge is
+//! durable, [`PaidFor`] allows the numbers of rows that files and tables in memory know of themselves.
+//!
+//! ```text
+//! before the charge    customer 1 row a unit, orders 50, lineitem 350      1,000,000 · 1, 50 and 350 rows
+//! after the charge     what the footers of the files say, rounded          131,072, 1,048,576 and 4,194,304 rows
+//! part WHERE p_name LIKE '%green%'                                         a tenth of its rows, and so of the items that lead to it
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{JoinType, Operator};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, NotExpr,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::prelude::SessionConfig;
+
+use crate::exec::operator::private_scan::PrivateScanExec;
+use crate::ledger::Charge;
+
+/// The assumed number of units of a table whose size is not told; only the order of sizes matters.
+const UNITS: f64 = 1e6;
+/// The assumed rows of a public table of unknown size.
+const PUBLIC: f64 = 1e5;
+/// The assumed share of rows for which two values are equal, a text has a pattern, or a value is NULL.
+const EQUAL: f64 = 0.1;
+/// The assumed share of rows for which a comparison holds.
+const COMPARED: f64 = 0.4;
+/// The assumed share of rows for which any other condition holds.
+const KEPT: f64 = 0.5;
+
+/// The least number of rows that is told apart: any smaller table is as good as this one.
+const SMALL: usize = 8_192;
+
+/// Permission to plan by the numbers of rows of private tables, as an extension of a session.
+///
+/// # Guarantee
+/// Exists only for a statement that is charged. Nothing that is shown follows from a plan that is made with it: not a
+/// refusal, a cost, a hash of a plan or an entry of the ledger. Only time and memory do.
+#[derive(Debug)]
+pub(crate) struct PaidFor(());
+
+impl PaidFor {
+    /// The permission that a charge gives.
+    pub(crate) fn by(_charge: &Charge) -> Self {
+        Self(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self(())
+    }
+
+    /// Whether a session has the permission.
+    pub(crate) fn is_given(config: &SessionConfig) -> bool {
+        config.get_extension::<Self>().is_some()
+    }
+
+    /// The session in which plans are made with the permission.
+    pub(crate) fn within(self, state: &SessionState) -> SessionState {
+        let mut state = state.clone();
+        state.config_mut().set_extension(Arc::new(self));
+        state
+    }
+}
+
+/// Which numbers of rows estimates use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sizes {
+    /// Those of public tables, and declarations of private ones.
+    Declared,
+    /// Those of all tables.
+    Read,
+}
+
+impl Sizes {
+    /// What a session allows.
+    pub(crate) fn for_state(state: &SessionState) -> Self {
+        if PaidFor::is_given(state.config()) { Self::Read } else { Self::Declared }
+    }
+
+    /// The same for one plan. Real numbers are compared with real numbers only: if one private table does not know its own,
+    /// declarations stand for all of them.
+    pub(super) fn for_plan(self, plan: &Arc<dyn ExecutionPlan>) -> Self {
+        match self == Self::Read && all_known(plan) {
+            true => Self::Read,
+            false => Self::Declared,
+        }
+    }
+
+    /// The estimated rows of a plan.
+    pub(super) fn estimate(self, plan: &Arc<dyn ExecutionPlan>) -> Estimate {
+        if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
+            let known = if self == Self::Read { rows_of(scan.unprotected()) } else { None };
+            return Estimate::all(match known {
+                Some(rows) => number(rounded(rows)),
+                None => UNITS * f64::from(scan.rows_of_a_unit()),
+            });
+        }
+        let children: Vec<Estimate> =
+            plan.children().into_iter().map(|child| self.estimate(child)).collect();
+        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+            let input = Estimate::sum(&children);
+            return Estimate { rows: input.rows * share(filter.predicate()), ..input };
+        }
+        match (plan.downcast_ref::<HashJoinExec>(), children.as_slice()) {
+            (Some(join), [left, right]) => Estimate::joined(*left, *right, *join.join_type()),
+            (_, []) => Estimate::all(rows_of(plan).map_or(PUBLIC, number)),
+            (_, children) => Estimate::sum(children),
+        }
+    }
+}
+
+/// The approximate number of rows of a plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) rows: f64,
+    /// How many they were without conditions.
+    all: f64,
+}
+
+impl Estimate {
+    fn all(rows: f64) -> Self {
+        Self { rows, all: rows }
+    }
+
+    fn sum(parts: &[Self]) -> Self {
+        parts.iter().fold(Self::all(0.0), |sum, part| Self {
+            rows: sum.rows + part.rows,
+            all: sum.all + part.all,
+        })
+    }
+
+    /// The share of rows that the conditions leave.
+    fn kept(self) -> f64 {
+        if self.all > 0.0 { self.rows / self.all } else { 1.0 }
+    }
+
+    /// The rows of a join. A row of the larger table is taken to lead to one row of the smaller one, as along a link.
+    fn joined(left: Self, right: Self, kind: JoinType) -> Self {
+        let all = left.all.max(right.all);
+        let (large, small) = if left.all > right.all { (left, right) } else { (right, left) };
+        let matched = large.rows * small.kept();
+        let semi = |own: Self, other: Self| {
+            let kept = if other.all > own.all { 1.0 } else { other.kept() };
+            Self { rows: own.rows * kept, ..own }
+        };
+        match kind {
+            JoinType::Inner => Self { rows: matched, all },
+            JoinType::Left => Self { rows: matched.max(left.rows), all },
+            JoinType::Right => Self { rows: matched.max(right.rows), all },
+            JoinType::Full => Self { rows: matched.max(left.rows).max(right.rows), all },
+            JoinType::LeftSemi => semi(left, right),
+            JoinType::RightSemi => semi(right, left),
+            JoinType::LeftAnti | JoinType::LeftMark => left,
+            JoinType::RightAnti | JoinType::RightMark => right,
+        }
+    }
+}
+
+/// The number of rows that a source knows of itself.
+fn rows_of(source: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+    let known = StatisticsContext::new().compute(source.as_ref(), &StatisticsArgs::new()).ok()?;
+    known.num_rows.get_value().copied()
+}
+
+/// A number of rows to the next lower power of two, so that a row seldom decides how much memory a statement needs, and
+/// nobody can choose when it does.
+fn rounded(rows: usize) -> usize {
+    1 << rows.max(SMALL).ilog2()
+}
+
+/// More rows than four billion are as good as four billion.
+fn number(rows: usize) -> f64 {
+    f64::from(u32::try_from(rows).unwrap_or(u32::MAX))
+}
+
+/// Whether every private table of a plan knows its number of rows.
+fn all_known(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.downcast_ref::<PrivateScanExec>() {
+        Some(scan) => rows_of(scan.unprotected()).is_some(),
+        None => plan.children().into_iter().all(all_known),
+    }
+}
+
+/// The assumed share of rows for which a condition holds.
+fn share(condition: &Arc<dyn PhysicalExpr>) -> f64 {
+    if let Some(compared) = condition.downcast_ref::<BinaryExpr>() {
+        let (left, right) = (compared.left(), compared.right());
+        return match compared.op() {
+            Operator::And => share(left) * share(right),
+            Operator::Or => (share(left) + share(right)).min(1.0),
+            Operator::Eq | Operator::IsNotDistinctFrom => EQUAL,
+            Operator::NotEq | Operator::IsDistinctFrom => 1.0 - EQUAL,
+            Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => COMPARED,
+            _ => KEPT,
+        };
+    }
+    if let Some(listed) = condition.downcast_ref::<InListExpr>() {
+        let values = u32::try_from(listed.list().len()).unwrap_or(u32::MAX);
+        let among = (f64::from(values) * EQUAL).min(KEPT);
+        return if listed.negated() { 1.0 - among } else { among };
+    }
+    if let Some(like) = condition.downcast_ref::<LikeExpr>() {
+        return if like.negated() { 1.0 - EQUAL } else { EQUAL };
+    }
+    if let Some(not) = condition.downcast_ref::<NotExpr>() {
+        return 1.0 - share(not.arg());
+    }
+    if condition.is::<IsNotNullExpr>() {
+        return 1.0;
+    }
+    if condition.is::<IsNullExpr>() { EQUAL } else { KEPT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn numbers_of_rows_are_rounded() {
+        for (rows, expected) in
+            [(0, 8_192), (8_193, 8_192), (16_383, 8_192), (16_384, 16_384), (6_001_215, 4_194_304)]
+        {
+            assert_eq!(rounded(rows), expected);
+        }
+    }
+}
