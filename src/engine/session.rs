@@ -73,7 +73,7 @@ impl Session {
             return Err(not_a_query().into());
         };
         self.told(
-            guard::poll(self.answer(query, sql, None, &clock))
+            guard::poll(Box::pin(self.answer(query, sql, None, &clock)))
                 .await
                 .unwrap_or(Err(Error::Internal)),
         )
@@ -95,7 +95,7 @@ impl Session {
     pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
         let clock = self.clock();
         let parsed = self.parse(statement)?;
-        let run = guard::poll(self.run(parsed, statement, &clock));
+        let run = guard::poll(Box::pin(self.run(parsed, statement, &clock)));
         self.told(run.await.unwrap_or(Err(Error::Internal)))
     }
 
@@ -120,7 +120,7 @@ impl Session {
     pub async fn declare(&self, declaration: impl Into<Declaration>) -> Result<String, Error> {
         let clock = self.clock();
         let parsed = self.told(declaration.into().into_parsed())?;
-        let run = guard::poll(self.run(Statement::Declare(Box::new(parsed)), "", &clock));
+        let run = guard::poll(Box::pin(self.run(Statement::Declare(Box::new(parsed)), "", &clock)));
         match self.told(run.await.unwrap_or(Err(Error::Internal)))? {
             Output::Done(sentence) => Ok(sentence),
             _ => Err(Error::Internal),

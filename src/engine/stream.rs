@@ -165,7 +165,7 @@ impl Session {
         let Statement::Query(query) = self.parse(sql)? else {
             return Err(not_a_query().into());
         };
-        let begun = guard::poll(self.begin(query, sql, None, clock));
+        let begun = guard::poll(Box::pin(self.begin(query, sql, None, clock)));
         self.told(begun.await.unwrap_or(Err(Error::Internal)))
     }
 }
@@ -187,7 +187,7 @@ impl PreparedQuery {
     pub async fn stream(&self) -> Result<AnswerStream, Error> {
         let (session, clock) = (self.session(), self.session().clock());
         let (query, text, quoted) = self.charged_as();
-        let begun = guard::poll(session.begin(query, text, Some(quoted), clock));
+        let begun = guard::poll(Box::pin(session.begin(query, text, Some(quoted), clock)));
         session.told(begun.await.unwrap_or(Err(Error::Internal)))
     }
 }

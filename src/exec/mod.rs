@@ -433,7 +433,7 @@ pub(crate) async fn run(
     if let Some(charge) = &charge {
         let paid = PaidFor::by(charge).within(state);
         for (part, analyzed) in parts.iter_mut().zip(release.analysis().parts()) {
-            part.planned_by_size(analyzed, &paid).await?;
+            Box::pin(part.planned_by_size(analyzed, &paid)).await?;
             advance = advance.or(Advance::for_plan(&part.plan, state.config().batch_size()));
         }
     }

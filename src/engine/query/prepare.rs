@@ -67,7 +67,7 @@ impl Session {
     ) -> Result<Ready, Error> {
         check_files(due.planned())?;
         let release = due.planned().release();
-        let preparing = exec::prepare(release, state);
+        let preparing = Box::pin(exec::prepare(release, state));
         let prepared = match runtime {
             Some(runtime) => runtime.block_on(preparing),
             None => {

@@ -65,7 +65,8 @@ impl Session {
     pub(crate) async fn run_plans(&self, paid: Paid, state: &SessionState) -> Result<Ran, Error> {
         let (planned, prepared, charge) = paid.into_parts();
         let is_charged = charge.is_some();
-        let running = exec::run(prepared, planned.release(), charge, state).await;
+        // It holds plans, and would make the futures around it too large for a stack.
+        let running = Box::pin(exec::run(prepared, planned.release(), charge, state)).await;
         let Running { drawn, rows, charge } =
             running.map_err(|error| failed(&error, is_charged))?;
         // Where somebody wrote into a file since, the claims are about other rows than these: nothing leaves.

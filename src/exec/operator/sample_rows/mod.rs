@@ -272,8 +272,8 @@ impl ExecutionPlan for SampleContributionsExec {
 
 /// The kept rows of a partition: those of units within the bounds first, then those that are chosen.
 enum Kept {
-    Whole(Split, MemoryReservation),
-    Chosen(Chooser),
+    Whole(Box<Split>, MemoryReservation),
+    Chosen(Box<Chooser>),
 }
 
 /// Reads one partition.
@@ -293,7 +293,7 @@ async fn read(
     while counting.next_batch()? {
         tokio::task::yield_now().await;
     }
-    Ok(Kept::Whole(counting.split(), reservation))
+    Ok(Kept::Whole(Box::new(counting.split()), reservation))
 }
 
 /// The next batch of kept rows.
@@ -302,7 +302,8 @@ async fn next(mut kept: Kept) -> Result<Option<(RecordBatch, Kept)>> {
         match kept {
             Kept::Whole(mut split, reservation) => {
                 let Some(batch) = split.next_batch()? else {
-                    kept = Kept::Chosen(Chooser::new(split.collected()?, reservation)?);
+                    let chooser = Chooser::new(split.collected()?, reservation)?;
+                    kept = Kept::Chosen(Box::new(chooser));
                     continue;
                 };
                 reservation.try_resize(split.size()).map_err(|_| failed())?;
