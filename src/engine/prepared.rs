@@ -132,7 +132,7 @@ impl PreparedQuery {
     pub async fn execute(&self) -> Result<Answer, Error> {
         let (session, clock) = (&self.session, self.session.clock());
         let (query, text, quoted) = self.charged_as();
-        let answer = session.answer(query, text, Some(quoted), &clock);
+        let answer = Box::pin(session.answer(query, text, Some(quoted), &clock));
         session.told(guard::poll(answer).await.unwrap_or(Err(Error::Internal)))
     }
 }
