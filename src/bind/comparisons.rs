@@ -150,11 +150,21 @@ fn in_list(list: &InList, schema: &DFSchema) -> Option<Refusal> {
             let same = sides.iter().flatten().all(|(own, _)| own == left);
             let values: Vec<&str> = sides.iter().flatten().map(|(_, value)| *value).collect();
             let list = format!("{left} {not}IN ({})", values.join(", "));
-            if same { list } else { first.hint().to_owned() }
+            if same { list } else { one_by_one(expr, &present, *negated, schema) }
         }
-        Some(_) | None => first.hint().to_owned(),
+        Some(_) | None => one_by_one(expr, &present, *negated, schema),
     };
     Some(refusal(clause, first.message(), hint))
+}
+
+/// A list as comparisons with each of its values.
+fn one_by_one(expr: &Expr, list: &[&Expr], negated: bool, schema: &DFSchema) -> String {
+    let each = |item: &&Expr| match compared(expr, "=", item, schema) {
+        Some(refusal) => refusal.hint().to_owned(),
+        None => format!("{} = {}", written(expr), written(item)),
+    };
+    let all = list.iter().map(each).collect::<Vec<_>>().join(" OR ");
+    if negated { format!("NOT ({all})") } else { all }
 }
 
 /// What values are, as far as comparisons care.
@@ -331,9 +341,13 @@ fn mismatch(left: (&Expr, Kind), op: &str, right: (&Expr, Kind)) -> Option<Refus
             return said(chained.unwrap_or_else(|| truth(&x, op, number.as_deref())));
         }
         if of == Kind::Span && other == Kind::Number {
-            return said(match literal(b) {
-                Some(number) => format!("{x} {op} INTERVAL '{number} days'"),
-                None => format!("{x} {op} INTERVAL '1 day'"),
+            return said(match (literal(b), literal(a)) {
+                (Some(number), _) => format!("{x} {op} INTERVAL '{number} days'"),
+                // A number of days.
+                (None, Some(ScalarValue::IntervalMonthDayNano(Some(by)))) => {
+                    format!("{} {} {}", written(b), swapped(op), by.days)
+                }
+                (None, _) => format!("{} {} 1", written(b), swapped(op)),
             });
         }
     }
@@ -371,6 +385,13 @@ fn no_moment(x: &str, op: &str, text: &str, of: Kind) -> Option<String> {
     let value = ScalarValue::Utf8(Some(text.to_owned())).cast_to(&data_type);
     if value.is_ok_and(|value| !value.is_null()) {
         return None;
+    }
+    // A time without seconds, and blanks around a date.
+    for mended in [text.trim().to_owned(), format!("{}:00", text.trim())] {
+        let value = ScalarValue::Utf8(Some(mended.clone())).cast_to(&data_type);
+        if value.is_ok_and(|value| !value.is_null()) {
+            return Some(format!("{x} {op} '{mended}'"));
+        }
     }
     let digits: Vec<&str> = text.split('-').collect();
     let numbers = digits.iter().all(|part| part.parse::<u16>().is_ok());
@@ -425,9 +446,10 @@ fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Re
         let year = text_of(pattern).map(|p| p.trim_end_matches('%'));
         let year = year.filter(|year| year.len() == 4 && year.parse::<u16>().is_ok());
         let hint = match of {
-            Kind::Date | Kind::Timestamp => {
-                format!("EXTRACT(YEAR FROM {x}) = {}", year.unwrap_or("2025"))
-            }
+            Kind::Date | Kind::Timestamp => match year {
+                Some(year) => format!("EXTRACT(YEAR FROM {x}) = {year}"),
+                None => format!("CAST({x} AS VARCHAR) {name} {}", written(pattern)),
+            },
             Kind::Boolean => x.clone(),
             Kind::Number | Kind::Text | Kind::Span => {
                 format!("CAST({x} AS VARCHAR) {name} {}", written(pattern))
@@ -549,6 +571,11 @@ fn calculated(
             }
         } else {
             match text {
+                Some(text)
+                    if beside == Kind::Span && no_moment("", "", text, Kind::Date).is_none() =>
+                {
+                    format!("DATE '{text}'")
+                }
                 Some(text) if text.parse::<f64>().is_ok_and(f64::is_finite) => text.to_owned(),
                 Some(_) | None => format!("CAST({x} AS DOUBLE)"),
             }

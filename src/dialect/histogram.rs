@@ -8,7 +8,7 @@
 //! SELECT histogram(age, 8), LAPLACE(eps=1) COUNT(*) AS count FROM adult GROUP BY histogram(age, 8)
 //! ```
 
-use sqlparser::ast::{self as sql, Expr, GroupByExpr, Ident, SelectItem};
+use sqlparser::ast::{self as sql, Expr, GroupByExpr, Ident, OrderBy, OrderByKind, SelectItem};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -109,13 +109,15 @@ fn parts(expr: &Expr) -> Option<(Expr, Expr)> {
     }
 }
 
-/// Replaces the HISTOGRAM of a SELECT list by its class, and adds the class to GROUP BY and the count to the list.
+/// Replaces the HISTOGRAM of a SELECT list by its class, and adds the class to GROUP BY and the count to the list. GROUP BY and
+/// ORDER BY may name the same HISTOGRAM again.
 ///
 /// # Errors
 /// A syntax error for a second one: the classes of both would be crossed.
 pub(super) fn spell_out_histogram(
     projection: &mut Vec<SelectItem>,
     group_by: &mut GroupByExpr,
+    order_by: Option<&mut OrderBy>,
 ) -> Result<(), DialectError> {
     let mut found = None;
     for item in projection.iter_mut() {
@@ -135,7 +137,15 @@ pub(super) fn spell_out_histogram(
     }
     let Some((class, count)) = found else { return Ok(()) };
     if let GroupByExpr::Expressions(keys, _) = group_by {
-        keys.push(class);
+        keys.retain(|key| parts(key).is_none_or(|(other, _)| other != class));
+        keys.push(class.clone());
+    }
+    if let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order_by {
+        for key in keys {
+            if parts(&key.expr).is_some_and(|(other, _)| other == class) {
+                key.expr = class.clone();
+            }
+        }
     }
     projection.push(SelectItem::ExprWithAlias { expr: count, alias: Ident::new(COUNT) });
     Ok(())

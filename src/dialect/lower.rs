@@ -136,12 +136,12 @@ impl Lowering<'_> {
     fn select(
         &mut self,
         select: &mut Select,
-        order_by: Option<&mut OrderBy>,
+        mut order_by: Option<&mut OrderBy>,
     ) -> Result<(), DialectError> {
         standard_select(select)?;
         let Select { projection, from, selection, group_by, having, .. } = select;
         let options = self.take_options(projection);
-        spell_out_histogram(projection, group_by)?;
+        spell_out_histogram(projection, group_by, order_by.as_deref_mut())?;
         let left = MOST_SETS.saturating_sub(self.clauses.sets);
         self.clauses.sets += spell_out(group_by, projection, left)?;
         self.no_release_before_groups(from, selection.as_ref(), group_by)?;

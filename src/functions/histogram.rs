@@ -88,10 +88,16 @@ impl Classes {
     fn of_numbers(lo: f64, hi: f64, n: i64) -> Option<Self> {
         let n = n.to_f64()?;
         let width = (hi - lo) / n;
+        if lo.total_cmp(&hi).is_eq() {
+            return Some(Self { starts: Vec::new(), names: vec![format!("[{lo}, {hi}]")] });
+        }
         if !width.is_finite() || lo >= hi {
             return None;
         }
-        let edge = |k: f64| if k < n { lo + k * width } else { hi };
+        // 0.3, and not 0.30000000000000004.
+        let short = |edge: f64| format!("{edge:.11e}").parse().unwrap_or(edge);
+        let edge = |k: f64| if 0.0 < k && k < n { short(lo + k * width) } else { hi };
+        let edge = |k: f64| if k > 0.0 { edge(k) } else { lo };
         let mut edges = Vec::new();
         let mut k = 0.0;
         while k <= n {
@@ -268,7 +274,14 @@ mod tests {
     #[test]
     fn other_ends_make_no_classes() {
         assert_eq!(classes(2, 1, 3, false), None);
-        assert_eq!(classes(1, 1, 3, false), None);
+        assert_eq!(classes(1, 1, 3, false).unwrap().names().collect::<Vec<_>>(), ["[0.5, 0.5]"]);
+        let tenths = Classes::new(
+            &Rational::new(0.into(), 1.into()),
+            &Rational::new(1.into(), 1.into()),
+            10,
+            false,
+        );
+        assert_eq!(tenths.unwrap().names().nth(3), Some("[0.3, 0.4)"));
         assert_eq!(classes(6, 4, 3, true), None);
         assert_eq!(classes(0, i64::MAX, 3, true), None);
         let near = |by: i64| Rational::new((i64::MAX - by).into(), 1.into());

@@ -4,12 +4,16 @@
 //! NULL is a group; no bound relies on it.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use num_bigint::BigInt;
 use num_traits::Zero;
 
 use super::facts::{Scope, constant, rational};
-use super::shape::is_string;
+use super::interval::Interval;
+use super::shape::{is_string, type_of};
+use crate::functions::{temporal_limits, ticks_a_day};
 use crate::privacy::Rational;
 
 /// Whether an expression may be NULL where none of its columns is.
@@ -47,6 +51,7 @@ pub(crate) fn makes_null(expr: &Expr, scope: &Scope) -> bool {
     if let Expr::ScalarFunction(call) = expr {
         match call.func.name() {
             "nullif" => return true,
+            "date_bin" if leaves_calendar(expr, scope) => return true,
             // NULL where all of them are.
             "coalesce" | "greatest" | "least" => return call.args.iter().all(of),
             _ => {}
@@ -55,6 +60,10 @@ pub(crate) fn makes_null(expr: &Expr, scope: &Scope) -> bool {
     if let Expr::BinaryExpr(BinaryExpr { left: _, op, right }) = expr {
         if matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) {
             return false;
+        }
+        let moves = matches!(op, Operator::Plus | Operator::Minus);
+        if moves && leaves_calendar(expr, scope) {
+            return true;
         }
         let divides = matches!(op, Operator::Divide | Operator::Modulo);
         if divides && may_be_zero(right, scope) {
@@ -75,6 +84,30 @@ pub(crate) fn makes_null(expr: &Expr, scope: &Scope) -> bool {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     walked.is_ok() && found
+}
+
+/// Whether the intervals of an expression may move a column out of the calendar, where there is NULL.
+fn leaves_calendar(expr: &Expr, scope: &Scope) -> bool {
+    let mut days = 0_i64;
+    let added = expr.apply(|part| {
+        if let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(by)), _) = part {
+            let nanoseconds = by.nanoseconds.unsigned_abs() / 86_400_000_000_000 + 1;
+            let of_interval = 31 * i64::from(by.months.unsigned_abs())
+                + i64::from(by.days.unsigned_abs())
+                + i64::try_from(nanoseconds).unwrap_or(i64::MAX / 2);
+            days = days.saturating_add(of_interval);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    let near_an_end = |column: &Column| {
+        let data_type = type_of(&Expr::Column(column.clone()), &scope.schema).ok()?;
+        let (first, last) = temporal_limits(&data_type)?;
+        let margin = BigInt::from(days) * BigInt::from(ticks_a_day(&data_type)?);
+        let inside = Interval::integer_range(first + &margin, last - margin);
+        Some(!scope.facts_of(column)?.known().is_within(&inside))
+    };
+    added.is_err()
+        || days > 0 && expr.column_refs().into_iter().any(|c| near_an_end(c).unwrap_or(false))
 }
 
 /// Whether a divisor may be zero on some row: a literal that is not, and a column whose range is apart from it, are not.
