@@ -51,6 +51,7 @@ mod error;
 pub(crate) mod functional_dependencies;
 pub(crate) mod grouping_sets;
 mod marker;
+mod moment;
 pub(crate) mod names;
 pub(crate) mod sources;
 mod union;
@@ -99,6 +100,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
     let (plan, releases) = SqlToRel::new_with_options(&context, options)
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| comparisons::check(plan, null_values))
+        .and_then(moment::at_one_moment)
         .and_then(|plan| one_by_one(plan, releases.clone()))
         .map_err(|error| explained(error, &releases))?;
     let plan = coerce(plan, &context.options)

@@ -59,6 +59,10 @@ impl Classes {
     ///
     /// `None` for ends that doubles do not tell apart, or that are in no order.
     pub(crate) fn new(lo: &Rational, hi: &Rational, n: i64, whole: bool) -> Option<Self> {
+        if lo == hi && !whole {
+            let end = lo.to_f64()?;
+            return Some(Self { starts: Vec::new(), names: vec![format!("[{end}, {end}]")] });
+        }
         match whole {
             true => Self::of_whole(
                 lo.ceil().to_integer().to_i64()?,
@@ -88,9 +92,6 @@ impl Classes {
     fn of_numbers(lo: f64, hi: f64, n: i64) -> Option<Self> {
         let n = n.to_f64()?;
         let width = (hi - lo) / n;
-        if lo.total_cmp(&hi).is_eq() {
-            return Some(Self { starts: Vec::new(), names: vec![format!("[{lo}, {hi}]")] });
-        }
         if !width.is_finite() || lo >= hi {
             return None;
         }

@@ -1,0 +1,55 @@
+//! The moment of a statement: `now()` and `current_date` are one value, the same in all of its parts.
+//!
+//! In: a plan as the planner makes it. Out: the plan with literals in place of these functions. The clock is read once, when the
+//! statement is bound, before anything private is: the moment depends on no row. It is that of UTC, and has no time zone,
+//! as the timestamps of files have none.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+/// Nanoseconds of a day.
+const DAY: i64 = 86_400_000_000_000;
+
+/// The plan at the present moment.
+///
+/// # Errors
+/// Those of planning, where a function of another type stood.
+pub(super) fn at_one_moment(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
+    let fixed = plan.transform_up_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        let changed = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|part| {
+                Ok(match literal(&part, now) {
+                    Some(value) => Transformed::yes(Expr::Literal(value, None)),
+                    None => Transformed::no(part),
+                })
+            })?;
+            Ok(expr.update_data(|expr| name.restore(expr)))
+        })?;
+        match changed.transformed {
+            true => changed.map_data(LogicalPlan::recompute_schema),
+            false => Ok(changed),
+        }
+    })?;
+    Ok(fixed.data)
+}
+
+/// The value of a function of the moment.
+fn literal(expr: &Expr, now: i64) -> Option<ScalarValue> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    if !call.args.is_empty() {
+        return None;
+    }
+    match call.func.name() {
+        "now" => Some(ScalarValue::TimestampNanosecond(Some(now), None)),
+        "current_date" => Some(ScalarValue::Date32(Some(i32::try_from(now.div_euclid(DAY)).ok()?))),
+        _ => None,
+    }
+}
