@@ -140,7 +140,9 @@ pub(super) fn spell_out_histogram(
         keys.retain(|key| parts(key).is_none_or(|(other, _)| other != class));
         keys.push(class.clone());
     }
-    if let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order_by {
+    if let Some(order_by) = order_by
+        && let OrderByKind::Expressions(keys) = &mut order_by.kind
+    {
         for key in keys {
             if parts(&key.expr).is_some_and(|(other, _)| other == class) {
                 key.expr = class.clone();
