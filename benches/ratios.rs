@@ -120,7 +120,7 @@ impl Size {
     };
     const TINY: Self = Self {
         rows: 20_000,
-        people: 500,
+        people: 2_000,
         runs: 1,
         statements: 3,
         draws: 1_000,
