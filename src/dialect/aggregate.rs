@@ -53,6 +53,42 @@ pub(super) fn column_name(function: &sql::Function) -> String {
     named.to_string()
 }
 
+/// A call with arguments and FILTER, and perhaps WITHIN GROUP, but no other clause.
+pub(super) struct PlainCall {
+    pub(super) args: Vec<sql::FunctionArg>,
+    pub(super) filter: Option<Box<Expr>>,
+    pub(super) within_group: Vec<sql::OrderByExpr>,
+    /// The name of its column.
+    pub(super) text: String,
+}
+
+/// Reads a call that the dialect has a meaning of its own for; `None` for a call with other clauses.
+pub(super) fn plain_call(parser: &mut Parser) -> Result<Option<PlainCall>, ParserError> {
+    // Not as an expression, which would begin with the same call again.
+    let name = parser.parse_object_name(false)?;
+    let Expr::Function(function) = parser.parse_function(name)? else { return Ok(None) };
+    let text = column_name(&function);
+    let sql::Function {
+        name: _,
+        uses_odbc_syntax: false,
+        parameters: sql::FunctionArguments::None,
+        args:
+            sql::FunctionArguments::List(sql::FunctionArgumentList {
+                duplicate_treatment: None,
+                args,
+                clauses,
+            }),
+        filter,
+        null_treatment: None,
+        over: None,
+        within_group,
+    } = function
+    else {
+        return Ok(None);
+    };
+    Ok(clauses.is_empty().then_some(PlainCall { args, filter, within_group, text }))
+}
+
 /// Reads exactly one aggregate call, with its FILTER and its name; `expected` describes it for the error.
 pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedParts, ParserError> {
     let at = parser.peek_token();

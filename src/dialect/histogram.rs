@@ -12,6 +12,7 @@ use sqlparser::ast::{self as sql, Expr, GroupByExpr, Ident, OrderBy, OrderByKind
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+use super::aggregate::{PlainCall, plain_call};
 use super::ast::{AggregateCall, Operand};
 use crate::catalog::RESERVED;
 use crate::dialect::clauses::{call, number, numbered, word_at};
@@ -40,24 +41,7 @@ pub(super) fn histogram(parser: &mut Parser) -> Result<Histogram, ParserError> {
         let how = "HISTOGRAM takes a number and the number of its classes: HISTOGRAM(x, 10)";
         ParserError::ParserError(format!("{how}{at}"))
     };
-    let name = parser.parse_object_name(false)?;
-    let Expr::Function(function) = parser.parse_function(name)? else { return Err(wrong()) };
-    let sql::Function {
-        name: _,
-        uses_odbc_syntax: false,
-        parameters: sql::FunctionArguments::None,
-        args:
-            sql::FunctionArguments::List(sql::FunctionArgumentList {
-                duplicate_treatment: None,
-                args,
-                clauses,
-            }),
-        filter,
-        null_treatment: None,
-        over: None,
-        within_group,
-    } = function
-    else {
+    let Some(PlainCall { args, filter, within_group, .. }) = plain_call(parser)? else {
         return Err(wrong());
     };
     let [
@@ -67,7 +51,7 @@ pub(super) fn histogram(parser: &mut Parser) -> Result<Histogram, ParserError> {
     else {
         return Err(wrong());
     };
-    if !clauses.is_empty() || !within_group.is_empty() {
+    if !within_group.is_empty() {
         return Err(wrong());
     }
     Ok(Histogram { class: call("histogram".to_owned(), vec![x.clone(), n.clone()]), filter })

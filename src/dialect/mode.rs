@@ -12,7 +12,7 @@ use sqlparser::ast::{self as sql, Expr, GroupByExpr, SelectItem};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::aggregate::column_name;
+use super::aggregate::{PlainCall, plain_call};
 use super::ast::{AggregateCall, Operand, SelectionClause, Selector, marked};
 use crate::dialect::clauses::{number, word_at};
 use crate::dialect::error::DialectError;
@@ -33,26 +33,7 @@ pub(super) fn mode(parser: &mut Parser) -> Result<Mode, ParserError> {
         let how = "MODE takes one column: MODE(x), or MODE() WITHIN GROUP (ORDER BY x)";
         ParserError::ParserError(format!("{how}{at}"))
     };
-    // Not as an expression, which would begin with a MODE again.
-    let name = parser.parse_object_name(false)?;
-    let Expr::Function(function) = parser.parse_function(name)? else { return Err(wrong()) };
-    let text = column_name(&function);
-    let sql::Function {
-        name: _,
-        uses_odbc_syntax: false,
-        parameters: sql::FunctionArguments::None,
-        args:
-            sql::FunctionArguments::List(sql::FunctionArgumentList {
-                duplicate_treatment: None,
-                args,
-                clauses,
-            }),
-        filter,
-        null_treatment: None,
-        over: None,
-        within_group,
-    } = function
-    else {
+    let Some(PlainCall { args, filter, within_group, text }) = plain_call(parser)? else {
         return Err(wrong());
     };
     let target = match (args.as_slice(), within_group.as_slice()) {
@@ -61,7 +42,7 @@ pub(super) fn mode(parser: &mut Parser) -> Result<Mode, ParserError> {
         ([], [sql::OrderByExpr { expr: x, options: _, with_fill: None }]) => x,
         _ => return Err(wrong()),
     };
-    if !clauses.is_empty() || matches!(target, Expr::Value(_)) {
+    if matches!(target, Expr::Value(_)) {
         return Err(wrong());
     }
     let selection = SelectionClause {
