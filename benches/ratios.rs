@@ -79,9 +79,7 @@ fn main() {
             memory(&mut table, &place);
         }
     }
-    if is_wanted("tpch") {
-        tpch::queries(&mut table, directory.path(), &runtime);
-    }
+    tpch::queries(&mut table, directory.path(), &runtime, is_wanted);
     if is_wanted("statement") {
         statements(&mut table, directory.path(), &runtime);
     }

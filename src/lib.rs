@@ -104,6 +104,7 @@ mod functions;
 mod guard;
 mod owner;
 mod resources;
+mod sql_type;
 mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};

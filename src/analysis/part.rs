@@ -10,7 +10,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
-use super::below::relation::{Clamped, PrivateRelation};
+use super::below::relation::PrivateRelation;
+use super::below::trace::Clamped;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
 use super::keys::public_keys::Keys;

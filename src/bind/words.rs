@@ -238,7 +238,8 @@ fn signature(sentence: &str) -> String {
     if takes.is_empty() {
         // The engine's own functions report a message of their own, after a chain of prefixes.
         let own = why.rsplit("Error during planning: ").next().unwrap_or(why);
-        return in_types(own.trim_end_matches([' ', '.']));
+        let own = own.trim_end_matches([' ', '.']);
+        return known(own).unwrap_or_else(|| in_types(own));
     }
     const MOST: usize = 4;
     let mut different: Vec<String> = Vec::new();
@@ -341,6 +342,17 @@ fn called(call: &str) -> Option<String> {
     {
         return Some(format!(
             "{upper} takes texts, not {first}: write {upper}(CAST(x AS VARCHAR))"
+        ));
+    }
+    if is(&["coalesce", "nvl", "ifnull"]) && first != arguments.trim_end_matches(')') {
+        let second = match first {
+            "DATE" => "DATE '2025-01-01'".to_owned(),
+            "TIMESTAMP" => "TIMESTAMP '2025-01-01 00:00:00'".to_owned(),
+            _ => format!("CAST(y AS {first})"),
+        };
+        return Some(format!(
+            "{upper} takes values of one type, and not {}: write {upper}(x, {second})",
+            arguments.trim_end_matches(')').replacen(", ", " beside ", 1),
         ));
     }
     if is(&["nullif"]) {

@@ -26,6 +26,7 @@ use crate::exec::source::OpenFiles;
 use crate::exec::{columns_of_public, source as files};
 use crate::owner::columns::{column_of, data_type};
 use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
+use crate::sql_type::sql_type;
 
 pub(crate) mod columns;
 mod twins;
@@ -336,7 +337,10 @@ fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
             }
             false => "",
         };
-        Err(Error::catalog(format!("{literal} is not a value of type {data_type}{advice}")))
+        Err(Error::catalog(format!(
+            "{literal} is not a value of type {}{advice}",
+            sql_type(data_type)
+        )))
     }
 }
 

@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::exec::exact_rows;
 use crate::exec::source::{OpenFiles, hashes_content};
 use crate::owner::columns::{column_of, data_type};
+use crate::sql_type::sql_type;
 
 /// The unit of a table's clause, checked against the catalog.
 pub(super) fn checked(
@@ -81,8 +82,10 @@ fn linked(
             (data_type(column_of(table, column)?)?, data_type(column_of(target, reference)?)?);
         if from != into {
             return Err(Error::catalog(format!(
-                "{column} of {} is of type {from}, {reference} of {to} of type {into}, but a link joins equal types",
-                table.name
+                "{column} of {} is of type {}, {reference} of {to} of type {}, but a link joins equal types",
+                table.name,
+                sql_type(&from),
+                sql_type(&into)
             )));
         }
         if column_of(target, reference)?.domain.is_some() {
@@ -108,7 +111,8 @@ fn comparable(table: &Table, column: &str) -> Result<(), Error> {
         );
     if !allowed {
         return Err(Error::catalog(format!(
-            "a unit is identified by an integer, string, date or decimal, not by {column} of type {data_type}"
+            "a unit is identified by an integer, string, date or decimal, not by {column} of type {}",
+            sql_type(&data_type),
         )));
     }
     Ok(())

@@ -21,7 +21,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 27] = [
+const PLACES: [(&str, Place); 28] = [
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
     ("functions", Place::Shelf),
@@ -32,6 +32,7 @@ const PLACES: [(&str, Place); 27] = [
     ("refusal", Place::Shelf),
     ("sampler", Place::Shelf),
     ("demo", Place::Shelf),
+    ("sql_type", Place::Shelf),
     ("visible", Place::Shelf),
     ("dialect", Place::Stage(1)),
     ("bind", Place::Stage(2)),

@@ -26,7 +26,9 @@ use datafusion::logical_expr::{
 use num_traits::ToPrimitive;
 
 use super::float_grid::{clamped, ends, grid_of, grid_of_sums, no_grid, summed};
-use super::relation::{OfUnit, Owner, PrivateRelation, Trace, named};
+use super::relation::{Owner, PrivateRelation, named};
+use super::trace::Definition;
+use super::trace::{OfUnit, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, Scope};
@@ -38,6 +40,7 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{clamp, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// Builds aggregates from an argument and a FILTER.
 type Computed = Box<dyn Fn(Option<Expr>, Option<Expr>) -> datafusion::common::Result<Vec<Expr>>>;
@@ -110,8 +113,15 @@ impl Walk<'_> {
         let facts = keys.iter().map(|key| key.facts.clone());
         let facts = facts.chain(calls.iter().map(|call| call.facts.clone())).collect();
         let traces = keys.iter().map(|key| key.trace.clone());
-        let size = |_: &Inner| Trace { size: 1, ..Trace::default() };
-        let traces = traces.chain(calls.iter().map(size));
+        let below = flow.below();
+        let of_call = |call: &Expr| {
+            let call = CallOf::function(call);
+            let definition = call.and_then(|AggregateFunction { func, params }| {
+                Definition::of_pick(func.name(), &params.args, &below)
+            });
+            Trace { size: 1, definition, ..Trace::default() }
+        };
+        let traces = traces.chain(aggregate.aggr_expr.iter().map(of_call));
         let of_unit = |alike: bool| OfUnit { alike, ..OfUnit::default() };
         let traces = traces.enumerate().map(|(i, trace)| {
             let alike = one || aggregate.group_expr.get(i).is_some_and(|key| flow.is_alike(key));
@@ -221,7 +231,9 @@ fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, NotAnalyzed> {
     }
     let Total { expr, facts } = total(key, &flow.scope)?;
     let data_type = expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
-    let trace = flow.trace(key).cloned().unwrap_or_default();
+    let computed =
+        || Trace { definition: Some(Definition::new(key, &flow.below())), ..Trace::default() };
+    let trace = flow.trace(key).cloned().unwrap_or_else(computed);
     let is_unit = facts.is_unit;
     let trace = Trace { raw: None, size: 1, ..trace };
     Ok(Key { expr: without_nan(expr, &data_type), facts, trace, is_unit })
@@ -269,7 +281,7 @@ fn asked<'a>(
         return Err(Refusal::new(
             Reason::Operand,
             &text,
-            format!("SUM and AVG take numbers, not {data_type}"),
+            format!("SUM and AVG take numbers, not {}", sql_type(&data_type)),
             "COUNT, MIN or MAX, or a CAST to a number",
         )
         .into());

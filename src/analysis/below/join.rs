@@ -20,7 +20,8 @@ use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
 use super::join_conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
 use super::outer_join::preserved_rows;
 use super::public_side::Multiplicity;
-use super::relation::{Origin, Owner, PrivateRelation, told};
+use super::relation::{Owner, PrivateRelation, told};
+use super::trace::Origin;
 use super::unit::UnitScope;
 use crate::analysis::below::pair::{Basis, Pair, combined, in_order};
 use crate::analysis::below::refusals::operator;
@@ -109,7 +110,11 @@ impl Walk<'_> {
                 .position(|next| self.basis(&flow, next, &pool.between(&flow, next)).is_some());
             let next = rest.remove(next.unwrap_or(0));
             flow = self.both_private(flow, next, pool)?;
-            while let Some(i) = public.iter().position(|p| pool.connects(p, &flow)) {
+            // Public rows that further conditions tie to a private table to come wait for it: each row here then matches
+            // fewer of them.
+            while let Some(i) =
+                public.iter().position(|p| pool.connects(p, &flow) && !pool.connects_any(p, &rest))
+            {
                 let side = public.remove(i);
                 flow = self.with_public(flow, side, pool, JoinType::Inner)?;
             }

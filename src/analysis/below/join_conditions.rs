@@ -43,6 +43,11 @@ impl Pool {
         !equal_columns(left, right, &self.conditions).is_empty()
     }
 
+    /// Whether equal columns connect a relation with one of these.
+    pub(crate) fn connects_any(&self, one: &PrivateRelation, others: &[PrivateRelation]) -> bool {
+        others.iter().any(|other| self.connects(one, other))
+    }
+
     /// Whether a public relation has conditions with this relation and with no other.
     pub(crate) fn joins_only(&self, public: &PrivateRelation, flow: &PrivateRelation) -> bool {
         let about = self.conditions.iter().filter(|c| {

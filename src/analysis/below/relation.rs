@@ -26,6 +26,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
+use super::trace::{Below, Clamped, Definition, OfUnit, Raw, Trace};
 use super::unit::UnitScope;
 use crate::analysis::below::contradiction;
 use crate::analysis::expr::domain::Change;
@@ -35,6 +36,7 @@ use crate::analysis::expr::{carried, total, types};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Catalog, Link, RESERVED, Table};
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// The name of the unit's column in the input of a private aggregate.
 pub(crate) fn unit_name() -> String {
@@ -62,51 +64,6 @@ pub(crate) struct Pending {
     pub(crate) link: Link,
 }
 
-/// The origin of a column, as long as its values are unchanged.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Trace {
-    /// How many nodes its expression has when it is written over the scan, as planners write it.
-    pub(crate) size: usize,
-    /// The hidden column from which it was enforced, if its values are unchanged since.
-    pub(crate) raw: Option<Raw>,
-    /// The private table's column with these values.
-    pub(crate) origin: Option<Origin>,
-    /// Which reading of that table it comes from: in one row here, all columns of one reading belong to one row of
-    /// the table.
-    pub(crate) reading: usize,
-    /// The public rows that it comes from, with its name there.
-    pub(crate) public: Option<(Arc<LogicalPlan>, Column)>,
-    /// Whether it is NULL on no row here, because it leads to the unit or a condition excludes NULL.
-    pub(crate) present: bool,
-    /// What follows from it about the rows of a unit.
-    pub(crate) of_unit: OfUnit,
-    /// Whether an outer join has made it NULL on the rows without a match: the origin is that of other rows only.
-    pub(crate) padded: bool,
-    /// Whether such a column is the unit on the rows with a match.
-    pub(crate) unit_or_null: bool,
-}
-
-/// What a column says about the rows of its unit.
-///
-/// No guarantee relies on it: the numbers of rows and groups that follow are enforced by the bounding operator, which
-/// leaves rows out where a table was declared wrongly.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct OfUnit {
-    /// Whether all rows of a unit have one value of it.
-    pub(crate) alike: bool,
-    /// Whether it numbers the rows of a unit from 1, each number once.
-    pub(crate) numbers: bool,
-    /// The most rows of a unit on which it is NULL, since only rows without a match in an outer join are.
-    pub(crate) unmatched: Option<u64>,
-}
-
-/// A column of a table.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Origin {
-    pub(crate) table: String,
-    pub(crate) column: String,
-}
-
 /// Rows: an enforced plan, and what is known about its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct PrivateRelation {
@@ -124,19 +81,6 @@ pub(crate) struct PrivateRelation {
     /// The public tables that are read.
     pub(crate) public: BTreeSet<String>,
 }
-
-/// A column as the file holds it, under a hidden name that no expression can use.
-///
-/// No guarantee relies on it. It only allows a file to be pruned, and the key space to drop groups that are not
-/// listed, instead of checking every row.
-#[derive(Debug, Clone)]
-pub(crate) struct Raw {
-    pub(crate) name: String,
-    pub(crate) change: Change,
-}
-
-/// The ends to which values beyond them are clamped.
-pub(crate) type Clamped = (ScalarValue, ScalarValue);
 
 impl PrivateRelation {
     /// The hidden unit column; `None` if the unit is the row, or has not been resolved yet.
@@ -212,6 +156,11 @@ impl PrivateRelation {
             self.trace(column)?.of_unit.unmatched
         });
         numbered.chain(unmatched).min()
+    }
+
+    /// The columns of these rows, for those that are computed of them.
+    pub(crate) fn below(&self) -> Arc<Below> {
+        Arc::new(Below { scope: self.scope.clone(), traces: self.traces.clone() })
     }
 
     fn raw(&self, expr: &Expr) -> Option<&Raw> {
@@ -311,9 +260,14 @@ impl PrivateRelation {
         let mut rewritten = Vec::with_capacity(expressions.len() + 1);
         let mut facts = Vec::with_capacity(expressions.len());
         let mut traces = Vec::with_capacity(expressions.len());
+        let below = self.below();
+        let computed = |expression: &Expr| Trace {
+            definition: Some(Definition::new(expression, &below)),
+            ..Trace::default()
+        };
         for (expression, (qualifier, field)) in expressions.iter().zip(schema.iter()) {
             let size = self.size(expression)?;
-            let trace = self.trace(expression).cloned().unwrap_or_default();
+            let trace = self.trace(expression).cloned().unwrap_or_else(|| computed(expression));
             let of_unit = OfUnit { alike: self.is_alike(expression), ..trace.of_unit };
             traces.push(Trace { size, of_unit, ..trace });
             let total = carried(expression, &self.scope)?;
@@ -472,7 +426,9 @@ pub(crate) fn unlike(key: &Expr, of: &DataType, is: &DataType) -> Refusal {
         Reason::Join,
         readable(key),
         format!(
-            "rows are joined on values of one type, and here one side has {of} and the other {is}"
+            "rows are joined on values of one type, and here one side has {} and the other {}",
+            sql_type(of),
+            sql_type(is),
         ),
         "files of one format for tables that lead to one another, or registered tables with columns of one type",
     )

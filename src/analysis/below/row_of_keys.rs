@@ -9,7 +9,8 @@
 
 use datafusion::logical_expr::Expr;
 
-use super::relation::{Origin, PrivateRelation};
+use super::relation::PrivateRelation;
+use super::trace::Origin;
 use crate::analysis::below::walk::Walk;
 use crate::catalog::Unit;
 

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 
-use super::relation::{OfUnit, Origin, Owner, Pending, PrivateRelation, Raw, Trace, scanned};
+use super::relation::{Owner, Pending, PrivateRelation, scanned};
+use super::trace::{OfUnit, Origin, Raw, Trace};
 use super::unit::UnitScope;
 use crate::analysis::below::refusals::{not_private, undeclared};
 use crate::analysis::below::relation::equal;
@@ -88,6 +89,7 @@ impl Walk<'_> {
                 },
                 padded: false,
                 unit_or_null: false,
+                definition: None,
             });
             facts.push(known);
         }

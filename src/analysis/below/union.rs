@@ -9,7 +9,9 @@ use std::sync::Arc;
 use datafusion::common::{Column, Result as Planned};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 
-use super::relation::{Owner, PrivateRelation, Trace, named};
+use super::relation::{Owner, PrivateRelation, named};
+use super::trace::Definition;
+use super::trace::Trace;
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr;
@@ -97,9 +99,15 @@ impl Walk<'_> {
             public.extend(flow.public.iter().cloned());
         }
         let owner = if is_row { Owner::Row } else { Owner::Unit(unit) };
+        let belows: Vec<_> = flows.iter().map(PrivateRelation::below).collect();
         let traces = (0..union.schema.fields().len()).map(|i| {
             let present = flows.iter().all(|flow| flow.traces.get(i).is_some_and(|t| t.present));
-            Trace { size: 1, present, ..Trace::default() }
+            let branches = flows.iter().zip(&belows).filter_map(|(flow, below)| {
+                let column = flow.scope.schema.columns().get(i)?.clone();
+                Some((Expr::Column(column), Arc::clone(below)))
+            });
+            let definition = Some(Definition::of_branches(branches.collect()));
+            Trace { size: 1, present, definition, ..Trace::default() }
         });
         let traces = traces.collect();
         let (fans, distinct) = (BTreeMap::new(), None);

@@ -30,7 +30,9 @@ use datafusion::logical_expr::{
 use num_traits::ToPrimitive;
 
 use super::float_grid::{clamped, ends, grid_of_sums, summed};
-use super::relation::{OfUnit, PrivateRelation, Trace, named};
+use super::relation::{PrivateRelation, named};
+use super::trace::Definition;
+use super::trace::{OfUnit, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
@@ -41,6 +43,7 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{sound, without_nan};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 impl Walk<'_> {
     /// Window functions over the rows of each unit.
@@ -67,6 +70,7 @@ impl Walk<'_> {
         let mut sorted = Computed { prefix: self.fresh("order"), columns: Vec::new() };
         let mut facts = flow.scope.facts.clone();
         let mut traces = flow.traces.clone();
+        let below = flow.below();
         for expr in &window.window_expr {
             let Windowed { functions, order, result, facts: known } =
                 over_unit(expr, &flow, &unit, rows, &mut sorted)?;
@@ -82,7 +86,14 @@ impl Walk<'_> {
             }
             values.push(result(own));
             facts.push(known);
-            traces.push(Trace { size: 1, of_unit: of_unit(expr, &flow), ..Trace::default() });
+            let definition = if let Expr::WindowFunction(call) = unaliased(expr) {
+                let name = call.fun.name().to_lowercase();
+                Definition::of_pick(&name, &call.params.args, &below)
+            } else {
+                None
+            };
+            let of_unit = of_unit(expr, &flow);
+            traces.push(Trace { size: 1, of_unit, definition, ..Trace::default() });
         }
         let kept =
             flow.scope.schema.iter().map(|(qualifier, field)| {
@@ -400,8 +411,10 @@ fn shift(
     let mut literals = vec![Expr::Literal(ScalarValue::Int64(Some(by)), None)];
     if let Some(default) = default {
         let Some(value) = default_of(default, data_type) else {
-            let why =
-                format!("the default of {name} is a literal of its column's type, {data_type}");
+            let why = format!(
+                "the default of {name} is a literal of its column's type, {}",
+                sql_type(data_type)
+            );
             return Err(refused(why, changed(function, |params| params.args.truncate(2))));
         };
         literals.push(Expr::Literal(value, None));

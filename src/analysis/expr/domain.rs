@@ -19,6 +19,7 @@ use crate::catalog::Domain;
 use crate::functions::{
     MOST_OF_A_CELL, clamp, is_sound, only_listed, snap, sound, temporal_limits, without_nan,
 };
+use crate::sql_type::sql_type;
 use crate::ticks::Ticks;
 
 /// Why a declared domain does not fit its column.
@@ -67,7 +68,7 @@ fn only_when(condition: Expr, value: Expr) -> Expr {
 /// # Errors
 /// [`DomainError`] when the text is not a value of that type, or the type would change it.
 pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainError> {
-    let wrong = || DomainError(format!("'{text}' is not a value of type {data_type}"));
+    let wrong = || DomainError(format!("'{text}' is not a value of type {}", sql_type(data_type)));
     let value = ScalarValue::try_from_string(text.to_owned(), data_type).map_err(|_| wrong())?;
     if value.is_null() {
         return Err(wrong());
@@ -136,7 +137,7 @@ fn listed(
 
 fn null_of(data_type: &DataType) -> Result<ScalarValue, DomainError> {
     ScalarValue::try_new_null(data_type)
-        .map_err(|_| DomainError(format!("the type {data_type} has no NULL")))
+        .map_err(|_| DomainError(format!("the type {} has no NULL", sql_type(data_type))))
 }
 
 /// The ends of a range, in order.
@@ -149,9 +150,10 @@ fn ends(
     match (rational(&low), rational(&high)) {
         (Some(a), Some(b)) if a <= b => Ok((low, high)),
         (Some(_), Some(_)) => Err(DomainError(format!("the bounds {lo} and {hi} are reversed"))),
-        _ => {
-            Err(DomainError(format!("a column of type {data_type} has no range; list its values")))
-        }
+        _ => Err(DomainError(format!(
+            "a column of type {} has no range; list its values",
+            sql_type(data_type)
+        ))),
     }
 }
 
@@ -186,7 +188,10 @@ fn stepped(
 ) -> Result<(Expr, Facts), DomainError> {
     let is_number = data_type.is_integer() && is_discrete(data_type);
     if !is_number && *data_type != DataType::Float64 {
-        return Err(DomainError(format!("STEP is for integers and DOUBLE, not for {data_type}")));
+        return Err(DomainError(format!(
+            "STEP is for integers and DOUBLE, not for {}",
+            sql_type(data_type)
+        )));
     }
     let exact = |text: &str| {
         crate::privacy::parse_decimal(text)

@@ -16,6 +16,7 @@ use crate::analysis::expr::shape::{MakeTotal, Total, not_allowed, readable, type
 use crate::buckets::Buckets;
 use crate::functions::place;
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// The bucket of a number.
 ///
@@ -49,7 +50,10 @@ pub(crate) fn magnitude(
         Refusal::new(
             Reason::Operand,
             &name,
-            format!("a column of type {data_type} has no magnitudes: ranges can be found for numbers only"),
+            format!(
+                "a column of type {} has no magnitudes: ranges can be found for numbers only",
+                sql_type(&data_type)
+            ),
             "SET PRIVACY DOMAIN BETWEEN (lo, hi) or IN (…) from what is known about it",
         )
     })?;

@@ -25,6 +25,7 @@ use crate::functions::{
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 use constants::check_listed;
 use facts::{Facts, KeySource, Scope, constant, rational, type_range};
 use image::with_image;
@@ -304,7 +305,7 @@ fn arithmetic(
         if !may_be_null && !proven.is_within(&fits) {
             return Err(partial(
                 whole,
-                format!("it can lie in {proven}, which does not fit {result_type}"),
+                format!("it can lie in {proven}, which does not fit {}", sql_type(&result_type)),
                 "CLAMP(x, lo, hi) for a column without a domain",
             ));
         }
@@ -445,7 +446,10 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     let inner = total(inner, scope)?;
     let from = type_of(&inner.expr, &scope.schema)?;
     if !castable(&from) || !castable(to) || !arrow::compute::can_cast_types(&from, to) {
-        return Err(not_allowed(whole, &format!("a cast from {from} to {to} is not allowed here")));
+        return Err(not_allowed(
+            whole,
+            &format!("a cast from {} to {} is not allowed here", sql_type(&from), sql_type(to)),
+        ));
     }
     // Constants are folded, so that bounds stay literals.
     if let Expr::Literal(value, _) = &inner.expr {
@@ -516,7 +520,7 @@ fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
         )
     } else {
         (
-            format!("'{text}' is not a value of type {to}"),
+            format!("'{text}' is not a value of type {}", sql_type(to)),
             "a value of the type that it is compared with",
         )
     };

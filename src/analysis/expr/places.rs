@@ -24,6 +24,7 @@ use crate::analysis::expr::shape::{Total, castable, partial, readable, type_of, 
 use crate::functions::{Direction, EqualBuckets, Rounding};
 use crate::privacy::Rational;
 use crate::refusal::Refusal;
+use crate::sql_type::sql_type;
 
 /// The most multiples that are listed.
 const MOST_MULTIPLES: i64 = 100_000;
@@ -69,7 +70,11 @@ pub(crate) fn rounded(
             true => format!("{name}(CAST({written} AS DOUBLE))"),
             false => "a number of at most 38 digits".to_owned(),
         };
-        return Err(partial(whole, format!("{name} does not take values of type {from}"), hint));
+        return Err(partial(
+            whole,
+            format!("{name} does not take values of type {}", sql_type(&from)),
+            hint,
+        ));
     };
     let limits = type_range(&to).unwrap_or_else(Interval::everything);
     let range = image(&rounding, &x.facts.range, &from, &limits);

@@ -15,6 +15,7 @@ use datafusion::logical_expr::Expr;
 
 use crate::analysis::expr::shape::{is_string, readable, type_of};
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// Whether values of this type may be computed with.
 pub(crate) fn is_known(data_type: &DataType) -> bool {
@@ -80,6 +81,7 @@ pub(crate) fn check(expr: &Expr, schema: &DFSchema) -> Result<(), Refusal> {
             "columns of numbers, texts, dates and times; COUNT(*) in place of COUNT of this column"
         }
     };
-    let message = format!("values of type {data_type} cannot be computed with below a release");
+    let message =
+        format!("values of type {} cannot be computed with below a release", sql_type(&data_type));
     Err(Refusal::new(Reason::Function, readable(expr), message, hint))
 }

@@ -6,6 +6,7 @@
 
 pub(crate) mod image;
 pub(crate) mod lookup;
+pub(crate) mod of_column;
 pub(crate) mod public_keys;
 pub(crate) mod target;
 pub(crate) mod together;
@@ -22,6 +23,7 @@ use super::expr::domain::typed;
 use super::expr::facts::{Facts, KeySource, rational};
 use crate::dialect::Literal;
 use crate::refusal::{Reason, Refusal, nearest};
+use crate::sql_type::sql_type;
 
 /// The most key combinations that one release may have.
 pub const MOST_KEYS: usize = 100_000;
@@ -248,7 +250,7 @@ fn unfit(clause: &str, data_type: &DataType) -> Refusal {
     Refusal::new(
         Reason::KeyType,
         clause,
-        format!("a column of type {data_type} cannot be a group key here"),
+        format!("a column of type {} cannot be a group key here", sql_type(data_type)),
         "GROUP BY an integer, string, boolean or date column",
     )
 }
@@ -290,14 +292,17 @@ pub(crate) fn listed_keys(
     let mut seen = HashSet::with_capacity(literals.len());
     for literal in literals {
         let bad = |message: String| {
-            let hint = format!("literals of type {data_type}, each once");
+            let hint = format!("literals of type {}, each once", sql_type(data_type));
             Refusal::new(Reason::BadValue, literal, message, hint)
         };
         let text = literal.text();
         let quoted = matches!(literal, Literal::Text(_));
         let wants_quotes = !(data_type.is_numeric() || *data_type == DataType::Boolean);
         if text.is_some() && quoted != wants_quotes {
-            return Err(bad(format!("{literal} is not a value of {clause}, of type {data_type}")));
+            return Err(bad(format!(
+                "{literal} is not a value of {clause}, of type {}",
+                sql_type(data_type)
+            )));
         }
         let key = match &text {
             Some(text) => typed(text, data_type).map_err(|e| bad(e.to_string()))?,

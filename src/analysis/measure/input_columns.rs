@@ -12,14 +12,16 @@ use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
 use crate::analysis::below::public_side::{public_keys, public_rows};
-use crate::analysis::below::relation::{Clamped, PrivateRelation, unit_name};
+use crate::analysis::below::relation::{PrivateRelation, unit_name};
+use crate::analysis::below::trace::Clamped;
 use crate::analysis::below::walk::Tables;
-use crate::analysis::expr::facts::{Facts, KeySource, Scope};
+use crate::analysis::expr::facts::{Facts, KeySource};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
 use crate::analysis::keys::image::{key_image, keys_that_pass, never_holds};
 use crate::analysis::keys::lookup::{Lookup, Lookups};
+use crate::analysis::keys::of_column::with_known_keys;
 use crate::analysis::keys::together::Together;
 use crate::analysis::keys::{
     MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null,
@@ -195,10 +197,12 @@ pub(crate) fn group_keys(
             facts = Facts { keys: None, always: Interval::everything(), ..facts };
         }
         if !facts.is_unit && !states_delta {
-            passing =
-                expr.try_as_col().and_then(|column| keys_that_pass(column, &flow.scope, tables));
+            let scope = with_known_keys(expr, &flow.scope, &flow.traces, tables);
+            if let Some(column) = expr.try_as_col() {
+                passing = keys_that_pass(column, &scope, tables);
+                facts.keys = scope.facts_of(column).and_then(|facts| facts.keys.clone());
+            }
             if !listed {
-                let scope = with_public_keys(expr, flow, tables);
                 if let Some(image) = key_image(expr, &scope, tables) {
                     // Where NULL is a key, it is listed.
                     facts = Facts { keys: Some(image), null_key: false, ..facts };
@@ -249,21 +253,6 @@ fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
     let counted = matches!(facts.keys, None | Some(KeySource::Integers(..)));
     let made = expr.try_as_col().is_none() || counted;
     made && !declared && public_source(flow, expr).is_none()
-}
-
-/// The scope of an expression, in which its public columns have the keys that are read of the public rows.
-fn with_public_keys(expr: &Expr, flow: &PrivateRelation, tables: &dyn Tables) -> Scope {
-    let mut scope = flow.scope.clone();
-    for column in expr.column_refs() {
-        let source = public_source(flow, &Expr::Column(column.clone()));
-        let index = scope.schema.maybe_index_of_column(column);
-        let facts = index.and_then(|i| scope.facts.get_mut(i)).filter(|facts| facts.keys.is_none());
-        if let (Some((plan, name)), Some(facts)) = (source, facts) {
-            let keys = public_keys(tables, &plan, &name, MOST_KEYS).filter(|keys| !keys.is_empty());
-            facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
-        }
-    }
-    scope
 }
 
 /// Refuses a condition that no value of its columns meets.

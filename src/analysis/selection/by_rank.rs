@@ -37,6 +37,7 @@ use crate::functions::{Place, place, without_nan};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// `x op candidate` with the candidate on the right.
 pub(crate) struct CandidateComparison {
@@ -282,7 +283,7 @@ pub(crate) fn revenue(
         return Err(Refusal::new(
             Reason::Operand,
             readable(bid),
-            format!("a bid of type {data_type} cannot be compared with prices"),
+            format!("a bid of type {} cannot be compared with prices", sql_type(&data_type)),
             "a number: CAST(x AS DOUBLE)",
         )
         .into());
@@ -339,7 +340,7 @@ fn quantity_column(
         return Err(Refusal::new(
             Reason::Operand,
             readable(quantity),
-            format!("a quantity is a number, not of type {data_type}"),
+            format!("a quantity is a number, not of type {}", sql_type(&data_type)),
             format!("REVENUE(bid, {text}), or a quantity with a range: CLAMP(x, 0, 10)"),
         )
         .into());

@@ -26,6 +26,7 @@ use crate::functions::{Place, is_countable};
 use crate::grid::{Grid, GridRange};
 use crate::privacy::{Rational, parse_decimal};
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 use crate::ticks::Ticks;
 
 /// MIN, MAX, MEDIAN and QUANTILE as a selection among the ticks of the column's range.
@@ -132,7 +133,10 @@ fn line_of(
         return Err(Refusal::new(
             Reason::Operand,
             text,
-            format!("values of type {data_type} have no order that a quantile could use"),
+            format!(
+                "values of type {} have no order that a quantile could use",
+                sql_type(data_type)
+            ),
             "a number, date or timestamp",
         )
         .into());

@@ -90,6 +90,9 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
     optimizer.enable_join_dynamic_filter_pushdown = false;
     optimizer.enable_topk_dynamic_filter_pushdown = false;
     optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    // Scans divide their rows themselves. Batches that are dealt out later come back in the order in which threads are done:
+    // released rows would come out in another order each time.
+    optimizer.enable_round_robin_repartition = false;
     // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check that they
     // agree would refuse the query, and nothing here relies on either. (docs/upstream.md, 25. Delete with the release
     // that has apache/datafusion #24244.)

@@ -40,6 +40,24 @@ async fn engine(resources: Resources) -> Engine {
 const MANY: &str = "SELECT t.id, n FROM t JOIN
     (SELECT k, LAPLACE(eps=1) COUNT(*) AS n FROM p GROUP BY k) AS counts ON t.k = counts.k";
 
+/// Rows of a released table pass a filter in their order, however many batches they are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn released_keys_come_in_order_in_many_batches() {
+    let engine = engine(Resources::default()).await;
+    let domain = "ALTER TABLE p ALTER COLUMN x SET PRIVACY DOMAIN BETWEEN (0, 49999)";
+    engine.owner().execute(domain).await.unwrap();
+    let lab = engine.analyst("lab").unwrap();
+    let sql = "SELECT x, LAPLACE(eps=1) COUNT(*) AS n FROM p GROUP BY x HAVING n > -1000";
+    for _ in 0..10 {
+        let answer = lab.query(sql).await.unwrap();
+        let keys = answer
+            .batches()
+            .iter()
+            .flat_map(|rows| rows.column(0).as_primitive::<Int64Type>().values().to_vec());
+        assert!(keys.eq(0..50_000), "some batches came before others");
+    }
+}
+
 async fn lab(resources: Resources) -> Session {
     engine(resources).await.analyst("lab").unwrap()
 }

@@ -251,6 +251,16 @@ fn every_query_is_answered_or_refused_as_its_file_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// Suppliers of a customer's nation wait for the items, which name one of them: no customer has more rows than items.
+#[test]
+fn public_rows_wait_for_all_that_chooses_among_them() {
+    let said = WORLD.session().explain(&text("q05.sql")).unwrap().to_string();
+    let join = said.lines().find(|line| line.contains("Join nation, region, supplier")).unwrap();
+    assert!(join.contains("[public, each row once]"), "{said}");
+    let place = |what: &str| said.find(what).unwrap();
+    assert!(place("lineitem [along the declared link]") < place("Join nation, region"), "{said}");
+}
+
 #[test]
 fn without_noise_they_are_what_plain_sql_answers() {
     let world = &*WORLD;

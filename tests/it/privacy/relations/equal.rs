@@ -28,7 +28,17 @@ use crate::privacy::sensitivity::Dice;
 use crate::privacy::sqlite;
 
 /// p, whose `u` is the person; c0 leads to p by `u`; c1 leads to c0 by (`k`, `j`); w is public.
-const QUERIES: [&str; 110] = [
+const QUERIES: [&str; 120] = [
+    "SELECT !COUNT(*), !SUM(c0.a) FROM p, c0, w WHERE p.u = c0.l1 AND w.a = p.a AND w.b = c0.b",
+    "SELECT !COUNT(*) FROM p, c0, c1, w, w AS v WHERE p.u = c0.l1 AND c1.l1 = c0.k AND c1.l2 = c0.j AND w.a = p.a AND w.k = v.k AND v.b = c1.b",
+    "SELECT k, !COUNT(*) FROM (SELECT l1, upper(s) AS k FROM c0) AS q GROUP BY k",
+    "SELECT k, !COUNT(*), !SUM(a) FROM (SELECT l1, a, a / 2 * 2 AS k FROM c0 WHERE a > 1) AS q WHERE k < 5 GROUP BY k",
+    "SELECT upper(k) AS v, !COUNT(*) FROM (SELECT l1, s || '-' AS k FROM c0) AS q GROUP BY upper(k)",
+    "SELECT k, !COUNT(*) FROM (SELECT l1, MAX(s || 'x') AS k FROM c0 GROUP BY l1) AS q GROUP BY k",
+    "SELECT k, !COUNT(*) FROM (SELECT l1, upper(s) AS k FROM c0 GROUP BY l1, upper(s)) AS q GROUP BY k",
+    "SELECT k, !COUNT(*) FROM (SELECT u, upper(s) AS k FROM p UNION ALL SELECT l1, s || 'x' FROM c0) AS q GROUP BY k",
+    "SELECT v, !COUNT(*) FROM p LEFT JOIN (SELECT l1, a, upper(s) AS v FROM c0) AS q ON p.u = q.l1 AND q.a > 3 GROUP BY v",
+    "SELECT k, !COUNT(*) FROM (SELECT l1, LAG(s) OVER (PARTITION BY l1 ORDER BY a, b, s, x) AS k FROM c0) AS q GROUP BY k",
     "SELECT !COUNT(*), !SUM(a) FROM c0 WHERE TRY_CAST(a * 50 AS TINYINT) > 100",
     "SELECT !COUNT(*) FROM c0 WHERE TRY_CAST(a * 50 AS TINYINT) = 50 OR TRY_CAST(a * 50 AS TINYINT) < 0",
     "SELECT !COUNT(*) FROM c0 WHERE NOT (100 >= TRY_CAST(a * 50 AS TINYINT))",

@@ -321,7 +321,17 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
     if dice.one_in(2) {
         return selection(dice, &bounds, &from, &condition, &filter);
     }
+    let from = match dice.below(12) {
+        0 => "(SELECT *, COALESCE(upper(s), 'none') || ls AS made, a / 2 AS half FROM t) AS t"
+            .to_owned(),
+        _ => from,
+    };
+    let made = from.contains("AS made");
     let (keys, group) = match dice.below(3) {
+        0 if made => {
+            let key = dice.pick(&["made", "half", "lower(made)", "half * 2", "made, half"]);
+            (String::new(), format!(" GROUP BY {key}"))
+        }
         0 => {
             let key = dice.pick(&["i1", "i4", "u2", "u8", "g", "ls", "f", "d"]);
             (format!("{key}, "), format!(" GROUP BY {key}"))

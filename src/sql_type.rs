@@ -1,0 +1,28 @@
+//! Types, as SQL writes them.
+
+use arrow::datatypes::DataType;
+
+/// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`; Arrow's own name for types that SQL has no word for.
+pub(crate) fn sql_type(data_type: &DataType) -> String {
+    let name = match data_type {
+        DataType::Boolean => "BOOLEAN",
+        DataType::Int8 => "TINYINT",
+        DataType::Int16 => "SMALLINT",
+        DataType::Int32 => "INT",
+        DataType::Int64 => "BIGINT",
+        DataType::UInt8 => "TINYINT UNSIGNED",
+        DataType::UInt16 => "SMALLINT UNSIGNED",
+        DataType::UInt32 => "INT UNSIGNED",
+        DataType::UInt64 => "BIGINT UNSIGNED",
+        DataType::Float32 => "REAL",
+        DataType::Float64 => "DOUBLE",
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR",
+        DataType::Date32 | DataType::Date64 => "DATE",
+        DataType::Timestamp(_, None) => "TIMESTAMP",
+        DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
+        DataType::Decimal128(precision, scale) => return format!("DECIMAL({precision}, {scale})"),
+        DataType::Dictionary(_, values) => return sql_type(values),
+        other => return other.to_string(),
+    };
+    name.to_owned()
+}
