@@ -395,7 +395,7 @@ fn shift(
 ) -> Result<Vec<Expr>, Refusal> {
     let name = function.fun.name().to_lowercase();
     let refused = |why: String, hint: String| {
-        let text = Expr::WindowFunction(Box::new(function.clone())).schema_name().to_string();
+        let text = readable(&Expr::WindowFunction(Box::new(function.clone())));
         Refusal::new(Reason::Operator, text, why, hint)
     };
     let Some(by) = rows_away(by) else {
@@ -441,7 +441,7 @@ fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
     // A frame that reaches the row itself is never empty.
     let reaches = at_an_end(other) || matches!(other, WindowFrameBound::CurrentRow);
     if frame.units != WindowFrameUnits::Rows && !(at_an_end(picked) && reaches) {
-        let text = Expr::WindowFunction(Box::new(function.clone())).schema_name().to_string();
+        let text = readable(&Expr::WindowFunction(Box::new(function.clone())));
         let why = format!("{name} picks one of several rows that are equal in this order");
         let all = changed(function, |params| params.window_frame = all_rows());
         return Err(Refusal::new(Reason::Operator, text, why, all));
@@ -493,7 +493,7 @@ fn over_unit(
     rows: Option<u64>,
     sorted: &mut Computed,
 ) -> Result<Windowed, NotAnalyzed> {
-    let text = expr.schema_name().to_string();
+    let text = readable(expr);
     let refused = |message: String| {
         Refusal::new(
             Reason::Operator,
