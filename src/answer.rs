@@ -16,6 +16,7 @@ use crate::exec::Drawn;
 use crate::privacy::{Cost, Spend};
 use crate::release::mechanism::Predicted;
 use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
+use crate::release::text::bound_note;
 use crate::release::{CONFIDENCE, PartitionSelection, Release};
 use crate::visible::{self, rounded};
 
@@ -461,7 +462,19 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     });
     let ends = analysis.called_ends().map_or(&[][..], |called| &called.told);
     let ends = ends.iter().filter_map(EndTold::note);
-    hidden.chain(chosen).chain(computed).chain(few).chain(ends).chain(bounds).collect()
+    let notes = hidden.chain(chosen).chain(computed).chain(few).chain(ends).chain(bounds);
+    notes.chain(chosen_bounds(release, drawn)).collect()
+}
+
+/// Which bounds were chosen for releases that choose theirs.
+fn chosen_bounds<'a>(release: &'a Release, drawn: &'a Drawn) -> impl Iterator<Item = String> + 'a {
+    let parts = release.analysis().parts().iter().zip(&drawn.rungs);
+    parts.flat_map(|(part, rungs)| {
+        part.measures()
+            .iter()
+            .zip(rungs)
+            .filter_map(|(measure, rung)| bound_note(measure, (*rung)?))
+    })
 }
 
 /// Whether rows come out by the very values that an output shows.
@@ -510,6 +523,10 @@ fn within(
     let Origin { part, measure, .. } = origin;
     let least = drawn.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
     let least = least.filter(|n| n.is_finite());
+    let rung = drawn.rungs.get(part).and_then(|rungs| rungs.get(measure)).copied().flatten();
+    let under =
+        rung.and_then(|rung| release.accuracies_under_bounds(part, measure, 1).get(rung).copied());
+    let predicted = under.unwrap_or(predicted);
     let value = match predicted {
         Predicted::Within(value) => value,
         // For the group with the fewest rows, by the noisy count: the bound holds for every group.
@@ -532,8 +549,9 @@ fn within(
 /// How accurate an answer will be, as far as it is known before anything is drawn.
 pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> {
     let analysis = release.analysis();
-    let (mean_rows, released, values) = (Vec::new(), Vec::new(), Vec::new());
-    let drawn = Drawn { schema: SchemaRef::clone(schema), mean_rows, released, values };
+    let (mean_rows, rungs) = (Vec::new(), Vec::new());
+    let (released, values) = (Vec::new(), Vec::new());
+    let drawn = Drawn { schema: SchemaRef::clone(schema), mean_rows, rungs, released, values };
     // The unit of an aggregate whose bound is found is not known yet.
     let in_units = |origin: Origin| {
         let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;

@@ -49,6 +49,7 @@ pub use keys::lookup::{Lookup, Lookups};
 pub use keys::public_keys::Keys;
 pub use keys::unknown::{Payer, UnknownPartitions};
 pub use keys::{KeySpace, MOST_KEYS};
+pub use measure::rungs::Ladder;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::{Input, InputShape, Measure, ReleaseKind, TermColumns};
 pub use measure::{JointMoments, Moments};

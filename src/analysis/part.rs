@@ -30,6 +30,7 @@ use crate::analysis::context::Context;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
 use crate::analysis::measure::joint::read_joint;
+use crate::analysis::measure::ladder;
 use crate::analysis::measure::limits::{limits, number};
 use crate::analysis::measure::read::read;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
@@ -482,6 +483,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
 /// What a release measures, with its argument and FILTER put into the input's columns.
 fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, NotAnalyzed> {
     check_unit_column(&call.clause, &frame.flow.subject)?;
+    ladder::check(&call.clause, &frame.flow.subject, keys.are_unknown())?;
     match &call.clause.operand {
         Operand::Selection(clause) if clause.named => named(call, clause, frame),
         Operand::Selection(clause) => {
@@ -499,7 +501,7 @@ fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, N
             | AggregateName::Revenue
             | AggregateName::Spread(_)
             | AggregateName::Joint(_)
-            | AggregateName::Unsupported(_) => numeric(call, aggregate, frame),
+            | AggregateName::Unsupported(_) => numeric(call, aggregate, frame, keys.are_unknown()),
         },
         Operand::Response => response(call, frame),
     }
@@ -510,6 +512,7 @@ fn numeric(
     call: &Call,
     aggregate: &AggregateCall,
     frame: &mut Frame<'_>,
+    are_unknown: bool,
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.as_str();
     let mut clause = call.clause.clone();
@@ -538,9 +541,18 @@ fn numeric(
             read
         }
     };
-    let limits =
-        limits(&frame.flow.subject, &clause.parameters, &read, frame.outer_of_unit(), false, text)?;
-    let release_kind = number(&read, &limits, text)?;
+    let subject = &frame.flow.subject;
+    let (limits, release_kind, ladder) = if clause.parameters.rows_auto {
+        let (limits, kind, ladder) = ladder::ladder(subject, &clause, &read, frame.outer)?;
+        (limits, kind, Some(ladder))
+    } else {
+        let groups = frame.outer_of_unit();
+        let proposed = ladder::proposed(&clause, aggregate, frame.outer).filter(|_| !are_unknown);
+        let limits = limits(subject, &clause.parameters, &read, groups, false, text)
+            .map_err(|refusal| ladder::proposing(refusal, proposed))?;
+        let kind = number(&read, &limits, text)?;
+        (limits, kind, None)
+    };
     Ok(Measure {
         clause,
         column: call.column.clone(),
@@ -552,6 +564,7 @@ fn numeric(
         hi: read.hi,
         limits,
         release_kind,
+        ladder,
     })
 }
 

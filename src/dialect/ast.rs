@@ -235,6 +235,8 @@ pub struct Parameters {
     pub groups: Option<u64>,
     /// A unit counts with at most this many rows in a group.
     pub rows: Option<u64>,
+    /// `rows=auto`: the bound on what a unit contributes in all is chosen, and paid for, with the release.
+    pub rows_auto: bool,
     /// A unit counts with at most this many rows in all.
     pub total_rows: Option<u64>,
     /// `monotonic=false`: calibrate by twice the largest change of a score.
@@ -254,6 +256,8 @@ impl fmt::Display for Parameters {
         part("delta", self.delta.as_ref().map(ToString::to_string));
         part("groups", self.groups.map(|n| n.to_string()));
         part("rows", self.rows.map(|n| n.to_string()));
+        part("rows", self.rows_auto.then(|| "auto".to_owned()));
+        part("total", self.total_rows.map(|n| n.to_string()));
         part("monotonic", self.monotonic.map(|b| b.to_string()));
         f.write_str(&parts.join(", "))
     }

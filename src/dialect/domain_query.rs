@@ -16,7 +16,7 @@ use super::ast::{ColumnName, MechanismName, QueryStatement};
 use super::parameters::mechanism_parameters;
 use super::parser::HushDialect;
 use crate::catalog::RESERVED;
-use crate::dialect::clauses::{expect_word, take_word};
+use crate::dialect::clauses::{error, expect_word, take_word};
 use crate::dialect::error::DialectError;
 use crate::dialect::query::{RECURSION_LIMIT, name, query};
 use crate::dialect::tokens::tokens;
@@ -64,5 +64,11 @@ fn question(parser: &mut Parser) -> Result<(ColumnName, super::Parameters), Pars
         return parser.expected("WITH (eps=0.1), the cost of the histogram", found);
     }
     let parameters = mechanism_parameters(parser, MechanismName::Laplace)?;
+    if parameters.rows_auto {
+        return error(
+            parser,
+            "rows=auto is not for ranges; write a bound, such as rows=2, groups=2",
+        );
+    }
     Ok((ColumnName { table, column }, parameters))
 }

@@ -27,6 +27,12 @@ pub(super) fn mechanism_parameters(
                 Literal::Boolean(b) => give(&mut parameters.monotonic, b),
                 _ => Some("must be TRUE or FALSE".to_owned()),
             },
+            "rows" if is_auto(&value) => match parameters.rows {
+                Some(_) => Some("is given twice".to_owned()),
+                None => std::mem::replace(&mut parameters.rows_auto, true)
+                    .then(|| "is given twice".to_owned()),
+            },
+            "rows" if parameters.rows_auto => Some("is given twice".to_owned()),
             _ => shared_parameter(&mut parameters, &name, &value)
                 .unwrap_or_else(|| Some(no_parameter(&name))),
         };
@@ -38,9 +44,14 @@ pub(super) fn mechanism_parameters(
     Ok(parameters)
 }
 
+/// Whether a bound is to be chosen.
+fn is_auto(value: &Literal) -> bool {
+    value.text().is_some_and(|text| text.eq_ignore_ascii_case("auto"))
+}
+
 /// The problem with an unknown parameter, after its name.
 fn no_parameter(name: &str) -> String {
-    const KNOWN: [&str; 6] = ["eps", "rho", "delta", "rows", "groups", "monotonic"];
+    const KNOWN: [&str; 7] = ["eps", "rho", "delta", "rows", "groups", "total", "monotonic"];
     match nearest(name, KNOWN.into_iter()) {
         Some(known) => format!("is not a parameter of a mechanism; did you mean {known}?"),
         None => format!("is not a parameter of a mechanism; write one of {}", KNOWN.join(", ")),
@@ -56,6 +67,9 @@ pub(super) fn options(parser: &mut Parser) -> Result<Options, ParserError> {
                 Some(text) => give(&mut options.unit_column, text),
                 None => Some("must name a column".to_owned()),
             },
+            "rows" | "max_rows_contributed" if is_auto(&value) => Some(
+                "is chosen by a mechanism alone: write LAPLACE(eps=1, rows=auto) COUNT(*) without OPTIONS".to_owned(),
+            ),
             "max_groups_contributed" => give_count(&mut options.parameters.groups, &value),
             "max_rows_contributed" => give_count(&mut options.parameters.total_rows, &value),
             "min_privacy_units_per_group" => give_count(&mut options.min_units, &value),
@@ -110,6 +124,7 @@ fn shared_parameter(
         }),
         "groups" => Some(give_count(&mut parameters.groups, value)),
         "rows" => Some(give_count(&mut parameters.rows, value)),
+        "total" => Some(give_count(&mut parameters.total_rows, value)),
         _ => None,
     }
 }

@@ -16,10 +16,12 @@ use crate::release::Release;
 use crate::release::mechanism::Predicted;
 
 /// How the ± of a measure follows from what was drawn.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Margin {
     measure: usize,
     accuracy: Predicted,
+    /// The accuracy under each bound of a ladder, if the measure has one.
+    rungs: Vec<Predicted>,
     /// No number is off by more: the width of the range of a mean.
     most: f64,
     /// Whether what stands beside the measure was computed for this confidence.
@@ -41,6 +43,7 @@ pub(super) fn margins(release: &Release, part: usize) -> Vec<Margin> {
         own.measures().iter().enumerate().map(move |(i, measure)| Margin {
             measure: i,
             accuracy: release.accuracy_among(part, i, numbers),
+            rungs: release.accuracies_under_bounds(part, i, numbers),
             most: width_of_range(measure),
             is_own: numbers == 1,
         })
@@ -48,10 +51,12 @@ pub(super) fn margins(release: &Release, part: usize) -> Vec<Margin> {
     among.flat_map(of).collect()
 }
 
-/// The released columns of a part with the ± of its measures behind them; `drawn` holds what stands beside them, too.
+/// The released columns of a part with the ± of its measures behind them; `drawn` holds what stands beside them, too, `chosen` the
+/// places of their bounds.
 pub(super) fn with_margins(
     drawn: &RecordBatch,
     released: &RecordBatch,
+    chosen: &[Option<usize>],
     part: &PreparedPart,
 ) -> Result<RecordBatch> {
     let rows = released.num_rows();
@@ -62,7 +67,9 @@ pub(super) fn with_margins(
     for margin in &part.margins {
         let own = beside.get(margin.measure).copied().flatten();
         let own = own.and_then(|own| own.as_primitive_opt::<Float64Type>());
-        let column: Float64Array = match (margin.accuracy, own) {
+        let rung = chosen.get(margin.measure).copied().flatten();
+        let under_bound = rung.and_then(|rung| margin.rungs.get(rung)).copied();
+        let column: Float64Array = match (under_bound.unwrap_or(margin.accuracy), own) {
             (Predicted::Within(error), _) => std::iter::repeat_n(Some(error), rows).collect(),
             (Predicted::WithinOverCount(error), Some(counts)) => {
                 counts.iter().map(|count| Some((error / count?).min(margin.most))).collect()

@@ -50,6 +50,7 @@ use ::datafusion::physical_plan::joins::HashJoinExec;
 use ::datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
 use arrow::array::{AsArray, Float64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
+use num_traits::ToPrimitive;
 
 use crate::analysis::outcome::released_part;
 use crate::analysis::{InputShape, Measure, PrivateAggregate, Value};
@@ -93,6 +94,8 @@ struct PreparedPart {
     columns: usize,
     /// What stands beside each measure.
     beside: Vec<Option<Beside>>,
+    /// Whether the bound of each measure is chosen.
+    is_chosen: Vec<bool>,
     /// The ± of the numbers, in the order of the columns behind the released ones.
     margins: Vec<Margin>,
 }
@@ -123,6 +126,9 @@ pub(crate) struct Drawn {
     /// For each part by measure: the least noisy number of rows behind its means, the largest ± of its variances;
     /// `None` for the others.
     pub mean_rows: Vec<Vec<Option<f64>>>,
+    /// For each part by measure: the place of the bound that was chosen on its ladder; `None` without a ladder, and where no
+    /// row came out.
+    pub rungs: Vec<Vec<Option<usize>>>,
     /// The released tables of the parts, in their order.
     pub released: Vec<RecordBatch>,
     /// The released values that later parts used, as numbers; `None` for what is none.
@@ -160,6 +166,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         let columns = part.released_schema().fields().len();
         let beside = part.measures().iter().map(Beside::for_measure).collect();
         let margins = margins(release, i);
+        let is_chosen = part.measures().iter().map(|measure| measure.ladder.is_some()).collect();
         parts.push(PreparedPart {
             plan,
             specification,
@@ -168,6 +175,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
             released,
             columns,
             beside,
+            is_chosen,
             margins,
         });
     }
@@ -396,13 +404,18 @@ impl Beside {
     }
 }
 
-/// The released table, and behind it what stands beside its measures, in their order.
+/// The released table, and behind it what stands beside its measures, in their order, and the places of the bounds that were
+/// chosen for them.
 fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) -> SchemaRef {
     let beside = measures.iter().enumerate().filter_map(|(i, measure)| {
         let name = format!("{}{i}", Beside::for_measure(measure)?.name());
         Some(Arc::new(Field::new(name, DataType::Float64, true)))
     });
-    Arc::new(Schema::new(released.fields().iter().cloned().chain(beside).collect::<Vec<_>>()))
+    let rungs = measures.iter().enumerate().filter(|(_, measure)| measure.ladder.is_some());
+    let rungs =
+        rungs.map(|(i, _)| Arc::new(Field::new(format!("rung{i}"), DataType::Float64, true)));
+    let fields = released.fields().iter().cloned().chain(beside).chain(rungs);
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// Runs the parts of a paid query, and begins with its rows.
@@ -438,7 +451,7 @@ pub(crate) async fn run(
         }
     }
     let context = datafusion::memory::context(state, advance)?;
-    let (mut mean_rows, mut released) = (Vec::new(), Vec::new());
+    let (mut mean_rows, mut chosen, mut released) = (Vec::new(), Vec::new(), Vec::new());
     let mut numbers = vec![None; values.len()];
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
@@ -454,21 +467,26 @@ pub(crate) async fn run(
         part.permit.grant(rng);
         let batches = collect(Arc::clone(&part.plan), Arc::clone(&context)).await?;
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
-        let (columns, rows) = split(batch, part.columns, &part.beside)?;
-        part.released.give(&with_margins(batch, &columns, &part)?)?;
+        let (columns, rows, rungs) = split(batch, part.columns, &part.beside, &part.is_chosen)?;
+        part.released.give(&with_margins(batch, &columns, &rungs, &part)?)?;
         mean_rows.push(rows);
+        chosen.push(rungs);
         released.push(columns);
     }
     let rows = execute_stream(public_plan, context)?;
-    Ok(Running { drawn: Drawn { schema, mean_rows, released, values: numbers }, rows, charge })
+    let drawn = Drawn { schema, mean_rows, rungs: chosen, released, values: numbers };
+    Ok(Running { drawn, rows, charge })
 }
 
-/// The released columns of a batch, and what stands beside each measure.
+/// The released columns of a batch, what stands beside each measure, and the place of its chosen bound.
+type Parted = (RecordBatch, Vec<Option<f64>>, Vec<Option<usize>>);
+
 fn split(
     batch: &RecordBatch,
     columns: usize,
     beside: &[Option<Beside>],
-) -> Result<(RecordBatch, Vec<Option<f64>>)> {
+    is_chosen: &[bool],
+) -> Result<Parted> {
     let mut behind = batch.columns().iter().skip(columns);
     let numbers = beside.iter().map(|beside| {
         let beside = (*beside)?;
@@ -476,6 +494,12 @@ fn split(
         Some(beside.number(column))
     });
     let numbers = numbers.collect();
+    let rungs = is_chosen.iter().map(|is_chosen| {
+        let column = is_chosen.then(|| behind.next()).flatten()?;
+        let place = column.as_primitive_opt::<Float64Type>()?.iter().flatten().next()?;
+        place.to_usize()
+    });
+    let rungs = rungs.collect();
     let released: Vec<usize> = (0..columns).collect();
-    Ok((batch.project(&released)?, numbers))
+    Ok((batch.project(&released)?, numbers, rungs))
 }

@@ -14,6 +14,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use super::draw::draw;
 use super::draw::gather::gather;
+use super::draw::rungs::OfLadder;
 use super::draw::select::{exact_runs, exact_scores};
 use super::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
 use super::plan::bounded_inputs;
@@ -172,6 +173,13 @@ fn keeps(plan: &dyn ExecutionPlan) -> bool {
 pub enum Exact {
     /// By column (or outer group), then by key (or candidate).
     Vectors(Vec<Vec<i128>>),
+    /// Under each bound of a ladder, by column and key, and for each bound the number of units beyond it.
+    Ladder {
+        /// By bound, column and key.
+        under: Vec<Vec<Vec<i128>>>,
+        /// By bound.
+        beyond: Vec<i128>,
+    },
     /// By outer group, the scores of a long candidate axis as runs: each with its first candidate, its length, the
     /// score of the first candidate, and the difference between neighbours.
     Lines(Vec<Vec<(u64, u64, i128, i128)>>),
@@ -194,6 +202,12 @@ fn exact(
 ) -> Result<Exact> {
     match (measure.choice(), gathered) {
         (None, Gathered::Sums(sums)) => {
+            if let Some(ladder) = &measure.ladder {
+                let own = OfLadder::new(sums, first, ladder, measure.parts())?;
+                let under = (0..ladder.rungs.len()).map(|rung| own.under(rung));
+                let under = under.collect::<Result<_>>()?;
+                return Ok(Exact::Ladder { under, beyond: own.beyond()? });
+            }
             let own = sums.get(first..first + measure.width()).ok_or_else(failed)?;
             Ok(Exact::Vectors(own.to_vec()))
         }

@@ -4,6 +4,7 @@
 //! explanation. They speak of declarations and of the query, never of data: what was cut is not told unless
 //! somebody asks and pays for it.
 
+use super::ladder;
 use crate::analysis::{Input, Measure, PrivateAggregate};
 
 /// The lines about bounds; none where every row is a unit.
@@ -14,8 +15,11 @@ pub(super) fn bounds_lines(
     if part.subject().is_row() {
         return Vec::new();
     }
-    let mut cuts = vec!["a unit's rows beyond these bounds"];
-    if !part.key_names().is_empty() {
+    let mut cuts = vec![match &measure.ladder {
+        Some(_) => "what a unit has beyond the bound that is chosen",
+        None => "a unit's rows beyond these bounds",
+    }];
+    if measure.ladder.is_none() && !part.key_names().is_empty() {
         cuts.push("its further groups");
     }
     let is_ranged = !matches!(
@@ -32,6 +36,9 @@ pub(super) fn bounds_lines(
 }
 
 fn bounds_text(part: &PrivateAggregate, measure: &Measure) -> String {
+    if measure.ladder.is_some() {
+        return ladder::bounds_text(measure);
+    }
     let limits = &measure.limits;
     let parameters = &measure.clause.parameters;
     let some = |n: u64, one: &str, more: &str, from: Option<&str>| {
@@ -52,7 +59,11 @@ fn bounds_text(part: &PrivateAggregate, measure: &Measure) -> String {
     };
     let in_all = limits.total.map(|n| {
         let asked = parameters.total_rows == Some(n) && part.subject().max_rows() != Some(n);
-        some(n, all.0, all.1, Some(if asked { "max_rows_contributed" } else { declared }))
+        // OPTIONS have a name of their own for it.
+        let clause = &measure.clause;
+        let by_options = clause.grouping.is_some() || clause.finding.is_some();
+        let named = if by_options { "max_rows_contributed" } else { "total=" };
+        some(n, all.0, all.1, Some(if asked { named } else { declared }))
     });
     let in_group = if measure.once_per_group() {
         "once in a group".to_owned()

@@ -54,7 +54,7 @@ pub(super) fn loosest(
     measure: &Measure,
     mechanized: &Mechanized,
 ) -> Option<Loosest> {
-    if measure.clause.finding.is_some() {
+    if measure.clause.finding.is_some() || measure.ladder.is_some() {
         return None;
     }
     let factor = |bounds: &ContributionBounds| tightened(measure, mechanized, bounds);
@@ -115,7 +115,8 @@ fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds
                 | Mechanism::Exponential(_)
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
-                | Mechanism::Unknown(..) => ratio(now.l1, then.l1),
+                | Mechanism::Unknown(..)
+                | Mechanism::ChosenBound(_) => ratio(now.l1, then.l1),
             })
         }
         ReleaseKind::Choice(choice) => {

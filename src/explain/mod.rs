@@ -33,6 +33,7 @@ use tighter::{of_the_data, tighter_lines};
 
 mod bounds;
 mod joint;
+mod ladder;
 mod loosest;
 mod mostly_noise;
 mod selection;
@@ -293,8 +294,10 @@ fn release_lines(
                     ),
                 ));
             }
+            lines.extend(ladder::ladder_lines(measure, mechanized));
             lines.push(("noise", noise_text(measure, mechanized, share)));
             lines.extend(tighter_lines(part, measure, mechanized));
+            lines.extend(ladder::proposal_line(part, measure, mechanized));
         }
     }
     lines.push(("error", error_text(measure, mechanized)));
@@ -333,6 +336,7 @@ fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
             let trimmed = shown.trim_end_matches('0').trim_end_matches('.');
             format!("Δ₂ = {}", if shown.contains('.') { trimmed } else { &shown })
         }
+        Mechanism::ChosenBound(_) => ladder::norm_text(measure),
         Mechanism::Laplace(_)
         | Mechanism::Exponential(_)
         | Mechanism::PermuteAndFlip(_)
@@ -366,6 +370,7 @@ fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String
         Mechanism::Gaussian(m) => {
             format!("discrete Gaussian{both}, σ = {}, exact on its grid", scaled(&m.sigma()))
         }
+        Mechanism::ChosenBound(chosen) => ladder::noise_text(measure, chosen),
         Mechanism::Exponential(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
@@ -399,6 +404,9 @@ fn error_text(measure: &Measure, mechanized: &Mechanized) -> String {
 }
 
 fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
+    if measure.ladder.is_some() {
+        return ladder::error_text(measure);
+    }
     match mechanized.accuracy {
         Predicted::Within(t) => {
             format!("with 95 %: within {} of the bounded aggregate", rounded(t))
@@ -543,6 +551,9 @@ fn release_json(
         ReleaseKind::Number(sensitivity) => {
             set("l1", number(&sensitivity_text(measure, sensitivity.l1)));
             set("l2", json!(euclidean(measure, sensitivity)));
+            for (name, value) in ladder::ladder_json(measure, mechanized) {
+                set(name, value);
+            }
         }
     }
     match &mechanized.mechanism {
@@ -559,7 +570,8 @@ fn release_json(
         Mechanism::Exponential(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..) => {}
+        | Mechanism::Unknown(..)
+        | Mechanism::ChosenBound(_) => {}
     }
     match mechanized.accuracy {
         Predicted::Within(value) => set("within", json!(value)),

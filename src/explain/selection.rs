@@ -278,7 +278,7 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
             "discrete Laplace noise of scale {} = Δ₁/ε on every score, the best come out, exact integer arithmetic",
             decimal_text(&(m.scale() * &choice.unit), 6)
         ),
-        Mechanism::Gaussian(_) => String::new(),
+        Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) => String::new(),
     }
 }
 
@@ -355,7 +355,7 @@ pub(super) fn choice_json(
         }
         // The noise's scale stands where all mechanisms have theirs.
         Mechanism::Laplace(_) => fields.push(("l1", number(&l1_text(choice)))),
-        Mechanism::Gaussian(_) => {}
+        Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) => {}
     }
     fields.extend(mechanized.instead.map(|least| ("auto_within", json!(least))));
     fields

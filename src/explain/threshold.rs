@@ -69,7 +69,8 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
             Mechanism::Exponential(_)
             | Mechanism::PermuteAndFlip(_)
             | Mechanism::NoisyMax(_)
-            | Mechanism::Unknown(..),
+            | Mechanism::Unknown(..)
+            | Mechanism::ChosenBound(_),
         )
         | None => String::new(),
     }

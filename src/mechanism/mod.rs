@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod chosen_bound;
 mod conversion;
 mod exponential;
 mod gaussian;
@@ -44,6 +45,7 @@ mod tests;
 
 use thiserror::Error;
 
+pub use chosen_bound::{ChosenBound, Rung};
 pub use conversion::{epsilon_of_rho, largest_rho};
 pub use exponential::Exponential;
 pub use gaussian::Gaussian;

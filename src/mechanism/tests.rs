@@ -1,5 +1,6 @@
 //! Tests of the mechanisms together: the literature's numbers, draws against them, and privacy by brute force.
 
+mod chosen;
 mod special;
 
 use num_traits::{One, ToPrimitive};

@@ -6,6 +6,7 @@ use super::mechanism::{Mechanism, Predicted};
 use super::number::within;
 use super::threshold::PartitionSelection;
 use crate::analysis::{Analysis, ErrorBars, Measure, ReleaseKind};
+use crate::mechanism::Rung;
 use crate::privacy::Rational;
 
 /// Why an output that is computed from released numbers has no error; `None` if it has one, or shows no such number.
@@ -50,11 +51,32 @@ pub(super) fn accuracy_among(measure: &Measure, mechanism: &Mechanism, among: u6
     match mechanism {
         Mechanism::Laplace(noise) => within(measure, &|beta| noise.error_at(&share(beta))),
         Mechanism::Gaussian(noise) => within(measure, &|beta| noise.error_at(&share(beta))),
+        // Whichever bound is chosen.
+        Mechanism::ChosenBound(_) => {
+            let all = accuracies_under_bounds(measure, mechanism, among);
+            all.last().copied().unwrap_or(Predicted::Nothing)
+        }
         Mechanism::Exponential(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..) => Predicted::Nothing,
     }
+}
+
+/// The accuracy of a measure under each bound of its ladder, if it has one, as [`accuracy_among`].
+///
+/// # Guarantee
+/// Under that bound the number is off by more, from what it is under that bound without noise, with probability at most
+/// 0.05/`among`. The noise is drawn after the bound is chosen, and whatever that is.
+pub(crate) fn accuracies_under_bounds(
+    measure: &Measure,
+    mechanism: &Mechanism,
+    among: u64,
+) -> Vec<Predicted> {
+    let Mechanism::ChosenBound(chosen) = mechanism else { return Vec::new() };
+    let share = |beta: &Rational| beta / Rational::from_integer(BigInt::from(among));
+    let of = |rung: &Rung| within(measure, &|beta| rung.noise.error_at(&share(beta)));
+    chosen.rungs().iter().map(of).collect()
 }
 
 /// The public plan with the errors of those outputs that do not simply show a number whose ± is the same on all rows, and

@@ -3,7 +3,8 @@
 use crate::analysis::Measure;
 use crate::dialect::MechanismName;
 use crate::mechanism::{
-    Exponential, Gaussian, Laplace, MechanismError, NoisyMax, PermuteAndFlip, Unknown, UnknownRule,
+    ChosenBound, Exponential, Gaussian, Laplace, MechanismError, NoisyMax, PermuteAndFlip, Unknown,
+    UnknownRule,
 };
 use crate::privacy::Loss;
 use crate::refusal::{Reason, Refusal};
@@ -39,13 +40,15 @@ pub enum Mechanism {
     NoisyMax(NoisyMax),
     /// A choice among candidates that only the data contain, with the additional outcome that none of them wins.
     Unknown(Unknown, UnknownRule),
+    /// Discrete Laplace noise under a bound that is chosen first.
+    ChosenBound(ChosenBound),
 }
 
 impl Mechanism {
     /// The mechanism's name in the dialect.
     pub fn name(&self) -> MechanismName {
         match self {
-            Self::Laplace(_) => MechanismName::Laplace,
+            Self::Laplace(_) | Self::ChosenBound(_) => MechanismName::Laplace,
             Self::Gaussian(_) => MechanismName::Gaussian,
             Self::Exponential(_) => MechanismName::Exponential,
             Self::PermuteAndFlip(_) => MechanismName::PermuteAndFlip,

@@ -11,10 +11,10 @@ use crate::dialect::Parameters;
 use crate::privacy::{Delta, Loss, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
-use accuracy::{accuracy_among, error_bars, without_bound, without_error};
+use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error};
 use cost::{Accounts, default_cost};
 
-mod accuracy;
+pub(crate) mod accuracy;
 pub(crate) mod calibrate;
 mod cost;
 pub(crate) mod mechanism;
@@ -90,6 +90,20 @@ impl Release {
         match (own, self.mechanisms(part).get(measure)) {
             (Some(own), Some(one)) => accuracy_among(own, &one.mechanism, among),
             _ => Predicted::Nothing,
+        }
+    }
+
+    /// The accuracy of a number under each bound of its ladder, as [`Release::accuracy_among`]; none without a ladder.
+    pub(crate) fn accuracies_under_bounds(
+        &self,
+        part: usize,
+        measure: usize,
+        among: u64,
+    ) -> Vec<Predicted> {
+        let own = self.analysis.parts().get(part).and_then(|part| part.measures().get(measure));
+        match (own, self.mechanisms(part).get(measure)) {
+            (Some(own), Some(one)) => accuracies_under_bounds(own, &one.mechanism, among),
+            _ => Vec::new(),
         }
     }
 

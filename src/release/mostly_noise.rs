@@ -22,6 +22,10 @@ pub(crate) const FEW_ROWS: u64 = 100;
 
 /// The number of rows below which the ± is as large as the range; `None` where there is none above 1.
 pub(crate) fn mostly_noise_below(measure: &Measure, accuracy: Predicted) -> Option<u64> {
+    if measure.ladder.is_some() {
+        // It depends on the bound that is chosen.
+        return None;
+    }
     let rows = match accuracy {
         Predicted::WithinOverCount(error) => {
             let width = Rational::from_integer((measure.hi - measure.lo).into());

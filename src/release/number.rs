@@ -10,9 +10,9 @@
 use num_bigint::BigInt;
 
 use super::cost::{Accounts, StatedCost};
-use crate::analysis::{Measure, ReleaseKind, Sensitivity, approximate};
+use crate::analysis::{Ladder, Measure, ReleaseKind, Sensitivity, approximate};
 use crate::dialect::MechanismName;
-use crate::mechanism::{Gaussian, Laplace};
+use crate::mechanism::{ChosenBound, Gaussian, Laplace};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho, Selecting};
 use crate::refusal::{Reason, Refusal};
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unused};
@@ -38,6 +38,13 @@ pub(super) fn number(
     accounts: &Accounts,
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
+    let no_delta = |why: &str| Err(unused("delta", name, why));
+    if let Some(ladder) = &measure.ladder {
+        return match delta {
+            None => chosen_bound(measure, ladder, cost),
+            Some(_) => no_delta("Laplace noise over known keys needs no delta"),
+        };
+    }
     let too_noisy = |error| too_noisy(text, &error);
     let laplace = || -> Result<Mechanized, Refusal> {
         let epsilon = cost.epsilon(text, Selecting::Pure, 1)?;
@@ -57,7 +64,6 @@ pub(super) fn number(
         let gaussian = Gaussian::calibrate_rho(sensitivity.l2_squared, rho).map_err(too_noisy)?;
         Ok(noisy(measure, gaussian, Loss::concentrated(rho)))
     };
-    let no_delta = |why: &str| Err(unused("delta", name, why));
     match (name, cost) {
         (MechanismName::Laplace, _) => match delta {
             None => laplace(),
@@ -109,6 +115,30 @@ pub(super) fn number(
             format!("LAPLACE({}) {text}", cost.text()),
         )),
     }
+}
+
+/// A number under a bound that is chosen first; both parts at one cost.
+///
+/// # Guarantee
+/// As that of [`number`]. The loss is that of the choice at ε₁ and of the noise at ε₂, with ε₁ + ε₂ = ε: (ε, 0) exactly, and a
+/// ρ of ε₁²/8 + ε₂·tanh(ε₂/2), rounded up. Where ρ is stated, that is at most ρ: x·tanh(x/2) of a sum is no less than the sum
+/// of both, and ε₁²/8 is less than ε₁·tanh(ε₁/2) up to ε₁ = 7.9, above which neither is charged more than ε₁.
+fn chosen_bound(
+    measure: &Measure,
+    ladder: &Ladder,
+    cost: &StatedCost,
+) -> Result<Mechanized, Refusal> {
+    let text = measure.clause.text.as_str();
+    let epsilon = cost.epsilon(text, Selecting::Pure, 1)?;
+    let chosen = ChosenBound::calibrate(&ladder.rungs, ladder.weight, ladder.groups, &epsilon)
+        .map_err(|error| too_noisy(text, &error))?;
+    let loss = Loss::choice(chosen.choosing(), None, 1, Selecting::BoundedRange)
+        .plus(&Loss::pure(chosen.releasing()));
+    let largest = chosen.rungs().last().map(|rung| &rung.noise);
+    let accuracy =
+        largest.map_or(Predicted::Nothing, |noise| within(measure, &|beta| noise.error_at(beta)));
+    let mechanism = Mechanism::ChosenBound(chosen);
+    Ok(cost.charged(Mechanized { mechanism, loss, accuracy, rank: None, instead: None }))
 }
 
 /// A number that has Laplace noise with Gaussian noise of the same ε and this δ instead, and that ε; `None` for other numbers.

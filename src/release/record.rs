@@ -4,7 +4,7 @@ use crate::analysis::{Choice, Measure, ReleaseKind};
 use crate::dialect::{MechanismName, Operand, SelectionClause, Selector};
 use crate::privacy::{Loss, Rational};
 use crate::release::mechanism::{Mechanism, Mechanized};
-use crate::release::text::{exact, score_units};
+use crate::release::text::{bound_text, exact, score_units};
 use crate::release::{PartitionSelection, loss_text, parameters_text};
 
 pub(crate) fn sensitivity_text(measure: &Measure, units: u128) -> String {
@@ -30,7 +30,8 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
                 | Mechanism::Exponential(_)
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
-                | Mechanism::Unknown(..) => {
+                | Mechanism::Unknown(..)
+                | Mechanism::ChosenBound(_) => {
                     format!("range {}", calibrated_text(measure, choice))
                 }
             };
@@ -38,6 +39,14 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
                 Some(selector) => (format!("{selector} {name}"), range),
                 None => (name.to_string(), range),
             }
+        }
+        ReleaseKind::Number(_) if measure.ladder.is_some() => {
+            let rungs = measure.ladder.iter().flat_map(|ladder| &ladder.rungs);
+            let ends = rungs.clone().min().zip(rungs.max());
+            let ends = ends.map_or_else(String::new, |(least, most)| {
+                format!(" of {}..{}", bound_text(measure, *least), bound_text(measure, *most))
+            });
+            (name.to_string(), format!("bound chosen{ends}"))
         }
         ReleaseKind::Number(sensitivity) => {
             (name.to_string(), format!("l1 {}", sensitivity_text(measure, sensitivity.l1)))

@@ -304,7 +304,8 @@ impl Costs<'_> {
                 Mechanism::Exponential(_)
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
-                | Mechanism::Unknown(..),
+                | Mechanism::Unknown(..)
+                | Mechanism::ChosenBound(_),
             )
             | None => Err(MechanismError::ScaleTooLarge),
         };

@@ -245,6 +245,7 @@ impl Frame<'_> {
             hi: read.hi,
             limits,
             release_kind: ReleaseKind::Choice(Box::new(choice)),
+            ladder: None,
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn unbounded(text: &str, what: &str, parameter: &str) -> Refusal {
         text,
         format!("nothing bounds the {what}, so one person could change the answer by any amount"),
         format!(
-            "{parameter} among the mechanism's parameters, max_rows_contributed or max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n"
+            "{parameter} or total=M among the mechanism's parameters, max_rows_contributed or max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n"
         ),
     )
 }

@@ -14,6 +14,7 @@ use crate::grid::pairs::{Axis, Pairs};
 use crate::grid::{Grid, coarse_width};
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
+use rungs::Ladder;
 use sensitivity::{ContributionBounds, Sensitivity};
 
 pub(crate) mod call;
@@ -22,8 +23,10 @@ pub(crate) mod grid;
 pub(crate) mod input;
 pub(crate) mod input_columns;
 pub(crate) mod joint;
+pub(crate) mod ladder;
 pub(crate) mod limits;
 pub(crate) mod read;
+pub(crate) mod rungs;
 pub(crate) mod sensitivity;
 pub(crate) mod variance;
 
@@ -116,6 +119,8 @@ pub struct Measure {
     pub limits: ContributionBounds,
     /// How the measure is released.
     pub release_kind: ReleaseKind,
+    /// The bounds of which one is chosen with the release; `limits` and the sensitivity are those of the last one.
+    pub ladder: Option<Ladder>,
 }
 
 /// How a measure is released.
@@ -190,8 +195,13 @@ impl Measure {
     }
 
     /// How many integers the measure has per group: 2 for a mean, 3 for a variance, 4 to 9 for a statistic of two columns,
-    /// one for each named candidate.
+    /// one for each named candidate. Under a ladder of bounds, see [`Ladder::columns`].
     pub fn width(&self) -> usize {
+        self.ladder.as_ref().map_or(self.parts(), |ladder| ladder.columns(self.parts()))
+    }
+
+    /// How many integers the measure has per group under one bound.
+    pub fn parts(&self) -> usize {
         match &self.input {
             Input::Rows
             | Input::Values(_)

@@ -67,9 +67,10 @@ pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, No
         return Err(Refusal::new(Reason::Place, "FILTER", "a response has no FILTER", hint).into());
     }
     let parameters = &call.clause.parameters;
-    if parameters.rows.is_some() || parameters.groups.is_some() {
+    let bounds = [parameters.rows, parameters.groups, parameters.total_rows];
+    if bounds.iter().any(Option::is_some) {
         let message = "a response is that of one row in one group";
-        let hint = "RANDOMIZED_RESPONSE(eps=1) without rows and groups";
+        let hint = "RANDOMIZED_RESPONSE(eps=1) without rows, groups and total";
         return Err(Refusal::new(Reason::Parameter, text, message, hint).into());
     }
     let x = total(column, &frame.flow.scope)?;

@@ -21,6 +21,7 @@ use crate::sampler::QueryRng;
 use gathered::Gathered;
 use joint::JointScale;
 use plan::Specification;
+use rungs::OfLadder;
 use select::choose;
 use unknown_groups::hide;
 use variance::Scale;
@@ -29,6 +30,7 @@ pub(crate) mod gather;
 pub(crate) mod gathered;
 pub(crate) mod joint;
 pub(crate) mod plan;
+pub(crate) mod rungs;
 pub(crate) mod select;
 pub(crate) mod unknown_groups;
 pub(crate) mod variance;
@@ -68,6 +70,7 @@ fn drawn(
 ) -> Result<RecordBatch, DrawError> {
     let mut columns: Vec<ArrayRef> = Vec::new();
     let mut mean_rows: Vec<ArrayRef> = Vec::new();
+    let mut rungs: Vec<ArrayRef> = Vec::new();
     let mut rows: Option<Vec<usize>> = None;
     for draw_plan in &specification.draw_plans {
         let own = gathered.get(draw_plan.bounded_input).ok_or_else(failed)?;
@@ -82,6 +85,14 @@ fn drawn(
                 let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) = own else {
                     return Err(failed().into());
                 };
+                if let Some(chosen) = bounded(draw_plan, sums, rng)? {
+                    let keys = chosen.under.first().map_or(0, Vec::len);
+                    let (column, beside) = under_bound(&chosen, rng)?;
+                    columns.push(column);
+                    mean_rows.extend(beside);
+                    rungs.push(Arc::new(Float64Array::from(vec![chosen.number; keys])));
+                    continue;
+                }
                 let first = sums.get(draw_plan.first).ok_or_else(failed)?;
                 if draw_plan.measure.is_mean() {
                     let second = sums.get(draw_plan.first + 1).ok_or_else(failed)?;
@@ -121,12 +132,70 @@ fn drawn(
     let keys = released.len();
     released.append(&mut columns);
     released.append(&mut mean_rows);
+    released.append(&mut rungs);
     let released = batch(&specification.released, released)?;
     match (&specification.hidden, groups) {
         (None, None) => Ok(released),
         (Some((hidden, counter)), Some(own)) => hide(hidden, keys, &released, own, *counter, rng),
         // Groups that only the data know never come out without a threshold.
         (Some(_), None) | (None, Some(_)) => Err(failed().into()),
+    }
+}
+
+/// A bound that was chosen.
+struct Chosen {
+    /// The exact integers under it, by output and key.
+    under: Vec<Vec<i128>>,
+    /// Its place on the ladder.
+    number: f64,
+    /// How the values under it are drawn.
+    plan: DrawPlan,
+}
+
+/// Chooses the bound of a measure with a ladder, and gives its integers under that bound; `None` for other measures.
+///
+/// # Guarantee
+/// The choice is drawn from the numbers of units beyond the bounds, by the mechanism of the release; what comes after it
+/// takes the noise that was calibrated to the chosen bound.
+fn bounded(
+    draw_plan: &DrawPlan,
+    sums: &[Vec<i128>],
+    rng: &mut QueryRng,
+) -> Result<Option<Chosen>, DrawError> {
+    let Some(ladder) = &draw_plan.measure.ladder else { return Ok(None) };
+    let Mechanism::ChosenBound(mechanism) = &draw_plan.mechanism else {
+        return Err(failed().into());
+    };
+    let own = OfLadder::new(sums, draw_plan.first, ladder, draw_plan.measure.parts())?;
+    let place = mechanism.choose(&own.beyond()?, rng)?;
+    let rung = mechanism.rungs().get(place).ok_or_else(failed)?;
+    if ladder.rungs.get(place) != Some(&rung.bound) {
+        return Err(failed().into());
+    }
+    let noise = Mechanism::Laplace(rung.noise.clone());
+    let plan = DrawPlan { mechanism: noise, first: 0, ..draw_plan.clone() };
+    let number = place.to_f64().ok_or_else(failed)?;
+    Ok(Some(Chosen { under: own.under(place)?, number, plan }))
+}
+
+/// A count, sum or mean from its integers under a bound, and the noisy numbers of rows behind means.
+fn under_bound(
+    chosen: &Chosen,
+    rng: &mut QueryRng,
+) -> Result<(ArrayRef, Option<ArrayRef>), DrawError> {
+    let Chosen { under, plan, .. } = chosen;
+    let data_type = &plan.measure.data_type;
+    match (under.as_slice(), plan.measure.is_mean()) {
+        ([above, below], true) => {
+            let (means, rows) = mean(plan, above, below, rng)?;
+            Ok((cast(&means, data_type)?, Some(rows)))
+        }
+        ([values], false) => {
+            let noisy = values.iter().map(|value| perturb(plan, *value, rng));
+            let noisy = noisy.collect::<Result<Vec<_>, _>>()?;
+            Ok((number(&noisy, plan.measure.grid, data_type)?, None))
+        }
+        _ => Err(failed().into()),
     }
 }
 
@@ -247,7 +316,8 @@ fn perturb(draw_plan: &DrawPlan, value: i128, rng: &mut QueryRng) -> Result<i128
         Mechanism::Exponential(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..) => {
+        | Mechanism::Unknown(..)
+        | Mechanism::ChosenBound(_) => {
             return Err(failed().into());
         }
     };

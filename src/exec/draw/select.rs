@@ -267,7 +267,13 @@ fn among(
             (Mechanism::NoisyMax(mechanism), _) => {
                 place_of(&runs, mechanism.choose(&listed(&runs)?, rng)?)?
             }
-            (Mechanism::Laplace(_) | Mechanism::Gaussian(_) | Mechanism::Unknown(..), _) => {
+            (
+                Mechanism::Laplace(_)
+                | Mechanism::Gaussian(_)
+                | Mechanism::Unknown(..)
+                | Mechanism::ChosenBound(_),
+                _,
+            ) => {
                 return Err(failed().into());
             }
         };

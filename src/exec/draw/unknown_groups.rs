@@ -117,7 +117,8 @@ pub(crate) fn hide(
                     Mechanism::Exponential(_)
                     | Mechanism::PermuteAndFlip(_)
                     | Mechanism::NoisyMax(_)
-                    | Mechanism::Unknown(..) => return Err(failed()),
+                    | Mechanism::Unknown(..)
+                    | Mechanism::ChosenBound(_) => return Err(failed()),
                 };
                 Ok(Some(count.saturating_add(noise) >= least))
             };

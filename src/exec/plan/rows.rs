@@ -132,7 +132,10 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
         per_partition: (!measure.once_per_group()).then_some(measure.limits.per_partition),
         l0: measure.limits.l0,
     };
-    Ok(kinds.into_iter().map(|kind| AggregateInput { kind, limits }).collect())
+    let ladder = measure.ladder.as_ref().map(|ladder| ladder.rungs.clone());
+    let input =
+        |kind| AggregateInput { ladder: ladder.clone(), ..AggregateInput::new(kind, limits) };
+    Ok(kinds.into_iter().map(input).collect())
 }
 
 /// Which rows count: those with a place, and with keys of the key space.

@@ -77,7 +77,7 @@ pub(crate) async fn unknown_partition_sums(
             per_partition: Some(1),
             l0: Some(groups.groups),
         };
-        inputs.push(AggregateInput { kind: InputKind::CountUnits { filter: None }, limits });
+        inputs.push(AggregateInput::new(InputKind::CountUnits { filter: None }, limits));
     }
     let schema = rows.schema();
     let types = keys.iter().filter_map(|i| schema.fields().get(*i)).map(|f| f.data_type());

@@ -178,11 +178,11 @@ fn wrong_declarations_change_nothing() {
         ("ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (9, 1)", &["9"][..]),
         (
             "ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN IN ('young')",
-            &["'young'", "Int64"],
+            &["'young'", "BIGINT"],
         ),
         ("ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN ('a', 'b')", &["'a'"]),
         ("ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN IN (1, 1)", &["twice"]),
-        ("ALTER TABLE people ALTER COLUMN city SET PRIVACY DOMAIN IN (1)", &["Utf8"]),
+        ("ALTER TABLE people ALTER COLUMN city SET PRIVACY DOMAIN IN (1)", &["VARCHAR"]),
         ("ALTER TABLE people ALTER COLUMN agee SET PRIVACY DOMAIN IN (1)", &["age"]),
         ("ALTER TABLE peopel SET PRIVACY UNIT ROW", &["people"]),
         ("ALTER TABLE people SET PRIVACY UNIT (idd)", &["id"]),

@@ -1,6 +1,7 @@
 //! What users rely on: the program, the dialect, files, the texts of the project.
 
 pub(crate) mod bad_input;
+pub(crate) mod chosen_bounds;
 pub(crate) mod declarations;
 pub(crate) mod errors;
 pub(crate) mod examples;

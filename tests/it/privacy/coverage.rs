@@ -187,13 +187,15 @@ fn chosen(selection: &SelectionClause, made_of: &mut Constructs) {
 }
 
 fn parameters(parameters: &Parameters, made_of: &mut Constructs) {
-    let Parameters { epsilon, rho, delta, groups, rows, total_rows, monotonic } = parameters;
+    let Parameters { epsilon, rho, delta, groups, rows, rows_auto, total_rows, monotonic } =
+        parameters;
     for (is, name) in [
         (epsilon.is_some(), "eps"),
         (rho.is_some(), "rho"),
         (delta.is_some(), "delta"),
         (groups.is_some(), "groups"),
         (rows.is_some(), "rows"),
+        (*rows_auto, "rows auto"),
         (total_rows.is_some(), "total rows"),
         (monotonic.is_some(), "monotonic"),
     ] {

@@ -288,6 +288,27 @@ pub(crate) fn check(sql: &str, part: &PrivateAggregate, full: &[Exact], without:
                 assert!(l2 <= claimed.l2_squared, "{sql}\nΔ₂² {l2} > {}", claimed.l2_squared);
                 (l1, claimed.l1)
             }
+            (
+                ReleaseKind::Number(_),
+                Exact::Ladder { under: full, beyond: more },
+                Exact::Ladder { under: without, beyond: fewer },
+            ) => {
+                let ladder = measure.ladder.as_ref().unwrap();
+                // Each unit moves the numbers beyond all bounds by 0 or 1, in one direction: their range is 1.
+                let steps: Vec<i128> = more.iter().zip(fewer).map(|(a, b)| a - b).collect();
+                assert!(steps.iter().all(|n| [0, 1].contains(n)), "{sql}\n{steps:?}");
+                let mut nearest = (0, 1);
+                for ((full, without), bound) in full.iter().zip(without).zip(&ladder.rungs) {
+                    let changes = changes(full, without);
+                    let l1: u128 = changes.iter().flatten().map(|c| c.unsigned_abs()).sum();
+                    let most = bound * ladder.weight;
+                    assert!(l1 <= most, "{sql}\nΔ₁ {l1} > {most} {measure:?}");
+                    if l1 as f64 / most as f64 > nearest.0 as f64 / nearest.1 as f64 {
+                        nearest = (l1, most);
+                    }
+                }
+                nearest
+            }
             (ReleaseKind::Choice(choice), Exact::Vectors(full), Exact::Vectors(without)) => {
                 check_choice(sql, choice, &changes(full, without))
             }

@@ -18,8 +18,10 @@ use datafusion::common::Result;
 
 use super::hold::{Task, Values};
 use super::keys::Located;
-use super::partial::{EnforcedBounds, InputKind, shared};
+use super::order::HashKey;
+use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
 use super::payload::Payload;
+use super::rungs::{Own, Rungs};
 use super::units::{BUCKETS, Row, UnitNames, Units, key_of};
 use crate::grid::failed;
 
@@ -128,6 +130,13 @@ impl Bucketed {
     }
 }
 
+/// The rows of one unit, in the order of its runs.
+struct OneUnit<'a> {
+    bucket: usize,
+    code: u64,
+    rows: &'a [u64],
+}
+
 /// How many rows one unit keeps.
 #[derive(Default)]
 struct Bounding {
@@ -135,6 +144,7 @@ struct Bounding {
     order: Vec<(u64, u32, usize)>,
     /// Rows kept of every run, for each of the limits.
     kept: Vec<Vec<u64>>,
+    rungs: Rungs,
 }
 
 /// The rows of one unit and one key, as a range of the unit's sorted rows.
@@ -210,6 +220,9 @@ impl<'a> Totals<'a> {
         let runs = &self.bounding.runs;
         for (at, (i, output)) in collected.inputs.iter().enumerate() {
             let (input, output) = (&self.task.inputs[*i], *output);
+            if input.ladder.is_some() {
+                continue;
+            }
             let payload = &collected.payloads[at];
             let kept = &self.bounding.kept[collected.limit_of[at]];
             let plain_count = matches!(input.kind, InputKind::CountRows { filter: None });
@@ -237,12 +250,77 @@ impl<'a> Totals<'a> {
                 }
             }
         }
+        let unit = OneUnit { bucket, code, rows };
+        for (at, (i, output)) in collected.inputs.iter().enumerate() {
+            if self.task.inputs[*i].ladder.is_some() {
+                self.add_rungs(&self.task.inputs[*i], *output, &collected.payloads[at], &unit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what one unit adds under each bound of a ladder.
+    ///
+    /// # Guarantee
+    /// The columns of the last bound change by what [`Rungs::under`] says of it, those of a smaller bound by what is cut of that;
+    /// the column of units beyond a bound changes by 1 at one key if the unit is beyond it, and by 0 otherwise.
+    fn add_rungs(
+        &mut self,
+        input: &AggregateInput,
+        output: usize,
+        payload: &Payload,
+        unit: &OneUnit<'_>,
+    ) -> Result<()> {
+        let kind = &input.kind;
+        let ladder = input.ladder.as_deref().unwrap_or_default();
+        let (Some(least), Some((last, smaller))) = (ladder.first(), ladder.split_last()) else {
+            return Err(failed());
+        };
+        let mut rungs = std::mem::take(&mut self.bounding.rungs);
+        rungs.fill(self.bounding.runs.iter().map(|run| {
+            let tally = payload.tally(unit.bucket, &unit.rows[run.start..run.end])?;
+            let parts = kind.partial(tally, run.rows(), run.rows())?;
+            Own::new(kind, run.key, parts, tally.count)
+        }))?;
+        if rungs.is_beyond(*least) && self.bounding.runs.len() > 1 {
+            let Bounding { runs, order, .. } = &mut self.bounding;
+            if order.is_empty() {
+                fill_order(order, runs, &self.names, &self.keys, unit.code, self.task.hash)?;
+            }
+            rungs.sort_by(order.iter().map(|(_, _, i)| *i))?;
+        }
+        let parts = kind.outputs();
+        let sums = &mut self.sums[output..];
+        rungs.under(kind, *last, |key, values| {
+            let columns = values.into_iter().zip(&mut sums[..parts]);
+            columns
+                .filter(|(value, _)| *value != 0)
+                .try_for_each(|(value, sums)| add(&mut sums[key as usize], value))
+        })?;
+        let place = rungs.own.first().map_or(0, |own| own.key as usize);
+        for (j, bound) in
+            smaller.iter().enumerate().take_while(|(_, bound)| rungs.is_beyond(**bound))
+        {
+            let cut = &mut sums[parts * (j + 1)..parts * (j + 2)];
+            let mut cuts = |key: u32, values: [i128; 3], sign: i128| {
+                let columns = values.into_iter().zip(cut.iter_mut());
+                columns
+                    .filter(|(value, _)| *value != 0)
+                    .try_for_each(|(value, sums)| add(&mut sums[key as usize], sign * value))
+            };
+            rungs.under(kind, *last, |key, values| cuts(key, values, 1))?;
+            rungs.under(kind, *bound, |key, values| cuts(key, values, -1))?;
+        }
+        for (j, _) in ladder.iter().enumerate().take_while(|(_, bound)| rungs.is_beyond(**bound)) {
+            add(&mut sums[parts * ladder.len() + j][place], 1)?;
+        }
+        self.bounding.rungs = rungs;
         Ok(())
     }
 
     /// Fills `kept`: how many rows of each run every set of limits keeps.
     fn keep_rows(&mut self, limits: &[EnforcedBounds], code: u64) -> Result<()> {
-        let Bounding { runs, order, kept } = &mut self.bounding;
+        let Bounding { runs, order, kept, .. } = &mut self.bounding;
         order.clear();
         kept.resize_with(limits.len().max(kept.len()), Vec::new);
         for (limits, kept) in limits.iter().zip(kept) {
@@ -252,22 +330,7 @@ impl<'a> Totals<'a> {
                 continue;
             }
             if order.is_empty() {
-                let hash = self.task.hash;
-                let unit = self.names.hash(code, hash)?;
-                let runs = runs.iter().enumerate();
-                match &self.keys.names {
-                    None => {
-                        order.extend(runs.map(|(i, run)| (hash.rank(unit, run.key), run.key, i)));
-                        order.sort_unstable();
-                    }
-                    Some(names) => {
-                        // A place depends on which rows of other units came before; the key itself does not.
-                        let name = |key: u32| names.row(key as usize).data();
-                        let rank = |key: u32| hash.group_rank(unit, name(key));
-                        order.extend(runs.map(|(i, run)| (rank(run.key), run.key, i)));
-                        order.sort_unstable_by(|a, b| (a.0, name(a.1)).cmp(&(b.0, name(b.1))));
-                    }
-                }
+                fill_order(order, runs, &self.names, &self.keys, code, self.task.hash)?;
             }
             kept.resize(runs.len(), 0);
             limits.keep(order.iter().map(|(_, _, i)| runs[*i].rows()), |position, rows| {
@@ -276,6 +339,33 @@ impl<'a> Totals<'a> {
         }
         Ok(())
     }
+}
+
+/// The order in which a unit's groups are served.
+fn fill_order(
+    order: &mut Vec<(u64, u32, usize)>,
+    runs: &[Run],
+    names: &UnitNames,
+    keys: &Located,
+    code: u64,
+    hash: HashKey,
+) -> Result<()> {
+    let unit = names.hash(code, hash)?;
+    let runs = runs.iter().enumerate();
+    match &keys.names {
+        None => {
+            order.extend(runs.map(|(i, run)| (hash.rank(unit, run.key), run.key, i)));
+            order.sort_unstable();
+        }
+        Some(names) => {
+            // A place depends on which rows of other units came before; the key itself does not.
+            let name = |key: u32| names.row(key as usize).data();
+            let rank = |key: u32| hash.group_rank(unit, name(key));
+            order.extend(runs.map(|(i, run)| (rank(run.key), run.key, i)));
+            order.sort_unstable_by(|a, b| (a.0, name(a.1)).cmp(&(b.0, name(b.1))));
+        }
+    }
+    Ok(())
 }
 
 fn add(sum: &mut i128, part: i128) -> Result<()> {

@@ -50,9 +50,13 @@ struct Stream {
     products: Vec<Vec<i128>>,
 }
 
-/// Whether what a unit adds is the sum of what its rows add, as long as it keeps all of them.
-pub(super) fn is_sum_of_rows(kind: &InputKind) -> bool {
-    match kind {
+/// Whether what a unit adds is the sum of what its rows add, as long as it keeps all of them. Under a ladder it is not: few
+/// units keep all rows under its least bounds.
+pub(super) fn is_sum_of_rows(input: &AggregateInput) -> bool {
+    if input.ladder.is_some() {
+        return false;
+    }
+    match input.kind {
         InputKind::CountRows { .. }
         | InputKind::CountValues { .. }
         | InputKind::Sum { .. }
@@ -73,11 +77,12 @@ impl Columns {
     pub(super) fn new(inputs: &[AggregateInput], keys: usize) -> Result<Self> {
         let mut streams: Vec<Stream> = Vec::new();
         let mut stream_of = Vec::with_capacity(inputs.len());
-        for AggregateInput { kind, .. } in inputs {
-            if !is_sum_of_rows(kind) {
+        for input in inputs {
+            if !is_sum_of_rows(input) {
                 stream_of.push(None);
                 continue;
             }
+            let kind = &input.kind;
             let source = Source {
                 column: kind.column(),
                 filter: kind.filter(),
@@ -138,9 +143,10 @@ impl Columns {
     /// As [`Columns::add`].
     pub(super) fn add_to(self, inputs: &[AggregateInput], sums: &mut [Vec<i128>]) -> Result<()> {
         let mut output = 0;
-        for (AggregateInput { kind, .. }, stream) in inputs.iter().zip(&self.stream_of) {
+        for (input, stream) in inputs.iter().zip(&self.stream_of) {
             let first = output;
-            output += kind.outputs();
+            output += input.outputs();
+            let kind = &input.kind;
             let Some(stream) = stream.map(|at| &self.streams[at]) else { continue };
             let sums = &mut sums[first..output];
             if kind.pairs().is_some() {

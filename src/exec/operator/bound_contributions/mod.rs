@@ -57,6 +57,7 @@ mod keys;
 mod order;
 mod partial;
 mod payload;
+mod rungs;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -115,6 +116,9 @@ impl BoundContributionsExec {
         }
         for input in &inputs {
             input.kind.check(&types)?;
+            if input.ladder.as_ref().is_some_and(|rungs| !rungs.is_sorted() || rungs.is_empty()) {
+                return plan_err!("the bounds of a ladder ascend");
+            }
         }
         let schema = output_schema(&schema, &keys, &inputs)?;
         let properties = Arc::new(properties(&input, schema));
@@ -145,7 +149,7 @@ pub(crate) fn output_schema(
         fields.push(Arc::new(field.as_ref().clone().with_nullable(true)));
     }
     for (i, input) in inputs.iter().enumerate() {
-        for part in 0..input.kind.outputs() {
+        for part in 0..input.outputs() {
             fields.push(Arc::new(Field::new(format!("bounded_{i}_{part}"), SUM_TYPE, false)));
         }
     }

@@ -84,11 +84,33 @@ pub(crate) struct AggregateInput {
     pub kind: InputKind,
     /// The bounds of a unit's contribution.
     pub limits: EnforcedBounds,
+    /// The bounds under each of which it is computed, in the place of `limits`.
+    pub ladder: Option<Vec<u128>>,
 }
 
 impl AggregateInput {
+    /// One aggregate under one set of bounds.
+    pub(crate) fn new(kind: InputKind, limits: EnforcedBounds) -> Self {
+        Self { kind, limits, ladder: None }
+    }
+
+    /// The number of output columns. Under a ladder: those under its last bound, for each smaller bound what it cuts of them,
+    /// and for each bound the units beyond it.
+    pub(crate) fn outputs(&self) -> usize {
+        let parts = self.kind.outputs();
+        self.ladder.as_ref().map_or(parts, |rungs| rungs.len() * (parts + 1))
+    }
+
+    /// Whether the order of a unit's groups may matter, which needs the unit's name.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.ladder.is_some() || self.limits != EnforcedBounds::default()
+    }
+
     /// The bounds as enforced: an aggregate that counts a unit once per group uses one row of each group.
     pub(super) fn effective_limits(&self) -> EnforcedBounds {
+        if self.ladder.is_some() {
+            return EnforcedBounds::default();
+        }
         match self.kind {
             InputKind::CountUnits { .. }
             | InputKind::MeanPerUnit { .. }

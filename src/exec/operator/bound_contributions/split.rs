@@ -21,7 +21,7 @@ use super::columns::{Columns, is_sum_of_rows};
 use super::crowded::{Crowded, RowCounts};
 use super::hold::{Held, Holder, Task};
 use super::keys::{Located, OUTSIDE};
-use super::partial::EnforcedBounds;
+use super::partial::{AggregateInput, EnforcedBounds};
 use super::units::UnitNames;
 use crate::grid::failed;
 
@@ -41,7 +41,7 @@ impl Least {
         let lower = |least: &mut Option<u64>, most: u64| {
             *least = Some(least.map_or(most, |least| least.min(most)));
         };
-        for input in task.inputs.iter().filter(|input| is_sum_of_rows(&input.kind)) {
+        for input in task.inputs.iter().filter(|input| is_sum_of_rows(input)) {
             let EnforcedBounds { total, per_partition, l0 } = input.limits;
             // No unit is in more groups than there are keys.
             let groups = l0.filter(|most| u64::try_from(keys).is_ok_and(|keys| keys > *most));
@@ -80,7 +80,7 @@ impl<'a> Counting<'a> {
         let bytes = holder.size();
         let Holder { task, index, codes, held, .. } = holder;
         let keys = index.finish()?;
-        let bounded = task.inputs.iter().any(|i| i.limits != EnforcedBounds::default());
+        let bounded = task.inputs.iter().any(AggregateInput::is_bounded);
         let names = codes.finish(bounded)?;
         let rows = held.iter().map(|held| held.values.rows()).sum();
         let mut least = Least::of(task, keys.len);
@@ -158,11 +158,11 @@ impl<'a> Counting<'a> {
         let (mut by_column, mut bounded) = (Vec::new(), Vec::new());
         let mut first = 0;
         for (i, input) in task.inputs.iter().enumerate() {
-            match is_sum_of_rows(&input.kind) && !suspects.all {
+            match is_sum_of_rows(input) && !suspects.all {
                 true => by_column.push((i, first)),
                 false => bounded.push((i, first)),
             }
-            first += input.kind.outputs();
+            first += input.outputs();
         }
         suspects.units = suspects.units.filter(Crowded::any);
         suspects.groups = suspects.groups.filter(Crowded::any);

@@ -26,6 +26,8 @@ use super::{
 use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange};
 
+mod ladders;
+
 /// A key that is already set.
 fn keyed(words: [u64; 4]) -> LateKey {
     let key = LateKey::default();
@@ -180,7 +182,7 @@ fn random_inputs(dice: &mut Dice) -> Vec<AggregateInput> {
             per_partition: dice.pick(&[None, Some(1), Some(2), Some(3)]),
             l0: dice.pick(&[None, Some(1), Some(2), Some(3)]),
         };
-        inputs.push(AggregateInput { kind, limits });
+        inputs.push(AggregateInput::new(kind, limits));
     }
     inputs
 }
@@ -450,7 +452,7 @@ async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
         }
         // All aggregates, one, or those that are sums of rows.
         match dice.roll(3) {
-            0 => inputs.retain(|input| super::columns::is_sum_of_rows(&input.kind)),
+            0 => inputs.retain(super::columns::is_sum_of_rows),
             1 => inputs = vec![dice.pick(&inputs)],
             _ => {}
         }
@@ -506,7 +508,7 @@ async fn a_bound_cuts_the_first_row_beyond_it() {
                 sum,
                 InputKind::CountUnits { filter: None },
             ]
-            .map(|kind| AggregateInput { kind, limits });
+            .map(|kind| AggregateInput::new(kind, limits));
             let plan = by_unit(source(&[vec![batch(&all, &DataType::Int64)]]), 2);
             let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["b", "a"]))]).unwrap();
             let bound = BoundContributionsExec::new(
@@ -629,7 +631,7 @@ async fn removing_a_unit_changes_each_aggregate_by_no_more_than_claimed() {
 fn small(input: Arc<dyn ExecutionPlan>) -> BoundContributionsExec {
     let keys = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))]).unwrap();
     let limits = EnforcedBounds { total: Some(2), ..EnforcedBounds::default() };
-    let count = AggregateInput { kind: InputKind::CountRows { filter: None }, limits };
+    let count = AggregateInput::new(InputKind::CountRows { filter: None }, limits);
     BoundContributionsExec::new(input, UNIT, vec![KEY], keys, vec![count], keyed(HASH)).unwrap()
 }
 
@@ -702,7 +704,7 @@ fn wrong_columns_are_refused_when_planned() {
     let limits = EnforcedBounds::default();
     let build = |unit, keys, kind| {
         let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["a"]))]).unwrap();
-        let inputs = vec![AggregateInput { kind, limits }];
+        let inputs = vec![AggregateInput::new(kind, limits)];
         let input = Arc::clone(&input);
         BoundContributionsExec::new(input, unit, keys, space, inputs, keyed(HASH)).is_ok()
     };

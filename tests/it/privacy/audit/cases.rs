@@ -98,12 +98,13 @@ pub fn of_several_rows(mechanism: &str, eps: &str) -> Vec<Case> {
             variant: false,
         }
     };
-    vec![
+    let mut cases = vec![
         case("", "COUNT(*)", "", Shown::Numbers),
         case(", rows=3", "COUNT(*)", "", Shown::Numbers),
         case(", rows=2, groups=2", "COUNT(*)", " GROUP BY g", Shown::Numbers),
         case(", rows=1, groups=3", "COUNT(*)", " GROUP BY k", Shown::Numbers),
         case(", rows=2, groups=1", "SUM(n)", " GROUP BY g", Shown::Numbers),
+        case(", total=2", "SUM(n)", " GROUP BY g", Shown::Numbers),
         case(
             ", groups=2",
             "SUM(n, contribution_bounds_per_group => (-2, 3))",
@@ -117,7 +118,15 @@ pub fn of_several_rows(mechanism: &str, eps: &str) -> Vec<Case> {
         case(", groups=2", "COUNT(DISTINCT id)", " GROUP BY g", Shown::Numbers),
         case(", rows=3", "COUNT(DISTINCT n)", "", Shown::Numbers),
         case(", rows=2, groups=2", "COUNT(DISTINCT n)", " GROUP BY g", Shown::Numbers),
-    ]
+    ];
+    if mechanism != "GAUSSIAN" {
+        // A bound is chosen under Laplace noise alone.
+        cases.push(case(", rows=auto", "COUNT(*)", "", Shown::Numbers));
+        cases.push(case(", rows=auto", "COUNT(*)", " GROUP BY g", Shown::Numbers));
+        cases.push(case(", rows=auto", "SUM(n)", " GROUP BY k", Shown::Numbers));
+        cases.push(case(", rows=auto", "AVG(n)", "", Shown::Mean(0.0, 9.0)));
+    }
+    cases
 }
 
 /// Selections and quantiles among known candidates.

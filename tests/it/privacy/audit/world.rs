@@ -156,7 +156,8 @@ impl Case {
 
     /// What one released table shows; of hidden columns nothing, if it is an answer.
     pub fn seen(&self, batch: &RecordBatch) -> Seen {
-        let hidden = |name: &str| name.starts_with("rows") || name.starts_with("within");
+        // The place of a chosen bound is among them.
+        let hidden = |name: &str| ["rows", "within", "rung"].iter().any(|of| name.starts_with(of));
         let schema = batch.schema();
         let numeric: Vec<Vec<f64>> = schema
             .fields()
@@ -184,6 +185,7 @@ impl Case {
                 if let Some(rows) = numeric.get(1).map(|rows| rows[0]) {
                     assert!(hidden(schema.fields().last().unwrap().name()), "{schema:?}");
                     numbers.extend([rows, rows * (mean - lo), rows * (hi - mean)]);
+                    numbers.extend(numeric.get(2).map(|rungs| rungs[0]));
                 }
                 Seen { numbers, name: None }
             }

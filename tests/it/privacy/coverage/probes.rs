@@ -268,6 +268,8 @@ fn releases() -> impl Iterator<Item = String> {
         "eps=1, rows=2",
         "eps=1, groups=2",
         "eps=1, rows=2, groups=1",
+        "eps=1, total=2",
+        "eps=1, rows=auto",
         "eps=1, monotonic=false",
         "rho=0.1",
     ];

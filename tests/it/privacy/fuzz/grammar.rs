@@ -236,8 +236,10 @@ fn mechanism(dice: &mut Dice, name: &str, bounds: &str) -> String {
 }
 
 fn bounds(dice: &mut Dice) -> String {
-    match dice.below(6) {
+    match dice.below(8) {
         0 => ", rows=1".to_owned(),
+        7 => ", rows=auto".to_owned(),
+        6 => format!(", total={}", 1 + dice.below(5)),
         1 => format!(", groups={}", 1 + dice.below(3)),
         2 | 3 => format!(", rows={}, groups={}", 1 + dice.below(3), 1 + dice.below(3)),
         _ => String::new(),

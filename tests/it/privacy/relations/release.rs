@@ -143,8 +143,9 @@ impl Gen<'_> {
         if self.rows {
             return String::new();
         }
-        match self.dice.below(6) {
+        match self.dice.below(7) {
             0 => String::new(),
+            3 => format!(", total={}", 1 + self.dice.below(6)),
             1 => ", rows=1, groups=1".to_owned(),
             2 => ", rows=2, groups=1".to_owned(),
             _ => {

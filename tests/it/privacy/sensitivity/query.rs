@@ -257,10 +257,13 @@ pub(super) fn predicate(dice: &mut Dice, depth: usize) -> String {
 
 /// A random query; the engine may refuse it.
 pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
-    let bounds = match (unit, dice.below(5)) {
+    let bounds = match (unit, dice.below(8)) {
         (Unit::Row, _) | (_, 0) => String::new(),
         (_, 1) => ", rows=1".to_owned(),
         (_, 2) => ", groups=2".to_owned(),
+        (_, 7) => dice.pick(&[", rows=auto", ", rows=auto", ", rows=auto, total=5"]).to_owned(),
+        (_, 5) => format!(", total={}", 1 + dice.below(4)),
+        (_, 6) => format!(", rows=2, total={}, groups={}", 1 + dice.below(4), 1 + dice.below(3)),
         (_, 3) => format!(", rows={}, groups={}", 1 + dice.below(3), 1 + dice.below(3)),
         _ => ", rows=2, groups=1".to_owned(),
     };

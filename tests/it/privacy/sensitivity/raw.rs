@@ -14,7 +14,9 @@ async fn sums(sql: &str, world: &World, state: &SessionState) -> Vec<Vec<i128>> 
     let exact = plan.run(state, 1).await.unwrap().into_iter();
     let vectors = exact.map(|exact| match exact {
         Exact::Vectors(vectors) => vectors,
-        Exact::Lines(_) | Exact::Keys(_) | Exact::Groups(_) => panic!("{sql}"),
+        Exact::Ladder { .. } | Exact::Lines(_) | Exact::Keys(_) | Exact::Groups(_) => {
+            panic!("{sql}")
+        }
     });
     vectors.flatten().collect()
 }

@@ -1,0 +1,230 @@
+//! `rows=auto`: which releases choose the bound of a unit's contribution, from which ladder, and what to write where none can.
+//!
+//! In: the aggregate, its range, the declared bounds and the number of groups. Out: a [`Ladder`] with the sensitivity of its
+//! last bound, or a refusal. Which bound is taken is drawn, and paid for, with the release.
+//!
+//! ```text
+//! LAPLACE(eps=1, rows=auto) COUNT(*), MAX ROWS 50     Ladder { rungs: [1, 2, 4, 8, 16, 32, 50], … }, Δ₁ ≤ 50
+//! GAUSSIAN(eps=1, delta=1e-6, rows=auto) COUNT(*)     refused: LAPLACE(eps=1, rows=auto) count(*)
+//! ```
+
+use crate::analysis::below::unit::UnitScope;
+use crate::analysis::measure::grid::too_large;
+use crate::analysis::measure::input::Read;
+use crate::analysis::measure::rungs::{Ladder, MOST_ROWS};
+use crate::analysis::measure::sensitivity::{ContributionBounds, Sensitivity};
+use crate::analysis::measure::{Input, ReleaseKind, weight};
+use crate::dialect::{
+    AggregateCall, AggregateName, MechanismName, Operand, Parameters, ReleaseClause,
+};
+use crate::refusal::{Reason, Refusal};
+
+/// The bounds of a measure with `rows=auto`, as far as they are known before one is chosen, its sensitivity under the last
+/// one, and the ladder.
+///
+/// # Guarantee
+/// For all data, the integers under the bound τ of the ladder change by at most τ·weight in L1 when one unit is added or
+/// removed, and the number of units beyond each bound by 0 or 1, for all bounds in the same direction: the plan enforces
+/// it (`Rungs` in `exec`). The sensitivity that is returned holds for every bound.
+///
+/// # Errors
+/// A refusal where no bound can be chosen: see [`refused`]; and of ladders that are too large.
+pub(crate) fn ladder(
+    subject: &UnitScope,
+    clause: &ReleaseClause,
+    read: &Read,
+    groups: usize,
+) -> Result<(ContributionBounds, ReleaseKind, Ladder), Refusal> {
+    let (parameters, text) = (&clause.parameters, clause.text.as_str());
+    let most = match (subject.max_rows(), parameters.total_rows) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    };
+    let of_rows = !matches!(read.input, Input::Sum(_));
+    if of_rows && most == Some(1) {
+        return Err(nothing_to_choose(clause, "a unit has one row at most"));
+    }
+    let b = weight(&read.input, read.lo, read.hi).ok_or_else(|| too_large(text))?;
+    if b == 0 {
+        let hint = "COUNT(x): a constant needs no other aggregate";
+        return Err(Refusal::new(Reason::Operand, text, format!("{text} sums a constant"), hint));
+    }
+    let count = u64::try_from(groups).unwrap_or(u64::MAX);
+    let ladder = match of_rows {
+        true => Ladder::of_rows(most, b, count),
+        false => Ladder::of_sums(most, b, count).ok_or_else(|| too_large(text))?,
+    };
+    let parts = if matches!(read.input, Input::Mean(_)) { 2 } else { 1 };
+    if !ladder.fits(parts, groups) {
+        return Err(Refusal::new(
+            Reason::TooManyKeys,
+            text,
+            format!(
+                "rows=auto adds up every group under {} bounds, and there are too many groups for that",
+                ladder.rungs.len()
+            ),
+            format!(
+                "fewer groups, or one bound: {}",
+                with(clause, &format!("total={}", most.unwrap_or(50).min(50)))
+            ),
+        ));
+    }
+    let l1 = ladder.l1().ok_or_else(|| too_large(text))?;
+    // It is told only, and no noise is calibrated to it.
+    let l2_squared = l1.saturating_mul(l1);
+    let rows = most.unwrap_or(MOST_ROWS);
+    let limits =
+        ContributionBounds { total: Some(rows), per_partition: rows, l0: Some(rows.min(count)) };
+    Ok((limits, ReleaseKind::Number(Sensitivity { l1, l2_squared }), ladder))
+}
+
+/// Whether a bound can be chosen for an aggregate, however its groups and units are.
+pub(crate) fn has_ladder(call: &AggregateCall) -> bool {
+    let counted = match call.function {
+        AggregateName::Count | AggregateName::Sum | AggregateName::Avg => true,
+        AggregateName::Min
+        | AggregateName::Max
+        | AggregateName::Median
+        | AggregateName::Quantile
+        | AggregateName::Revenue
+        | AggregateName::Spread(_)
+        | AggregateName::Joint(_)
+        | AggregateName::Unsupported(_) => false,
+    };
+    counted && !call.distinct && call.bounds_per_group.is_none()
+}
+
+/// Refuses `rows=auto` where no bound is chosen.
+///
+/// # Errors
+/// See [`refused`].
+pub(crate) fn check(
+    clause: &ReleaseClause,
+    subject: &UnitScope,
+    are_unknown: bool,
+) -> Result<(), Refusal> {
+    if !clause.parameters.rows_auto {
+        return Ok(());
+    }
+    match &clause.operand {
+        Operand::Aggregate(call) => refused(clause, Some(call), subject, are_unknown),
+        Operand::Selection(_) | Operand::Response => refused(clause, None, subject, are_unknown),
+    }
+}
+
+/// The refusal of `rows=auto` where no bound is chosen.
+///
+/// # Errors
+/// A refusal of every release but COUNT, SUM and AVG with Laplace noise, of rows that are units themselves, of groups that
+/// only the data know (their number is private, and the choice weighs by it), and beside other bounds.
+fn refused(
+    clause: &ReleaseClause,
+    call: Option<&AggregateCall>,
+    subject: &UnitScope,
+    are_unknown: bool,
+) -> Result<(), Refusal> {
+    let no = |message: &str, hint: String| {
+        Err(Refusal::new(Reason::Parameter, "rows=auto", message, hint))
+    };
+    let text = &clause.text;
+    if !call.is_some_and(has_ladder) {
+        return no(
+            "a bound is chosen for COUNT(*), COUNT(x), SUM(x) and AVG(x) only",
+            format!("a bound: {}", with(clause, "rows=1")),
+        );
+    }
+    if subject.is_row() {
+        return Err(nothing_to_choose(clause, "every row is a privacy unit of its own"));
+    }
+    match clause.mechanism {
+        MechanismName::Laplace | MechanismName::Auto => {}
+        MechanismName::Gaussian
+        | MechanismName::Default
+        | MechanismName::Exponential
+        | MechanismName::PermuteAndFlip
+        | MechanismName::NoisyMax
+        | MechanismName::RandomizedResponse => {
+            return no(
+                "a bound on all rows of a unit is chosen for Laplace noise, which errs less under it",
+                format!("LAPLACE(eps=1, rows=auto) {text}"),
+            );
+        }
+    }
+    if are_unknown {
+        return no(
+            "the bound is chosen by the number of groups, which is private where only the data know them",
+            format!(
+                "LAPLACE(eps=1, rows=auto) {text} … GROUP BY x KEYS (…), or a bound: {}",
+                with(clause, "total=50")
+            ),
+        );
+    }
+    if clause.parameters.groups.is_some() {
+        return no(
+            "the chosen bound is one on the rows of a unit in all groups together, so groups=C has nothing to bound",
+            with_parameters(clause, &Parameters { groups: None, ..clause.parameters.clone() }),
+        );
+    }
+    Ok(())
+}
+
+fn nothing_to_choose(clause: &ReleaseClause, why: &str) -> Refusal {
+    let parameters = Parameters { rows_auto: false, ..clause.parameters.clone() };
+    Refusal::new(
+        Reason::Parameter,
+        "rows=auto",
+        format!("{why}, so there is no bound to choose"),
+        with_parameters(clause, &parameters),
+    )
+}
+
+/// The release with another bound in the place of `rows=auto`.
+fn with(clause: &ReleaseClause, bound: &str) -> String {
+    let parameters = Parameters {
+        rows_auto: false,
+        groups: None,
+        total_rows: None,
+        ..clause.parameters.clone()
+    };
+    let parameters = parameters.to_string();
+    let comma = if parameters.is_empty() { "" } else { ", " };
+    format!("{}({parameters}{comma}{bound}) {}", clause.mechanism, clause.text)
+}
+
+fn with_parameters(clause: &ReleaseClause, parameters: &Parameters) -> String {
+    format!("{}({parameters}) {}", clause.mechanism, clause.text)
+}
+
+/// The release with `rows=auto` instead of other bounds, where that could be written.
+pub(crate) fn proposed(
+    clause: &ReleaseClause,
+    call: &AggregateCall,
+    groups: usize,
+) -> Option<String> {
+    if !has_ladder(call) || !Ladder::any_fits(groups) {
+        return None;
+    }
+    let name = match clause.mechanism {
+        MechanismName::Auto => MechanismName::Auto,
+        MechanismName::Laplace | MechanismName::Gaussian => MechanismName::Laplace,
+        // OPTIONS would share their cost with others.
+        MechanismName::Default if clause.grouping.is_none() => MechanismName::Laplace,
+        MechanismName::Default
+        | MechanismName::Exponential
+        | MechanismName::PermuteAndFlip
+        | MechanismName::NoisyMax
+        | MechanismName::RandomizedResponse => return None,
+    };
+    let Parameters { epsilon, rho, .. } = clause.parameters.clone();
+    let is_priced = epsilon.is_some() || rho.is_some();
+    let epsilon = if is_priced { epsilon } else { "1".parse().ok() };
+    let parameters = Parameters { epsilon, rho, rows_auto: true, ..Parameters::default() };
+    Some(format!("{name}({parameters}) {}", clause.text))
+}
+
+/// The refusal of a release without a bound, with the release that chooses one before what it says to write.
+pub(crate) fn proposing(refusal: Refusal, proposed: Option<String>) -> Refusal {
+    let Some(proposed) = proposed else { return refusal };
+    let hint = format!("{proposed}, which chooses the bound; or {}", refusal.hint());
+    Refusal::new(refusal.reason(), refusal.clause(), refusal.message(), hint)
+}

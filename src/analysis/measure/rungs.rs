@@ -1,0 +1,119 @@
+//! The ladder of `rows=auto`: the bounds of a unit's contribution of which the release chooses one.
+//!
+//! In: the range of one row, the declared bounds and the number of groups. Out: a [`Ladder`]. It follows from the query and the
+//! declarations, never from data.
+//!
+//! ```text
+//! COUNT(*), MAX ROWS 50                    1, 2, 4, 8, 16, 32, 50 rows of a unit in all groups together
+//! SUM(x), x BETWEEN (0, 9), MAX ROWS 10    1, 2, 4, …, 64, 90: what a unit adds to the groups, without signs, added up
+//! ```
+
+/// The doublings of a ladder that no declaration ends: 2⁴⁰ rows.
+const DOUBLINGS: u32 = 40;
+
+/// Below the largest value of one row, a ladder of sums begins so many halvings lower, or with one step of the grid.
+const HALVINGS: u32 = 20;
+
+/// The last bound of a ladder of rows that no declaration ends.
+pub(crate) const MOST_ROWS: u64 = 1 << DOUBLINGS;
+
+/// The most integers of one ladder over all bounds and groups.
+const MOST_INTEGERS: usize = 1_000_000;
+
+/// The columns of the longest ladder, that of a mean whose rows nothing bounds.
+const MOST_COLUMNS: usize = 123;
+
+/// The bounds of which the release chooses one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ladder {
+    /// τ_0 < τ_1 < …: how much one unit contributes at most, over all groups. In rows for counts and means, in steps of the
+    /// grid for sums.
+    pub rungs: Vec<u128>,
+    /// What one of these is worth in the L1 norm of the released integers: 1, or the width of the range of a mean.
+    pub weight: u128,
+    /// K: the number of groups, which is public.
+    pub groups: u64,
+    /// Whether the bounds are numbers of rows.
+    pub is_of_rows: bool,
+}
+
+impl Ladder {
+    /// How many integers are computed for each group, where a release without a ladder has `parts`: those under the last
+    /// bound, then for each smaller bound what it cuts of them, then for each bound the units beyond it.
+    pub fn columns(&self, parts: usize) -> usize {
+        self.rungs.len() * (parts + 1)
+    }
+
+    /// Whether the integers of so many groups are few enough.
+    pub(crate) fn fits(&self, parts: usize, groups: usize) -> bool {
+        self.columns(parts).checked_mul(groups).is_some_and(|all| all <= MOST_INTEGERS)
+    }
+
+    /// Whether those of any ladder are.
+    pub(crate) fn any_fits(groups: usize) -> bool {
+        MOST_COLUMNS.checked_mul(groups).is_some_and(|all| all <= MOST_INTEGERS)
+    }
+
+    /// A ladder of numbers of rows, for counts and means, each row with a weight of at most `weight`; a declared bound ends it.
+    pub(crate) fn of_rows(most: Option<u64>, weight: u128, groups: u64) -> Self {
+        let rungs = up_to(1, u128::from(most.unwrap_or(MOST_ROWS)));
+        Self { rungs, weight, groups, is_of_rows: true }
+    }
+
+    /// A ladder for a sum of values of at most `b` steps: from a small part of one row's value to those of all rows. `None`
+    /// where 128 bits do not suffice.
+    pub(crate) fn of_sums(most: Option<u64>, b: u128, groups: u64) -> Option<Self> {
+        let bits = u128::BITS - b.leading_zeros();
+        let first = 1_u128 << bits.saturating_sub(HALVINGS);
+        let last = match most {
+            Some(most) => b.checked_mul(u128::from(most))?,
+            None => 1 << bits.checked_add(DOUBLINGS).filter(|last| *last < u128::BITS - 2)?,
+        };
+        Some(Self { rungs: up_to(first, last), weight: 1, groups, is_of_rows: false })
+    }
+
+    /// The L1 sensitivity under the last bound; `None` on overflow.
+    pub(crate) fn l1(&self) -> Option<u128> {
+        self.rungs.last()?.checked_mul(self.weight)
+    }
+}
+
+/// `first`, doubled as long as it is below `last`, and `last`.
+fn up_to(first: u128, last: u128) -> Vec<u128> {
+    let next = |rung: &u128| rung.checked_mul(2);
+    let mut rungs: Vec<u128> =
+        std::iter::successors(Some(first), next).take_while(|rung| *rung < last).collect();
+    rungs.push(last);
+    rungs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(most: Option<u64>) -> Vec<u128> {
+        Ladder::of_rows(most, 1, 1).rungs
+    }
+
+    fn sums(most: Option<u64>, b: u128) -> Option<Vec<u128>> {
+        Ladder::of_sums(most, b, 1).map(|ladder| ladder.rungs)
+    }
+
+    #[test]
+    fn ladders_double_and_end_at_what_is_declared() {
+        assert_eq!(rows(Some(50)), [1, 2, 4, 8, 16, 32, 50]);
+        assert_eq!(rows(Some(8)), [1, 2, 4, 8]);
+        assert_eq!(rows(None).len(), 41);
+        assert_eq!(sums(Some(3), 10).unwrap(), [1, 2, 4, 8, 16, 30]);
+        // The first rung is a small part of what one row may add.
+        let wide = sums(Some(1), 1 << 39).unwrap();
+        assert_eq!((wide[0], wide.len()), (1 << 20, 20));
+        assert_eq!(*sums(None, 1 << 39).unwrap().last().unwrap(), 1 << 80);
+        assert_eq!(sums(None, u128::MAX), None);
+        let longest = Ladder::of_rows(None, 1, 1).columns(2);
+        assert!(
+            longest == MOST_COLUMNS
+                && Ladder::of_sums(None, 1 << 62, 1).unwrap().columns(1) <= longest
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! What one unit adds under every bound of a ladder.
+//!
+//! In: what a unit's rows add to each of its groups, unbounded, in the order of the keyed hash. Out: the same under each bound.
+//! It guarantees that a unit adds at most τ under the bound τ, over all groups together; see [`Rungs::under`].
+//!
+//! ```text
+//! Counts of 5, 1 and 4 rows, in the order of the hash     under 8: 5, 1, 2     under 4: 4, 0, 0     beyond: 4 and 8
+//! Sums of 6 and −3                                         under 4: 2, −1 (a share of 4/9, toward zero)
+//! ```
+
+use datafusion::common::Result;
+use num_bigint::BigUint;
+
+use super::partial::{InputKind, shared};
+use crate::grid::failed;
+
+/// What a unit adds to one group without a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Own {
+    /// The place of the key.
+    pub(super) key: u32,
+    /// The outputs.
+    pub(super) parts: [i128; 3],
+    /// How much of a bound it uses up.
+    used: u128,
+}
+
+impl Own {
+    /// For rows with these outputs, of which `count` pass the filter and hold a value.
+    ///
+    /// # Errors
+    /// A constant text for an aggregate without a ladder.
+    pub(super) fn new(kind: &InputKind, key: u32, parts: [i128; 3], count: u64) -> Result<Self> {
+        let used = match kind {
+            InputKind::CountRows { .. }
+            | InputKind::CountValues { .. }
+            | InputKind::Mean { .. } => u128::from(count),
+            InputKind::Sum { .. } => parts[0].unsigned_abs(),
+            InputKind::CountUnits { .. }
+            | InputKind::Moments { .. }
+            | InputKind::Products { .. }
+            | InputKind::MeanPerUnit { .. }
+            | InputKind::SumPerUnit { .. } => return Err(failed()),
+        };
+        Ok(Self { key, parts, used })
+    }
+}
+
+/// What a unit adds to all of its groups without a bound.
+#[derive(Debug, Default)]
+pub(super) struct Rungs {
+    pub(super) own: Vec<Own>,
+    /// The sum of what they use up.
+    pub(super) used: u128,
+}
+
+impl Rungs {
+    /// Takes the groups of another unit.
+    ///
+    /// # Errors
+    /// A constant text if 128 bits do not suffice.
+    pub(super) fn fill(&mut self, own: impl Iterator<Item = Result<Own>>) -> Result<()> {
+        self.own.clear();
+        self.used = 0;
+        for one in own {
+            let one = one?;
+            self.used = self.used.checked_add(one.used).ok_or_else(failed)?;
+            self.own.push(one);
+        }
+        Ok(())
+    }
+
+    /// Puts the groups into this order.
+    ///
+    /// # Errors
+    /// A constant text for a place without a group.
+    pub(super) fn sort_by(&mut self, order: impl Iterator<Item = usize>) -> Result<()> {
+        let sorted: Option<Vec<Own>> = order.map(|i| self.own.get(i).copied()).collect();
+        self.own = sorted.filter(|own| own.len() == self.own.len()).ok_or_else(failed)?;
+        Ok(())
+    }
+
+    /// Whether the unit is beyond a bound.
+    pub(super) fn is_beyond(&self, bound: u128) -> bool {
+        self.used > bound
+    }
+
+    /// Calls `add(key, outputs)` for each group with what the unit adds under a bound.
+    ///
+    /// # Guarantee
+    /// For all units and bounds τ, with w the width of a mean's range: the magnitudes of all outputs over all groups add up to
+    /// at most τ for counts and sums, and to at most τ·w for means. A unit that is not beyond the bound adds all that it has. The
+    /// result depends on the unit's own rows and the order alone. Counts and means serve the groups in their order until τ rows
+    /// are used up, and a mean's parts are scaled by the share of the rows that are kept, toward zero; sums are scaled by
+    /// τ/(what the unit has), toward zero.
+    ///
+    /// # Errors
+    /// A constant text for an aggregate without a ladder, and where 128 bits do not suffice.
+    pub(super) fn under(
+        &self,
+        kind: &InputKind,
+        bound: u128,
+        mut add: impl FnMut(u32, [i128; 3]) -> Result<()>,
+    ) -> Result<()> {
+        let mut left = bound;
+        for Own { key, parts, used } in &self.own {
+            let kept = (*used).min(left);
+            left -= kept;
+            let parts = match kind {
+                _ if !self.is_beyond(bound) => *parts,
+                InputKind::CountRows { .. } | InputKind::CountValues { .. } => {
+                    [i128::try_from(kept).map_err(|_| failed())?, 0, 0]
+                }
+                InputKind::Mean { .. } => {
+                    let kept = u64::try_from(kept).map_err(|_| failed())?;
+                    let rows = u64::try_from(*used).map_err(|_| failed())?;
+                    let [above, below, _] = *parts;
+                    [shared(above, kept, rows)?, shared(below, kept, rows)?, 0]
+                }
+                InputKind::Sum { .. } => [share(parts[0], bound, self.used)?, 0, 0],
+                InputKind::CountUnits { .. }
+                | InputKind::Moments { .. }
+                | InputKind::Products { .. }
+                | InputKind::MeanPerUnit { .. }
+                | InputKind::SumPerUnit { .. } => return Err(failed()),
+            };
+            add(*key, parts)?;
+        }
+        Ok(())
+    }
+}
+
+/// value·bound/used, toward zero, for bound < used and |value| ≤ used, without a wider type.
+fn share(value: i128, bound: u128, used: u128) -> Result<i128> {
+    let magnitude = value.unsigned_abs();
+    let scaled = match magnitude.checked_mul(bound) {
+        Some(product) => product.checked_div(used).ok_or_else(failed)?,
+        None => {
+            let product = BigUint::from(magnitude) * BigUint::from(bound);
+            u128::try_from(product / BigUint::from(used.max(1))).map_err(|_| failed())?
+        }
+    };
+    let scaled = i128::try_from(scaled).map_err(|_| failed())?;
+    Ok(if value < 0 { -scaled } else { scaled })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::Grid;
+
+    fn kinds() -> [InputKind; 3] {
+        let (lo, hi) = (-3, 4);
+        [
+            InputKind::CountRows { filter: None },
+            InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo, hi },
+            InputKind::Mean { column: 0, filter: None, grid: Grid::Integer, lo, hi },
+        ]
+    }
+
+    /// All ways in which up to three groups have up to three rows of values: no bound is exceeded, and whoever is within it
+    /// loses nothing.
+    #[test]
+    fn no_unit_adds_more_than_the_bound() {
+        let groups: Vec<Vec<i128>> = vec![
+            vec![],
+            vec![4],
+            vec![-3],
+            vec![0],
+            vec![4, 4, 4],
+            vec![-3, -3],
+            vec![4, -3],
+            vec![1, -1, 2],
+        ];
+        for kind in kinds() {
+            let (weight, mut tightest) =
+                (if matches!(kind, InputKind::Mean { .. }) { 7 } else { 1 }, 0);
+            for (a, b, c) in (0..512).map(|i| (i % 8, i / 8 % 8, i / 64)) {
+                let own = [a, b, c].into_iter().zip(0..).map(|(group, key)| {
+                    let values = &groups[group];
+                    let (count, sum) = (values.len() as u64, values.iter().sum::<i128>());
+                    let n = i128::from(count);
+                    let parts = match kind {
+                        InputKind::Sum { .. } => [sum, 0, 0],
+                        InputKind::Mean { .. } => [sum + 3 * n, 4 * n - sum, 0],
+                        _ => [n, 0, 0],
+                    };
+                    Own::new(&kind, key, parts, count)
+                });
+                let mut rungs = Rungs::default();
+                rungs.fill(own).unwrap();
+                for bound in 0..30 {
+                    let (mut all, mut kept) = (0, Vec::new());
+                    let add = |key, parts: [i128; 3]| {
+                        all += parts.iter().map(|part| part.unsigned_abs()).sum::<u128>();
+                        kept.push((key, parts));
+                        Ok(())
+                    };
+                    rungs.under(&kind, bound, add).unwrap();
+                    assert!(all <= bound * weight, "{kind:?} {rungs:?} {bound}");
+                    tightest += u128::from(all == bound * weight && rungs.is_beyond(bound));
+                    let whole: Vec<_> = rungs.own.iter().map(|own| (own.key, own.parts)).collect();
+                    assert!(rungs.is_beyond(bound) || kept == whole, "{kind:?} {rungs:?} {bound}");
+                }
+            }
+            assert!(tightest > 100, "{kind:?} {tightest}");
+        }
+    }
+
+    #[test]
+    fn shares_are_exact_and_toward_zero() {
+        for value in -40_i128..=40 {
+            for used in 40_u128..50 {
+                for bound in 0..used {
+                    let exact =
+                        value * i128::try_from(bound).unwrap() / i128::try_from(used).unwrap();
+                    assert_eq!(share(value, bound, used).unwrap(), exact);
+                }
+            }
+        }
+        // The product exceeds 128 bits.
+        let (most, half) = (i128::MAX, u128::MAX / 4);
+        assert_eq!(share(-most, half, u128::MAX / 2).unwrap(), -most / 2);
+    }
+}

@@ -1,0 +1,182 @@
+//! The ladder of `rows=auto`, told: the bounds, what the choice and the noise cost, and how far off an answer is under each.
+//!
+//! In: a measure with a ladder, and its mechanism. Out: lines of an explanation, and the same for programs. They follow from the
+//! query and the declarations; which bound is chosen is drawn.
+//!
+//! ```text
+//! bound        τ, chosen with ε = 0.25 from the ladder: …
+//! ladder       τ = 1: ± 3   2: ± 7   4: ± 15   8: ± 31   …
+//! ```
+
+use serde_json::{Value, json};
+
+use super::text::number;
+use crate::analysis::{Ladder, Measure, PrivateAggregate, approximate};
+use crate::dialect::{AggregateName, MechanismName, Operand, Parameters};
+use crate::mechanism::ChosenBound;
+use crate::privacy::{Epsilon, Rational};
+use crate::release::accuracy::accuracies_under_bounds;
+use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
+use crate::release::text::{bound_text, exact};
+use crate::visible::rounded;
+
+/// A unit with more rows than this is rare, and noise for so many drowns most answers.
+const MANY_ROWS: u64 = 1_000;
+
+/// A ladder of more bounds is told by some of them; among the others, each doubles the noise.
+const MOST_TOLD: usize = 24;
+const TOLD: usize = 18;
+
+/// Of sums, bounds from this part of the largest value of one row on are told.
+const SMALL: u128 = 16;
+
+/// The lines about the choice.
+pub(super) fn ladder_lines(
+    measure: &Measure,
+    mechanized: &Mechanized,
+) -> Vec<(&'static str, String)> {
+    let Mechanism::ChosenBound(chosen) = &mechanized.mechanism else { return Vec::new() };
+    let choice = format!(
+        "τ, chosen at ε = {} by the exponential mechanism: each step up the ladder weighs as {} units beyond the bound; range 1",
+        chosen.choosing(),
+        chosen.penalty(),
+    );
+    vec![("bound", choice), ("ladder", ladder_text(measure, mechanized, chosen))]
+}
+
+fn ladder_text(measure: &Measure, mechanized: &Mechanized, chosen: &ChosenBound) -> String {
+    let within = accuracies_under_bounds(measure, &mechanized.mechanism, 1);
+    let count = chosen.rungs().len();
+    // Bounds of a small part of one row's value are hardly ever chosen.
+    let largest = measure.lo.unsigned_abs().max(measure.hi.unsigned_abs());
+    let of_rows = measure.ladder.as_ref().is_some_and(|ladder| ladder.is_of_rows);
+    let small = chosen.rungs().iter().filter(|rung| !of_rows && rung.bound < largest / SMALL);
+    let first = if count > MOST_TOLD { small.count() } else { 0 };
+    let all = chosen.rungs().iter().zip(within).enumerate();
+    // Programs get all of them.
+    let is_told =
+        |i: usize| count <= MOST_TOLD || (first..first + TOLD).contains(&i) || i + 1 == count;
+    let told = all.filter(|(i, _)| is_told(*i));
+    let rungs = told.map(|(i, (rung, within))| {
+        let within = match within {
+            Predicted::WithinOverCount(t) => format!("{}/n", rounded(t)),
+            Predicted::Within(t) => rounded(t),
+            Predicted::Spread { .. }
+            | Predicted::Winner { .. }
+            | Predicted::Rank { .. }
+            | Predicted::Truthful(_)
+            | Predicted::Nothing => String::new(),
+        };
+        let left_out = match i > first + TOLD && count > MOST_TOLD {
+            true => "and so on to ",
+            false if i == first && first > 0 => "… ",
+            false => "",
+        };
+        format!("{left_out}{}: ± {within}", bound_text(measure, rung.bound))
+    });
+    format!("τ = {} with 95 %", rungs.collect::<Vec<_>>().join("   "))
+}
+
+/// The bound of a unit's contribution, before it is chosen.
+pub(super) fn bounds_text(measure: &Measure) -> String {
+    let of = match measure.ladder.as_ref().is_some_and(|ladder| ladder.is_of_rows) {
+        true => "τ rows in all groups together",
+        false => "τ in all groups together, of what it adds to each, without signs",
+    };
+    format!(
+        "per unit {of}, and τ is chosen (rows=auto); enforced on top of its rows, by a keyed hash, before anything is added up"
+    )
+}
+
+/// The norm that the noise is calibrated to.
+pub(super) fn norm_text(measure: &Measure) -> String {
+    let weight = measure.ladder.as_ref().map_or(1, |ladder| ladder.weight);
+    if !measure.is_mean() {
+        return "Δ₁ = τ".to_owned();
+    }
+    let width = Rational::from_integer(weight.into()) * measure.noise_unit();
+    format!("Δ₁ = {} · τ", exact(&width))
+}
+
+/// The noise, before the bound is chosen.
+pub(super) fn noise_text(measure: &Measure, chosen: &ChosenBound) -> String {
+    let both = if measure.is_mean() { " on both sums" } else { "" };
+    format!(
+        "discrete Laplace{both}, scale Δ₁/{}, exact on its grid, at ε = {}; the choice and the noise cost ε together",
+        chosen.releasing(),
+        chosen.releasing(),
+    )
+}
+
+/// The error, before the bound is chosen.
+pub(super) fn error_text(measure: &Measure) -> String {
+    let n = if measure.is_mean() { ", n the noisy number of rows" } else { "" };
+    format!(
+        "with 95 %: within what the ladder says of the bound that is chosen{n}, of the aggregate under that bound; what it cuts is in no ±"
+    )
+}
+
+/// The same for programs.
+pub(super) fn ladder_json(
+    measure: &Measure,
+    mechanized: &Mechanized,
+) -> Vec<(&'static str, Value)> {
+    let Mechanism::ChosenBound(chosen) = &mechanized.mechanism else { return Vec::new() };
+    let within = accuracies_under_bounds(measure, &mechanized.mechanism, 1);
+    let rungs = chosen.rungs().iter().zip(within).map(|(rung, within)| {
+        let bound = number(&bound_text(measure, rung.bound));
+        let scale = approximate(&(rung.noise.scale() * measure.noise_unit()));
+        match within {
+            Predicted::Within(t) => json!({ "bound": bound, "scale": scale, "within": t }),
+            Predicted::WithinOverCount(t) => {
+                json!({ "bound": bound, "scale": scale, "within_over_rows": t })
+            }
+            Predicted::Spread { .. }
+            | Predicted::Winner { .. }
+            | Predicted::Rank { .. }
+            | Predicted::Truthful(_)
+            | Predicted::Nothing => json!({ "bound": bound, "scale": scale }),
+        }
+    });
+    let epsilon = |epsilon: &Epsilon| number(&exact(epsilon.value()));
+    vec![
+        ("ladder", rungs.collect()),
+        ("choice_epsilon", epsilon(chosen.choosing())),
+        ("noise_epsilon", epsilon(chosen.releasing())),
+        ("step_weighs_units", json!(number(&chosen.penalty().to_string()))),
+    ]
+}
+
+/// The line that proposes to choose the bound, where the noise is for more than a thousand rows of one unit.
+pub(super) fn proposal_line(
+    part: &PrivateAggregate,
+    measure: &Measure,
+    mechanized: &Mechanized,
+) -> Option<(&'static str, String)> {
+    let Operand::Aggregate(call) = &measure.clause.operand else { return None };
+    let counted =
+        matches!(call.function, AggregateName::Count | AggregateName::Sum | AggregateName::Avg);
+    let is_noisy = matches!(mechanized.mechanism, Mechanism::Laplace(_) | Mechanism::Gaussian(_));
+    let clause = &measure.clause;
+    let plain = counted && is_noisy && !call.distinct && call.bounds_per_group.is_none();
+    let known = part.unknown_partitions().is_none() && !part.subject().is_row();
+    let known = known && Ladder::any_fits(part.keys().all().len());
+    let limits = &measure.limits;
+    let by_groups = limits.l0.map(|groups| groups.saturating_mul(limits.per_partition));
+    let rows = [by_groups, limits.total].into_iter().flatten().min()?;
+    if !plain || !known || clause.finding.is_some() || rows <= MANY_ROWS {
+        return None;
+    }
+    let epsilon = Epsilon::new(mechanized.loss.epsilon()?.clone()).ok()?;
+    let parameters =
+        Parameters { epsilon: Some(epsilon), rows_auto: true, ..Parameters::default() };
+    Some((
+        "less noise",
+        format!(
+            "{}({parameters}) {} chooses the bound of a unit's rows by what units have, where this noise is for {rows} rows of one \
+             unit",
+            MechanismName::Laplace,
+            clause.text
+        ),
+    ))
+}
