@@ -202,11 +202,9 @@ pub(crate) fn group_keys(
                 passing = keys_that_pass(column, &scope, tables);
                 facts.keys = scope.facts_of(column).and_then(|facts| facts.keys.clone());
             }
-            if !listed {
-                if let Some(image) = key_image(expr, &scope, tables) {
-                    // Where NULL is a key, it is listed.
-                    facts = Facts { keys: Some(image), null_key: false, ..facts };
-                }
+            if !listed && let Some(image) = key_image(expr, &scope, tables) {
+                // Where NULL is a key, it is listed.
+                facts = Facts { keys: Some(image), null_key: false, ..facts };
             }
             let none = |keys: &[ScalarValue]| keys.is_empty();
             let image = matches!(&facts.keys, Some(KeySource::Values(keys)) if none(keys));
