@@ -11,7 +11,7 @@
 use std::sync::{Arc, OnceLock};
 
 use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, WindowFrame, WindowFrameBound};
 
 use crate::analysis::expr::domain::Change;
 use crate::analysis::expr::facts::{KeySource, Scope};
@@ -80,6 +80,8 @@ pub(crate) type Clamped = (ScalarValue, ScalarValue);
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) branches: Vec<(Expr, Arc<Below>)>,
+    /// Whether it is NULL only where an expression is: the keys then say whether NULL is one.
+    pub(crate) decides_null: bool,
     /// The keys, once they are asked for: a column may be asked for often, by columns that are computed of it.
     pub(crate) keys: OnceLock<Option<KeySource>>,
 }
@@ -92,23 +94,34 @@ pub(crate) struct Below {
 }
 
 impl Definition {
-    /// A column with the value of an expression over these rows, or NULL.
+    /// A column with the value of an expression over these rows.
     pub(crate) fn new(expr: &Expr, below: &Arc<Below>) -> Arc<Self> {
         let expr = expr.clone().unalias_nested().data;
-        Self::of_branches(vec![(expr, Arc::clone(below))])
+        let decides_null = expr.try_as_col().is_none();
+        let branches = vec![(expr, Arc::clone(below))];
+        Arc::new(Self { branches, decides_null, keys: OnceLock::new() })
     }
 
     /// A column whose value on each row is that of one of these expressions, or NULL.
     pub(crate) fn of_branches(branches: Vec<(Expr, Arc<Below>)>) -> Arc<Self> {
-        Arc::new(Self { branches, keys: OnceLock::new() })
+        Arc::new(Self { branches, decides_null: false, keys: OnceLock::new() })
     }
 
     /// A column with one of the values of a call's argument, or NULL: MIN, MAX and the like, also in a window.
     pub(crate) fn of_pick(name: &str, arguments: &[Expr], below: &Arc<Below>) -> Option<Arc<Self>> {
         match (name, arguments) {
             ("min" | "max" | "any_value" | "first_value" | "last_value", [argument])
-            | ("lag" | "lead", [argument] | [argument, _]) => Some(Self::new(argument, below)),
+            | ("lag" | "lead", [argument] | [argument, _]) => {
+                let argument = argument.clone().unalias_nested().data;
+                Some(Self::of_branches(vec![(argument, Arc::clone(below))]))
+            }
             _ => None,
         }
     }
+}
+
+/// Whether a frame may hold no row at all: one that does not reach the row itself.
+pub(crate) fn may_be_empty(frame: &WindowFrame) -> bool {
+    matches!(frame.start_bound, WindowFrameBound::Following(_))
+        || matches!(frame.end_bound, WindowFrameBound::Preceding(_))
 }

@@ -31,8 +31,7 @@ use num_traits::ToPrimitive;
 
 use super::float_grid::{clamped, ends, grid_of_sums, summed};
 use super::relation::{PrivateRelation, named};
-use super::trace::Definition;
-use super::trace::{OfUnit, Trace};
+use super::trace::{Definition, OfUnit, Trace, may_be_empty};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
@@ -542,7 +541,9 @@ fn over_unit(
         ("rank" | "dense_rank", []) => (Order::Peers, counted(1, rows)),
         ("count", [_]) => (framed, counted(0, rows)),
         ("min" | "max", [x]) => {
-            (framed, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
+            let null_key = x.facts.null_key || may_be_empty(&params.window_frame);
+            let facts = Facts { nullable: true, keys: None, null_key, ..x.facts.clone() };
+            (framed, Facts { is_unit: false, ..facts })
         }
         ("sum", [x]) if whole(&x.expr) => (framed, Facts::of_type(&result_type)),
         // The sums of floats are computed on a grid, see below.
@@ -558,12 +559,17 @@ fn over_unit(
             if let [_, Expr::Literal(default, _)] = literals.as_slice() {
                 known.push(Facts::of_literal(default));
             }
+            // Without a default it is NULL on the rows that have none so far away.
+            let null_key = default.is_empty() || known.iter().any(|facts| facts.null_key);
             shifted = Some(literals);
-            (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..union(&known) })
+            let facts = Facts { nullable: true, keys: None, null_key, ..union(&known) };
+            (Order::Total, Facts { is_unit: false, ..facts })
         }
         ("first_value" | "last_value", [x]) => {
             params.window_frame = frame_of_one(function)?;
-            (Order::Total, Facts { nullable: true, keys: None, is_unit: false, ..x.facts.clone() })
+            let null_key = x.facts.null_key || may_be_empty(&params.window_frame);
+            let facts = Facts { nullable: true, keys: None, null_key, ..x.facts.clone() };
+            (Order::Total, Facts { is_unit: false, ..facts })
         }
         _ => {
             let message =

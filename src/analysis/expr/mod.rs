@@ -62,9 +62,16 @@ pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     types::check(expr, &scope.schema)?;
     if !matches!(expr, Expr::Column(_)) {
         let facts = &mut total.facts;
-        let named = || {
+        let names = |expr: &Expr| {
             let of = |column| scope.facts_of(column).is_some_and(|facts| facts.null_key);
             expr.column_refs().into_iter().any(of)
+        };
+        let named = || match expr {
+            // NULL where all of them are.
+            Expr::ScalarFunction(call) if call.func.name() == "coalesce" => {
+                call.args.iter().all(|arg| names(arg) || makes_null(arg, scope))
+            }
+            one => names(one),
         };
         facts.null_key = facts.nullable && (facts.null_key || named() || makes_null(expr, scope));
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::{Column, HashSet};
+use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::MOST_KEYS;
@@ -40,7 +40,13 @@ pub(crate) fn with_known_keys(
         if let (None, Some((plan, name))) = (&facts.keys, &trace.public) {
             facts.keys = of_public_rows(plan, name, tables);
         }
-        if let Some(keys) = trace.definition.as_ref().and_then(|made| keys_of(made, tables)) {
+        let Some(definition) = &trace.definition else { continue };
+        if let Some(keys) = keys_of(definition, tables) {
+            if let (KeySource::Values(values), true, false) =
+                (&keys, definition.decides_null, trace.padded)
+            {
+                facts.null_key &= values.iter().any(ScalarValue::is_null);
+            }
             facts.keys = Some(keys);
         }
     }

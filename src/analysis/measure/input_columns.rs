@@ -200,7 +200,7 @@ pub(crate) fn group_keys(
             let scope = with_known_keys(expr, &flow.scope, &flow.traces, tables);
             if let Some(column) = expr.try_as_col() {
                 passing = keys_that_pass(column, &scope, tables);
-                facts.keys = scope.facts_of(column).and_then(|facts| facts.keys.clone());
+                facts = scope.facts_of(column).cloned().unwrap_or(facts);
             }
             if !listed && let Some(image) = key_image(expr, &scope, tables) {
                 // Where NULL is a key, it is listed.
