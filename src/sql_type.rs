@@ -1,4 +1,4 @@
-//! Types, as SQL writes them.
+//! Types and literals, as SQL writes them.
 
 use arrow::datatypes::DataType;
 
@@ -25,4 +25,20 @@ pub(crate) fn sql_type(data_type: &DataType) -> String {
         other => return other.to_string(),
     };
     name.to_owned()
+}
+
+/// An expression of the planner with its literals as SQL writes them: 1 for `Int64(1)`.
+pub(crate) fn in_literals(expr: &str) -> String {
+    let mut said = expr.to_owned();
+    for (of, quote) in
+        [("Utf8View(\"", "'"), ("Utf8(\"", "'"), ("Int64(", ""), ("Float64(", ""), ("Boolean(", "")]
+    {
+        while let Some(start) = said.find(of) {
+            let inner = &said[start + of.len()..];
+            let close = if quote.is_empty() { ")" } else { "\")" };
+            let Some((value, rest)) = inner.split_once(close) else { break };
+            said = format!("{}{quote}{value}{quote}{rest}", &said[..start]);
+        }
+    }
+    said.replace("count(1)", "COUNT(*)")
 }

@@ -22,6 +22,7 @@ use above::error_bars::with_called_ends;
 use above::implicit_bounds::with_bounds_found;
 use above::null_on_failure::{null_on_failure, without_wrapping};
 use above::subquery_semantics::only_true_joins;
+use above::unranged::no_histogram;
 use context::Context;
 
 mod above;
@@ -112,6 +113,7 @@ fn analyze_as_written(
         return Err(refusal.after(&cutter.steps).into());
     }
     only_true_joins(&public_plan)?;
+    no_histogram(&public_plan)?;
     for value in &cutter.values {
         only_true_joins(&value.plan)?;
     }

@@ -43,6 +43,7 @@ use crate::dialect::{
 use crate::functions::is_date_diff;
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::in_literals;
 
 /// An aggregate across privacy units: what it reads, the keys that come out, what it measures.
 #[derive(Debug)]
@@ -475,7 +476,10 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
         keys: Vec::new(),
         unit_column: None,
         grouping: None,
-        text: if star { "count(*)".to_owned() } else { expr.schema_name().to_string() },
+        text: match star {
+            true => "count(*)".to_owned(),
+            false => in_literals(&expr.schema_name().to_string()),
+        },
         finding: None,
     })
 }

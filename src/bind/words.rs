@@ -8,6 +8,8 @@
 //! Order by column out of bounds, specified: 3, max: 2     ORDER BY 3: the query shows 2 columns; write …
 //! ```
 
+use crate::sql_type::in_literals;
+
 /// What is said where nothing more is known.
 pub(super) const UNFIT: &str = "the types in this query do not fit together: write CAST(x AS DOUBLE), or a literal of the type that it is beside";
 
@@ -383,22 +385,6 @@ fn in_types(message: &str) -> String {
         rest = after;
     }
     said
-}
-
-/// An expression of the planner with its literals as SQL writes them: 1 for `Int64(1)`.
-fn in_literals(expr: &str) -> String {
-    let mut said = expr.to_owned();
-    for (of, quote) in
-        [("Utf8View(\"", "'"), ("Utf8(\"", "'"), ("Int64(", ""), ("Float64(", ""), ("Boolean(", "")]
-    {
-        while let Some(start) = said.find(of) {
-            let inner = &said[start + of.len()..];
-            let close = if quote.is_empty() { ")" } else { "\")" };
-            let Some((value, rest)) = inner.split_once(close) else { break };
-            said = format!("{}{quote}{value}{quote}{rest}", &said[..start]);
-        }
-    }
-    said.replace("count(1)", "COUNT(*)")
 }
 
 /// A message without the trailing debug output of the planner's structures.

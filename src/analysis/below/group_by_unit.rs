@@ -27,8 +27,7 @@ use num_traits::ToPrimitive;
 
 use super::float_grid::{clamped, ends, grid_of, grid_of_sums, no_grid, summed};
 use super::relation::{Owner, PrivateRelation, named};
-use super::trace::Definition;
-use super::trace::{OfUnit, Trace};
+use super::trace::{Definition, OfUnit, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, Scope};

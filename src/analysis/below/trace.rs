@@ -11,7 +11,7 @@
 use std::sync::{Arc, OnceLock};
 
 use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::{Expr, LogicalPlan, WindowFrame, WindowFrameBound};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::analysis::expr::domain::Change;
 use crate::analysis::expr::facts::{KeySource, Scope};
@@ -107,21 +107,16 @@ impl Definition {
         Arc::new(Self { branches, decides_null: false, keys: OnceLock::new() })
     }
 
-    /// A column with one of the values of a call's argument, or NULL: MIN, MAX and the like, also in a window.
+    /// A column with one of the values of a call's argument, or NULL: MIN, MAX and the like, also in a window. LAG and LEAD may
+    /// have a default instead.
     pub(crate) fn of_pick(name: &str, arguments: &[Expr], below: &Arc<Below>) -> Option<Arc<Self>> {
-        match (name, arguments) {
+        let picked: Vec<&Expr> = match (name, arguments) {
             ("min" | "max" | "any_value" | "first_value" | "last_value", [argument])
-            | ("lag" | "lead", [argument] | [argument, _]) => {
-                let argument = argument.clone().unalias_nested().data;
-                Some(Self::of_branches(vec![(argument, Arc::clone(below))]))
-            }
-            _ => None,
-        }
+            | ("lag" | "lead", [argument] | [argument, _]) => vec![argument],
+            ("lag" | "lead", [argument, _, default]) => vec![argument, default],
+            _ => return None,
+        };
+        let branch = |one: &Expr| (one.clone().unalias_nested().data, Arc::clone(below));
+        Some(Self::of_branches(picked.into_iter().map(branch).collect()))
     }
-}
-
-/// Whether a frame may hold no row at all: one that does not reach the row itself.
-pub(crate) fn may_be_empty(frame: &WindowFrame) -> bool {
-    matches!(frame.start_bound, WindowFrameBound::Following(_))
-        || matches!(frame.end_bound, WindowFrameBound::Preceding(_))
 }

@@ -10,8 +10,7 @@ use datafusion::common::{Column, Result as Planned};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 
 use super::relation::{Owner, PrivateRelation, named};
-use super::trace::Definition;
-use super::trace::Trace;
+use super::trace::{Definition, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr;

@@ -30,8 +30,9 @@ use datafusion::logical_expr::{
 use num_traits::ToPrimitive;
 
 use super::float_grid::{clamped, ends, grid_of_sums, summed};
+use super::frame::{all_rows, frame_error, may_be_empty};
 use super::relation::{PrivateRelation, named};
-use super::trace::{Definition, OfUnit, Trace, may_be_empty};
+use super::trace::{Definition, OfUnit, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
@@ -291,41 +292,6 @@ enum Order {
     Peers,
 }
 
-/// The most rows that a frame may reach to either side: a much larger number overflows, but only if there are rows.
-const MOST_AWAY: i64 = 1 << 31;
-
-/// The reason why the frame of a window is not allowed, if there is one.
-fn frame_error(frame: &WindowFrame) -> Option<&'static str> {
-    let end = |bound: &WindowFrameBound| match bound {
-        WindowFrameBound::CurrentRow => Some(0),
-        WindowFrameBound::Preceding(value) if value.is_null() => Some(i64::MIN),
-        WindowFrameBound::Following(value) if value.is_null() => Some(i64::MAX),
-        // A range of values around the row's own needs arithmetic on the key, which can overflow.
-        WindowFrameBound::Preceding(_) | WindowFrameBound::Following(_)
-            if frame.units != WindowFrameUnits::Rows =>
-        {
-            None
-        }
-        WindowFrameBound::Preceding(value) => away(value).map(|rows| -rows),
-        WindowFrameBound::Following(value) => away(value),
-    };
-    if frame.units == WindowFrameUnits::Groups {
-        return Some("the frame of a window is ROWS, or RANGE up to the current row");
-    }
-    match (end(&frame.start_bound), end(&frame.end_bound)) {
-        (Some(first), Some(last)) if first <= last => None,
-        (Some(_), Some(_)) => Some("the frame of a window ends before it begins"),
-        _ => Some(
-            "the frame of a window is ROWS, at most 2147483648 to either side, or RANGE up to the current row",
-        ),
-    }
-}
-
-fn away(rows: &ScalarValue) -> Option<i64> {
-    let rows = rational(rows)?.to_integer().to_i64()?;
-    Some(rows).filter(|rows| (0..=MOST_AWAY).contains(rows))
-}
-
 /// The most rows that LAG and LEAD may look away.
 const MOST_ROWS_AWAY: i64 = 100_000;
 
@@ -343,15 +309,6 @@ fn unaliased(mut expr: &Expr) -> &Expr {
         expr = &alias.expr;
     }
     expr
-}
-
-/// The frame of all rows of a partition.
-fn all_rows() -> WindowFrame {
-    WindowFrame::new_bounds(
-        WindowFrameUnits::Rows,
-        WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
-        WindowFrameBound::Following(ScalarValue::UInt64(None)),
-    )
 }
 
 /// The same call with other parameters, for a hint.

@@ -496,9 +496,11 @@ fn date_part(part: &Expr, x: &Total, whole: &Expr, scope: &Scope) -> Result<Fact
         "minute" => (0, 59),
         "second" => (0, 59),
         _ => {
-            return Err(not_allowed(
-                whole,
+            return Err(Refusal::new(
+                Reason::Function,
+                readable(whole),
                 "only year, quarter, month, week, day, doy, dow, hour, minute and second can be extracted from a date",
+                "EXTRACT(DOW FROM x) for the day of the week, from 0 for Sunday to 6",
             ));
         }
     };

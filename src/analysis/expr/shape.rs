@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, HashSet, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::unparser::Unparser;
 use datafusion::sql::unparser::dialect::CustomDialectBuilder;
@@ -100,6 +100,7 @@ pub(crate) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusa
 pub(crate) fn union(branches: &[Facts]) -> Facts {
     let mut all = Facts::ranged(Interval::empty(), false);
     let mut keys: Option<Vec<ScalarValue>> = Some(Vec::new());
+    let mut seen = HashSet::new();
     for facts in branches {
         all.range = all.range.union(&facts.range);
         all.always = all.always.union(&facts.always);
@@ -108,7 +109,7 @@ pub(crate) fn union(branches: &[Facts]) -> Facts {
         keys = match (keys, &facts.keys) {
             (Some(mut known), Some(KeySource::Values(values))) => {
                 for value in values.iter() {
-                    if !known.contains(value) {
+                    if seen.insert(value.clone()) {
                         known.push(value.clone());
                     }
                 }

@@ -3,18 +3,20 @@
 //! In: an expression over private rows, and where its columns come from. Out: its scope, in which these columns have
 //! the keys that a row can have.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use super::MOST_KEYS;
 use super::image::key_image;
+use super::{MOST_KEYS, known_keys};
 use crate::analysis::below::public_side::public_keys;
-use crate::analysis::below::trace::Trace;
-use crate::analysis::below::trace::{Below, Definition};
+use crate::analysis::below::trace::{Below, Definition, Trace};
 use crate::analysis::below::walk::Tables;
-use crate::analysis::expr::facts::{KeySource, Scope};
+use crate::analysis::expr::facts::{Facts, KeySource, Scope};
+use crate::analysis::expr::shape::{is_string, type_of};
+use crate::analysis::expr::total;
 
 /// A scope in which the columns of an expression have the keys that their public rows have, or that are computed for them.
 ///
@@ -65,26 +67,42 @@ fn of_public_rows(
 
 /// The keys of a computed column: those of all its branches, each once.
 fn keys_of(definition: &Definition, tables: &dyn Tables) -> Option<KeySource> {
-    let of_branch = |(expr, below): &(Expr, Arc<Below>)| {
-        let scope = with_known_keys(expr, &below.scope, &below.traces, tables);
-        match expr.try_as_col() {
-            Some(column) => scope.facts_of(column)?.keys.clone(),
-            None => key_image(expr, &scope, tables),
-        }
-    };
     let find = || match definition.branches.as_slice() {
-        [one] => of_branch(one),
-        several => {
-            let listed = |branch| match of_branch(branch)? {
-                KeySource::Values(values) => Some(values),
-                KeySource::Integers(..) | KeySource::Ticks(_) => None,
-            };
-            let mut seen = HashSet::new();
-            let all: Vec<_> = several.iter().map(listed).collect::<Option<_>>()?;
-            let all = all.iter().flat_map(|values| values.iter());
-            let each: Vec<_> = all.filter(|value| seen.insert((*value).clone())).cloned().collect();
-            (each.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(each)))
-        }
+        [(one, below)] => of_branch(one, below, tables),
+        several => of_all(several, tables),
     };
     definition.keys.get_or_init(find).clone()
+}
+
+/// The keys of an expression over some rows.
+fn of_branch(expr: &Expr, below: &Below, tables: &dyn Tables) -> Option<KeySource> {
+    let scope = with_known_keys(expr, &below.scope, &below.traces, tables);
+    let known = || total(expr, &scope).ok()?.facts.keys;
+    key_image(expr, &scope, tables).or_else(known)
+}
+
+/// The keys of expressions of which each row has one, in their order where they are not texts.
+fn of_all(branches: &[(Expr, Arc<Below>)], tables: &dyn Tables) -> Option<KeySource> {
+    let type_of = |(expr, below): &(Expr, Arc<Below>)| type_of(expr, &below.scope.schema).ok();
+    let data_type = branches.first().and_then(type_of)?;
+    let mut seen = HashSet::new();
+    let mut all = Vec::new();
+    for branch in branches {
+        let own = type_of(branch)?;
+        let keys = Some(of_branch(&branch.0, &branch.1, tables)?);
+        let facts = Facts { keys, ..Facts::of_type(&own) };
+        for key in known_keys(&facts, &own, "", false).ok()? {
+            let key = key.cast_to(&data_type).ok()?;
+            if seen.insert(key.clone()) {
+                all.push(key);
+            }
+        }
+    }
+    if !is_string(&data_type) {
+        all.sort_by(|a, b| {
+            let values = || a.partial_cmp(b).unwrap_or(Ordering::Equal);
+            a.is_null().cmp(&b.is_null()).then_with(values)
+        });
+    }
+    (all.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(all)))
 }

@@ -349,6 +349,22 @@ async fn outputs(plan: Arc<dyn ExecutionPlan>, keys: usize, columns: usize) -> V
 
 const HASH: [u64; 4] = [11, 22, 33, 44];
 
+/// The outputs of aggregates over batches, by the columns of the keys and the space of so many keys.
+async fn bounded(
+    batches: Vec<RecordBatch>,
+    partitions: usize,
+    (columns, space, keys): (&[usize], &KeySpace, usize),
+    inputs: &[AggregateInput],
+) -> Vec<Vec<i128>> {
+    let mut plan = source(&[batches]);
+    if partitions > 1 {
+        plan = by_unit(plan, partitions);
+    }
+    let (own, space, inputs) = (columns.to_vec(), space.clone(), inputs.to_vec());
+    let bound = BoundContributionsExec::new(plan, UNIT, own, space, inputs, keyed(HASH));
+    outputs(Arc::new(bound.unwrap()), keys, columns.len()).await
+}
+
 #[tokio::test]
 async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
     let mut dice = Dice(1);
@@ -380,26 +396,8 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
                 }
             }
             let shuffled = take_record_batch(&whole, &UInt32Array::from(order)).unwrap();
-            let mut pieces = vec![shuffled.slice(0, 0)];
-            let mut start = 0;
-            while start < length {
-                let step = (1 + dice.roll(30)).min(length - start);
-                pieces.push(shuffled.slice(start, step));
-                start += step;
-            }
-            let mut plan = source(&[pieces]);
-            if partitions > 1 {
-                plan = by_unit(plan, partitions);
-            }
-            let bound = BoundContributionsExec::new(
-                plan,
-                UNIT,
-                columns.clone(),
-                space.clone(),
-                inputs.clone(),
-                keyed(HASH),
-            );
-            let got = outputs(Arc::new(bound.unwrap()), keys.len(), columns.len()).await;
+            let pieces = pieces(&mut dice, &shuffled, 30);
+            let got = bounded(pieces, partitions, (&columns, &space, keys.len()), &inputs).await;
             assert_eq!(got, expected, "round {round} variant {variant} {rows:?} {inputs:?}");
         }
     }
@@ -463,21 +461,8 @@ async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
         }
         let whole = batch(&rows, &DataType::Int64);
         for (partitions, most) in [(1, 3), (2, 500), (3, 1_800)] {
-            let mut plan = source(&[pieces(&mut dice, &whole, most)]);
-            if partitions > 1 {
-                plan = by_unit(plan, partitions);
-            }
-            let (columns, space) = (columns.clone(), space.clone());
-            let count = columns.len();
-            let bound = BoundContributionsExec::new(
-                plan,
-                UNIT,
-                columns,
-                space,
-                inputs.clone(),
-                keyed(HASH),
-            );
-            let got = outputs(Arc::new(bound.unwrap()), keys.len(), count).await;
+            let pieces = pieces(&mut dice, &whole, most);
+            let got = bounded(pieces, partitions, (&columns, &space, keys.len()), &inputs).await;
             assert_eq!(got, expected, "round {round} {partitions} {limits:?} {inputs:?}");
         }
     }

@@ -134,19 +134,7 @@ async fn each_bound_of_a_ladder_agrees_with_the_rules_and_its_claim() {
         let whole = batch(&rows, &DataType::Int64);
         let split = pieces(&mut dice, &whole, 30);
         let run = async |batches: Vec<RecordBatch>, partitions: usize| {
-            let mut plan = source(&[batches]);
-            if partitions > 1 {
-                plan = by_unit(plan, partitions);
-            }
-            let bound = BoundContributionsExec::new(
-                plan,
-                UNIT,
-                columns.clone(),
-                space.clone(),
-                inputs.clone(),
-                keyed(HASH),
-            );
-            let got = outputs(Arc::new(bound.unwrap()), keys.len(), columns.len()).await;
+            let got = bounded(batches, partitions, (&columns, &space, keys.len()), &inputs).await;
             let mut first = 0;
             let ladders = inputs.iter().filter(|input| input.ladder.is_some()).map(|input| {
                 let next = first + input.outputs();

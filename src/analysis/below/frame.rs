@@ -1,0 +1,64 @@
+//! The frames of window functions over the rows of one person.
+//!
+//! In: a frame as the planner reads it. Out: whether it is one that cannot fail on any rows, and whether it may hold none.
+//!
+//! ```text
+//! ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING           allowed; empty on the first row
+//! RANGE BETWEEN 1 PRECEDING AND CURRENT ROW          refused: arithmetic on the key can overflow
+//! ```
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
+use num_traits::ToPrimitive;
+
+use crate::analysis::expr::facts::rational;
+
+/// The most rows that a frame may reach to either side: a much larger number overflows, but only if there are rows.
+const MOST_AWAY: i64 = 1 << 31;
+
+/// The reason why the frame of a window is not allowed, if there is one.
+pub(crate) fn frame_error(frame: &WindowFrame) -> Option<&'static str> {
+    let end = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Some(0),
+        WindowFrameBound::Preceding(value) if value.is_null() => Some(i64::MIN),
+        WindowFrameBound::Following(value) if value.is_null() => Some(i64::MAX),
+        // A range of values around the row's own needs arithmetic on the key, which can overflow.
+        WindowFrameBound::Preceding(_) | WindowFrameBound::Following(_)
+            if frame.units != WindowFrameUnits::Rows =>
+        {
+            None
+        }
+        WindowFrameBound::Preceding(value) => away(value).map(|rows| -rows),
+        WindowFrameBound::Following(value) => away(value),
+    };
+    if frame.units == WindowFrameUnits::Groups {
+        return Some("the frame of a window is ROWS, or RANGE up to the current row");
+    }
+    match (end(&frame.start_bound), end(&frame.end_bound)) {
+        (Some(first), Some(last)) if first <= last => None,
+        (Some(_), Some(_)) => Some("the frame of a window ends before it begins"),
+        _ => Some(
+            "the frame of a window is ROWS, at most 2147483648 to either side, or RANGE up to the current row",
+        ),
+    }
+}
+
+fn away(rows: &ScalarValue) -> Option<i64> {
+    let rows = rational(rows)?.to_integer().to_i64()?;
+    Some(rows).filter(|rows| (0..=MOST_AWAY).contains(rows))
+}
+
+/// Whether a frame may hold no row at all: one that does not reach the row itself.
+pub(crate) fn may_be_empty(frame: &WindowFrame) -> bool {
+    matches!(frame.start_bound, WindowFrameBound::Following(_))
+        || matches!(frame.end_bound, WindowFrameBound::Preceding(_))
+}
+
+/// The frame of all rows of a partition.
+pub(crate) fn all_rows() -> WindowFrame {
+    WindowFrame::new_bounds(
+        WindowFrameUnits::Rows,
+        WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::Following(ScalarValue::UInt64(None)),
+    )
+}
