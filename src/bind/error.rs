@@ -276,13 +276,19 @@ fn explain_error<'a>(
                 }
             }
             // An alias of an aggregate in GROUP BY causes this error too.
-            SchemaError::DuplicateUnqualifiedField { name } => BindError::Plan {
-                message: format!(
-                    "two columns are named {}: give each its own alias with AS, and name columns in GROUP BY",
-                    in_releases_words(name, releases)
-                ),
-                source: Box::new(error),
-            },
+            SchemaError::DuplicateUnqualifiedField { name } => {
+                let name = in_releases_words(name, releases);
+                let message = match name.split_once('.') {
+                    // The planner gives a cast the name of what it casts.
+                    Some((table, column)) if !name.contains('(') => format!(
+                        "GROUP BY cannot tell {name} from a cast of it: name the cast in a subquery, as in FROM (SELECT *, CAST({column} AS …) AS other FROM {table}) GROUP BY other, {column}"
+                    ),
+                    _ => format!(
+                        "two columns are named {name}: give each its own alias with AS, and name columns in GROUP BY"
+                    ),
+                };
+                BindError::Plan { message, source: Box::new(error) }
+            }
             SchemaError::AmbiguousReference { .. }
             | SchemaError::DuplicateQualifiedField { .. } => plan_error(error, releases),
         },

@@ -14,13 +14,14 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{
-    Column, DataFusionError, Result as DataFusionResult, TableReference, not_impl_err, plan_err,
+    Column, DataFusionError, Result as DataFusionResult, SchemaError, TableReference, not_impl_err,
+    plan_err,
 };
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner};
-use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::utils::{grouping_set_to_exprlist, merge_schema};
 use datafusion::logical_expr::{
     Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ExprSchemable,
     HigherOrderUDF, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -101,6 +102,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| comparisons::check(plan, null_values))
         .and_then(moment::at_one_moment)
+        .and_then(with_keys_apart)
         .and_then(|plan| one_by_one(plan, releases.clone()))
         .map_err(|error| explained(error, &releases))?;
     let plan = coerce(plan, &context.options)
@@ -169,6 +171,29 @@ fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
         Ok(Transformed::yes(LogicalPlan::Aggregate(once)))
     })?;
     Ok(once.data)
+}
+
+/// The plan, after checking that different keys have different names. A cast has the name of what it casts: beside it, it
+/// would pass for the same column.
+fn with_keys_apart(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::Aggregate(aggregate) = node else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        let mut named: HashMap<String, &Expr> = HashMap::new();
+        for key in grouping_set_to_exprlist(&aggregate.group_expr)? {
+            let name = key.schema_name().to_string();
+            match named.insert(name.clone(), key) {
+                Some(other) if other != key => {
+                    let duplicate = SchemaError::DuplicateUnqualifiedField { name };
+                    return Err(DataFusionError::SchemaError(Box::new(duplicate), Box::new(None)));
+                }
+                Some(_) | None => {}
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(plan)
 }
 
 /// The plan of a query without releases, as the planner builds it.

@@ -85,7 +85,8 @@ fn known(sentence: &str) -> Option<String> {
     }
     if sentence.starts_with("Projections require unique expression names") {
         let name = sentence.split('"').nth(1)?;
-        let name = in_literals(name.rsplit_once(" AS ").map_or(name, |(_, alias)| alias));
+        let alias = name.rsplit_once(" AS ").map(|(_, alias)| alias);
+        let name = in_literals(alias.filter(|alias| !alias.ends_with(')')).unwrap_or(name));
         let places: Vec<u64> = sentence
             .split("at position ")
             .skip(1)
