@@ -16,8 +16,9 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::hold::{Task, Values};
+use super::hold::Task;
 use super::keys::Located;
+use super::lanes::Lane;
 use super::order::HashKey;
 use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
 use super::payload::Payload;
@@ -38,26 +39,29 @@ pub(super) struct Collector<'a> {
     task: &'a Task,
     /// The aggregates, each with the number of its first output.
     inputs: Vec<(usize, usize)>,
-    payloads: Vec<Payload>,
+    /// The payload of each source that one of them reads.
+    payloads: Vec<Option<Payload>>,
     buckets: Vec<Vec<Row>>,
     kept_scratch: Vec<(usize, u8)>,
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(task: &'a Task, inputs: Vec<(usize, usize)>) -> Result<Self> {
-        let payload = |(i, _): &(usize, usize)| Payload::new(&task.inputs[*i].kind);
-        Ok(Self {
+    pub(super) fn new(task: &'a Task, inputs: Vec<(usize, usize)>) -> Self {
+        let sources = &task.sources;
+        let wanted = |at: usize| inputs.iter().any(|(i, _)| sources.of[*i] == at);
+        let payload = |(at, source)| wanted(at).then(|| Payload::new(source, sources.flagged[at]));
+        Self {
             task,
-            payloads: inputs.iter().map(payload).collect::<Result<_>>()?,
+            payloads: sources.list.iter().enumerate().map(payload).collect(),
             inputs,
             buckets: vec![Vec::new(); BUCKETS],
             kept_scratch: Vec::new(),
-        })
+        }
     }
 
     /// Adds rows of a batch.
-    pub(super) fn push(&mut self, values: &Values, rows: &[Collected]) -> Result<()> {
-        let reads = self.payloads.iter().any(Payload::reads);
+    pub(super) fn push(&mut self, lanes: &[Lane], rows: &[Collected]) -> Result<()> {
+        let reads = self.payloads.iter().flatten().any(Payload::reads);
         self.kept_scratch.clear();
         for Collected { row, unit, key } in rows {
             let [bucket, ..] = self.task.hash.scatter(*unit).to_be_bytes();
@@ -68,26 +72,18 @@ impl<'a> Collector<'a> {
                 self.kept_scratch.push((*row as usize, bucket));
             }
         }
-        for (payload, (i, _)) in self.payloads.iter_mut().zip(&self.inputs) {
-            payload.push(&self.task.inputs[*i].kind, values, &self.kept_scratch)?;
+        for (payload, lane) in self.payloads.iter_mut().zip(lanes) {
+            if let Some(payload) = payload {
+                payload.push(lane, &self.kept_scratch)?;
+            }
         }
         Ok(())
-    }
-
-    /// Adds rows of a batch, of which these are often few; `rows` is renumbered.
-    pub(super) fn push_some(&mut self, values: &Values, rows: &mut [Collected]) -> Result<()> {
-        if rows.len() > values.rows() / 2 {
-            return self.push(values, rows);
-        }
-        let taken = values.take(rows.iter().map(|one| one.row).collect())?;
-        (0..).zip(rows.iter_mut()).for_each(|(row, one)| one.row = row);
-        self.push(&taken, rows)
     }
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
-        let payloads: usize = self.payloads.iter().map(Payload::size).sum();
+        let payloads: usize = self.payloads.iter().flatten().map(Payload::size).sum();
         rows * size_of::<Row>() + payloads
     }
 }
@@ -107,7 +103,7 @@ pub(super) struct Totals<'a> {
 /// Rows that were collected for some of the aggregates.
 struct Bucketed {
     inputs: Vec<(usize, usize)>,
-    payloads: Vec<Payload>,
+    payloads: Vec<Option<Payload>>,
     buckets: Vec<Vec<Row>>,
     limits: Vec<EnforcedBounds>,
     limit_of: Vec<usize>,
@@ -127,6 +123,12 @@ impl Bucketed {
             }
         }
         Self { inputs, payloads, buckets, limits, limit_of }
+    }
+
+    /// What was kept of the rows for an aggregate.
+    fn payload(&self, task: &Task, input: usize) -> Result<&Payload> {
+        let at = task.sources.of.get(input).ok_or_else(failed)?;
+        self.payloads.get(*at).and_then(Option::as_ref).ok_or_else(failed)
     }
 }
 
@@ -223,7 +225,7 @@ impl<'a> Totals<'a> {
             if input.ladder.is_some() {
                 continue;
             }
-            let payload = &collected.payloads[at];
+            let payload = collected.payload(self.task, *i)?;
             let kept = &self.bounding.kept[collected.limit_of[at]];
             let plain_count = matches!(input.kind, InputKind::CountRows { filter: None });
             for (run, kept) in runs.iter().zip(kept).filter(|(_, kept)| **kept > 0) {
@@ -251,9 +253,10 @@ impl<'a> Totals<'a> {
             }
         }
         let unit = OneUnit { bucket, code, rows };
-        for (at, (i, output)) in collected.inputs.iter().enumerate() {
+        for (i, output) in &collected.inputs {
             if self.task.inputs[*i].ladder.is_some() {
-                self.add_rungs(&self.task.inputs[*i], *output, &collected.payloads[at], &unit)?;
+                let payload = collected.payload(self.task, *i)?;
+                self.add_rungs(&self.task.inputs[*i], *output, payload, &unit)?;
             }
         }
         Ok(())

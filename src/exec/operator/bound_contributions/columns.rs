@@ -1,53 +1,58 @@
-//! Adds up the rows of units that keep all their rows, column by column.
+//! Adds rows up, column by column, as they arrive.
 //!
-//! In: batches, with the place of each row's key. Out: for every output and key, the sum over these rows. It assumes that
-//! every unit of these rows keeps all of them under the bounds of every aggregate. What a unit adds is then the sum of
-//! what its rows add, whichever unit they belong to. It guarantees the integers that [`InputKind::partial`] yields unit
-//! by unit.
+//! In: lanes, with the place of each row's key. Out: for every output and key, the sum over these rows. What a unit adds
+//! that keeps all its rows is the sum of what its rows add, whichever unit they belong to. The rows of units that may not
+//! keep all are taken away again. It guarantees, for the units that are left, the integers that [`InputKind::partial`]
+//! yields unit by unit.
 //!
 //! ```text
-//! let mut columns = Columns::new(&task.inputs, keys)?;
-//! columns.add(&values, Some(&places))?; // places beyond the keys add nothing
-//! columns.add_to(&task.inputs, &mut sums)?;
+//! let mut columns = Columns::new(&task);
+//! columns.add(&lanes, Some(&places), rows, keys)?; // rows outside of the keys add nothing
+//! columns.remove(&lanes, &rows_of_a_suspect)?;
+//! columns.add_to(&task, keys, &mut sums)?;
 //! ```
 
-use arrow::array::AsArray;
-use arrow::buffer::NullBuffer;
+use std::mem::size_of;
+
 use datafusion::common::Result;
 
-use super::hold::Values;
+use super::collect::Collected;
+use super::hold::Task;
+use super::keys::OUTSIDE;
+use super::lanes::{Lane, Numbers, Source};
 use super::partial::{AggregateInput, InputKind, Tally};
+use crate::grid::failed;
 use crate::grid::pairs::Pairs;
-use crate::grid::{GridRange, failed, passing, present};
 
-/// The totals of some aggregates. Aggregates that read the same values share one stream.
+/// So many 32-bit numbers fit a sum of 64 bits.
+const SETTLE: u64 = 1 << 31;
+
+/// The totals of the aggregates that are sums of rows. Each list has an entry for the rows outside of the keys, and then
+/// one for each key.
 pub(super) struct Columns {
-    keys: usize,
-    rows: u64,
-    streams: Vec<Stream>,
-    /// The stream of each aggregate; `None` for one that is not computed here.
-    stream_of: Vec<Option<usize>>,
+    /// All rows, if a source counts them.
+    rows: Option<Vec<u64>>,
+    all: u64,
+    /// The totals of each source, if an aggregate needs them.
+    streams: Vec<Option<Stream>>,
 }
 
-/// What is read of a row.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Source {
-    column: Option<usize>,
-    filter: Option<usize>,
-    range: Option<GridRange>,
-    shift: Option<u32>,
-    pairs: Option<Pairs>,
-}
-
-/// The totals of one source, one entry for each key, and one for the rows that do not count here.
+/// The totals of one source.
 struct Stream {
-    source: Source,
-    /// Whether the number of rows is needed beside the sums.
-    counted: bool,
-    counts: Vec<u64>,
-    sums: Vec<i128>,
-    squares: Vec<i128>,
-    products: Vec<Vec<i128>>,
+    /// The rows that do not pass; empty until there is one.
+    missing: Vec<u64>,
+    sums: Sums,
+    squares: Option<Vec<i128>>,
+    products: Option<(Pairs, Vec<Vec<i128>>)>,
+}
+
+/// Sums of numbers: those of 32 bits in 64 bits first.
+#[derive(Default)]
+struct Sums {
+    short: Vec<i64>,
+    /// The rows that may be in `short`.
+    unsettled: u64,
+    long: Vec<i128>,
 }
 
 /// Whether what a unit adds is the sum of what its rows add, as long as it keeps all of them. Under a ladder it is not: few
@@ -69,54 +74,79 @@ pub(super) fn is_sum_of_rows(input: &AggregateInput) -> bool {
     }
 }
 
+/// Whether an aggregate needs the number of rows that pass.
+fn is_counted(kind: &InputKind) -> bool {
+    kind.pairs().is_none() && !matches!(kind, InputKind::Sum { .. })
+}
+
+/// The entry of a place: the first one for [`OUTSIDE`].
+fn slot(place: u32) -> usize {
+    const { assert!(OUTSIDE == u32::MAX) };
+    place.wrapping_add(1) as usize
+}
+
+/// Makes room for the keys that have arrived.
+fn grow<T: Clone + Default>(list: &mut Vec<T>, keys: usize) {
+    if list.len() <= keys {
+        list.resize(keys + 1, T::default());
+    }
+}
+
 impl Columns {
-    /// Totals of the aggregates that are sums of rows, for `keys` keys.
-    ///
-    /// # Errors
-    /// A planning error for an empty or too wide interval.
-    pub(super) fn new(inputs: &[AggregateInput], keys: usize) -> Result<Self> {
-        let mut streams: Vec<Stream> = Vec::new();
-        let mut stream_of = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            if !is_sum_of_rows(input) {
-                stream_of.push(None);
-                continue;
+    /// Totals of the aggregates that are sums of rows; `None` if there are none.
+    pub(super) fn new(task: &Task) -> Option<Self> {
+        let mut streams: Vec<Option<Stream>> = task.sources.list.iter().map(|_| None).collect();
+        let mut counted = false;
+        for (input, at) in task.inputs.iter().zip(&task.sources.of) {
+            if is_sum_of_rows(input) {
+                counted |= is_counted(&input.kind);
+                streams[*at].get_or_insert_with(|| Stream::new(&task.sources.list[*at]));
             }
-            let kind = &input.kind;
-            let source = Source {
-                column: kind.column(),
-                filter: kind.filter(),
-                range: kind.range()?,
-                shift: kind.shift(),
-                pairs: kind.pairs().copied(),
-            };
-            let known = streams.iter().position(|stream| stream.source == source);
-            let at = known.unwrap_or(streams.len());
-            if known.is_none() {
-                streams.push(Stream::new(source, keys));
-            }
-            streams[at].counted |= kind.pairs().is_none() && !matches!(kind, InputKind::Sum { .. });
-            stream_of.push(Some(at));
         }
-        for stream in streams.iter_mut().filter(|stream| stream.counted) {
-            stream.counts = vec![0; keys + 1];
-        }
-        Ok(Self { keys, rows: 0, streams, stream_of })
+        let rows = counted.then(Vec::new);
+        streams.iter().any(Option::is_some).then_some(Self { rows, all: 0, streams })
     }
 
-    /// Adds the rows of a batch, each to the key at its place; a place beyond the keys adds nothing. Without places, all
-    /// rows belong to the first key.
+    /// Adds the rows of a batch, each to the key at its place; rows outside of the `keys` keys add nothing. Without places,
+    /// all rows belong to the first key.
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows.
-    pub(super) fn add(&mut self, values: &Values, places: Option<&[u32]>) -> Result<()> {
-        let rows = u64::try_from(values.rows()).map_err(|_| failed())?;
-        self.rows = self.rows.checked_add(rows).ok_or_else(failed)?;
-        for stream in &mut self.streams {
+    pub(super) fn add(
+        &mut self,
+        lanes: &[Lane],
+        places: Option<&[u32]>,
+        rows: usize,
+        keys: usize,
+    ) -> Result<()> {
+        let count = u64::try_from(rows).map_err(|_| failed())?;
+        self.all = self.all.checked_add(count).ok_or_else(failed)?;
+        if let Some(all) = &mut self.rows {
+            grow(all, keys.max(1));
             match places {
-                // The sums of one key stay in registers.
-                None => stream.add_to_one(values)?,
-                Some(places) => stream.add(values, places, self.keys)?,
+                None => all[1] += count,
+                Some(places) => places.iter().for_each(|place| all[slot(*place)] += 1),
+            }
+        }
+        for (stream, lane) in self.streams.iter_mut().zip(lanes) {
+            if let Some(stream) = stream {
+                stream.add(lane, places, count, keys.max(1))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes rows away that were added.
+    ///
+    /// # Errors
+    /// As [`Columns::add`].
+    pub(super) fn remove(&mut self, lanes: &[Lane], rows: &[Collected]) -> Result<()> {
+        if let Some(all) = &mut self.rows {
+            rows.iter().for_each(|one| all[slot(one.key)] -= 1);
+        }
+        for (stream, lane) in self.streams.iter_mut().zip(lanes) {
+            if let Some(stream) = stream {
+                stream.remove(lane, rows)?;
             }
         }
         Ok(())
@@ -124,12 +154,8 @@ impl Columns {
 
     /// The bytes in use.
     pub(super) fn size(&self) -> usize {
-        let of = |stream: &Stream| {
-            let products: usize = stream.products.iter().map(Vec::capacity).sum();
-            let sums = stream.sums.capacity() + stream.squares.capacity() + products;
-            sums * size_of::<i128>() + stream.counts.capacity() * size_of::<u64>()
-        };
-        self.streams.iter().map(of).sum()
+        let counts = self.rows.as_ref().map_or(0, Vec::capacity) * size_of::<u64>();
+        counts + self.streams.iter().flatten().map(Stream::size).sum::<usize>()
     }
 
     /// Adds the totals to those of each output.
@@ -141,24 +167,27 @@ impl Columns {
     ///
     /// # Errors
     /// As [`Columns::add`].
-    pub(super) fn add_to(self, inputs: &[AggregateInput], sums: &mut [Vec<i128>]) -> Result<()> {
+    pub(super) fn add_to(&self, task: &Task, sums: &mut [Vec<i128>]) -> Result<()> {
         let mut output = 0;
-        for (input, stream) in inputs.iter().zip(&self.stream_of) {
+        for (input, at) in task.inputs.iter().zip(&task.sources.of) {
             let first = output;
             output += input.outputs();
-            let kind = &input.kind;
-            let Some(stream) = stream.map(|at| &self.streams[at]) else { continue };
-            let sums = &mut sums[first..output];
-            if kind.pairs().is_some() {
-                for (sums, products) in sums.iter_mut().zip(&stream.products) {
-                    for (sum, product) in sums.iter_mut().zip(products) {
+            let (true, Some(stream)) = (is_sum_of_rows(input), &self.streams[*at]) else {
+                continue;
+            };
+            let (kind, sums) = (&input.kind, &mut sums[first..output]);
+            if let Some((_, products)) = &stream.products {
+                for (sums, products) in sums.iter_mut().zip(products) {
+                    for (sum, product) in sums.iter_mut().zip(products.iter().skip(1)) {
                         *sum = sum.checked_add(*product).ok_or_else(failed)?;
                     }
                 }
                 continue;
             }
-            for key in 0..self.keys {
-                let parts = kind.partial(stream.tally(key), self.rows, self.rows)?;
+            let keys = sums.first().map_or(0, Vec::len);
+            for key in 0..keys {
+                let tally = stream.tally(self.rows.as_deref().unwrap_or_default(), key + 1);
+                let parts = kind.partial(tally.ok_or_else(failed)?, self.all, self.all)?;
                 for (part, sums) in parts.into_iter().zip(sums.iter_mut()) {
                     sums[key] = sums[key].checked_add(part).ok_or_else(failed)?;
                 }
@@ -169,119 +198,161 @@ impl Columns {
 }
 
 impl Stream {
-    fn new(source: Source, keys: usize) -> Self {
-        let zeros = |needed: bool| if needed { vec![0; keys + 1] } else { Vec::new() };
-        let pairs = source.pairs;
+    fn new(source: &Source) -> Self {
+        let products = |pairs: Pairs| (pairs, vec![Vec::new(); pairs.products()]);
         Self {
-            counted: false,
-            counts: Vec::new(),
-            sums: zeros(source.range.is_some() && pairs.is_none()),
-            squares: zeros(source.shift.is_some()),
-            products: vec![zeros(true); pairs.map_or(0, |pairs| pairs.products())],
-            source,
+            missing: Vec::new(),
+            sums: Sums::default(),
+            squares: source.shift.map(|_| Vec::new()),
+            products: source.pairs.map(products),
         }
     }
 
-    fn tally(&self, key: usize) -> Tally {
-        Tally {
-            count: self.counts.get(key).copied().unwrap_or(0),
-            sum: self.sums.get(key).copied().unwrap_or(0),
-            squares: self.squares.get(key).copied().unwrap_or(0),
-        }
+    fn size(&self) -> usize {
+        let Self { missing, sums, squares, products } = self;
+        let products = products.iter().flat_map(|(_, products)| products);
+        let wide = products.chain(squares).chain([&sums.long]).map(Vec::capacity);
+        let narrow = missing.capacity() + sums.short.capacity();
+        wide.sum::<usize>() * size_of::<i128>() + narrow * size_of::<u64>()
     }
 
-    /// Adds each row to the key at its place.
-    fn add(&mut self, values: &Values, places: &[u32], keys: usize) -> Result<()> {
-        let at = |row: usize| (places[row] as usize).min(keys);
-        let Self { source, counted, counts, sums, squares, products } = self;
-        let mask = source.filter.map(|filter| values.column(filter)).transpose()?;
-        let mask = mask.map(|filter| passing(filter.as_boolean()));
-        let column = source.column.map(|column| values.column(column)).transpose()?;
+    /// What rows of one entry are, with the number of all of them; `None` if fewer than those that do not pass.
+    fn tally(&self, rows: &[u64], at: usize) -> Option<Tally> {
+        let rows = rows.get(at).copied().unwrap_or(0);
+        let missing = self.missing.get(at).copied().unwrap_or(0);
+        let squares = self.squares.as_ref().and_then(|squares| squares.get(at));
+        // Where nothing counts rows, nothing reads the count.
+        let count = rows.checked_sub(missing).or((rows == 0).then_some(0))?;
+        Some(Tally { count, sum: self.sums.at(at), squares: squares.copied().unwrap_or(0) })
+    }
+
+    fn add(&mut self, lane: &Lane, places: Option<&[u32]>, rows: u64, keys: usize) -> Result<()> {
+        let at = |row: usize| places.map_or(1, |places| slot(places[row]));
+        if let Some(passing) = &lane.passing {
+            grow(&mut self.missing, keys);
+            let absent = !passing.inner();
+            absent.set_indices().for_each(|row| self.missing[at(row)] += 1);
+        }
         let mut adder = Adder::default();
-        match (column, source.range, source.pairs, source.shift) {
-            (Some(column), Some(range), Some(pairs), _) => {
-                for (which, sums) in products.iter_mut().enumerate() {
-                    range.for_each(column, mask.as_ref(), |row, code| {
-                        adder.add(&mut sums[at(row)], pairs.product(code, which));
-                    })?;
+        if let Some((pairs, products)) = &mut self.products {
+            let (Numbers::Narrow(_) | Numbers::Short(_)) = &lane.numbers else {
+                return Err(failed());
+            };
+            for (which, sums) in products.iter_mut().enumerate() {
+                grow(sums, keys);
+                for row in 0..usize::try_from(rows).map_err(|_| failed())? {
+                    if lane.passes(row) {
+                        let product = pairs.product(lane.numbers.at(row), which);
+                        adder.add(&mut sums[at(row)], product);
+                    }
                 }
             }
-            (Some(column), Some(range), None, Some(shift)) => {
-                range.for_each(column, mask.as_ref(), |row, value| {
-                    let (key, above) = (at(row), range.above(value, shift));
-                    counts[key] += 1;
-                    adder.add(&mut sums[key], above);
-                    adder.add(&mut squares[key], above * above);
-                })?;
+            return adder.finish();
+        }
+        if let Some(squares) = &mut self.squares {
+            grow(squares, keys);
+            for row in 0..usize::try_from(rows).map_err(|_| failed())? {
+                let above = lane.numbers.at(row);
+                adder.add(&mut squares[at(row)], above * above);
             }
-            (Some(column), Some(range), None, None) if *counted => {
-                range.for_each(column, mask.as_ref(), |row, value| {
-                    let key = at(row);
-                    counts[key] += 1;
-                    adder.add(&mut sums[key], value);
-                })?;
+        }
+        adder.finish()?;
+        self.sums.add(&lane.numbers, places, rows, keys)
+    }
+
+    fn remove(&mut self, lane: &Lane, rows: &[Collected]) -> Result<()> {
+        let mut adder = Adder::default();
+        for Collected { row, key, .. } in rows {
+            let (row, at) = (*row as usize, slot(*key));
+            let (number, passes) = (lane.numbers.at(row), lane.passes(row));
+            if !passes {
+                self.missing[at] -= 1;
             }
-            (Some(column), Some(range), None, None) => {
-                range.for_each(column, mask.as_ref(), |row, value| {
-                    adder.add(&mut sums[at(row)], value);
-                })?;
+            if let Some((pairs, products)) = &mut self.products {
+                for (which, sums) in products.iter_mut().enumerate().filter(|_| passes) {
+                    adder.add(&mut sums[at], -pairs.product(number, which));
+                }
+                continue;
             }
-            (column, ..) => {
-                let held = column.and_then(|column| present(column));
-                match NullBuffer::union(mask.as_ref(), held.as_ref()) {
-                    None => (0..values.rows()).for_each(|row| counts[at(row)] += 1),
-                    Some(valid) => valid.valid_indices().for_each(|row| counts[at(row)] += 1),
+            if let Some(squares) = &mut self.squares {
+                adder.add(&mut squares[at], -(number * number));
+            }
+            if number != 0 {
+                grow(&mut self.sums.long, at);
+                adder.add(&mut self.sums.long[at], -number);
+            }
+        }
+        adder.finish()
+    }
+}
+
+impl Sums {
+    fn at(&self, at: usize) -> i128 {
+        let short = self.short.get(at).copied().unwrap_or(0);
+        self.long.get(at).copied().unwrap_or(0) + i128::from(short)
+    }
+
+    fn add(
+        &mut self,
+        numbers: &Numbers,
+        places: Option<&[u32]>,
+        rows: u64,
+        keys: usize,
+    ) -> Result<()> {
+        match numbers {
+            Numbers::None => Ok(()),
+            Numbers::Short(numbers) => {
+                if self.unsettled.saturating_add(rows) > SETTLE {
+                    self.settle();
+                }
+                self.unsettled = rows.saturating_add(self.unsettled);
+                grow(&mut self.short, keys);
+                match places {
+                    None => self.short[1] += numbers.iter().copied().map(i64::from).sum::<i64>(),
+                    Some(places) => {
+                        for (number, place) in numbers.iter().zip(places) {
+                            self.short[slot(*place)] += i64::from(*number);
+                        }
+                    }
+                }
+                Ok(())
+            }
+            Numbers::Narrow(numbers) => self.add_long(numbers, places, keys),
+            Numbers::Wide(numbers) => self.add_long(numbers, places, keys),
+        }
+    }
+
+    fn add_long<T: Copy + Into<i128>>(
+        &mut self,
+        numbers: &[T],
+        places: Option<&[u32]>,
+        keys: usize,
+    ) -> Result<()> {
+        grow(&mut self.long, keys);
+        let mut adder = Adder::default();
+        match places {
+            None => {
+                // One sum stays in registers.
+                let mut sum = self.long[1];
+                numbers.iter().for_each(|number| adder.add(&mut sum, (*number).into()));
+                self.long[1] = sum;
+            }
+            Some(places) => {
+                for (number, place) in numbers.iter().zip(places) {
+                    adder.add(&mut self.long[slot(*place)], (*number).into());
                 }
             }
         }
         adder.finish()
     }
 
-    /// Adds all rows to the first key.
-    fn add_to_one(&mut self, values: &Values) -> Result<()> {
-        let source = self.source;
-        let mask = source.filter.map(|filter| values.column(filter)).transpose()?;
-        let mask = mask.map(|filter| passing(filter.as_boolean()));
-        let column = source.column.map(|column| values.column(column)).transpose()?;
-        let mut adder = Adder::default();
-        let (mut count, mut sum, mut squares) = (0_u64, 0_i128, 0_i128);
-        match (column, source.range, source.pairs, source.shift) {
-            (Some(column), Some(range), Some(pairs), _) => {
-                for (which, sums) in self.products.iter_mut().enumerate() {
-                    let mut sum = 0;
-                    range.for_each(column, mask.as_ref(), |_, code| {
-                        adder.add(&mut sum, pairs.product(code, which));
-                    })?;
-                    adder.add_first(sums, sum);
-                }
-            }
-            (Some(column), Some(range), None, Some(shift)) => {
-                range.for_each(column, mask.as_ref(), |_, value| {
-                    let above = range.above(value, shift);
-                    count += 1;
-                    adder.add(&mut sum, above);
-                    adder.add(&mut squares, above * above);
-                })?;
-            }
-            (Some(column), Some(range), None, None) => {
-                range.for_each(column, mask.as_ref(), |_, value| {
-                    count += 1;
-                    adder.add(&mut sum, value);
-                })?;
-            }
-            (column, ..) => {
-                let held = column.and_then(|column| present(column));
-                let valid = NullBuffer::union(mask.as_ref(), held.as_ref());
-                let missing = valid.map_or(0, |valid| valid.null_count());
-                count = u64::try_from(values.rows() - missing).map_err(|_| failed())?;
-            }
+    /// Moves the short sums to the long ones, before more rows than they can hold are added.
+    fn settle(&mut self) {
+        grow(&mut self.long, self.short.len().saturating_sub(1));
+        for (long, short) in self.long.iter_mut().zip(&mut self.short) {
+            *long += i128::from(std::mem::take(short));
         }
-        if let Some(first) = self.counts.first_mut() {
-            *first += count;
-        }
-        adder.add_first(&mut self.sums, sum);
-        adder.add_first(&mut self.squares, squares);
-        adder.finish()
+        self.unsettled = 0;
     }
 }
 
@@ -296,12 +367,6 @@ impl Adder {
         let (next, wrapped) = sum.overflowing_add(value);
         *sum = next;
         self.overflow |= wrapped;
-    }
-
-    fn add_first(&mut self, sums: &mut [i128], value: i128) {
-        if let Some(first) = sums.first_mut() {
-            self.add(first, value);
-        }
     }
 
     fn finish(self) -> Result<()> {

@@ -77,6 +77,11 @@ impl KeySpace {
         &self.columns
     }
 
+    /// The number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// An index from key tuples to positions.
     pub(crate) fn index(&self) -> Result<KeyIndex> {
         KeyIndex::new(self)
@@ -173,6 +178,12 @@ impl KeyIndex {
 }
 
 impl KeyIndex {
+    /// The number of keys: of the space, or of those that have arrived.
+    pub(crate) fn len(&self) -> usize {
+        let known = self.known.as_ref().filter(|_| self.space.of_the_data);
+        known.map_or(self.space.len, |known| known.values.len())
+    }
+
     /// The bytes in use, as far as they depend on the rows.
     pub(crate) fn size(&self) -> usize {
         let known = self.known.as_ref().filter(|_| self.space.of_the_data);

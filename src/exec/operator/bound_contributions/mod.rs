@@ -8,7 +8,7 @@
 //!
 //! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest of M) rows, and at
 //! most C groups keep any. Rows without a unit and rows with other keys are dropped before that. Nearly all units are
-//! within their bounds; rows are counted first, and those of such units are added up column by column.
+//! within their bounds; all rows are added up column by column, and those of units that may not be are taken away again.
 //!
 //! ```text
 //! PrivatizeExec                                     adds the partitions' rows up
@@ -40,10 +40,11 @@ use futures::{StreamExt, stream};
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
 use crate::grid::failed;
 use hold::{Holder, Task};
+use lanes::Sources;
 use split::Counting;
 
 pub(crate) use crowded::{Crowded, RowCounts};
-pub(crate) use keys::KeySpace;
+pub(crate) use keys::{KeyIndex, KeySpace, OUTSIDE};
 pub(crate) use keys::{canonical, is_float};
 pub(crate) use order::{HashKey, LateKey};
 pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
@@ -54,6 +55,7 @@ mod columns;
 mod crowded;
 mod hold;
 mod keys;
+mod lanes;
 mod order;
 mod partial;
 mod payload;
@@ -257,7 +259,8 @@ impl ExecutionPlan for BoundContributionsExec {
             return internal_err!("contributions are bounded after the query is charged");
         };
         let Plan { unit, keys, inputs, hash: _ } = self.plan.as_ref();
-        let task = Task { unit: *unit, keys: keys.clone(), inputs: inputs.clone(), hash };
+        let sources = Sources::new(inputs)?;
+        let task = Task { unit: *unit, keys: keys.clone(), inputs: inputs.clone(), sources, hash };
         let (space, task) = (self.space.clone(), Arc::new(task));
         let batch = run(rows, space, task, self.schema(), reservation);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(batch))))
@@ -274,7 +277,7 @@ async fn run(
 ) -> Result<RecordBatch> {
     let input = rows.schema();
     let unit_type = input.field(task.unit).data_type();
-    let mut holder = Holder::new(&task, space.index()?, unit_type, input.fields().len())?;
+    let mut holder = Holder::new(&task, space.index()?, unit_type)?;
     while let Some(batch) = rows.next().await {
         holder.push(&batch?)?;
         reservation.try_resize(holder.size()).map_err(|_| failed())?;
@@ -285,7 +288,7 @@ async fn run(
     while counting.next_batch()? {
         tokio::task::yield_now().await;
     }
-    let mut split = counting.split()?;
+    let mut split = counting.split();
     while split.next_batch()? {
         reservation.try_resize(split.size()).map_err(|_| failed())?;
         tokio::task::yield_now().await;

@@ -1,38 +1,35 @@
-//! The arguments of one aggregate, kept row by row between the two passes.
+//! The numbers of one source, kept row by row for the units that are bounded.
 //!
-//! In: the argument and FILTER columns of a batch. Out: for any set of rows, how many of them pass, and their sum. It
-//! assumes that columns were checked against the grid. It guarantees that NULL, NaN and filtered rows add nothing.
+//! In: lanes, and the rows of them that are kept. Out: for any set of these rows, how many of them pass, and their sum. It
+//! guarantees that rows that do not pass add nothing.
 //!
 //! ```text
-//! payload.push(&kind, &batch, &rows_that_count_and_their_buckets)?;
+//! payload.push(&lane, &rows_that_count_and_their_buckets);
 //! let Tally { count, sum, .. } = payload.tally(bucket, &rows_of_one_unit_and_key)?;
 //! ```
 
 use std::mem::size_of;
 
-use arrow::array::AsArray;
-use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 
-use super::hold;
-use super::partial::{InputKind, Tally};
+use super::lanes::{Lane, Numbers, Source, Width};
+use super::partial::Tally;
 use super::units::{BUCKETS, place_of};
+use crate::grid::failed;
 use crate::grid::pairs::Pairs;
-use crate::grid::{GridRange, failed, passing, present};
 
-/// The values of one aggregate, one entry for each row that counts, split into buckets like the rows themselves. The
+/// The values of one source, one entry for each row that counts, split into buckets like the rows themselves. The
 /// second pass reads them in no particular order, and a bucket keeps them close together in memory.
 pub(super) struct Payload {
-    range: Option<GridRange>,
     flags: Option<Split<bool>>,
-    /// Values to be squared are kept as their distance from the lower end, in steps of 2^shift.
-    shift: Option<u32>,
+    /// Whether values are squared, which are distances of at most 2⁴⁰ then.
+    squared: bool,
     values: Values,
-    scratch: Vec<i128>,
 }
 
 enum Values {
     None,
+    Short(Split<i32>),
     Narrow(Split<i64>),
     Wide(Split<i128>),
 }
@@ -40,7 +37,7 @@ enum Values {
 /// One list for each bucket.
 struct Split<T>(Vec<Vec<T>>);
 
-impl<T: Clone> Split<T> {
+impl<T: Copy> Split<T> {
     fn new() -> Self {
         Self(vec![Vec::new(); BUCKETS])
     }
@@ -48,71 +45,48 @@ impl<T: Clone> Split<T> {
     fn bytes(&self) -> usize {
         self.0.iter().map(Vec::capacity).sum::<usize>() * size_of::<T>()
     }
+
+    fn push(&mut self, numbers: &[T], kept: &[(usize, u8)]) {
+        for (row, bucket) in kept {
+            self.0[usize::from(*bucket)].push(numbers[*row]);
+        }
+    }
 }
 
 impl Payload {
-    pub(super) fn new(kind: &InputKind) -> Result<Self> {
-        let range = kind.range()?;
-        let values = match range {
+    /// For a source; `flagged` if an aggregate needs the number of rows that pass.
+    pub(super) fn new(source: &Source, flagged: bool) -> Self {
+        let values = match source.width() {
             None => Values::None,
-            // The width of squared intervals was checked: it is narrow wherever the interval lies.
-            Some(range) if range.is_narrow() || kind.shift().is_some() => {
-                Values::Narrow(Split::new())
-            }
-            Some(_) => Values::Wide(Split::new()),
+            Some(Width::Short) => Values::Short(Split::new()),
+            Some(Width::Narrow) => Values::Narrow(Split::new()),
+            Some(Width::Wide) => Values::Wide(Split::new()),
         };
-        let flags = kind.reads_flags().then(Split::new);
-        Ok(Self { range, flags, shift: kind.shift(), values, scratch: Vec::new() })
+        let flags = flagged.then(Split::new);
+        Self { flags, squared: source.shift.is_some(), values }
     }
 
+    /// Whether anything is kept.
     pub(super) fn reads(&self) -> bool {
-        self.range.is_some() || self.flags.is_some()
+        self.flags.is_some() || !matches!(self.values, Values::None)
     }
 
-    /// Adds the arguments of the rows that count, each with its bucket.
-    pub(super) fn push(
-        &mut self,
-        kind: &InputKind,
-        batch: &hold::Values,
-        kept: &[(usize, u8)],
-    ) -> Result<()> {
-        if !self.reads() {
-            return Ok(());
-        }
-        let filter = kind.filter().map(|filter| batch.column(filter)).transpose()?;
-        let column = kind.column().map(|column| batch.column(column)).transpose()?;
-        let mask = filter.map(|filter| passing(filter.as_boolean()));
+    /// Adds the numbers of the rows that count, each with its bucket.
+    ///
+    /// # Errors
+    /// A constant text for the lane of another source.
+    pub(super) fn push(&mut self, lane: &Lane, kept: &[(usize, u8)]) -> Result<()> {
         if let Some(Split(flags)) = &mut self.flags {
-            let values = column.and_then(|column| present(column));
-            let valid = NullBuffer::union(mask.as_ref(), values.as_ref());
             for (row, bucket) in kept {
-                let passes = valid.as_ref().is_none_or(|valid| valid.is_valid(*row));
-                flags[usize::from(*bucket)].push(passes);
+                flags[usize::from(*bucket)].push(lane.passes(*row));
             }
         }
-        let (Some(range), Some(column)) = (self.range, column) else { return Ok(()) };
-        self.scratch.clear();
-        self.scratch.resize(batch.rows(), 0);
-        let scratch = &mut self.scratch[..];
-        match self.shift {
-            None => range.for_each(column, mask.as_ref(), |row, value| scratch[row] = value)?,
-            Some(shift) => range.for_each(column, mask.as_ref(), |row, value| {
-                scratch[row] = range.above(value, shift);
-            })?,
-        }
-        match &mut self.values {
-            Values::None => {}
-            Values::Narrow(Split(values)) => {
-                for (row, bucket) in kept {
-                    let value = i64::try_from(scratch[*row]).map_err(|_| failed())?;
-                    values[usize::from(*bucket)].push(value);
-                }
-            }
-            Values::Wide(Split(values)) => {
-                for (row, bucket) in kept {
-                    values[usize::from(*bucket)].push(scratch[*row]);
-                }
-            }
+        match (&mut self.values, &lane.numbers) {
+            (Values::None, Numbers::None) => {}
+            (Values::Short(values), Numbers::Short(numbers)) => values.push(numbers, kept),
+            (Values::Narrow(values), Numbers::Narrow(numbers)) => values.push(numbers, kept),
+            (Values::Wide(values), Numbers::Wide(numbers)) => values.push(numbers, kept),
+            _ => return Err(failed()),
         }
         Ok(())
     }
@@ -120,6 +94,7 @@ impl Payload {
     pub(super) fn size(&self) -> usize {
         let values = match &self.values {
             Values::None => 0,
+            Values::Short(values) => values.bytes(),
             Values::Narrow(values) => values.bytes(),
             Values::Wide(values) => values.bytes(),
         };
@@ -133,18 +108,9 @@ impl Payload {
             Some(Split(flags)) => rows.iter().filter(|row| flags[bucket][place_of(**row)]).count(),
         };
         let count = u64::try_from(count).map_err(|_| failed())?;
-        let sum = match &self.values {
-            Values::None => 0,
-            Values::Narrow(Split(values)) => total(&values[bucket], rows, |x| x)?,
-            Values::Wide(Split(values)) => total(&values[bucket], rows, |x| x)?,
-        };
-        let squares = match (&self.values, self.shift) {
-            // X ≤ 2⁴⁰, so its square fits.
-            (Values::Narrow(Split(values)), Some(_)) => {
-                total(&values[bucket], rows, |above| above * above)?
-            }
-            _ => 0,
-        };
+        let sum = self.total(bucket, rows, |x| x)?;
+        // A distance is at most 2⁴⁰, so its square fits.
+        let squares = if self.squared { self.total(bucket, rows, |x| x * x)? } else { 0 };
         Ok(Tally { count, sum, squares })
     }
 
@@ -156,13 +122,35 @@ impl Payload {
         pairs: &Pairs,
         which: usize,
     ) -> Result<i128> {
-        // Every code fits 64 bits, and whether a row passes is kept beside it.
-        let (Values::Narrow(Split(codes)), Some(Split(flags))) = (&self.values, &self.flags) else {
-            return Err(failed());
+        let Some(Split(flags)) = &self.flags else { return Err(failed()) };
+        let flags = &flags[bucket];
+        let mut sum = 0_i128;
+        let mut add = |at: usize, code: i128| -> Result<()> {
+            if flags[at] {
+                sum = sum.checked_add(pairs.product(code, which)).ok_or_else(failed)?;
+            }
+            Ok(())
         };
-        let passing = rows.iter().map(|row| place_of(*row)).filter(|at| flags[bucket][*at]);
-        let product = |at: usize| pairs.product(i128::from(codes[bucket][at]), which);
-        passing.map(product).try_fold(0_i128, i128::checked_add).ok_or_else(failed)
+        let places = rows.iter().map(|row| place_of(*row));
+        match &self.values {
+            Values::None | Values::Wide(_) => return Err(failed()),
+            Values::Short(Split(codes)) => {
+                places.clone().try_for_each(|at| add(at, codes[bucket][at].into()))
+            }
+            Values::Narrow(Split(codes)) => {
+                places.clone().try_for_each(|at| add(at, codes[bucket][at].into()))
+            }
+        }?;
+        Ok(sum)
+    }
+
+    fn total(&self, bucket: usize, rows: &[u64], of: impl Fn(i128) -> i128) -> Result<i128> {
+        match &self.values {
+            Values::None => Ok(0),
+            Values::Short(Split(values)) => total(&values[bucket], rows, of),
+            Values::Narrow(Split(values)) => total(&values[bucket], rows, of),
+            Values::Wide(Split(values)) => total(&values[bucket], rows, of),
+        }
     }
 }
 

@@ -1,17 +1,17 @@
-//! Parts the rows of units that keep all their rows from those of units that may exceed a bound.
+//! Parts the rows of units that may exceed a bound from those of units that keep all their rows.
 //!
-//! In: the held batches of one partition. Out: the totals of every output for every key. It assumes that all rows of a
-//! unit are in this partition. Rows are counted first: nearly all units are within their bounds, and their rows are
-//! added up column by column. All rows of a unit that may exceed a bound are collected and bounded exactly. It
-//! guarantees that every row is added exactly once, and that a unit that exceeds its bounds is never among those that
-//! are added column by column.
+//! In: the held batches of one partition, whose rows are added up. Out: the totals of every output for every key. It assumes
+//! that all rows of a unit are in this partition. Rows are counted by unit: nearly all units are within their bounds. All
+//! rows of a unit that may exceed one are taken away from the totals, collected, and bounded exactly. It guarantees that
+//! every row is added exactly once, and that a unit that exceeds its bounds is never among those that are added column by
+//! column.
 //!
 //! A unit's order of groups matters only if it has more rows than M, or is in more than C groups. Otherwise m bounds each
 //! of its groups by itself, so that a group within m is added by column even if another group of the unit is not.
 //!
 //! ```text
-//! held ─ count ─┬ within the bounds ─▶ Columns ────┐
-//!               └ maybe beyond ─▶ Collector ─▶ Totals ─▶ sums
+//! held ─ count ─▶ maybe beyond a bound ─┬ away from ▶ Columns ───┐
+//!                                       └▶ Collector ─▶ Totals ──┴▶ sums
 //! ```
 
 use datafusion::common::Result;
@@ -66,6 +66,7 @@ pub(super) struct Counting<'a> {
     names: UnitNames,
     keys: Located,
     held: Vec<Held>,
+    columns: Option<Columns>,
     rows: usize,
     bytes: usize,
     least: Least,
@@ -78,11 +79,11 @@ pub(super) struct Counting<'a> {
 impl<'a> Counting<'a> {
     pub(super) fn new(holder: Holder<'a>) -> Result<Self> {
         let bytes = holder.size();
-        let Holder { task, index, codes, held, .. } = holder;
+        let Holder { task, index, codes, held, columns, .. } = holder;
         let keys = index.finish()?;
         let bounded = task.inputs.iter().any(AggregateInput::is_bounded);
         let names = codes.finish(bounded)?;
-        let rows = held.iter().map(|held| held.values.rows()).sum();
+        let rows = held.iter().map(|held| held.rows).sum();
         let mut least = Least::of(task, keys.len);
         // A partition within a bound has no unit beyond it.
         let enough = |most: &u64| usize::try_from(*most).is_ok_and(|most| most < rows);
@@ -95,6 +96,7 @@ impl<'a> Counting<'a> {
             names,
             keys,
             held,
+            columns,
             rows,
             bytes,
             least,
@@ -153,12 +155,13 @@ impl<'a> Counting<'a> {
     }
 
     /// Starts the third pass.
-    pub(super) fn split(self) -> Result<Split<'a>> {
-        let Self { task, names, keys, held, bytes, mut suspects, scratch, .. } = self;
+    pub(super) fn split(self) -> Split<'a> {
+        let Self { task, names, keys, held, columns, bytes, mut suspects, scratch, .. } = self;
+        let columns = columns.filter(|_| !suspects.all);
         let (mut by_column, mut bounded) = (Vec::new(), Vec::new());
         let mut first = 0;
         for (i, input) in task.inputs.iter().enumerate() {
-            match is_sum_of_rows(input) && !suspects.all {
+            match is_sum_of_rows(input) && columns.is_some() {
                 true => by_column.push((i, first)),
                 false => bounded.push((i, first)),
             }
@@ -166,12 +169,11 @@ impl<'a> Counting<'a> {
         }
         suspects.units = suspects.units.filter(Crowded::any);
         suspects.groups = suspects.groups.filter(Crowded::any);
-        let columns =
-            (!by_column.is_empty()).then(|| Columns::new(&task.inputs, keys.len)).transpose()?;
+        let any = suspects.units.is_some() || suspects.groups.is_some();
         let collector = |inputs: Vec<(usize, usize)>| {
-            (!inputs.is_empty()).then(|| Collector::new(task, inputs)).transpose()
+            (!inputs.is_empty()).then(|| Collector::new(task, inputs))
         };
-        Ok(Split {
+        Split {
             sums: vec![vec![0; keys.len]; first],
             task,
             names,
@@ -179,16 +181,16 @@ impl<'a> Counting<'a> {
             held,
             bytes,
             columns,
-            beyond: collector(by_column)?,
-            bounded: collector(bounded)?,
+            beyond: collector(by_column).filter(|_| any),
+            bounded: collector(bounded),
             suspects,
             scratch,
             rows: Vec::new(),
-        })
+        }
     }
 }
 
-/// The third pass: adds rows up by column, or collects them.
+/// The third pass: collects rows, and takes those away that were added too early.
 pub(super) struct Split<'a> {
     task: &'a Task,
     names: UnitNames,
@@ -209,38 +211,29 @@ pub(super) struct Split<'a> {
 impl<'a> Split<'a> {
     /// Processes one batch; false if none is left.
     pub(super) fn next_batch(&mut self) -> Result<bool> {
-        let Some(mut held) = self.held.pop() else { return Ok(false) };
-        self.bytes = self.bytes.saturating_sub(held.bytes);
-        let suspects = &self.suspects;
-        let any = suspects.units.is_some() || suspects.groups.is_some();
-        if any || self.bounded.is_some() {
-            held.units.codes(&mut self.scratch)?;
+        if self.beyond.is_none() && self.bounded.is_none() {
+            return Ok(false);
         }
+        let Some(held) = self.held.pop() else { return Ok(false) };
+        self.bytes = self.bytes.saturating_sub(held.bytes);
+        held.units.codes(&mut self.scratch)?;
         if let Some(bounded) = &mut self.bounded {
             self.rows.clear();
             collected(&self.scratch, held.places.as_deref(), &mut self.rows);
-            bounded.push(&held.values, &self.rows)?;
+            bounded.push(&held.lanes, &self.rows)?;
         }
-        let Some(columns) = &mut self.columns else { return Ok(true) };
-        if let Some(beyond) = self.beyond.as_mut().filter(|_| any) {
-            self.rows.clear();
-            let rows = &mut self.rows;
-            collected_if(&self.scratch, held.places.as_deref(), rows, |unit, key| {
-                let hash = self.task.hash;
-                suspects.units.as_ref().is_some_and(|units| units.has(hash.scatter(unit)))
-                    || suspects
-                        .groups
-                        .as_ref()
-                        .is_some_and(|groups| groups.has(hash.scatter_pair(unit, key)))
-            });
-            if !rows.is_empty() {
-                // These rows are added when their units are bounded, and not here.
-                let places = held.places.get_or_insert_with(|| vec![0; held.values.rows()]);
-                rows.iter().for_each(|one| places[one.row as usize] = OUTSIDE);
-                beyond.push_some(&held.values, rows)?;
-            }
-        }
-        columns.add(&held.values, held.places.as_deref())?;
+        let (Some(columns), Some(beyond)) = (&mut self.columns, &mut self.beyond) else {
+            return Ok(true);
+        };
+        self.rows.clear();
+        let (suspects, hash) = (&self.suspects, self.task.hash);
+        collected_if(&self.scratch, held.places.as_deref(), &mut self.rows, |unit, key| {
+            let Suspects { units, groups, .. } = suspects;
+            units.as_ref().is_some_and(|units| units.has(hash.scatter(unit)))
+                || groups.as_ref().is_some_and(|groups| groups.has(hash.scatter_pair(unit, key)))
+        });
+        columns.remove(&held.lanes, &self.rows)?;
+        beyond.push(&held.lanes, &self.rows)?;
         Ok(true)
     }
 
@@ -250,13 +243,13 @@ impl<'a> Split<'a> {
         let collected: usize = collectors.map(Collector::size).sum();
         let crowded = [&self.suspects.units, &self.suspects.groups].into_iter().flatten();
         let crowded: usize = crowded.map(Crowded::size).sum();
-        self.bytes + collected + crowded + self.columns.as_ref().map_or(0, Columns::size)
+        self.bytes + collected + crowded
     }
 
     /// Starts the last pass: bounds unit by unit.
     pub(super) fn totals(mut self) -> Result<Totals<'a>> {
         if let Some(columns) = self.columns.take() {
-            columns.add_to(&self.task.inputs, &mut self.sums)?;
+            columns.add_to(self.task, &mut self.sums)?;
         }
         let collectors = [self.beyond, self.bounded].into_iter().flatten().collect();
         Ok(Totals::new(self.task, self.names, self.keys, self.sums, collectors))
