@@ -26,6 +26,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::datafusion::limited_joins::{LimitedJoinExec, may_spill};
 use super::datafusion::opaque::{OpaqueExec, goes_by_no_order, orders_its_rows};
 use super::operator::bound_contributions::BoundContributionsExec;
+use super::operator::count_places::CountPlacesExec;
 use super::operator::private_scan::PrivateScanExec;
 use super::operator::privatize::PrivatizeExec;
 use super::operator::sample_rows::SampleContributionsExec;
@@ -167,6 +168,7 @@ fn verify_below(
     }
     let known = bounding
         || plan.is::<AggregateExec>()
+        || (is_above_bounds && plan.is::<CountPlacesExec>())
         || plan.is::<OpaqueExec>()
         || plan.is::<LimitedJoinExec>()
         || plan.is::<BoundedWindowAggExec>()

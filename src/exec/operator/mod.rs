@@ -10,6 +10,7 @@
 //! ```
 
 pub(crate) mod bound_contributions;
+pub(crate) mod count_places;
 pub(crate) mod private_scan;
 pub(crate) mod privatize;
 pub(crate) mod released_table;

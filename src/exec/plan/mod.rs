@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! sums      keys, integers of every measure          AggregateExec, or BoundContributionsExec
-//! places    outer keys, place, one integer           AggregateExec over SampleContributionsExec
+//! places    outer keys, place, one integer           CountPlacesExec or AggregateExec over SampleContributionsExec
 //! keys      key, one integer                         AggregateExec over SampleContributionsExec
 //! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`count_distinct`]
 //! groups    keys, integers of every measure          as sums, for keys that only the data know
@@ -21,8 +21,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::operator::bound_contributions as bound;
 use super::operator::bound_contributions::{BoundContributionsExec, EnforcedBounds, LateKey};
+use super::operator::count_places::CountPlacesExec;
 use super::operator::sample_rows::SampleContributionsExec;
-use crate::analysis::{Input, InputShape, Measure, PrivateAggregate};
+use crate::analysis::{Input, InputShape, KeySpace, Measure, PrivateAggregate, Source};
 use crate::exec::datafusion::private_plans::planned;
 use crate::exec::plan::rows::{aggregate_inputs, by_unit, column, conditions, row_sums};
 use count_distinct::different;
@@ -110,10 +111,7 @@ async fn sums(
     let rows = by_unit(part.input(), state).await?;
     let keys: Vec<usize> = (1..=part.key_names().len()).collect();
     let inputs = measures.iter().map(|m| aggregate_inputs(m)).collect::<Result<Vec<_>>>()?;
-    let space = match part.keys().all().columns() {
-        [] => bound::KeySpace::global(),
-        columns => bound::KeySpace::new(columns)?,
-    };
+    let space = key_space(part.keys().all())?;
     let inputs = inputs.into_iter().flatten().collect();
     Ok(Arc::new(BoundContributionsExec::new(rows, 0, keys, space, inputs, key.clone())?))
 }
@@ -186,6 +184,28 @@ async fn rows(
         l0: measure.limits.l0,
     };
     let kept = SampleContributionsExec::new(rows, 0, (1..=groups).collect(), limits, key.clone())?;
+    if let (Some(places), TermKind::Count) = (places_of(measure), &term.kind) {
+        let space = key_space(part.keys().outer())?;
+        if CountPlacesExec::fits(space.len(), places) {
+            return Ok(Arc::new(CountPlacesExec::new(Arc::new(kept), space, places, term.filter)?));
+        }
+    }
     let keys: Vec<usize> = (0..keys).collect();
     summed(Arc::new(kept), &keys, &[term])
+}
+
+/// The number of places on the axis of a choice on a line.
+fn places_of(measure: &Measure) -> Option<u64> {
+    match measure.choice().map(|choice| &choice.source) {
+        Some(Source::Line { axis, .. }) => Some(axis.count()),
+        Some(Source::Keys(_) | Source::Each(_) | Source::Unknown { .. }) | None => None,
+    }
+}
+
+/// The keys, as an operator looks them up.
+fn key_space(keys: &KeySpace) -> Result<bound::KeySpace> {
+    match keys.columns() {
+        [] => Ok(bound::KeySpace::global()),
+        columns => bound::KeySpace::new(columns),
+    }
 }

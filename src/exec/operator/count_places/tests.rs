@@ -1,0 +1,200 @@
+//! Compares the operator with a general aggregation on small random tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringViewArray,
+};
+use arrow::datatypes::Int64Type;
+use datafusion::common::ScalarValue;
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::physical_expr::expressions::lit;
+use datafusion::physical_plan::collect_partitioned;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
+
+use super::*;
+use crate::exec::plan::sums::{Term, TermKind, summed};
+use crate::sampler::{QueryRng, Uniform};
+
+const PLACES: u64 = 5;
+const FLAG: usize = 3;
+
+/// Counts by the text of the groups and the place.
+type Counts = BTreeMap<(Vec<String>, i64), i64>;
+
+fn roll(rng: &mut QueryRng, sides: usize) -> usize {
+    usize::try_from(rng.below_u64(u64::try_from(sides).unwrap())).unwrap()
+}
+
+/// A column of texts, one of floats, a place (also beyond the axis), and a flag.
+fn random_batch(rng: &mut QueryRng, rows: usize) -> RecordBatch {
+    let texts = [Some("a"), Some("b"), None, Some("a text that is too long for a view")];
+    let floats = [Some(0.0), Some(-0.0), Some(2.5), Some(f64::NAN), None];
+    let mut text = || texts[roll(rng, texts.len())];
+    let text: StringViewArray = (0..rows).map(|_| text()).collect();
+    let mut float = || floats[roll(rng, floats.len())];
+    let float: Float64Array = (0..rows).map(|_| float()).collect();
+    let mut place = || roll(rng, 10).checked_sub(1).map(|place| i64::try_from(place).unwrap());
+    let place: Int64Array = (0..rows).map(|_| place()).collect();
+    let mut flag = || [Some(true), Some(false), None][roll(rng, 3)];
+    let flag: BooleanArray = (0..rows).map(|_| flag()).collect();
+    let columns: [(&str, ArrayRef); 4] = [
+        ("text", Arc::new(text)),
+        ("float", Arc::new(float)),
+        ("place", Arc::new(place)),
+        ("flag", Arc::new(flag)),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
+        .unwrap()
+}
+
+fn source(parts: &[Vec<RecordBatch>]) -> Arc<dyn ExecutionPlan> {
+    let schema = parts[0][0].schema();
+    MemorySourceConfig::try_new_exec(parts, schema, None).unwrap()
+}
+
+/// Without the row of places that are NULL, which no reader counts, and with one place for all beyond the axis.
+async fn counts(plan: Arc<dyn ExecutionPlan>, groups: usize) -> Counts {
+    let mut counts = Counts::new();
+    let partitions = collect_partitioned(plan, Arc::new(TaskContext::default())).await.unwrap();
+    for batch in partitions.iter().flatten() {
+        for row in 0..batch.num_rows() {
+            let text =
+                |column: &ArrayRef| ScalarValue::try_from_array(column, row).unwrap().to_string();
+            let group = batch.columns()[..groups].iter().map(text).collect();
+            let places = batch.column(groups).as_primitive::<Int64Type>();
+            let count = batch.column(groups + 1).as_primitive::<Int64Type>().value(row);
+            if places.is_valid(row) && count > 0 {
+                let place = places.value(row).min(i64::try_from(PLACES).unwrap());
+                *counts.entry((group, place)).or_default() += count;
+            }
+        }
+    }
+    counts
+}
+
+fn space() -> KeySpace {
+    let text: ArrayRef = Arc::new(StringViewArray::from(vec![
+        Some("a"),
+        Some("a text that is too long for a view"),
+        Some("a"),
+        None,
+        Some("of no row"),
+    ]));
+    let float: ArrayRef =
+        Arc::new(Float64Array::from(vec![Some(0.0), Some(2.5), None, None, Some(2.5)]));
+    KeySpace::new(&[text, float]).unwrap()
+}
+
+#[tokio::test]
+async fn counts_are_those_of_a_general_aggregation() {
+    let mut rng = QueryRng::seeded_for_tests(71);
+    let mut counted = 0;
+    for turn in 0..60 {
+        let parts: Vec<Vec<RecordBatch>> = (0..=turn % 3)
+            .map(|_| (0..=turn % 4).map(|_| random_batch(&mut rng, turn)).collect())
+            .collect();
+        let filter = (turn % 2 == 1).then_some(FLAG);
+        let term = Term { kind: TermKind::Count, filter };
+        let known = space();
+        let columns = known.columns().to_vec();
+        let mut expected = counts(summed(source(&parts), &[0, 1, 2], &[term]).unwrap(), 2).await;
+        let keys: Vec<Vec<String>> = (0..known.len())
+            .map(|row| {
+                let text = |column: &ArrayRef| ScalarValue::try_from_array(column, row).unwrap();
+                columns.iter().map(|column| text(column).to_string()).collect()
+            })
+            .collect();
+        // The operator treats NaN as NULL and both zeros as one, as the bounds below it do.
+        let normal = |text: &String| match text.as_str() {
+            "NaN" => "NULL".to_owned(),
+            "-0" | "0" | "-0.0" => "0.0".to_owned(),
+            other => other.to_owned(),
+        };
+        let keys: Vec<Vec<String>> =
+            keys.iter().map(|key| key.iter().map(normal).collect()).collect();
+        let mut merged = Counts::new();
+        for ((group, place), count) in std::mem::take(&mut expected) {
+            let group: Vec<String> = group.iter().map(normal).collect();
+            if keys.contains(&group) {
+                *merged.entry((group, place)).or_default() += count;
+            }
+        }
+        let plan = CountPlacesExec::new(source(&parts), known, PLACES, filter).unwrap();
+        let own = counts(Arc::new(plan), 2).await;
+        let own: Counts = own
+            .into_iter()
+            .map(|((group, place), n)| ((group.iter().map(normal).collect(), place), n))
+            .collect();
+        assert_eq!(own, merged, "{turn}");
+        counted += own.values().sum::<i64>();
+    }
+    assert!(counted > 1_000, "{counted}");
+}
+
+#[tokio::test]
+async fn without_groups_all_rows_are_in_one() {
+    let mut rng = QueryRng::seeded_for_tests(72);
+    let batch = random_batch(&mut rng, 20_000).project(&[2, 3]).unwrap();
+    let place = batch.column(0).as_primitive::<Int64Type>();
+    let plan =
+        CountPlacesExec::new(source(&[vec![batch.clone()]]), KeySpace::global(), PLACES, None);
+    let counts = counts(Arc::new(plan.unwrap()), 0).await;
+    assert_eq!(counts.len(), 6);
+    for ((_, at), count) in counts {
+        let rows = place.iter().flatten().filter(|place| (*place).min(5) == at).count();
+        assert_eq!(usize::try_from(count).unwrap(), rows);
+    }
+}
+
+/// A place below the axis is a fault of the plan.
+#[tokio::test]
+async fn places_below_the_axis_fail() {
+    let place: ArrayRef = Arc::new(Int64Array::from(vec![-1]));
+    let batch = RecordBatch::try_from_iter([("place", place)]).unwrap();
+    let plan = CountPlacesExec::new(source(&[vec![batch]]), KeySpace::global(), 3, None).unwrap();
+    let context = Arc::new(TaskContext::default());
+    assert!(collect_partitioned(Arc::new(plan), context).await.is_err());
+}
+
+#[test]
+fn wrong_columns_and_too_many_places_are_refused_when_planned() {
+    let mut rng = QueryRng::seeded_for_tests(73);
+    let batch = random_batch(&mut rng, 3);
+    let build = |columns: &[usize], space, places, filter| {
+        let batch = batch.project(columns).unwrap();
+        CountPlacesExec::new(source(&[vec![batch]]), space, places, filter).is_ok()
+    };
+    assert!(build(&[0, 1, 2, 3], space(), 5, Some(3)));
+    assert!(!build(&[0, 2, 3], space(), 5, None));
+    assert!(!build(&[0, 1, 3], space(), 5, None));
+    assert!(!build(&[0, 1, 2, 3], space(), 5, Some(2)));
+    assert!(!build(&[0, 1, 2, 3], space(), 5, Some(9)));
+    assert!(build(&[2], KeySpace::global(), (1 << 21) - 1, None));
+    assert!(!build(&[2], KeySpace::global(), 1 << 21, None));
+    assert!(!build(&[2], KeySpace::global(), u64::MAX, None));
+}
+
+#[test]
+fn nothing_passes_through_the_operator() {
+    let mut rng = QueryRng::seeded_for_tests(74);
+    let input = source(&[vec![random_batch(&mut rng, 3)]]);
+    let plan: Arc<dyn ExecutionPlan> =
+        Arc::new(CountPlacesExec::new(input, space(), PLACES, None).unwrap());
+    assert_eq!(plan.fetch(), None);
+    assert!(plan.with_fetch(Some(1)).is_none());
+    assert!(!plan.supports_limit_pushdown());
+    let config = ConfigOptions::new();
+    for phase in [FilterPushdownPhase::Pre, FilterPushdownPhase::Post] {
+        let filters = plan.gather_filters_for_pushdown(phase, vec![lit(true)], &config).unwrap();
+        let passed = filters.parent_filters();
+        assert!(
+            passed.iter().flatten().all(|filter| matches!(filter.discriminant, PushedDown::No))
+        );
+    }
+    #[expect(deprecated, reason = "what other rules may still ask for")]
+    let statistics = plan.partition_statistics(None).unwrap();
+    assert_eq!(statistics.num_rows.get_value(), None);
+}
