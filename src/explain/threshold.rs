@@ -62,8 +62,9 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
             hidden.epsilon().map(ToString::to_string).unwrap_or_default()
         ),
         Some(Mechanism::Gaussian(noise)) => format!(
-            "discrete Gaussian, σ = {}, half of the ρ of the cost",
-            decimal_text(&noise.sigma(), 6)
+            "discrete Gaussian, σ = {}, ρ = {} of the cost",
+            decimal_text(&noise.sigma(), 6),
+            decimal_text(noise.rho(), 9)
         ),
         Some(
             Mechanism::Exponential(_)

@@ -126,6 +126,22 @@ impl Loss {
         Self { approximate, rho: rho.clone(), rho_delta: Rational::zero() }
     }
 
+    /// An (ε, δ) whose groups pass a threshold: its noise is ρ-zCDP, and the threshold fails with a part of δ.
+    ///
+    /// # Guarantee
+    /// With probability 1 − `threshold` no group of one unit alone is shown, and the release is then that of the groups which
+    /// neighbouring databases share: it is `threshold`-approximately ρ-zCDP. The caller, who calibrated noise and threshold,
+    /// vouches for ρ and for (ε, δ). Source: Bun, Steinke 2016, section 8.
+    pub fn thresholded(
+        epsilon: &Epsilon,
+        delta: &Delta,
+        rho: &Rational,
+        threshold: &Delta,
+    ) -> Self {
+        let approximate = Some((epsilon.0.clone(), delta.0.clone()));
+        Self { approximate, rho: rho.clone(), rho_delta: threshold.0.clone() }
+    }
+
     /// A ρ alone: zCDP, with no (ε, δ) named.
     ///
     /// # Guarantee

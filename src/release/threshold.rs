@@ -9,7 +9,11 @@
 //! ```text
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), in one group      x at ε/2, units at ε/2, τ = 29 for δ
 //! GAUSSIAN(eps=1, delta=1e-6) SUM(x)                   both with half of the ρ of (ε, δ/2), τ for δ/2
+//! GAUSSIAN(rho=0.1, delta=1e-6) SUM(x)                 both with ρ/2, τ for δ
 //! ```
+//!
+//! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do, the counts of OPTIONS have
+//! the noise of that ρ with the lower threshold.
 
 use super::cost::{Accounts, Fallback};
 use super::number::{size, within};
@@ -18,7 +22,7 @@ use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
     Gaussian, Laplace, MechanismError, threshold_of_gaussian, threshold_of_laplace,
 };
-use crate::privacy::{Delta, Epsilon, Loss};
+use crate::privacy::{Delta, Epsilon, Loss, Rho};
 use crate::refusal::{Reason, Refusal};
 use crate::release::calibrate::mechanize;
 use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
@@ -87,8 +91,9 @@ impl PartitionSelection {
 ///
 /// # Guarantee
 /// All released rows together are (ε, δ)-private for the sum of the returned losses. In the partitions that
-/// neighbouring databases share, counts of units and measures are released at their ε (Gaussian ones at (ε, δ/2)).
-/// The probability that any partition of one unit alone is released is at most the threshold's δ.
+/// neighbouring databases share, counts of units and measures are released at their ε or ρ (Gaussian ones at (ε, δ/2)).
+/// The probability that any partition of one unit alone is released is at most the threshold's δ. The ρ of a loss is the sum
+/// of its parts' ρ, and the δ beside it is that of the threshold.
 ///
 /// # Errors
 /// As [`super::choose`], and if a share is smaller than the ledger's unit.
@@ -109,6 +114,10 @@ pub(super) fn for_unknown_partitions(
         return Err(no_mechanism("GROUP BY"));
     };
     let parameters = &measure.clause.parameters;
+    let by_rho = matches!(measure.clause.mechanism, MechanismName::Gaussian | MechanismName::Auto);
+    if let (Some(rho), Some(delta), true) = (&parameters.rho, &parameters.delta, by_rho) {
+        return costs.of_concentrated(payer, measure, rho, delta);
+    }
     let (Some(epsilon), Some(delta)) = (&parameters.epsilon, &parameters.delta) else {
         // The calibration refuses it with a specific message.
         let refused = mechanize(measure, &costs.default, accounts);
@@ -176,39 +185,67 @@ impl Costs<'_> {
             if gaussian { delta.share(2).map_err(|_| too_small(text))? } else { delta.clone() };
         let noise_delta = gaussian.then_some(&threshold_delta);
         let alone = self.groups.counter.is_none();
-        let (mut own, noise, counting) = if alone && gaussian {
-            let (own, noise) = self.jointly(measure, epsilon, &threshold_delta)?;
-            (own, Some(noise), None)
+        let (own, noise, counting) = if alone && gaussian {
+            let (mut own, counts) = self.jointly(measure, epsilon, &threshold_delta)?;
+            let rho = own.loss.rho() + counts.rho();
+            own.loss = Loss::thresholded(epsilon, delta, &rho, &threshold_delta);
+            (own, Some(Mechanism::Gaussian(counts)), None)
         } else if alone {
             let half = epsilon.share(2).map_err(|_| too_small(text))?;
             // The rest of ε, so that nothing is lost to rounding.
             let rest = Epsilon::new(epsilon.value() - half.value());
             let rest = rest.map_err(|_| too_small(text))?;
-            let own =
+            let mut own =
                 mechanize(&at_cost(measure, name, &rest, None), &self.default, self.accounts)?;
+            let counts = Loss::approximate(&half, delta);
+            own.loss = own.loss.plus(&counts);
             (own, Some(self.laplace(&half, text)?), Some(half))
         } else {
-            (
-                mechanize(
-                    &at_cost(measure, name, epsilon, noise_delta),
-                    &self.default,
-                    self.accounts,
-                )?,
-                None,
-                None,
-            )
+            let at_cost = at_cost(measure, name, epsilon, noise_delta);
+            let mut own = mechanize(&at_cost, &self.default, self.accounts)?;
+            own.loss = Loss::thresholded(epsilon, delta, own.loss.rho(), &threshold_delta);
+            (own, None, None)
         };
-        own.loss = Loss::approximate(epsilon, delta);
-        let mut all = Vec::new();
-        for (i, other) in self.aggregate.measures().iter().enumerate() {
-            all.push(if i == payer {
-                own.clone()
-            } else {
-                mechanize(other, &self.default, self.accounts)?
-            });
-        }
+        let all = self.beside(payer, &own)?;
         let selection = self.selection(&all, noise, counting, &threshold_delta, None)?;
         Ok((all, selection))
+    }
+
+    /// The cost is that of the release that states ρ and δ: Gaussian noise of ρ, shared with the counts of units if these are
+    /// drawn for the threshold alone. The threshold has all of δ.
+    fn of_concentrated(
+        &self,
+        payer: usize,
+        measure: &Measure,
+        rho: &Rho,
+        delta: &Delta,
+    ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
+        let text = measure.clause.text.as_str();
+        let alone = self.groups.counter.is_none();
+        let shares = 1 + usize::from(alone);
+        let share = rho.share(shares).map_err(|_| too_small(text))?;
+        let mut at_cost = measure.clone();
+        at_cost.clause.mechanism = MechanismName::Gaussian;
+        at_cost.clause.parameters.rho = Some(share.clone());
+        at_cost.clause.parameters.delta = None;
+        let mut own = mechanize(&at_cost, &self.default, self.accounts)?;
+        let counts = alone.then(|| Gaussian::calibrate_rho(self.groups.groups.into(), &share));
+        let counts = counts.transpose().map_err(|e| too_noisy(text, &e))?;
+        own.loss = Loss::concentrated(rho).plus(&Loss::of_delta(delta));
+        let all = self.beside(payer, &own)?;
+        let noise = counts.map(Mechanism::Gaussian);
+        let selection = self.selection(&all, noise, None, delta, None)?;
+        Ok((all, selection))
+    }
+
+    /// The mechanisms of all measures, of which that of the payer is known.
+    fn beside(&self, payer: usize, own: &Mechanized) -> Result<Vec<Mechanized>, Refusal> {
+        let measures = self.aggregate.measures().iter().enumerate();
+        let others = measures.map(|(i, other)| match i == payer {
+            true => Ok(own.clone()),
+            false => mechanize(other, &self.default, self.accounts),
+        });
+        others.collect()
     }
 
     /// A measure and the counts of units, with Gaussian noise that shares the ρ of (ε, δ).
@@ -217,7 +254,7 @@ impl Costs<'_> {
         measure: &Measure,
         epsilon: &Epsilon,
         delta: &Delta,
-    ) -> Result<(Mechanized, Mechanism), Refusal> {
+    ) -> Result<(Mechanized, Gaussian), Refusal> {
         let text = measure.clause.text.as_str();
         // This refuses measures that Gaussian noise cannot release.
         let single = mechanize(
@@ -226,7 +263,7 @@ impl Costs<'_> {
             self.accounts,
         )?;
         let ReleaseKind::Number(sensitivity) = &measure.release_kind else {
-            return Ok((single.clone(), single.mechanism));
+            return Err(no_mechanism(text));
         };
         let squares = [sensitivity.l2_squared, self.groups.groups.into()];
         let joint = Gaussian::calibrate_joint(&squares, epsilon, delta);
@@ -235,8 +272,9 @@ impl Costs<'_> {
             return Err(too_noisy(text, &MechanismError::ScaleTooLarge));
         };
         let accuracy = within(measure, &|beta| noise.error_at(beta));
-        let own = Mechanized { mechanism: Mechanism::Gaussian(noise.clone()), accuracy, ..single };
-        Ok((own, Mechanism::Gaussian(count.clone())))
+        let loss = Loss::gaussian(epsilon, delta, noise.rho());
+        let mechanism = Mechanism::Gaussian(noise.clone());
+        Ok((Mechanized { mechanism, loss, accuracy, ..single }, count.clone()))
     }
 
     /// The cost is that of OPTIONS. The bare aggregates share its ε, together with the threshold if units are counted
@@ -277,8 +315,25 @@ impl Costs<'_> {
         };
         let noise = self.laplace(&share, TEXT)?;
         let loss = Loss::approximate(&share, delta);
-        let selection = self.selection(&all, Some(noise), Some(share), delta, Some(loss))?;
-        Ok((all, selection))
+        let laplace = self.selection(&all, Some(noise), Some(share.clone()), delta, Some(loss))?;
+        match self.counted_in_rho(&all, &share, delta) {
+            Some(gaussian) if gaussian.threshold < laplace.threshold => Ok((all, gaussian)),
+            Some(_) | None => Ok((all, laplace)),
+        }
+    }
+
+    /// The counts of units with Gaussian noise of the ρ that Laplace noise of this ε costs, if every budget counts ρ.
+    fn counted_in_rho(
+        &self,
+        all: &[Mechanized],
+        epsilon: &Epsilon,
+        delta: &Delta,
+    ) -> Option<PartitionSelection> {
+        let rho = Rho::new(Loss::pure(epsilon).rho().clone()).ok()?;
+        let noise = Gaussian::calibrate_rho(self.groups.groups.into(), &rho).ok()?;
+        let loss = Loss::concentrated(&rho).plus(&Loss::of_delta(delta));
+        let noise = self.accounts.concentrated().then_some(Mechanism::Gaussian(noise));
+        self.selection(all, Some(noise?), None, delta, Some(loss)).ok()
     }
 
     fn laplace(&self, epsilon: &Epsilon, text: &str) -> Result<Mechanism, Refusal> {
