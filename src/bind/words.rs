@@ -85,8 +85,10 @@ fn known(sentence: &str) -> Option<String> {
     }
     if sentence.starts_with("Projections require unique expression names") {
         let name = sentence.split('"').nth(1)?;
-        let alias = name.rsplit_once(" AS ").map(|(_, alias)| alias);
-        let name = in_literals(alias.filter(|alias| !alias.ends_with(')')).unwrap_or(name));
+        let (of, alias) = name.rsplit_once(" AS ").unwrap_or(("", name));
+        // The planner gives a cast the name of what it casts.
+        let cast = of.strip_prefix("CAST(").filter(|_| alias.matches('(').count() == 0);
+        let name = in_literals(cast.filter(|_| alias.ends_with(')')).unwrap_or(alias));
         let places: Vec<u64> = sentence
             .split("at position ")
             .skip(1)
