@@ -218,3 +218,96 @@ impl Numbers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array};
+
+    use super::*;
+    use crate::exec::operator::bound_contributions::EnforcedBounds;
+    use crate::grid::Grid;
+
+    fn batch() -> RecordBatch {
+        let number: ArrayRef =
+            Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(7), None, Some(i64::MAX)]));
+        let float: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN, 1.5, -0.5, 9.0]));
+        let flag: ArrayRef =
+            Arc::new(BooleanArray::from(vec![Some(true), Some(false), Some(true), None]));
+        RecordBatch::try_from_iter([("number", number), ("float", float), ("flag", flag)]).unwrap()
+    }
+
+    fn lane(kind: InputKind) -> (Vec<i128>, Vec<bool>, Option<Width>) {
+        let sources =
+            Sources::new(&[AggregateInput::new(kind, EnforcedBounds::default())]).unwrap();
+        let lanes = sources.read(&batch()).unwrap();
+        let rows = 0..4;
+        let numbers = rows.clone().map(|row| lanes[0].numbers.at(row)).collect();
+        (numbers, rows.map(|row| lanes[0].passes(row)).collect(), sources.list[0].width())
+    }
+
+    fn mean(column: usize, filter: Option<usize>, grid: Grid, ends: (i128, i128)) -> InputKind {
+        InputKind::Mean { column, filter, grid, lo: ends.0, hi: ends.1 }
+    }
+
+    /// Clamped to their interval, and held in the fewest bits that hold all of it.
+    #[test]
+    fn numbers_are_as_wide_as_their_interval() {
+        let (least, most) = (i128::from(i32::MIN), i128::from(i32::MAX));
+        let (far, farther) = (i128::from(i64::MIN), i128::from(i64::MAX));
+        for (lo, hi, width) in [
+            (0, 5, Width::Short),
+            (least, most, Width::Short),
+            (least, most + 1, Width::Narrow),
+            (least - 1, most, Width::Narrow),
+            (far, farther, Width::Narrow),
+            (far, farther + 1, Width::Wide),
+            (far - 1, farther, Width::Wide),
+        ] {
+            let (numbers, passing, own) = lane(mean(0, None, Grid::Integer, (lo, hi)));
+            let clamped = |number: i128| number.clamp(lo, hi);
+            assert_eq!(numbers, [clamped(far), clamped(7), 0, clamped(farther)]);
+            assert_eq!((passing, own), (vec![true, true, false, true], Some(width)));
+        }
+    }
+
+    #[test]
+    fn what_does_not_pass_holds_nothing() {
+        let halves = Grid::Binary { log2: 1 };
+        let (numbers, passing, _) = lane(mean(1, None, halves, (-4, 9)));
+        assert_eq!((numbers, passing), (vec![0, 3, -1, 9], vec![false, true, true, true]));
+        let (numbers, passing, _) = lane(mean(1, Some(2), halves, (2, 9)));
+        assert_eq!((numbers, passing), (vec![0, 0, 2, 0], vec![false, false, true, false]));
+        let counted = InputKind::CountValues { column: 0, filter: Some(2) };
+        let (numbers, passing, width) = lane(counted);
+        assert_eq!((numbers, width), (vec![0; 4], None));
+        assert_eq!(passing, [true, false, false, false]);
+        let squared = InputKind::Moments {
+            column: 0,
+            filter: None,
+            grid: Grid::Integer,
+            lo: -9,
+            hi: 9,
+            shift: 1,
+        };
+        let (numbers, passing, width) = lane(squared);
+        assert_eq!((numbers, width), (vec![0, 8, 0, 9], Some(Width::Short)));
+        assert_eq!(passing, [true, true, false, true]);
+    }
+
+    /// Aggregates of the same values share a source, which knows what passes if one of them asks.
+    #[test]
+    fn equal_sources_are_one() {
+        let sum = InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo: 0, hi: 9 };
+        let kinds =
+            [sum, mean(0, None, Grid::Integer, (0, 9)), mean(0, None, Grid::Integer, (0, 8))];
+        let inputs = kinds.map(|kind| AggregateInput::new(kind, EnforcedBounds::default()));
+        let sources = Sources::new(&inputs).unwrap();
+        assert_eq!((sources.list.len(), &sources.of[..]), (2, &[0, 0, 1][..]));
+        assert_eq!(sources.flagged, [true, true]);
+        let alone = Sources::new(&inputs[..1]).unwrap();
+        assert_eq!(alone.flagged, [false]);
+        assert!(alone.read(&batch()).unwrap()[0].passing.is_none());
+    }
+}
