@@ -16,23 +16,15 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::hold::Task;
 use super::keys::Located;
 use super::lanes::Lane;
 use super::order::HashKey;
 use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
 use super::payload::Payload;
 use super::rungs::{Own, Rungs};
-use super::units::{BUCKETS, Row, UnitNames, Units, key_of};
+use super::task::Task;
+use super::units::{BUCKETS, Collected, Row, UnitNames, Units, key_of};
 use crate::grid::failed;
-
-/// A row of a batch that counts.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Collected {
-    pub(super) row: u32,
-    pub(super) unit: u64,
-    pub(super) key: u32,
-}
 
 /// Distributes rows over buckets, for some of the aggregates.
 pub(super) struct Collector<'a> {

@@ -16,11 +16,10 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::collect::Collected;
-use super::hold::Task;
-use super::keys::OUTSIDE;
 use super::lanes::{Lane, Numbers, Source};
 use super::partial::{AggregateInput, InputKind, Tally};
+use super::task::Task;
+use super::units::Collected;
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 
@@ -79,9 +78,8 @@ fn is_counted(kind: &InputKind) -> bool {
     kind.pairs().is_none() && !matches!(kind, InputKind::Sum { .. })
 }
 
-/// The entry of a place: the first one for [`OUTSIDE`].
+/// The entry of a place: the first one for [`OUTSIDE`](super::keys::OUTSIDE), which is the largest number.
 fn slot(place: u32) -> usize {
-    const { assert!(OUTSIDE == u32::MAX) };
     place.wrapping_add(1) as usize
 }
 

@@ -19,20 +19,9 @@ use datafusion::common::Result;
 
 use super::columns::Columns;
 use super::keys::{KeyIndex, OUTSIDE};
-use super::lanes::{Lane, Sources};
-use super::order::HashKey;
-use super::partial::AggregateInput;
+use super::lanes::Lane;
+use super::task::Task;
 use super::units::{HeldUnits, UnitCodes};
-
-/// The constant state that all phases of the operator read.
-#[derive(Debug)]
-pub(super) struct Task {
-    pub(super) unit: usize,
-    pub(super) keys: Vec<usize>,
-    pub(super) inputs: Vec<AggregateInput>,
-    pub(super) sources: Sources,
-    pub(super) hash: HashKey,
-}
 
 /// A batch, as far as it is needed.
 pub(super) struct Held {

@@ -39,9 +39,10 @@ use futures::{StreamExt, stream};
 
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
 use crate::grid::failed;
-use hold::{Holder, Task};
+use hold::Holder;
 use lanes::Sources;
 use split::Counting;
+use task::Task;
 
 pub(crate) use crowded::{Crowded, RowCounts};
 pub(crate) use keys::{KeyIndex, KeySpace, OUTSIDE};
@@ -61,6 +62,7 @@ mod partial;
 mod payload;
 mod rungs;
 mod split;
+mod task;
 #[cfg(test)]
 mod tests;
 mod units;

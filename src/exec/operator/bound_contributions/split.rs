@@ -16,13 +16,14 @@
 
 use datafusion::common::Result;
 
-use super::collect::{Collected, Collector, Totals};
+use super::collect::{Collector, Totals};
 use super::columns::{Columns, is_sum_of_rows};
 use super::crowded::{Crowded, RowCounts};
-use super::hold::{Held, Holder, Task};
+use super::hold::{Held, Holder};
 use super::keys::{Located, OUTSIDE};
 use super::partial::{AggregateInput, EnforcedBounds};
-use super::units::UnitNames;
+use super::task::Task;
+use super::units::{Collected, UnitNames};
 use crate::grid::failed;
 
 /// Bounds that all aggregates obey which are sums of rows.
