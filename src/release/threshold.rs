@@ -119,6 +119,11 @@ pub(super) fn for_unknown_partitions(
         return costs.of_concentrated(payer, measure, rho, delta);
     }
     let (Some(epsilon), Some(delta)) = (&parameters.epsilon, &parameters.delta) else {
+        if let (Some(rho), Some(delta), MechanismName::Laplace) =
+            (&parameters.rho, &parameters.delta, measure.clause.mechanism)
+        {
+            return Err(no_laplace(&measure.clause.text, rho, delta));
+        }
         // The calibration refuses it with a specific message.
         let refused = mechanize(measure, &costs.default, accounts);
         return Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)));
@@ -368,6 +373,17 @@ impl Costs<'_> {
         let delta = delta.clone();
         Ok(PartitionSelection { threshold, least, groups, epsilon, delta, counter, noise, loss })
     }
+}
+
+fn no_laplace(text: &str, rho: &Rho, delta: &Delta) -> Refusal {
+    Refusal::new(
+        Reason::Parameter,
+        "rho",
+        "Laplace noise and the threshold for groups of the data share a cost in eps",
+        format!(
+            "GAUSSIAN(rho={rho}, delta={delta}) {text}, or LAPLACE(eps=1, delta={delta}) {text}"
+        ),
+    )
 }
 
 fn too_small(text: &str) -> Refusal {
