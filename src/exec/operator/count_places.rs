@@ -20,7 +20,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err, plan_err};
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -29,7 +29,7 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
     PlanProperties, ReplaceChildrenOptions,
 };
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 
 use super::bound_contributions::{KeyIndex, KeySpace, OUTSIDE};
 use crate::grid::{failed, passing};
@@ -180,28 +180,14 @@ impl ExecutionPlan for CountPlacesExec {
     ) -> Result<SendableRecordBatchStream> {
         let reservation = MemoryConsumer::new(format!("CountPlacesExec[{partition}]"))
             .register(context.memory_pool());
-        let mut counters = Counters::new(&self.space, self.places, self.filter)?;
+        let counters = Counters::new(&self.space, self.places, self.filter)?;
         let bytes = counters.counts.capacity() * size_of::<u64>();
         reservation.try_resize(bytes).map_err(|_| failed())?;
-        let mut rows = self.input.execute(partition, context)?;
-        let schema = self.schema();
-        let counted = async move {
-            while let Some(batch) = rows.next().await {
-                counters.add(&batch?)?;
-            }
-            Ok((Counted { counters, schema, next: 0 }, reservation))
-        };
-        let batches = stream::once(counted).flat_map(|counted| match counted {
-            Ok((counted, reservation)) => {
-                let next = move |mut counted: Counted| {
-                    let _held = &reservation;
-                    let batch = counted.next_batch();
-                    async move { Ok(batch?.map(|batch| (batch, counted))) }
-                };
-                stream::try_unfold(counted, next).boxed()
-            }
-            Err(error) => stream::once(async { Err(error) }).boxed(),
-        });
+        let rows = self.input.execute(partition, context)?;
+        let counted = Counted { counters, schema: self.schema(), next: 0, _held: reservation };
+        let batches = stream::once(read(rows, counted))
+            .map_ok(|counted| stream::try_unfold(counted, next))
+            .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
 }
@@ -253,6 +239,21 @@ struct Counted {
     schema: SchemaRef,
     /// The next counter.
     next: usize,
+    /// The memory of the counters, until they have come out.
+    _held: MemoryReservation,
+}
+
+/// Counts the rows of one partition.
+async fn read(mut rows: SendableRecordBatchStream, mut counted: Counted) -> Result<Counted> {
+    while let Some(batch) = rows.next().await {
+        counted.counters.add(&batch?)?;
+    }
+    Ok(counted)
+}
+
+/// The next batch of counts.
+async fn next(mut counted: Counted) -> Result<Option<(RecordBatch, Counted)>> {
+    Ok(counted.next_batch()?.map(|batch| (batch, counted)))
 }
 
 impl Counted {
