@@ -4,7 +4,8 @@
 //! every outer group in ascending order, or the sums of every key in the data. A place is the index of a candidate on
 //! its axis. Nothing depends on the order of the rows.
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use arrow::compute::{partition, take};
 use arrow::datatypes::Int64Type;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
@@ -106,7 +107,8 @@ pub(crate) async fn places(
 
 /// The places in ascending order; the integers of equal places, from several partitions, are added up.
 fn merged(mut places: Vec<(u64, i128)>) -> Result<Vec<(u64, i128)>> {
-    places.sort_unstable();
+    // Each partition's places are in order already, which a stable sort makes use of.
+    places.sort();
     let mut merged: Vec<(u64, i128)> = Vec::with_capacity(places.len());
     for (place, value) in places {
         match merged.last_mut() {
@@ -146,14 +148,16 @@ struct KeyIndex {
     groups: Option<Box<dyn GroupValues>>,
     /// The key that each group is; where hashes collide, groups are not numbered in the order of their rows.
     keys: Vec<usize>,
+    /// The groups of runs of equal keys.
+    found: Vec<usize>,
     positions: Vec<usize>,
 }
 
 impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
-        let mut positions = Vec::new();
+        let (mut found, positions) = (Vec::new(), Vec::new());
         if space.columns().is_empty() {
-            return Ok(Self { groups: None, keys: Vec::new(), positions });
+            return Ok(Self { groups: None, keys: Vec::new(), found, positions });
         }
         let fields: Vec<_> = space
             .columns()
@@ -165,10 +169,10 @@ impl KeyIndex {
             .collect();
         let schema = std::sync::Arc::new(arrow::datatypes::Schema::new(fields));
         let mut groups = new_group_values(schema, &GroupOrdering::None)?;
-        groups.intern(space.columns(), &mut positions)?;
+        groups.intern(space.columns(), &mut found)?;
         // The space's keys are distinct, so each of its groups is one key; every later group is outside the space.
-        let mut keys = vec![None; positions.len()];
-        for (key, group) in positions.iter().enumerate() {
+        let mut keys = vec![None; found.len()];
+        for (key, group) in found.iter().enumerate() {
             match keys.get_mut(*group) {
                 Some(free @ None) => *free = Some(key),
                 Some(Some(_)) | None => {
@@ -177,21 +181,25 @@ impl KeyIndex {
             }
         }
         let keys = keys.into_iter().flatten().collect();
-        Ok(Self { groups: Some(groups), keys, positions })
+        Ok(Self { groups: Some(groups), keys, found, positions })
     }
 
+    /// The position of each row; one outside the space for rows with other keys. Neighbours with equal keys are looked up
+    /// once.
     fn positions(&mut self, keys: &[ArrayRef], rows: usize) -> Result<&[usize]> {
-        match &mut self.groups {
-            Some(groups) => {
-                groups.intern(keys, &mut self.positions)?;
-                for group in &mut self.positions {
-                    *group = self.keys.get(*group).copied().unwrap_or(*group);
-                }
-            }
-            None => {
-                self.positions.clear();
-                self.positions.resize(rows, 0);
-            }
+        self.positions.clear();
+        let Some(groups) = &mut self.groups else {
+            self.positions.resize(rows, 0);
+            return Ok(&self.positions);
+        };
+        let runs = partition(keys)?.ranges();
+        let first = runs.iter().map(|run| u32::try_from(run.start));
+        let first = first.collect::<Result<UInt32Array, _>>().map_err(|_| failed())?;
+        let firsts = keys.iter().map(|key| take(key, &first, None));
+        groups.intern(&firsts.collect::<Result<Vec<_>, _>>()?, &mut self.found)?;
+        for (run, group) in runs.iter().zip(&self.found) {
+            let position = self.keys.get(*group).copied().unwrap_or(*group);
+            self.positions.resize(run.end, position);
         }
         Ok(&self.positions)
     }

@@ -1,9 +1,10 @@
 //! `CountPlacesExec`: counts rows by group and place, for quantiles and other choices on a line.
 //!
 //! In: bounded rows, with group columns and a place on the axis of candidates. Out: the groups, the place and the number of
-//! rows, for every group of a known key space and every place that a row has. The places of an axis are few, so that each
-//! group and place has a counter of its own, where a general aggregation looks up texts in a hash table as large as all of
-//! them. It guarantees that partitions add up: each output row counts rows of its own partition, each once.
+//! rows, for every group of a known key space and every place that a row has, in the order of groups and places. Where these
+//! are few, each has a counter of its own. Otherwise the number of each row's group and place is written down, and the
+//! numbers are sorted. Neither looks up texts in a hash table as large as all groups and places. It guarantees that
+//! partitions add up: each output row counts rows of its own partition, each once.
 //!
 //! ```text
 //! PrivatizeExec                                          adds the partitions' rows up
@@ -16,6 +17,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt32Array};
+use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -37,7 +39,7 @@ use crate::grid::{failed, passing};
 #[cfg(test)]
 mod tests;
 
-/// The most counters in a partition: 16 MiB.
+/// The most counters in a partition, 16 MiB; more groups and places are sorted.
 const MOST_COUNTERS: usize = 1 << 21;
 
 /// The rows of one output batch.
@@ -55,10 +57,9 @@ pub(crate) struct CountPlacesExec {
 }
 
 impl CountPlacesExec {
-    /// Whether the counters of so many groups and places are few enough.
+    /// Whether so many groups and places can be numbered.
     pub(crate) fn fits(groups: usize, places: u64) -> bool {
-        let width = usize::try_from(places).ok().and_then(|places| places.checked_add(1));
-        width.and_then(|width| width.checked_mul(groups)).is_some_and(|n| n <= MOST_COUNTERS)
+        numbered(groups, places).is_some()
     }
 
     /// Checks the columns and builds the operator.
@@ -102,6 +103,11 @@ impl CountPlacesExec {
         ));
         Ok(Self { input, space, places, filter, properties })
     }
+}
+
+/// How many numbers groups and places take, one for each group and place, and one for each group beyond the axis.
+fn numbered(groups: usize, places: u64) -> Option<u64> {
+    places.checked_add(1)?.checked_mul(u64::try_from(groups).ok()?)
 }
 
 fn output_schema(input: &Schema, groups: usize) -> SchemaRef {
@@ -180,11 +186,10 @@ impl ExecutionPlan for CountPlacesExec {
     ) -> Result<SendableRecordBatchStream> {
         let reservation = MemoryConsumer::new(format!("CountPlacesExec[{partition}]"))
             .register(context.memory_pool());
-        let counters = Counters::new(&self.space, self.places, self.filter)?;
-        let bytes = counters.counts.capacity() * size_of::<u64>();
-        reservation.try_resize(bytes).map_err(|_| failed())?;
+        let counts = Counts::new(&self.space, self.places, self.filter)?;
+        reservation.try_resize(counts.size()).map_err(|_| failed())?;
         let rows = self.input.execute(partition, context)?;
-        let counted = Counted { counters, schema: self.schema(), next: 0, _held: reservation };
+        let counted = Counted { counts, schema: self.schema(), next: 0, reservation };
         let batches = stream::once(read(rows, counted))
             .map_ok(|counted| stream::try_unfold(counted, next))
             .try_flatten();
@@ -192,27 +197,43 @@ impl ExecutionPlan for CountPlacesExec {
     }
 }
 
-/// The counters of one partition: for each group, one for each place, and one for all places beyond the axis.
-struct Counters {
+/// The counts of one partition. The number of a group and place is the group's times the width, and the place.
+struct Counts {
     columns: Vec<ArrayRef>,
     index: KeyIndex,
-    counts: Vec<u64>,
-    width: usize,
+    numbers: Numbers,
+    /// The places of the axis, and one for all beyond it.
+    width: u64,
     filter: Option<usize>,
     located: Vec<u32>,
 }
 
-impl Counters {
+/// What is known of the numbers of groups and places.
+enum Numbers {
+    /// How many rows have each number.
+    Counted(Vec<u64>),
+    /// The number of each row; sorted when all are read.
+    Listed(Vec<u64>),
+}
+
+impl Counts {
     fn new(space: &KeySpace, places: u64, filter: Option<usize>) -> Result<Self> {
-        let width = usize::try_from(places).map_err(|_| failed())? + 1;
+        let numbers = numbered(space.len(), places).ok_or_else(failed)?;
+        let few = usize::try_from(numbers).ok().filter(|numbers| *numbers <= MOST_COUNTERS);
         Ok(Self {
             columns: space.columns().to_vec(),
             index: space.index()?,
-            counts: vec![0; space.len() * width],
-            width,
+            numbers: few.map_or(Numbers::Listed(Vec::new()), |few| Numbers::Counted(vec![0; few])),
+            width: places.saturating_add(1),
             filter,
             located: Vec::new(),
         })
+    }
+
+    /// The bytes in use.
+    fn size(&self) -> usize {
+        let (Numbers::Counted(numbers) | Numbers::Listed(numbers)) = &self.numbers;
+        numbers.capacity() * size_of::<u64>()
     }
 
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -220,33 +241,56 @@ impl Counters {
         self.index.locate(&batch.columns()[..groups], batch.num_rows(), &mut self.located)?;
         let place = batch.column(groups).as_primitive_opt::<Int64Type>().ok_or_else(failed)?;
         let filter = self.filter.map(|filter| passing(batch.column(filter).as_boolean()));
-        let nulls = place.nulls().filter(|nulls| nulls.null_count() > 0);
+        let passing = NullBuffer::union(filter.as_ref(), place.nulls());
         for (row, (group, place)) in self.located.iter().zip(place.values()).enumerate() {
-            let passes = nulls.is_none_or(|nulls| nulls.is_valid(row))
-                && filter.as_ref().is_none_or(|filter| filter.is_valid(row));
-            if passes && *group != OUTSIDE {
-                let place = usize::try_from(*place).map_err(|_| failed())?.min(self.width - 1);
-                self.counts[*group as usize * self.width + place] += 1;
+            if *group == OUTSIDE || passing.as_ref().is_some_and(|passing| passing.is_null(row)) {
+                continue;
+            }
+            let place = u64::try_from(*place).map_err(|_| failed())?.min(self.width - 1);
+            let number = u64::from(*group) * self.width + place;
+            match &mut self.numbers {
+                Numbers::Counted(counts) => {
+                    counts[usize::try_from(number).map_err(|_| failed())?] += 1;
+                }
+                Numbers::Listed(numbers) => numbers.push(number),
             }
         }
         Ok(())
+    }
+
+    /// The first number from `next` on that a row has, how many rows have it, and where to look for the one behind it.
+    fn count(&self, next: usize) -> Option<(u64, u64, usize)> {
+        match &self.numbers {
+            Numbers::Counted(counts) => {
+                let at = next + counts.get(next..)?.iter().position(|count| *count > 0)?;
+                Some((u64::try_from(at).ok()?, counts[at], at + 1))
+            }
+            Numbers::Listed(sorted) => {
+                let equal = sorted.get(next..)?.chunk_by(u64::eq).next()?;
+                Some((equal[0], u64::try_from(equal.len()).ok()?, next + equal.len()))
+            }
+        }
     }
 }
 
 /// The output of one partition.
 struct Counted {
-    counters: Counters,
+    counts: Counts,
     schema: SchemaRef,
-    /// The next counter.
+    /// Where the next number is.
     next: usize,
-    /// The memory of the counters, until they have come out.
-    _held: MemoryReservation,
+    /// The memory of the counts, until they have come out.
+    reservation: MemoryReservation,
 }
 
 /// Counts the rows of one partition.
 async fn read(mut rows: SendableRecordBatchStream, mut counted: Counted) -> Result<Counted> {
     while let Some(batch) = rows.next().await {
-        counted.counters.add(&batch?)?;
+        counted.counts.add(&batch?)?;
+        counted.reservation.try_resize(counted.counts.size()).map_err(|_| failed())?;
+    }
+    if let Numbers::Listed(numbers) = &mut counted.counts.numbers {
+        numbers.sort_unstable();
     }
     Ok(counted)
 }
@@ -257,17 +301,17 @@ async fn next(mut counted: Counted) -> Result<Option<(RecordBatch, Counted)>> {
 }
 
 impl Counted {
-    /// The next counters that are not 0.
+    /// The next counts that are not 0.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let Counters { columns, counts, width, .. } = &self.counters;
+        let Counts { columns, width, .. } = &self.counts;
         let (mut groups, mut place, mut count) = (Vec::new(), Vec::new(), Vec::new());
-        while let (Some(rows), true) = (counts.get(self.next), count.len() < BATCH) {
-            if *rows > 0 {
-                groups.push(u32::try_from(self.next / width).map_err(|_| failed())?);
-                place.push(i64::try_from(self.next % width).map_err(|_| failed())?);
-                count.push(i64::try_from(*rows).map_err(|_| failed())?);
-            }
-            self.next += 1;
+        while let (true, Some((number, rows, next))) =
+            (count.len() < BATCH, self.counts.count(self.next))
+        {
+            groups.push(u32::try_from(number / width).map_err(|_| failed())?);
+            place.push(i64::try_from(number % width).map_err(|_| failed())?);
+            count.push(i64::try_from(rows).map_err(|_| failed())?);
+            self.next = next;
         }
         if count.is_empty() {
             return Ok(None);

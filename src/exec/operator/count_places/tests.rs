@@ -29,14 +29,15 @@ fn roll(rng: &mut QueryRng, sides: usize) -> usize {
 }
 
 /// A column of texts, one of floats, a place (also beyond the axis), and a flag.
-fn random_batch(rng: &mut QueryRng, rows: usize) -> RecordBatch {
+fn random_batch(rng: &mut QueryRng, rows: usize, far: i64) -> RecordBatch {
     let texts = [Some("a"), Some("b"), None, Some("a text that is too long for a view")];
     let floats = [Some(0.0), Some(-0.0), Some(2.5), Some(f64::NAN), None];
     let mut text = || texts[roll(rng, texts.len())];
     let text: StringViewArray = (0..rows).map(|_| text()).collect();
     let mut float = || floats[roll(rng, floats.len())];
     let float: Float64Array = (0..rows).map(|_| float()).collect();
-    let mut place = || roll(rng, 10).checked_sub(1).map(|place| i64::try_from(place).unwrap());
+    let mut place =
+        || roll(rng, 10).checked_sub(1).map(|place| far * i64::try_from(place).unwrap());
     let place: Int64Array = (0..rows).map(|_| place()).collect();
     let mut flag = || [Some(true), Some(false), None][roll(rng, 3)];
     let flag: BooleanArray = (0..rows).map(|_| flag()).collect();
@@ -56,7 +57,7 @@ fn source(parts: &[Vec<RecordBatch>]) -> Arc<dyn ExecutionPlan> {
 }
 
 /// Without the row of places that are NULL, which no reader counts, and with one place for all beyond the axis.
-async fn counts(plan: Arc<dyn ExecutionPlan>, groups: usize) -> Counts {
+async fn counts(plan: Arc<dyn ExecutionPlan>, groups: usize, beyond: i64) -> Counts {
     let mut counts = Counts::new();
     let partitions = collect_partitioned(plan, Arc::new(TaskContext::default())).await.unwrap();
     for batch in partitions.iter().flatten() {
@@ -67,7 +68,7 @@ async fn counts(plan: Arc<dyn ExecutionPlan>, groups: usize) -> Counts {
             let places = batch.column(groups).as_primitive::<Int64Type>();
             let count = batch.column(groups + 1).as_primitive::<Int64Type>().value(row);
             if places.is_valid(row) && count > 0 {
-                let place = places.value(row).min(i64::try_from(PLACES).unwrap());
+                let place = places.value(row).min(beyond);
                 *counts.entry((group, place)).or_default() += count;
             }
         }
@@ -92,15 +93,18 @@ fn space() -> KeySpace {
 async fn counts_are_those_of_a_general_aggregation() {
     let mut rng = QueryRng::seeded_for_tests(71);
     let mut counted = 0;
-    for turn in 0..60 {
+    // Places that are far from each other are too many for counters.
+    for (turn, far) in (0..60).flat_map(|turn| [(turn, 1), (turn, 1_000_000)]) {
+        let (beyond, places) = (5 * far, 5 * u64::try_from(far).unwrap());
         let parts: Vec<Vec<RecordBatch>> = (0..=turn % 3)
-            .map(|_| (0..=turn % 4).map(|_| random_batch(&mut rng, turn)).collect())
+            .map(|_| (0..=turn % 4).map(|_| random_batch(&mut rng, turn, far)).collect())
             .collect();
         let filter = (turn % 2 == 1).then_some(FLAG);
         let term = Term { kind: TermKind::Count, filter };
         let known = space();
         let columns = known.columns().to_vec();
-        let mut expected = counts(summed(source(&parts), &[0, 1, 2], &[term]).unwrap(), 2).await;
+        let mut expected =
+            counts(summed(source(&parts), &[0, 1, 2], &[term]).unwrap(), 2, beyond).await;
         let keys: Vec<Vec<String>> = (0..known.len())
             .map(|row| {
                 let text = |column: &ArrayRef| ScalarValue::try_from_array(column, row).unwrap();
@@ -122,13 +126,13 @@ async fn counts_are_those_of_a_general_aggregation() {
                 *merged.entry((group, place)).or_default() += count;
             }
         }
-        let plan = CountPlacesExec::new(source(&parts), known, PLACES, filter).unwrap();
-        let own = counts(Arc::new(plan), 2).await;
+        let plan = CountPlacesExec::new(source(&parts), known, places, filter).unwrap();
+        let own = counts(Arc::new(plan), 2, beyond).await;
         let own: Counts = own
             .into_iter()
             .map(|((group, place), n)| ((group.iter().map(normal).collect(), place), n))
             .collect();
-        assert_eq!(own, merged, "{turn}");
+        assert_eq!(own, merged, "{turn} {far}");
         counted += own.values().sum::<i64>();
     }
     assert!(counted > 1_000, "{counted}");
@@ -136,16 +140,42 @@ async fn counts_are_those_of_a_general_aggregation() {
 
 #[tokio::test]
 async fn without_groups_all_rows_are_in_one() {
-    let mut rng = QueryRng::seeded_for_tests(72);
-    let batch = random_batch(&mut rng, 20_000).project(&[2, 3]).unwrap();
-    let place = batch.column(0).as_primitive::<Int64Type>();
-    let plan =
-        CountPlacesExec::new(source(&[vec![batch.clone()]]), KeySpace::global(), PLACES, None);
-    let counts = counts(Arc::new(plan.unwrap()), 0).await;
-    assert_eq!(counts.len(), 6);
-    for ((_, at), count) in counts {
-        let rows = place.iter().flatten().filter(|place| (*place).min(5) == at).count();
-        assert_eq!(usize::try_from(count).unwrap(), rows);
+    for far in [1, 1_000_000] {
+        let mut rng = QueryRng::seeded_for_tests(72);
+        let batch = random_batch(&mut rng, 20_000, far).project(&[2, 3]).unwrap();
+        let place = batch.column(0).as_primitive::<Int64Type>();
+        let places = PLACES * u64::try_from(far).unwrap();
+        let plan =
+            CountPlacesExec::new(source(&[vec![batch.clone()]]), KeySpace::global(), places, None);
+        let counts = counts(Arc::new(plan.unwrap()), 0, 5 * far).await;
+        assert_eq!(counts.len(), 6);
+        for ((_, at), count) in counts {
+            let rows = place.iter().flatten().filter(|place| (*place).min(5 * far) == at).count();
+            assert_eq!(usize::try_from(count).unwrap(), rows);
+        }
+    }
+}
+
+/// More counts than one batch holds come out once each, in the order of their places.
+#[tokio::test]
+async fn counts_come_out_in_batches() {
+    let all: Vec<i64> = (0..40_000).map(|i| (i * 7_919) % 20_000 * 1_000).collect();
+    for places in [20_000, 1 << 40] {
+        let far = if places == 20_000 { 1_000 } else { 1 };
+        let place: ArrayRef = Arc::new(Int64Array::from_iter_values(all.iter().map(|p| p / far)));
+        let batch = RecordBatch::try_from_iter([("place", place)]).unwrap();
+        let source = source(&[vec![batch]]);
+        let plan = CountPlacesExec::new(source, KeySpace::global(), places, None).unwrap();
+        let context = Arc::new(TaskContext::default());
+        let out = collect_partitioned(Arc::new(plan), context).await.unwrap().concat();
+        let column = |at: usize| {
+            let values = out.iter().map(move |b| b.column(at).as_primitive::<Int64Type>().values());
+            values.flat_map(|values| values.to_vec()).collect::<Vec<i64>>()
+        };
+        let step = 1_000 / far;
+        assert!(out.len() > 1);
+        assert_eq!(column(0), (0..20_000).map(|place| place * step).collect::<Vec<_>>());
+        assert!(column(1).iter().all(|count| *count == 2));
     }
 }
 
@@ -162,7 +192,7 @@ async fn places_below_the_axis_fail() {
 #[test]
 fn wrong_columns_and_too_many_places_are_refused_when_planned() {
     let mut rng = QueryRng::seeded_for_tests(73);
-    let batch = random_batch(&mut rng, 3);
+    let batch = random_batch(&mut rng, 3, 1);
     let build = |columns: &[usize], space, places, filter| {
         let batch = batch.project(columns).unwrap();
         CountPlacesExec::new(source(&[vec![batch]]), space, places, filter).is_ok()
@@ -172,15 +202,15 @@ fn wrong_columns_and_too_many_places_are_refused_when_planned() {
     assert!(!build(&[0, 1, 3], space(), 5, None));
     assert!(!build(&[0, 1, 2, 3], space(), 5, Some(2)));
     assert!(!build(&[0, 1, 2, 3], space(), 5, Some(9)));
-    assert!(build(&[2], KeySpace::global(), (1 << 21) - 1, None));
-    assert!(!build(&[2], KeySpace::global(), 1 << 21, None));
+    assert!(build(&[2], KeySpace::global(), u64::MAX - 1, None));
+    assert!(!build(&[0, 1, 2], space(), u64::MAX / 5, None));
     assert!(!build(&[2], KeySpace::global(), u64::MAX, None));
 }
 
 #[test]
 fn nothing_passes_through_the_operator() {
     let mut rng = QueryRng::seeded_for_tests(74);
-    let input = source(&[vec![random_batch(&mut rng, 3)]]);
+    let input = source(&[vec![random_batch(&mut rng, 3, 1)]]);
     let plan: Arc<dyn ExecutionPlan> =
         Arc::new(CountPlacesExec::new(input, space(), PLACES, None).unwrap());
     assert_eq!(plan.fetch(), None);
