@@ -10,7 +10,7 @@ use sqlparser::ast as sql;
 use super::declaration::{Declaration, Show};
 use crate::catalog::RESERVED;
 use crate::dialect::literal::Literal;
-use crate::privacy::{Delta, Epsilon, Rho};
+use crate::privacy::{Delta, Epsilon, Rational, Rho, decimal_text};
 use crate::refusal::Refusal;
 
 /// The name of the aggregate function that represents release `n` in a rewritten tree.
@@ -241,6 +241,12 @@ pub struct Parameters {
     pub total_rows: Option<u64>,
     /// `monotonic=false`: calibrate by twice the largest change of a score.
     pub monotonic: Option<bool>,
+    /// The accuracy that is asked for instead of a cost, in units of the answer.
+    pub within: Option<Rational>,
+    /// The confidence of `within`, between 0 and 1; 0.95 if absent.
+    pub confidence: Option<Rational>,
+    /// Whether the confidence is that of all groups together.
+    pub jointly: bool,
 }
 
 impl fmt::Display for Parameters {
@@ -259,6 +265,11 @@ impl fmt::Display for Parameters {
         part("rows", self.rows_auto.then(|| "auto".to_owned()));
         part("total", self.total_rows.map(|n| n.to_string()));
         part("monotonic", self.monotonic.map(|b| b.to_string()));
+        part("within", self.within.as_ref().map(|within| decimal_text(within, 40)));
+        part("confidence", self.confidence.as_ref().map(|part| decimal_text(part, 40)));
+        if self.jointly {
+            parts.push("jointly".to_owned());
+        }
         f.write_str(&parts.join(", "))
     }
 }

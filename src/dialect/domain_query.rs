@@ -70,5 +70,8 @@ fn question(parser: &mut Parser) -> Result<(ColumnName, super::Parameters), Pars
             "rows=auto is not for ranges; write a bound, such as rows=2, groups=2",
         );
     }
+    if parameters.within.is_some() {
+        return error(parser, "a range has no ±, so within asks for nothing; write eps=0.1");
+    }
     Ok((ColumnName { table, column }, parameters))
 }

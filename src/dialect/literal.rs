@@ -18,7 +18,10 @@ use sqlparser::tokenizer::Token;
 pub(super) const IN_A_CLAUSE: &str =
     "a parameter is not allowed here: write ε, δ, bounds, keys and candidates in the statement";
 
-/// `(name = literal, …)`, names in lower case.
+/// Parameters that stand alone, without a value.
+const FLAGS: [&str; 1] = ["jointly"];
+
+/// `(name = literal, …)`, names in lower case; a flag without a value is TRUE.
 pub(super) fn named_literals(
     parser: &mut Parser,
     example: &str,
@@ -31,6 +34,15 @@ pub(super) fn named_literals(
             Token::Word(ref word) => word.value.to_lowercase(),
             _ => return parser.expected(&format!("a named parameter, as in {example}"), at),
         };
+        if FLAGS.contains(&name.as_str())
+            && matches!(parser.peek_token().token, Token::Comma | Token::RParen)
+        {
+            named.push((name, Literal::Boolean(true)));
+            if parser.next_token().token == Token::RParen {
+                return Ok(named);
+            }
+            continue;
+        }
         let equals = parser.next_token();
         if !matches!(equals.token, Token::Eq | Token::RArrow) {
             return parser.expected(&format!("= after {name}, as in {example}"), equals);

@@ -6,13 +6,14 @@
 //! (eps=1, rows=2)  →  Parameters { epsilon: Some(1), rows: Some(2), … }
 //! ```
 
+use num_traits::{One, Signed};
 use sqlparser::parser::{Parser, ParserError};
 
 use super::ast::{GroupStrategy, MechanismName, Parameters};
 use super::literal::named_literals;
 use crate::dialect::clauses::{Options, error};
 use crate::dialect::literal::Literal;
-use crate::privacy::{Delta, Epsilon, Rho};
+use crate::privacy::{Delta, Epsilon, Rational, Rho, decimal_text, parse_decimal};
 use crate::refusal::nearest;
 
 /// The parameters after a mechanism's name.
@@ -33,6 +34,19 @@ pub(super) fn mechanism_parameters(
                     .then(|| "is given twice".to_owned()),
             },
             "rows" if parameters.rows_auto => Some("is given twice".to_owned()),
+            "within" => match decimal(&value).filter(|within| !within.is_negative()) {
+                Some(within) => give(&mut parameters.within, within),
+                None => Some("must be a number of at least 0".to_owned()),
+            },
+            "confidence" => match decimal(&value).filter(is_a_probability) {
+                Some(confidence) => give(&mut parameters.confidence, confidence),
+                None => Some("must be a number between 0 and 1, such as 0.95".to_owned()),
+            },
+            "jointly" => match value {
+                Literal::Boolean(true) => std::mem::replace(&mut parameters.jointly, true)
+                    .then(|| "is given twice".to_owned()),
+                _ => Some("has no value: write jointly alone, or leave it out".to_owned()),
+            },
             _ => shared_parameter(&mut parameters, &name, &value)
                 .unwrap_or_else(|| Some(no_parameter(&name))),
         };
@@ -51,7 +65,18 @@ fn is_auto(value: &Literal) -> bool {
 
 /// The problem with an unknown parameter, after its name.
 fn no_parameter(name: &str) -> String {
-    const KNOWN: [&str; 7] = ["eps", "rho", "delta", "rows", "groups", "total", "monotonic"];
+    const KNOWN: [&str; 10] = [
+        "eps",
+        "rho",
+        "delta",
+        "rows",
+        "groups",
+        "total",
+        "monotonic",
+        "within",
+        "confidence",
+        "jointly",
+    ];
     match nearest(name, KNOWN.into_iter()) {
         Some(known) => format!("is not a parameter of a mechanism; did you mean {known}?"),
         None => format!("is not a parameter of a mechanism; write one of {}", KNOWN.join(", ")),
@@ -96,7 +121,34 @@ fn one_cost(parser: &Parser, parameters: &Parameters) -> Result<(), ParserError>
     if parameters.epsilon.is_some() && parameters.rho.is_some() {
         return error(parser, "eps and rho measure the same cost; write only one of them");
     }
+    let is_priced = parameters.epsilon.is_some() || parameters.rho.is_some();
+    if parameters.within.is_some() && is_priced {
+        return error(
+            parser,
+            "within asks for the least cost that is as accurate as that; write within, or eps or rho",
+        );
+    }
+    if parameters.within.is_none() && (parameters.confidence.is_some() || parameters.jointly) {
+        return error(
+            parser,
+            "confidence and jointly say how sure within is: write within=100, confidence=0.95",
+        );
+    }
     Ok(())
+}
+
+/// A number, exactly.
+fn decimal(value: &Literal) -> Option<Rational> {
+    match value {
+        // What is written is what is read: no digit is lost in texts.
+        Literal::Number(text) => parse_decimal(text)
+            .filter(|value| parse_decimal(&decimal_text(value, 40)).as_ref() == Some(value)),
+        Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
+    }
+}
+
+fn is_a_probability(value: &Rational) -> bool {
+    value.is_positive() && *value < Rational::one()
 }
 
 /// Sets a parameter that mechanisms and OPTIONS share; the inner value is the problem, if there is one.

@@ -13,7 +13,7 @@ use crate::analysis::{
     approximate,
 };
 use crate::buckets::FALSE_ALARM;
-use crate::dialect::{Finding, Spread};
+use crate::dialect::{Finding, Parameters, Spread};
 use crate::explain::text::number;
 use crate::ledger::BudgetQuote;
 use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text};
@@ -238,13 +238,11 @@ fn set_line(part: &PrivateAggregate, mechanisms: &[Mechanized]) -> Option<(&'sta
         format!("{} at {}", measure.clause.text, loss_text(&one.loss, in_rho))
     });
     let shares: Vec<String> = shares.collect();
-    Some((
-        "set",
-        format!(
-            "({keys}), one of {sets} sets of GROUP BY, which share the cost equally: {}",
-            shares.join(", ")
-        ),
-    ))
+    // A set of what asks for an accuracy has a cost of its own.
+    let is_shared = part.measures().iter().any(|m| m.clause.parameters.within.is_none());
+    let equally = if is_shared { ", which share the cost equally" } else { "" };
+    let shares = shares.join(", ");
+    Some(("set", format!("({keys}), one of {sets} sets of GROUP BY{equally}: {shares}")))
 }
 
 fn release_lines(
@@ -300,11 +298,29 @@ fn release_lines(
             lines.extend(ladder::proposal_line(part, measure, mechanized));
         }
     }
+    lines.extend(asked_text(measure, mechanized).map(|text| ("asked", text)));
     lines.push(("error", error_text(measure, mechanized)));
     lines.extend(noise_below_text(measure, mechanized).map(|text| ("mostly noise", text)));
     lines.extend(instead_text(measure, mechanized).map(|text| ("less error", text)));
-    lines.extend(loosest(part, measure, mechanized).map(|step| ("loosest", step.text())));
+    // An accuracy that was asked for has the same noise under other bounds, and another cost.
+    let loose = loosest(part, measure, mechanized);
+    let loose = loose.filter(|_| measure.clause.parameters.within.is_none());
+    lines.extend(loose.map(|step| ("loosest", step.text())));
     lines
+}
+
+/// The accuracy that was asked for, and the cost that it takes.
+fn asked_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
+    let Parameters { within, confidence, jointly, .. } = &measure.clause.parameters;
+    let within = decimal_text(within.as_ref()?, 40);
+    let percent = confidence.clone().unwrap_or_else(|| Rational::new(19.into(), 20.into()))
+        * Rational::from_integer(100.into());
+    let together = if *jointly { ", all groups together" } else { "" };
+    Some(format!(
+        "within {within} with {} % confidence{together}: {} is the least cost",
+        decimal_text(&percent, 40),
+        loss_text(&mechanized.loss, false)
+    ))
 }
 
 /// The sums that are perturbed in the place of what is released.

@@ -54,8 +54,12 @@ pub(super) fn choice_lines(
 /// What would err less than a mechanism that was asked for.
 pub(super) fn instead_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
     let (least, parameters) = (mechanized.instead?, &measure.clause.parameters);
+    let cost = match parameters.within {
+        Some(_) => "at this cost, so that it asks for less",
+        None => "at the same cost",
+    };
     Some(format!(
-        "AUTO({parameters}) in place of {}({parameters}) puts noise on every score and shows the best: with 95 % within {}, at the same cost",
+        "AUTO({parameters}) in place of {}({parameters}) puts noise on every score and shows the best: with 95 % within {}, {cost}",
         measure.clause.mechanism,
         rounded(least)
     ))

@@ -32,7 +32,14 @@ impl NoisyMax {
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when R/ε reaches 2⁶² − 1.
     pub fn calibrate(range: u128, epsilon: &Epsilon) -> Result<Self, MechanismError> {
-        let noise = Laplace::calibrate(range.max(1), epsilon)?;
+        Self::with_noise(&Laplace::calibrate(range.max(1), epsilon)?)
+    }
+
+    /// The mechanism with this noise on every score, for its errors where the noise is drawn elsewhere.
+    ///
+    /// # Errors
+    /// [`MechanismError::ScaleTooLarge`] when the noise adds nothing.
+    pub(crate) fn with_noise(noise: &Laplace) -> Result<Self, MechanismError> {
         let part = |n: &num_bigint::BigInt| n.to_u64().ok_or(MechanismError::ScaleTooLarge);
         let scale = LaplaceScale::new(part(noise.scale().numer())?, part(noise.scale().denom())?)?;
         Ok(Self { scale, exponent: noise.scale().recip() })

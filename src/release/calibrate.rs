@@ -1,17 +1,11 @@
 //! Calibration: the mechanism of a measure, with the noise that its cost requires.
 
-use num_bigint::BigInt;
-use num_traits::ToPrimitive;
-
-use crate::analysis::{
-    CandidateAxis, Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind, Sharing, Source,
-};
+use crate::analysis::{Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind, Sharing, Source};
 use crate::dialect::{MechanismName, Operand};
 use crate::mechanism::{
-    Exponential, MechanismError, NoisyMax, PermuteAndFlip, PriceGrid, Unknown, UnknownRule,
-    rank_for,
+    Exponential, MechanismError, NoisyMax, PermuteAndFlip, Unknown, UnknownRule, rank_for,
 };
-use crate::privacy::{Delta, Epsilon, Loss, Rational, Selecting};
+use crate::privacy::{Delta, Epsilon, Loss, Selecting};
 use crate::refusal::{Reason, Refusal};
 use crate::release::cost::{Accounts, Fallback, StatedCost};
 use crate::release::mechanism::{
@@ -19,6 +13,7 @@ use crate::release::mechanism::{
 };
 use crate::release::noisy_scores::noisy_scores;
 use crate::release::number::size;
+use crate::release::shortfall::predicted;
 
 pub(crate) fn mechanize(
     measure: &Measure,
@@ -177,41 +172,17 @@ pub(crate) fn selection(
             ));
         }
     }
-    // All rounds hold with 95 % confidence, because each fails with its share of 5 %.
-    let rounds = i64::try_from(choice.rounds).unwrap_or(i64::MAX);
-    let beta = Rational::new(1.into(), BigInt::from(20) * rounds);
-    let unit = choice.unit.to_f64().unwrap_or(1.0);
-    let winner = |worst: f64, average: f64| {
-        let (worst, average) = (worst * unit, average * unit);
-        if is_aggregate {
-            Predicted::Rank { worst, average }
-        } else {
-            Predicted::Winner { worst, average }
-        }
-    };
-    let (mechanism, accuracy) = match name {
+    let mechanism = match name {
         MechanismName::Exponential => {
-            let m = Exponential::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
-            let accuracy = match weights(choice) {
-                _ if responds => Predicted::Truthful(m.truth(candidates)),
-                None => winner(m.error_at(candidates, &beta), m.expected_error(candidates)),
-                Some((total, least)) => winner(
-                    m.error_at_weights(total, least, &beta),
-                    m.expected_error_weights(total, least),
-                ),
-            };
-            (Mechanism::Exponential(m), accuracy)
+            Exponential::calibrate(range, epsilon).map(Mechanism::Exponential)
         }
-        MechanismName::NoisyMax => {
-            let m = NoisyMax::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
-            let accuracy = winner(m.error_at(candidates, &beta), m.expected_error(candidates));
-            (Mechanism::NoisyMax(m), accuracy)
-        }
-        _ => {
-            let m = PermuteAndFlip::calibrate(range, epsilon).map_err(|e| too_noisy(&e))?;
-            let accuracy = winner(m.error_at(candidates, &beta), m.expected_error(candidates));
-            (Mechanism::PermuteAndFlip(m), accuracy)
-        }
+        MechanismName::NoisyMax => NoisyMax::calibrate(range, epsilon).map(Mechanism::NoisyMax),
+        _ => PermuteAndFlip::calibrate(range, epsilon).map(Mechanism::PermuteAndFlip),
+    };
+    let mechanism = mechanism.map_err(|e| too_noisy(&e))?;
+    let accuracy = match &mechanism {
+        Mechanism::Exponential(m) if responds => Predicted::Truthful(m.truth(candidates)),
+        _ => predicted(choice, &mechanism, is_aggregate).unwrap_or(Predicted::Nothing),
     };
     let rank = match &choice.source {
         Source::Line { axis, score: LineScore::Smallest | LineScore::Largest } => {
@@ -254,25 +225,6 @@ fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Resu
         return Err(Refusal::new(Reason::Operand, text, message, hint));
     }
     Ok(())
-}
-
-/// The prior's weight of all candidates and of the lightest that can win; `None` when all are alike.
-pub(crate) fn weights(choice: &Choice) -> Option<(f64, f64)> {
-    match &choice.prior {
-        Prior::Uniform => None,
-        Prior::Weights(weights) => {
-            let total: f64 = weights.iter().filter_map(ToPrimitive::to_f64).sum();
-            let least = weights.iter().filter(|w| **w > 0).min()?.to_f64()?;
-            Some((total, least))
-        }
-        Prior::LogUniform => {
-            let Source::Line { axis: CandidateAxis::Ticks(ticks), .. } = &choice.source else {
-                return None;
-            };
-            let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count()).ok()?;
-            Some((grid.log_uniform_spread(), 1.0))
-        }
-    }
 }
 
 pub(crate) fn among_unknown(

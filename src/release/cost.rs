@@ -12,7 +12,7 @@ use crate::analysis::outcome::Analysis;
 use crate::analysis::{Choice, Measure, Prior, Source};
 use crate::catalog::{Budget, Catalog};
 use crate::dialect::{MechanismName, Parameters};
-use crate::privacy::{Delta, Epsilon, Notion, Rho, Selecting, Spend};
+use crate::privacy::{Delta, Epsilon, Notion, Rho, Selecting, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal};
 use crate::release::mechanism::{Mechanized, is_bare};
 
@@ -67,7 +67,7 @@ impl StatedCost {
 }
 
 /// The default cost of a query that states none, shared by its bare aggregates; it comes from the budgets of a table.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Fallback {
     pub(super) cost: Option<StatedCost>,
     pub(super) delta: Option<Delta>,
@@ -164,13 +164,18 @@ impl Accounts {
             return Ok(());
         };
         let text = measure.clause.text.as_str();
+        let within = measure.clause.parameters.within.as_ref();
+        let cost = match within.map(|within| decimal_text(within, 12)) {
+            Some(within) => format!("within={within}"),
+            None => "eps=1".to_owned(),
+        };
         Err(Refusal::new(
             Reason::Parameter,
             "rho",
             format!(
                 "the budget {budget} counts in epsilon, and Gaussian noise with a cost in rho has no epsilon"
             ),
-            format!("GAUSSIAN(eps=1, delta=1e-6) {text}, or LAPLACE(eps=1) {text}"),
+            format!("GAUSSIAN({cost}, delta=1e-6) {text}, or LAPLACE({cost}) {text}"),
         ))
     }
 }

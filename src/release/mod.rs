@@ -13,15 +13,18 @@ use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
 use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error};
 use cost::{Accounts, default_cost};
+use goal::{Groups, priced};
 
 pub(crate) mod accuracy;
 pub(crate) mod calibrate;
 mod cost;
+mod goal;
 pub(crate) mod mechanism;
 pub(crate) mod mostly_noise;
 mod noisy_scores;
 pub(crate) mod number;
 pub(crate) mod record;
+mod shortfall;
 pub(crate) mod text;
 mod threshold;
 
@@ -174,9 +177,11 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
                     .map(|(mechanized, selection)| (mechanized, Some(selection)))
             }
             None => {
+                let groups = Groups::Public(aggregate.keys().all().len());
+                let at = |measure: &Measure| mechanize(measure, &default, &accounts);
                 let measures = aggregate.measures().iter();
                 measures
-                    .map(|measure| mechanize(measure, &default, &accounts))
+                    .map(|measure| at(&*priced(measure, groups, &accounts, &at)?))
                     .collect::<Result<Vec<_>, _>>()
                     .map(|mechanized| (mechanized, None))
             }

@@ -15,7 +15,10 @@
 //! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do, the counts of OPTIONS have
 //! the noise of that ρ with the lower threshold.
 
+use std::borrow::Cow;
+
 use super::cost::{Accounts, Fallback};
+use super::goal::{Groups, priced};
 use super::number::{size, within};
 use crate::analysis::{Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
@@ -105,7 +108,17 @@ pub(super) fn for_unknown_partitions(
 ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
     // A default δ applies only if nothing states ε and δ, and here something does.
     let default = Fallback { cost: default.cost.clone(), delta: None };
-    let costs = Costs { aggregate, groups, default, accounts };
+    let payer = match &groups.payer {
+        Payer::Options(_) => None,
+        Payer::Release(payer) => Some(*payer),
+    };
+    let alone = |measure: &Measure| mechanize(measure, &default, accounts);
+    let measures = aggregate.measures().iter().enumerate().map(|(i, measure)| match payer {
+        Some(payer) if payer == i => Ok(Cow::Borrowed(measure)),
+        Some(_) | None => priced(measure, Groups::Hidden, accounts, &alone),
+    });
+    let measures = measures.collect::<Result<Vec<_>, _>>()?;
+    let costs = Costs { measures, groups, default: default.clone(), accounts };
     let payer = match &groups.payer {
         Payer::Options(grouping) => return costs.of_options(grouping),
         Payer::Release(payer) => *payer,
@@ -113,43 +126,11 @@ pub(super) fn for_unknown_partitions(
     let Some(measure) = aggregate.measures().get(payer) else {
         return Err(no_mechanism("GROUP BY"));
     };
-    let parameters = &measure.clause.parameters;
-    let by_rho = matches!(measure.clause.mechanism, MechanismName::Gaussian | MechanismName::Auto);
-    if let (Some(rho), Some(delta), true) = (&parameters.rho, &parameters.delta, by_rho) {
-        return costs.of_concentrated(payer, measure, rho, delta);
-    }
-    let (Some(epsilon), Some(delta)) = (&parameters.epsilon, &parameters.delta) else {
-        if let (Some(rho), Some(delta), MechanismName::Laplace) =
-            (&parameters.rho, &parameters.delta, measure.clause.mechanism)
-        {
-            return Err(no_laplace(&measure.clause.text, rho, delta));
-        }
-        // The calibration refuses it with a specific message.
-        let refused = mechanize(measure, &costs.default, accounts);
-        return Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)));
+    let own = |measure: &Measure| {
+        let (all, _) = costs.paid_by(payer, measure)?;
+        all.into_iter().nth(payer).ok_or_else(|| no_mechanism(&measure.clause.text))
     };
-    let by = |name| costs.of_release(payer, measure, name, epsilon, delta);
-    match measure.clause.mechanism {
-        MechanismName::Laplace => by(MechanismName::Laplace),
-        MechanismName::Gaussian => by(MechanismName::Gaussian),
-        MechanismName::Auto | MechanismName::Default => {
-            let laplace = by(MechanismName::Laplace)?;
-            let error = |of: &(Vec<Mechanized>, PartitionSelection)| {
-                of.0.get(payer).map_or(f64::INFINITY, |one| size(one.accuracy))
-            };
-            match by(MechanismName::Gaussian) {
-                Ok(gaussian) if error(&gaussian) < error(&laplace) => Ok(gaussian),
-                Ok(_) | Err(_) => Ok(laplace),
-            }
-        }
-        MechanismName::Exponential
-        | MechanismName::PermuteAndFlip
-        | MechanismName::NoisyMax
-        | MechanismName::RandomizedResponse => {
-            let refused = mechanize(measure, &costs.default, accounts);
-            Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)))
-        }
-    }
+    costs.paid_by(payer, &*priced(measure, Groups::Hidden, accounts, &own)?)
 }
 
 /// A measure as it would be written with another cost.
@@ -168,13 +149,61 @@ fn at_cost(
 }
 
 struct Costs<'a> {
-    aggregate: &'a PrivateAggregate,
+    /// With the costs of those that ask for an accuracy, but for that of the payer.
+    measures: Vec<Cow<'a, Measure>>,
     groups: &'a UnknownPartitions,
     default: Fallback,
     accounts: &'a Accounts,
 }
 
 impl Costs<'_> {
+    /// The cost is that of the release that states δ, as the release is calibrated by its mechanism.
+    fn paid_by(
+        &self,
+        payer: usize,
+        measure: &Measure,
+    ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
+        let accounts = self.accounts;
+        let parameters = &measure.clause.parameters;
+        let by_rho =
+            matches!(measure.clause.mechanism, MechanismName::Gaussian | MechanismName::Auto);
+        if let (Some(rho), Some(delta), true) = (&parameters.rho, &parameters.delta, by_rho) {
+            return self.of_concentrated(payer, measure, rho, delta);
+        }
+        let (Some(epsilon), Some(delta)) = (&parameters.epsilon, &parameters.delta) else {
+            if let (Some(rho), Some(delta), MechanismName::Laplace) =
+                (&parameters.rho, &parameters.delta, measure.clause.mechanism)
+            {
+                return Err(no_laplace(&measure.clause.text, rho, delta));
+            }
+            // The calibration refuses it with a specific message.
+            let refused = mechanize(measure, &self.default, accounts);
+            return Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)));
+        };
+        let by = |name| self.of_release(payer, measure, name, epsilon, delta);
+        match measure.clause.mechanism {
+            MechanismName::Laplace => by(MechanismName::Laplace),
+            MechanismName::Gaussian => by(MechanismName::Gaussian),
+            MechanismName::Auto | MechanismName::Default => {
+                let laplace = by(MechanismName::Laplace)?;
+                let error = |of: &(Vec<Mechanized>, PartitionSelection)| {
+                    of.0.get(payer).map_or(f64::INFINITY, |one| size(one.accuracy))
+                };
+                match by(MechanismName::Gaussian) {
+                    Ok(gaussian) if error(&gaussian) < error(&laplace) => Ok(gaussian),
+                    Ok(_) | Err(_) => Ok(laplace),
+                }
+            }
+            MechanismName::Exponential
+            | MechanismName::PermuteAndFlip
+            | MechanismName::NoisyMax
+            | MechanismName::RandomizedResponse => {
+                let refused = mechanize(measure, &self.default, accounts);
+                Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)))
+            }
+        }
+    }
+
     /// The cost is that of the release that states δ.
     fn of_release(
         &self,
@@ -245,7 +274,7 @@ impl Costs<'_> {
 
     /// The mechanisms of all measures, of which that of the payer is known.
     fn beside(&self, payer: usize, own: &Mechanized) -> Result<Vec<Mechanized>, Refusal> {
-        let measures = self.aggregate.measures().iter().enumerate();
+        let measures = self.measures.iter().enumerate();
         let others = measures.map(|(i, other)| match i == payer {
             true => Ok(own.clone()),
             false => mechanize(other, &self.default, self.accounts),
@@ -295,11 +324,11 @@ impl Costs<'_> {
         let share = grouping.epsilon.as_ref().map(|epsilon| epsilon.share(shares));
         let share = share.transpose().map_err(|_| too_small(TEXT))?;
         let mut all = Vec::new();
-        for measure in self.aggregate.measures() {
+        for measure in &self.measures {
             let bare = measure.clause.mechanism == MechanismName::Default;
             let one = match &share {
                 Some(share) if bare => at_cost(measure, MechanismName::Default, share, None),
-                Some(_) | None => measure.clone(),
+                Some(_) | None => measure.clone().into_owned(),
             };
             all.push(mechanize(&one, &self.default, self.accounts)?);
         }

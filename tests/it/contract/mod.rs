@@ -22,3 +22,4 @@ pub(crate) mod tpch;
 pub(crate) mod views;
 pub(crate) mod visible;
 pub(crate) mod ways_in;
+pub(crate) mod within;

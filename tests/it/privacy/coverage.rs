@@ -187,8 +187,19 @@ fn chosen(selection: &SelectionClause, made_of: &mut Constructs) {
 }
 
 fn parameters(parameters: &Parameters, made_of: &mut Constructs) {
-    let Parameters { epsilon, rho, delta, groups, rows, rows_auto, total_rows, monotonic } =
-        parameters;
+    let Parameters {
+        epsilon,
+        rho,
+        delta,
+        groups,
+        rows,
+        rows_auto,
+        total_rows,
+        monotonic,
+        within,
+        confidence,
+        jointly,
+    } = parameters;
     for (is, name) in [
         (epsilon.is_some(), "eps"),
         (rho.is_some(), "rho"),
@@ -198,6 +209,9 @@ fn parameters(parameters: &Parameters, made_of: &mut Constructs) {
         (*rows_auto, "rows auto"),
         (total_rows.is_some(), "total rows"),
         (monotonic.is_some(), "monotonic"),
+        (within.is_some(), "within"),
+        (confidence.is_some(), "confidence"),
+        (*jointly, "jointly"),
     ] {
         if is {
             made_of.insert(format!("parameter {name}"));

@@ -225,8 +225,16 @@ fn condition(dice: &mut Dice, of: &Source, depth: usize) -> String {
 
 /// A mechanism and its parameters.
 fn mechanism(dice: &mut Dice, name: &str, bounds: &str) -> String {
-    let price =
-        dice.pick(&["eps=1", "eps=1", "eps=0.001", "eps => 0.5", "epsilon=1e-3", "rho=0.005"]);
+    let price = dice.pick(&[
+        "eps=1",
+        "eps=1",
+        "eps=0.001",
+        "eps => 0.5",
+        "epsilon=1e-3",
+        "rho=0.005",
+        "within=40",
+        "within=9, confidence=0.5, jointly",
+    ]);
     let delta = match name {
         "GAUSSIAN" => dice.pick(&[", delta=1e-16", ", delta=1e-16", ", delta=1e-17", ""]),
         _ => dice.pick(&["", "", "", "", ", delta=1e-16"]),

@@ -1,0 +1,297 @@
+//! Accuracy first: the least cost at which a release is as accurate as `within` asks.
+//!
+//! In: a measure with `within` in the place of a cost, and how releases of it are calibrated. Out: the same measure with the
+//! cost. It is a function of the query and the catalog, such as the numbers of candidates and of public keys, so that
+//! neighbouring databases are charged the same.
+//!
+//! ```text
+//! LAPLACE(within=100) COUNT(*)                        ε = 0.029807177
+//! LAPLACE(within=100, jointly) COUNT(*), 100 keys     ε = 0.075372259
+//! ARGMAX EXPONENTIAL(within=100) of seven             ε = 0.046893054
+//! ```
+
+use std::borrow::Cow;
+
+use num_bigint::BigInt;
+use num_traits::One;
+
+use super::cost::Accounts;
+use super::shortfall::shortfall;
+use crate::analysis::{Measure, ReleaseKind, Source};
+use crate::dialect::{MechanismName, Operand, Parameters};
+use crate::privacy::enclosure::{exp_neg, ln};
+use crate::privacy::{Epsilon, Rational, Rho, Spend};
+use crate::refusal::{Reason, Refusal};
+use crate::release::mechanism::{Mechanism, Mechanized};
+
+/// The largest ε and ρ of a release, in units of the ledger.
+const MOST: i64 = 1_000_000_000_000_000;
+
+/// One, in units of the ledger.
+const ONE: i64 = 1_000_000_000;
+
+/// The bits of the enclosures in which groups share a probability.
+const BITS: u32 = 192;
+
+/// Which groups a release has.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Groups {
+    /// So many, with public keys.
+    Public(usize),
+    /// Those of the data, of which small ones are hidden.
+    Hidden,
+}
+
+/// The measure at the least cost on the ledger's grid at which it errs by no more than `within`, if it asks for that.
+/// `release` calibrates the measure at a cost.
+///
+/// # Guarantee
+/// At the cost that comes out, the error of one draw is proved to exceed `within` with a probability of at most β = 1 −
+/// `confidence`; at one unit of the ledger less, that is not proved. For numbers, the tail of the noise is enclosed in rationals.
+/// With `jointly`, the draws of G groups are independent, so each has 1 − (1 − β)^(1/G), rounded down. Under thresholds the draw
+/// is meant before small groups are hidden. Nothing but the query and the catalog decides.
+///
+/// # Errors
+/// A refusal of `within` where no bound is known whatever the data are, or where no cost suffices; the refusal of a release that
+/// cannot be calibrated.
+pub(super) fn priced<'a>(
+    measure: &'a Measure,
+    groups: Groups,
+    accounts: &Accounts,
+    release: &dyn Fn(&Measure) -> Result<Mechanized, Refusal>,
+) -> Result<Cow<'a, Measure>, Refusal> {
+    let parameters = &measure.clause.parameters;
+    let Some(within) = &parameters.within else { return Ok(Cow::Borrowed(measure)) };
+    may_ask(measure)?;
+    let beta = failure(measure, groups)?;
+    let search = Search { measure, within, beta, release };
+    let is_number = matches!(measure.release_kind, ReleaseKind::Number(_));
+    let laplace = || {
+        // Laplace noise needs a δ for thresholds only.
+        let delta = parameters.delta.clone().filter(|_| matches!(groups, Groups::Hidden));
+        search.least(
+            MechanismName::Laplace,
+            Unit::Epsilon,
+            Parameters { delta, ..parameters.clone() },
+        )
+    };
+    let other = match (measure.clause.mechanism, &parameters.delta) {
+        (MechanismName::Gaussian, None) => {
+            return Ok(Cow::Owned(search.as_written(MechanismName::Gaussian, Unit::Rho)?.measure));
+        }
+        (MechanismName::Auto, Some(_)) if is_number => {
+            Some(search.as_written(MechanismName::Gaussian, Unit::Epsilon))
+        }
+        (MechanismName::Auto, None) if is_number && accounts.concentrated() => {
+            Some(search.as_written(MechanismName::Gaussian, Unit::Rho))
+        }
+        (MechanismName::Auto, None) if is_number => None,
+        (name, _) => return Ok(Cow::Owned(search.as_written(name, Unit::Epsilon)?.measure)),
+    };
+    let pure = laplace()?;
+    Ok(Cow::Owned(match other {
+        Some(Ok(other)) if other.is_cheaper(&pure, accounts) => other.measure,
+        Some(Ok(_) | Err(_)) | None => pure.measure,
+    }))
+}
+
+/// Refuses `within` where no bound on the error is known whatever the data are.
+fn may_ask(measure: &Measure) -> Result<(), Refusal> {
+    let text = &measure.clause.text;
+    let name = measure.clause.mechanism;
+    let without =
+        |why: &str, instead: String| Err(Refusal::new(Reason::Parameter, "within", why, instead));
+    if measure.clause.operand == Operand::Response {
+        return without(
+            "each response is right or wrong, so it has no error to keep within a bound",
+            format!("{name}(eps=1) {text}"),
+        );
+    }
+    if measure.ladder.is_some() {
+        return without(
+            "the error under a chosen bound depends on which one is chosen, which only the draw decides",
+            format!(
+                "{name}(eps=1, rows=auto) {text}, or a bound in place of auto, such as total=50"
+            ),
+        );
+    }
+    match &measure.release_kind {
+        ReleaseKind::Choice(choice) if matches!(choice.source, Source::Unknown { .. }) => without(
+            "nothing is known of the error of a choice among candidates that only the data know: it would tell how many there are",
+            format!("{name}(eps=1, delta=1e-6) {text}, or the candidates after it: IN ('a', 'b')"),
+        ),
+        ReleaseKind::Number(_)
+            if measure.is_mean() || measure.moments().is_some() || measure.joint().is_some() =>
+        {
+            without(
+                &format!(
+                    "the error of {text} depends on how many rows there are, which is private"
+                ),
+                match measure.is_mean() {
+                    true => format!(
+                        "{name}(eps=1) {text}, or SUM and COUNT with within, and their quotient"
+                    ),
+                    false => format!("{name}(eps=1) {text}"),
+                },
+            )
+        }
+        ReleaseKind::Choice(_) | ReleaseKind::Number(_) => Ok(()),
+    }
+}
+
+/// The probability with which one draw may err by more.
+fn failure(measure: &Measure, groups: Groups) -> Result<Rational, Refusal> {
+    let Parameters { confidence, jointly, .. } = &measure.clause.parameters;
+    let confidence = confidence.clone().unwrap_or_else(|| Rational::new(19.into(), 20.into()));
+    let all = Rational::one() - &confidence;
+    let groups = match (&measure.release_kind, groups) {
+        _ if !jointly => 1,
+        (_, Groups::Hidden) => {
+            return Err(Refusal::new(
+                Reason::Parameter,
+                "jointly",
+                "how many groups the data have is private, so they cannot share a confidence",
+                "within without jointly, or GROUP BY x KEYS (…)",
+            ));
+        }
+        (ReleaseKind::Choice(choice), Groups::Public(_)) => choice.outer,
+        (ReleaseKind::Number(_), Groups::Public(keys)) => u64::try_from(keys).unwrap_or(u64::MAX),
+    };
+    Ok(shared(&all, groups))
+}
+
+/// 1 − (1 − β)^(1/G), rounded down.
+fn shared(beta: &Rational, groups: u64) -> Rational {
+    let right = Rational::one() - beta;
+    match ln(&right, BITS) {
+        Some(log) if groups > 1 => {
+            let rate = -log.upper / Rational::from_integer(BigInt::from(groups));
+            Rational::one() - exp_neg(&rate, BITS).upper
+        }
+        Some(_) | None => beta.clone(),
+    }
+}
+
+/// The unit of a cost.
+#[derive(Debug, Clone, Copy)]
+enum Unit {
+    Epsilon,
+    Rho,
+}
+
+/// The release at its least cost.
+struct Found {
+    measure: Measure,
+    mechanized: Mechanized,
+}
+
+impl Found {
+    /// Whether the budgets pay less for it.
+    fn is_cheaper(&self, than: &Self, accounts: &Accounts) -> bool {
+        let (own, other) = (&self.mechanized.loss, &than.mechanized.loss);
+        if accounts.concentrated() {
+            return own.rho() < other.rho();
+        }
+        own.epsilon().zip(other.epsilon()).is_some_and(|(own, other)| own < other)
+    }
+}
+
+/// The search for the least cost.
+struct Search<'a> {
+    measure: &'a Measure,
+    within: &'a Rational,
+    beta: Rational,
+    release: &'a dyn Fn(&Measure) -> Result<Mechanized, Refusal>,
+}
+
+impl Search<'_> {
+    fn as_written(&self, name: MechanismName, unit: Unit) -> Result<Found, Refusal> {
+        self.least(name, unit, self.measure.clause.parameters.clone())
+    }
+
+    /// The least cost, by bisection: what suffices also suffices at a larger cost.
+    fn least(
+        &self,
+        name: MechanismName,
+        unit: Unit,
+        parameters: Parameters,
+    ) -> Result<Found, Refusal> {
+        let mut measure = self.measure.clone();
+        measure.clause.mechanism = name;
+        measure.clause.parameters = parameters;
+        let mut at = |cost: i64| -> Result<Mechanized, Refusal> {
+            let parameters = &mut measure.clause.parameters;
+            match unit {
+                Unit::Epsilon => {
+                    parameters.epsilon = Epsilon::new(Spend::of_epsilon(cost, 0).loss()).ok();
+                }
+                Unit::Rho => parameters.rho = Rho::new(Spend::of_rho(cost, 0).loss()).ok(),
+            }
+            (self.release)(&measure)
+        };
+        // A release that is refused at an ordinary cost, for more than its noise, is refused at any.
+        if let Err(refusal) = at(ONE)
+            && refusal.reason() != Reason::TooNoisy
+        {
+            return Err(refusal);
+        }
+        let suffices = |one: &Mechanized| self.holds(one);
+        if !at(MOST).is_ok_and(|one| suffices(&one)) {
+            return Err(self.out_of_reach());
+        }
+        let (mut low, mut high) = (0, MOST);
+        while high - low > 1 {
+            // Costs are of all magnitudes, so the first steps halve the number of digits.
+            let middle = match high / 4 > low.max(1) {
+                true => (low.max(1).isqrt() * high.isqrt()).clamp(low + 1, high - 1),
+                false => low + (high - low) / 2,
+            };
+            match at(middle) {
+                Ok(one) if suffices(&one) => high = middle,
+                Ok(_) | Err(_) => low = middle,
+            }
+        }
+        let mechanized = at(high)?;
+        Ok(Found { measure, mechanized })
+    }
+
+    /// Whether the error is proved to exceed `within` with a probability of at most β.
+    fn holds(&self, one: &Mechanized) -> bool {
+        match (&self.measure.release_kind, &one.mechanism) {
+            (ReleaseKind::Choice(choice), mechanism) => {
+                let most = (self.within / &choice.unit).floor();
+                let short = shortfall(choice, mechanism, &self.beta);
+                short.and_then(Rational::from_float).is_some_and(|short| short <= most)
+            }
+            (ReleaseKind::Number(_), Mechanism::Laplace(noise)) => {
+                self.covers(noise.error_at(&self.beta))
+            }
+            (ReleaseKind::Number(_), Mechanism::Gaussian(noise)) => {
+                self.covers(noise.error_at(&self.beta))
+            }
+            (
+                ReleaseKind::Number(_),
+                Mechanism::Exponential(_)
+                | Mechanism::PermuteAndFlip(_)
+                | Mechanism::NoisyMax(_)
+                | Mechanism::Unknown(..)
+                | Mechanism::ChosenBound(_),
+            ) => false,
+        }
+    }
+
+    /// Whether so many steps of the grid are within what was asked.
+    fn covers(&self, steps: u128) -> bool {
+        Rational::from_integer(steps.into()) * self.measure.grid_unit() <= *self.within
+    }
+
+    fn out_of_reach(&self) -> Refusal {
+        let text = &self.measure.clause.text;
+        Refusal::new(
+            Reason::TooNoisy,
+            text,
+            format!("no cost makes {text} as accurate as that"),
+            "a larger within, a lower confidence, or tighter bounds: CLAMP(x, lo, hi), rows=m, groups=C",
+        )
+    }
+}

@@ -1,0 +1,100 @@
+//! How far the winners of a choice may fall short of the best.
+//!
+//! In: a choice and its calibrated mechanism. Out: a bound at a failure probability, and one on average, in grid units of the
+//! scores. Both follow from the query and the catalog, whatever the scores are.
+//!
+//! ```text
+//! ARGMAX EXPONENTIAL(eps=1) status, seven candidates, R = 1:   4 at β = 0.05
+//! ```
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use crate::analysis::{CandidateAxis, Choice, Prior, Source};
+use crate::mechanism::{NoisyMax, PriceGrid};
+use crate::privacy::Rational;
+use crate::release::mechanism::{Mechanism, Predicted};
+
+/// How far any winner of a group falls short of the best remaining candidate at its turn, in grid units; `None` where nothing
+/// is known.
+///
+/// # Guarantee
+/// It is farther with probability at most β. Each of the k rounds has β/k. Where the best noisy scores win, the best remaining
+/// candidate is among the k truly best of its group, because fewer than k are gone. So only k·(n − 1) pairs of noises can put
+/// another candidate before it, and each difference of two noises exceeds the bound with the probability that
+/// [`NoisyMax::error_at`] adds up.
+pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational) -> Option<f64> {
+    let candidates = usize::try_from(choice.candidates()?).ok()?;
+    let of_round = beta / Rational::from_integer(BigInt::from(choice.rounds));
+    Some(match mechanism {
+        Mechanism::Exponential(m) => match weights(choice) {
+            None => m.error_at(candidates, &of_round),
+            Some((total, least)) => m.error_at_weights(total, least, &of_round),
+        },
+        Mechanism::PermuteAndFlip(m) => m.error_at(candidates, &of_round),
+        Mechanism::NoisyMax(m) => m.error_at(candidates, &of_round),
+        Mechanism::Laplace(noise) => {
+            NoisyMax::with_noise(noise).ok()?.error_at(among_pairs(choice)?, beta)
+        }
+        Mechanism::Gaussian(_) | Mechanism::Unknown(..) | Mechanism::ChosenBound(_) => return None,
+    })
+}
+
+/// The same on average, in one round.
+fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
+    let candidates = usize::try_from(choice.candidates()?).ok()?;
+    Some(match mechanism {
+        Mechanism::Exponential(m) => match weights(choice) {
+            None => m.expected_error(candidates),
+            Some((total, least)) => m.expected_error_weights(total, least),
+        },
+        Mechanism::PermuteAndFlip(m) => m.expected_error(candidates),
+        Mechanism::NoisyMax(m) => m.expected_error(candidates),
+        Mechanism::Laplace(noise) => {
+            NoisyMax::with_noise(noise).ok()?.expected_error(among_pairs(choice)?)
+        }
+        Mechanism::Gaussian(_) | Mechanism::Unknown(..) | Mechanism::ChosenBound(_) => return None,
+    })
+}
+
+/// The accuracy of a choice at 95 % confidence, in units of the score; `of_ranks` if the score of a value is its rank.
+pub(super) fn predicted(
+    choice: &Choice,
+    mechanism: &Mechanism,
+    of_ranks: bool,
+) -> Option<Predicted> {
+    let unit = choice.unit.to_f64().unwrap_or(1.0);
+    let worst = shortfall(choice, mechanism, &Rational::new(1.into(), 20.into()))? * unit;
+    let average = on_average(choice, mechanism)? * unit;
+    Some(match of_ranks {
+        true => Predicted::Rank { worst, average },
+        false => Predicted::Winner { worst, average },
+    })
+}
+
+/// One more than the pairs of candidates of which noise on all scores can put the wrong one first; `None` if it is not drawn
+/// on scores of listed candidates. [`NoisyMax`] bounds errors by the number of candidates besides the best; here, of pairs.
+pub(super) fn among_pairs(choice: &Choice) -> Option<usize> {
+    let Source::Keys(candidates) = &choice.source else { return None };
+    let others = candidates.len().checked_sub(1)?;
+    usize::try_from(choice.rounds).ok()?.checked_mul(others)?.checked_add(1)
+}
+
+/// The prior's weight of all candidates and of the lightest that can win; `None` when all are alike.
+fn weights(choice: &Choice) -> Option<(f64, f64)> {
+    match &choice.prior {
+        Prior::Uniform => None,
+        Prior::Weights(weights) => {
+            let total: f64 = weights.iter().filter_map(ToPrimitive::to_f64).sum();
+            let least = weights.iter().filter(|w| **w > 0).min()?.to_f64()?;
+            Some((total, least))
+        }
+        Prior::LogUniform => {
+            let Source::Line { axis: CandidateAxis::Ticks(ticks), .. } = &choice.source else {
+                return None;
+            };
+            let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count()).ok()?;
+            Some((grid.log_uniform_spread(), 1.0))
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `within`: the least cost at which the error that EXPLAIN promises is the one that was asked for.
+//!
+//! Costs are compared with the formulas of the tails, and with what one unit of the ledger less would promise. Draws are
+//! compared with the confidence.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
+use hushql::{Engine, Session};
+use serde_json::Value;
+
+/// 400 people with a row for each of 4 keys, under a budget in ε and one in ρ.
+async fn session(limit: &str) -> Session {
+    let engine = Engine::in_memory().unwrap();
+    let ids = Int64Array::from_iter_values((0..1_600).map(|n| n / 4));
+    let keys = StringArray::from_iter_values((0..1_600).map(|n| ["a", "b", "c", "d"][n % 4]));
+    let x = Int64Array::from_iter_values((0..1_600).map(|n| n % 10));
+    let columns: [(&str, ArrayRef); 3] =
+        [("id", Arc::new(ids)), ("k", Arc::new(keys)), ("x", Arc::new(x))];
+    engine.register_batch("t", RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    let owner = engine.owner();
+    let budget = format!("CREATE PRIVACY BUDGET t FOR t LIMIT ({limit})");
+    for sql in [
+        "ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS 8",
+        "ALTER TABLE t ALTER COLUMN k SET PRIVACY DOMAIN IN ('a', 'b', 'c', 'd')",
+        "ALTER TABLE t ALTER COLUMN x SET PRIVACY DOMAIN BETWEEN (0, 9)",
+        &budget,
+    ] {
+        owner.execute(sql).await.unwrap();
+    }
+    engine.analyst("lab").unwrap()
+}
+
+fn explained(lab: &Session, sql: &str) -> Value {
+    let explained = lab.explain(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    serde_json::from_str(&explained.to_json()).unwrap()
+}
+
+/// The cost in units of the ledger, of `epsilon` or `rho`.
+fn nano(lab: &Session, sql: &str, notion: &str) -> i64 {
+    let explained = explained(lab, sql);
+    let cost = &explained["cost"][notion];
+    let cost = cost.as_f64().unwrap_or_else(|| panic!("{sql}: {explained}"));
+    (cost * 1e9).round() as i64
+}
+
+/// The error at 95 % that a query promises.
+fn promised(lab: &Session, sql: &str) -> f64 {
+    lab.prepare(sql).unwrap().accuracy()[0].value
+}
+
+#[tokio::test]
+async fn costs_are_those_of_the_tails() {
+    let lab = session("epsilon=100000").await;
+    for (sql, expected) in [
+        ("LAPLACE(within=100, rows=1) COUNT(DISTINCT id) FROM t", 29_807_177),
+        ("LAPLACE(within=1) COUNT(DISTINCT id) FROM t", 1_765_464_906),
+        ("LAPLACE(within=0) COUNT(DISTINCT id) FROM t", 3_663_561_647),
+        ("LAPLACE(within=0.5) COUNT(DISTINCT id) FROM t", 3_663_561_647),
+        ("AUTO(within=100) COUNT(DISTINCT id) FROM t", 29_807_177),
+        ("LAPLACE(within=100, total=20) COUNT(*) FROM t", 596_143_527 * 2 / 5),
+    ] {
+        let found = nano(&lab, &format!("SELECT {sql}"), "epsilon");
+        // Eight rows a person bound more than a total of twenty.
+        let tolerance = i64::from(sql.contains("total")) * expected / 1_000;
+        assert!((found - expected).abs() <= tolerance, "{sql}: {found}");
+    }
+    let exact = |sql: &str| nano(&lab, sql, "epsilon") as f64 / 1e9;
+    // Of four groups, each of which a person is in, each draw has 1 − 0.95^(1/4).
+    let alone = "SELECT k, LAPLACE(within=50, groups=1, rows=1) COUNT(*) AS n FROM t GROUP BY k";
+    let together = alone.replace("50,", "50, jointly,");
+    let tail = |epsilon: f64| 2.0 * (-51.0 * epsilon).exp() / (1.0 + (-epsilon).exp());
+    for (sql, beta) in [(alone, 0.05), (&together, 1.0 - 0.95_f64.powf(0.25))] {
+        let epsilon = exact(sql);
+        assert!(tail(epsilon) <= beta && tail(epsilon - 1e-9) > beta, "{sql}: {epsilon}");
+    }
+    let sure = alone.replace("50,", "50, confidence=0.999,");
+    let epsilon = exact(&sure);
+    assert!(tail(epsilon) <= 0.001 && tail(epsilon - 1e-9) > 0.001, "{sure}: {epsilon}");
+    // The winner of four is within ten of the best but with odds of 3·e^(−11ε/R), R = 1.
+    let chosen = "SELECT ARGMAX EXPONENTIAL(within=10, groups=1, rows=1) k FROM t GROUP BY k";
+    let epsilon = exact(chosen);
+    let odds = (3.0_f64 * 0.95 / 0.05).ln() / 11.0;
+    assert!((epsilon - odds).abs() < 3e-9, "{epsilon} {odds}");
+}
+
+/// The cost that is found promises what was asked; one unit of the ledger less does not.
+#[tokio::test]
+async fn one_unit_less_would_not_do() {
+    let lab = session("epsilon=100000, delta=0.1").await;
+    for (release, within, rest) in [
+        ("LAPLACE({}) COUNT(*)", "37", "FROM t"),
+        ("LAPLACE({}, rows=2) SUM(x)", "400.5", "FROM t"),
+        ("LAPLACE({}) COUNT(DISTINCT x)", "3", "FROM t"),
+        ("GAUSSIAN({}, delta=1e-6) COUNT(*)", "60", "FROM t"),
+        ("ARGMAX PERMUTE_AND_FLIP({}) k", "20", "FROM t GROUP BY k"),
+        ("ARGMAX NOISY_MAX({}) k", "20", "FROM t GROUP BY k"),
+        ("ARGMAX AUTO({}) k", "20", "FROM t GROUP BY k"),
+        ("TOP 2 EXPONENTIAL({}) k", "20", "FROM t GROUP BY k"),
+        ("TOP 3 AUTO({}) k", "20", "FROM t GROUP BY k"),
+        ("EXPONENTIAL({}) MEDIAN(x)", "25", "FROM t"),
+        ("EXPONENTIAL({}) QUANTILE(x, 0.9)", "25", "FROM t"),
+        ("EXPONENTIAL({}) MAX(x)", "40", "FROM t"),
+        ("ARGMAX EXPONENTIAL({}) p IN RANGE(1, 9, 1) BY REVENUE(x, p)", "90", "FROM t"),
+        ("LAPLACE({}, delta=1e-6) COUNT(DISTINCT id)", "7", "FROM t GROUP BY x * 1000"),
+        ("LAPLACE({}, delta=1e-6, rows=1) SUM(x)", "70", "FROM t GROUP BY x * 1000"),
+        ("GAUSSIAN({}, delta=1e-6, rows=1) SUM(x)", "70", "FROM t GROUP BY x * 1000"),
+    ] {
+        let with = |cost: &str| format!("SELECT {} {rest}", release.replace("{}", cost));
+        let asked = with(&format!("within={within}"));
+        let cost = nano(&lab, &asked, "epsilon");
+        let within: f64 = within.parse().unwrap();
+        assert!(promised(&lab, &asked) <= within, "{asked}");
+        let at =
+            |nano: i64| with(&format!("eps={}.{:09}", nano / 1_000_000_000, nano % 1_000_000_000));
+        assert_eq!(promised(&lab, &at(cost)), promised(&lab, &asked), "{asked}");
+        assert!(promised(&lab, &at(cost - 1)) > within, "{asked}: {cost}");
+    }
+}
+
+#[tokio::test]
+async fn budgets_in_rho_pay_for_the_smaller_rho() {
+    let lab = session("rho=1000, delta=0.1").await;
+    let gaussian = nano(&lab, "SELECT GAUSSIAN(within=100) COUNT(DISTINCT id) FROM t", "rho");
+    // σ² = 2629.357 at most.
+    // The sampler's σ is on a grid, and rounded up.
+    assert!((190_161..=190_164).contains(&gaussian), "{gaussian}");
+    let auto = nano(&lab, "SELECT AUTO(within=100) COUNT(DISTINCT id) FROM t", "rho");
+    let laplace = nano(&lab, "SELECT LAPLACE(within=100) COUNT(DISTINCT id) FROM t", "rho");
+    assert!(auto == gaussian && laplace > 2 * gaussian, "{auto} {laplace}");
+    // At a high ε, Laplace noise costs less.
+    let auto = nano(&lab, "SELECT AUTO(within=0) COUNT(DISTINCT id) FROM t", "rho");
+    let laplace = nano(&lab, "SELECT LAPLACE(within=0) COUNT(DISTINCT id) FROM t", "rho");
+    let gaussian = nano(&lab, "SELECT GAUSSIAN(within=0) COUNT(DISTINCT id) FROM t", "rho");
+    assert_eq!(auto, laplace.min(gaussian), "{laplace} {gaussian}");
+    // Among known candidates, ρ is spent on the exponential mechanism.
+    let found = explained(&lab, "SELECT ARGMAX AUTO(within=10) k FROM t GROUP BY k");
+    assert_eq!(found["releases"][0]["mechanism"], "EXPONENTIAL");
+}
+
+/// Each of n draws misses with a probability of at most β = 0.1: more than nβ + 6·√(nβ(1−β)) + 6 do with less than 10⁻⁷.
+#[tokio::test]
+async fn draws_are_as_near_as_was_asked() {
+    let lab = session("epsilon=1000000").await;
+    let mut missed = [0, 0];
+    let rounds: u32 = 600;
+    for _ in 0..rounds {
+        let sql = "SELECT k, LAPLACE(within=12, confidence=0.9) COUNT(*) AS n, LAPLACE(within=12, confidence=0.9, jointly) COUNT(*) AS m FROM t GROUP BY k";
+        let answer = lab.query(sql).await.unwrap();
+        let mut far = false;
+        for batch in answer.batches() {
+            let of = |column: usize| batch.column(column).as_primitive::<Int64Type>();
+            let is_far = |n: &i64| (n - 400).abs() > 12;
+            missed[0] += of(1).values().iter().filter(|n| is_far(n)).count();
+            far |= of(2).values().iter().any(|n| is_far(n));
+        }
+        missed[1] += usize::from(far);
+    }
+    for (missed, draws) in missed.into_iter().zip([4 * rounds, rounds]) {
+        let (missed, draws) = (missed as f64, f64::from(draws));
+        let spread = 6.0 * (draws * 0.09).sqrt() + 6.0;
+        assert!(missed <= draws * 0.1 + spread, "{missed} of {draws}");
+        // The least cost wastes little: nearly as many miss as may.
+        assert!(missed >= draws * 0.08 - spread, "{missed} of {draws}");
+    }
+}
