@@ -38,6 +38,8 @@ use hushql::sampler::QueryRng;
 use hushql::{Engine, Session};
 use tokio::runtime::Runtime;
 
+#[path = "ratios/people.rs"]
+mod people;
 #[path = "ratios/tpch.rs"]
 mod tpch;
 
@@ -55,7 +57,7 @@ fn main() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = Runtime::new().unwrap();
     let mut table = Table::new(size);
-    let of_data = ["count", "sum", "filter", "unit", "bounded", "memory"];
+    let of_data = ["count", "sum", "filter", "unit", "bounded", "people", "memory"];
     if of_data.into_iter().any(is_wanted) {
         let place = Place::make(directory.path(), size, &runtime);
         let sides = Sides::open(&place, &runtime);
@@ -75,6 +77,9 @@ fn main() {
             bounded(&mut table, &sides);
         }
         drop(sides);
+        if is_wanted("people") {
+            people::people(&mut table, directory.path(), &place.data, &runtime);
+        }
         if is_wanted("memory") {
             memory(&mut table, &place);
         }
@@ -292,10 +297,13 @@ impl<'a> Sides<'a> {
         // In memory: what a durable charge costs is a line of its own, and the disk's affair.
         let engine = Engine::in_memory().unwrap();
         place.declare(&engine, runtime);
-        let private = engine.analyst("bench").unwrap();
+        Self::of(engine.analyst("bench").unwrap(), &place.data, runtime)
+    }
+
+    fn of(private: Session, data: &str, runtime: &'a Runtime) -> Self {
         let plain = SessionContext::new();
         let options = ParquetReadOptions::default();
-        runtime.block_on(plain.register_parquet("sales", &place.data, options)).unwrap();
+        runtime.block_on(plain.register_parquet("sales", data, options)).unwrap();
         Self { private, plain, runtime }
     }
 
@@ -479,6 +487,16 @@ fn memory(table: &mut Table, place: &Place) {
             "SELECT shop_id, LAPLACE(eps=1, rows=2, groups=5) COUNT(*) FROM by_person GROUP BY shop_id",
             "SELECT shop_id, SUM(v) FROM (SELECT person, shop_id, COUNT(*) AS v FROM sales \
              GROUP BY person, shop_id) GROUP BY shop_id",
+        ),
+        (
+            "peak memory, COUNT(*) by 100 texts, at most 50 rows per person",
+            "SELECT city, LAPLACE(eps=1) COUNT(*) FROM by_buyer GROUP BY city",
+            "SELECT city, COUNT(*) FROM sales GROUP BY city",
+        ),
+        (
+            "peak memory, MEDIAN(price) by 100 texts, at most 50 rows per person",
+            "SELECT city, EXPONENTIAL(eps=1) MEDIAN(price) FROM by_buyer GROUP BY city",
+            "SELECT city, MEDIAN(price) FROM sales GROUP BY city",
         ),
     ] {
         let (private, plain) = (peak_of("private", private), peak_of("plain", plain));

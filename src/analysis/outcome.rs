@@ -5,6 +5,7 @@ use datafusion::common::{ScalarValue, internal_err};
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::analysis::above::interval_ends::CalledEnds;
+use crate::analysis::keys::unknown::UnknownPartitions;
 use crate::analysis::part::PrivateAggregate;
 use crate::catalog::RESERVED;
 use crate::functions::LateValue;
@@ -26,6 +27,13 @@ impl Analysis {
     /// The private parts, in the order in which they run.
     pub fn parts(&self) -> &[PrivateAggregate] {
         &self.parts
+    }
+
+    /// Decides which number a part compares with its threshold.
+    pub(crate) fn compare(&mut self, part: usize, groups: UnknownPartitions) {
+        if let Some(part) = self.parts.get_mut(part) {
+            part.compare(groups);
+        }
     }
 
     /// The public remainder, over one released table per part.

@@ -139,6 +139,11 @@ impl PrivateAggregate {
         self.unknown_partitions.as_ref()
     }
 
+    /// Decides which number is compared with the threshold.
+    pub(crate) fn compare(&mut self, groups: UnknownPartitions) {
+        self.unknown_partitions = Some(groups);
+    }
+
     /// The measures, one per released column.
     pub fn measures(&self) -> &[Measure] {
         &self.measures

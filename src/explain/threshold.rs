@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::analysis::{Payer, PrivateAggregate};
+use crate::analysis::{ContributionBounds, Payer, PrivateAggregate};
 use crate::explain::text::number;
 use crate::privacy::decimal_text;
 use crate::release::PartitionSelection;
@@ -15,8 +15,10 @@ use crate::release::text::exact;
 /// The line about the keys of a part whose groups are those of the data.
 pub(super) fn keys_text(part: &PrivateAggregate) -> String {
     let names = part.key_names().join(" × ");
+    let compared = part.unknown_partitions().map(|groups| groups.limits.per_partition);
+    let few = if compared.is_some_and(|rows| rows > 1) { "rows" } else { "units" };
     format!(
-        "those of the data ({names}), in their order, NULL last; groups of few units do not come out"
+        "those of the data ({names}), in their order, NULL last; groups of few {few} do not come out"
     )
 }
 
@@ -25,17 +27,19 @@ pub(super) fn threshold_lines(
     hidden: &PartitionSelection,
 ) -> Vec<(&'static str, String)> {
     let is_row = part.subject().is_row();
-    let who = if is_row { "rows" } else { "units" };
+    let who = if is_row || hidden.compares_rows() { "rows" } else { "units" };
     let asked = match hidden.least() {
         1 => String::new(),
         n => format!(" (min_privacy_units_per_group = {n})"),
     };
+    let limits = part.unknown_partitions().map(|groups| groups.limits);
     let bound = match hidden.groups() {
+        _ if hidden.compares_rows() => limits.map_or_else(String::new, |limits| rows_text(&limits)),
         _ if is_row => "each of them a unit, in one group".to_owned(),
         1 => "per unit 1 group, 1 row in it (enforced)".to_owned(),
         c => format!("per unit {c} groups, 1 row in each (enforced)"),
     };
-    vec![
+    let mut lines = vec![
         (
             "threshold",
             format!(
@@ -46,7 +50,26 @@ pub(super) fn threshold_lines(
             ),
         ),
         ("counted", format!("{who}, {bound}: {}", noise_text(part, hidden))),
-    ]
+    ];
+    lines.extend(hidden.instead().map(|threshold| ("or", instead_text(hidden, threshold))));
+    lines
+}
+
+/// What one unit adds at most to numbers of rows.
+fn rows_text(limits: &ContributionBounds) -> String {
+    let in_all = limits.total.map(|total| format!("{total} in all"));
+    let groups = limits.l0.map(|groups| format!("in {groups} groups"));
+    let bounds = [Some(format!("{} in a group", limits.per_partition)), groups, in_all];
+    let bounds: Vec<String> = bounds.into_iter().flatten().collect();
+    format!("per unit at most {} (enforced)", bounds.join(", "))
+}
+
+/// The other number that could have been compared.
+fn instead_text(hidden: &PartitionSelection, threshold: u64) -> String {
+    match hidden.compares_rows() {
+        true => format!("units, counted apart at a share of the cost: τ = {threshold}"),
+        false => format!("rows, as they are released with all of the cost: τ = {threshold}"),
+    }
 }
 
 /// What the number that is compared is, or with which noise it is drawn.
@@ -90,6 +113,11 @@ pub(super) fn share_text(
 }
 
 pub(super) fn threshold_json(hidden: &PartitionSelection) -> Value {
+    let compares = match hidden.counter() {
+        Some(_) if hidden.compares_rows() => "a released number of rows",
+        Some(_) => "a released number",
+        None => "a number of its own",
+    };
     json!({
         "at_least": hidden.at_least(),
         "tau": hidden.threshold(),
@@ -97,6 +125,6 @@ pub(super) fn threshold_json(hidden: &PartitionSelection) -> Value {
         "groups": hidden.groups(),
         "delta": number(&exact(hidden.delta().value())),
         "epsilon": hidden.epsilon().map(|epsilon| number(&exact(epsilon.value()))),
-        "compares": if hidden.counter().is_some() { "a released number" } else { "a number of its own" },
+        "compares": compares,
     })
 }

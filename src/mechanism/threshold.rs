@@ -17,7 +17,7 @@ use crate::privacy::enclosure::{exp_neg, ln};
 use crate::privacy::{Delta, Rational};
 
 /// Precision of the enclosures: δ is at least 10⁻¹⁸ and C at most 2⁶⁴, so that every probability here is above 2⁻¹²⁴.
-const BITS: u32 = 384;
+pub(super) const BITS: u32 = 384;
 /// Up to this σ (in units of 2⁻¹²) the tail is summed over the integers; above it, a geometric series bounds the
 /// tail.
 const SUMMED_UNITS: u64 = 1 << 22;
@@ -100,7 +100,7 @@ pub fn threshold_of_gaussian(
 }
 
 /// The tail begins at `above`; the unit itself is one more.
-fn one_more(above: u128) -> Result<u64, MechanismError> {
+pub(super) fn one_more(above: u128) -> Result<u64, MechanismError> {
     let threshold = above.saturating_add(1);
     i64::try_from(threshold)
         .ok()
@@ -121,7 +121,7 @@ fn chance_round_down(groups: u64, delta: &Delta) -> Result<Rational, MechanismEr
 }
 
 /// Approximately −ln of a probability; 0 for 0.
-fn surprise(probability: &Rational) -> f64 {
+pub(super) fn surprise(probability: &Rational) -> f64 {
     if probability.is_zero() {
         return 0.0;
     }

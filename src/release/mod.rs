@@ -165,10 +165,11 @@ impl Drawn<'_> {
 /// # Errors
 /// A refusal: no ε, a mechanism that cannot release the operand, a parameter that it does not take, noise too large
 /// to sample, or a cost in ρ for a budget that counts in ε.
-pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal> {
+pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal> {
     let steps = analysis.steps().to_vec();
     let accounts = Accounts::for_analysis(&analysis, catalog);
-    let (mut mechanisms, mut selections) = (Vec::new(), Vec::new());
+    let (mut mechanisms, mut selections): (Vec<_>, Vec<Option<PartitionSelection>>) =
+        (Vec::new(), Vec::new());
     for aggregate in analysis.parts() {
         let default = default_cost(&analysis, aggregate.subject().unit_domain(), catalog);
         let calibrated = match aggregate.unknown_partitions() {
@@ -192,6 +193,11 @@ pub fn choose(analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal>
         }
         mechanisms.push(mechanized);
         selections.push(selection);
+    }
+    for (part, selection) in selections.iter().enumerate() {
+        if let Some(compared) = selection.as_ref().and_then(PartitionSelection::compared) {
+            analysis.compare(part, compared.clone());
+        }
     }
     let error_bars = error_bars(&analysis, &selections);
     Ok(Release { analysis, mechanisms, selections, error_bars })

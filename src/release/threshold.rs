@@ -10,6 +10,7 @@
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), in one group      x at ε/2, units at ε/2, τ = 29 for δ
 //! GAUSSIAN(eps=1, delta=1e-6) SUM(x)                   both with half of the ρ of (ε, δ/2), τ for δ/2
 //! GAUSSIAN(rho=0.1, delta=1e-6) SUM(x)                 both with ρ/2, τ for δ
+//! LAPLACE(eps=1, delta=1e-6) COUNT(*), 50 rows in all  compared as released, τ = 854; units at ε/2 would need 1,705
 //! ```
 //!
 //! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do, the counts of OPTIONS have
@@ -23,7 +24,8 @@ use super::number::{size, within};
 use crate::analysis::{Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
-    Gaussian, Laplace, MechanismError, threshold_of_gaussian, threshold_of_laplace,
+    Alone, Gaussian, Laplace, MechanismError, rows_threshold_of_gaussian,
+    rows_threshold_of_laplace, threshold_of_gaussian, threshold_of_laplace,
 };
 use crate::privacy::{Delta, Epsilon, Loss, Rho};
 use crate::refusal::{Reason, Refusal};
@@ -41,6 +43,9 @@ pub struct PartitionSelection {
     counter: Option<usize>,
     noise: Option<Mechanism>,
     loss: Option<Loss>,
+    /// The groups with the noisy number of rows that is compared, if that was chosen.
+    compared: Option<UnknownPartitions>,
+    instead: Option<u64>,
 }
 
 impl PartitionSelection {
@@ -84,6 +89,21 @@ impl PartitionSelection {
         self.noise.as_ref()
     }
 
+    /// Whether noisy numbers of rows are compared, of which a unit may have several in a partition.
+    pub fn compares_rows(&self) -> bool {
+        self.compared.is_some()
+    }
+
+    /// τ of the other number that could be compared, units for rows and rows for units, if there is one.
+    pub fn instead(&self) -> Option<u64> {
+        self.instead
+    }
+
+    /// The groups with the number that is compared, where that is not the one of the analysis.
+    pub(super) fn compared(&self) -> Option<&UnknownPartitions> {
+        self.compared.as_ref()
+    }
+
     /// The cost of the threshold, if no release pays for it.
     pub fn loss(&self) -> Option<&Loss> {
         self.loss.as_ref()
@@ -105,7 +125,52 @@ pub(super) fn for_unknown_partitions(
     groups: &UnknownPartitions,
     default: &Fallback,
     accounts: &Accounts,
-) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
+) -> Result<Calibrated, Refusal> {
+    let by_units = comparing(aggregate, groups, default, accounts);
+    let Some(rows) = groups.comparing_rows() else { return by_units };
+    let (units, mut rows, compared) =
+        match (by_units, comparing(aggregate, &rows, default, accounts)) {
+            (Ok(units), Ok(by_rows)) => (units, by_rows, rows),
+            (Err(_), Ok(mut by_rows)) => {
+                by_rows.1.compared = Some(rows);
+                return Ok(by_rows);
+            }
+            (by_units, Err(_)) => return by_units,
+        };
+    if is_better(&rows, &units, compared.limits.per_partition) {
+        (rows.1.instead, rows.1.compared) = (Some(units.1.threshold), Some(compared));
+        return Ok(rows);
+    }
+    let (mechanized, selection) = units;
+    Ok((mechanized, PartitionSelection { instead: Some(rows.1.threshold), ..selection }))
+}
+
+/// The mechanisms of the measures, and what hides groups.
+type Calibrated = (Vec<Mechanized>, PartitionSelection);
+
+/// Whether rows are compared, of which a group has no fewer than units: where that costs less, because an accuracy is asked for,
+/// or where the threshold is higher by no more than the rows of one unit in a group, since no ε is spent on units then.
+fn is_better(rows: &Calibrated, units: &Calibrated, of_one_unit: u64) -> bool {
+    let cost = |of: &Calibrated| {
+        let all = of.0.iter().map(|one| &one.loss).chain(&of.1.loss);
+        all.fold(Loss::zero(), |all, loss| all.plus(loss))
+    };
+    let (of_rows, of_units) = (cost(rows), cost(units));
+    let cheaper = match (of_rows.epsilon(), of_units.epsilon()) {
+        (Some(own), Some(other)) => own.cmp(other),
+        (None, _) | (_, None) => of_rows.rho().cmp(of_units.rho()),
+    };
+    let most = units.1.threshold.saturating_add(of_one_unit);
+    cheaper.then(rows.1.threshold.cmp(&most)).is_le()
+}
+
+/// The same where a number of these groups is compared.
+fn comparing(
+    aggregate: &PrivateAggregate,
+    groups: &UnknownPartitions,
+    default: &Fallback,
+    accounts: &Accounts,
+) -> Result<Calibrated, Refusal> {
     // A default δ applies only if nothing states ε and δ, and here something does.
     let default = Fallback { cost: default.cost.clone(), delta: None };
     let payer = match &groups.payer {
@@ -158,11 +223,7 @@ struct Costs<'a> {
 
 impl Costs<'_> {
     /// The cost is that of the release that states δ, as the release is calibrated by its mechanism.
-    fn paid_by(
-        &self,
-        payer: usize,
-        measure: &Measure,
-    ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
+    fn paid_by(&self, payer: usize, measure: &Measure) -> Result<Calibrated, Refusal> {
         let accounts = self.accounts;
         let parameters = &measure.clause.parameters;
         let by_rho =
@@ -186,7 +247,7 @@ impl Costs<'_> {
             MechanismName::Gaussian => by(MechanismName::Gaussian),
             MechanismName::Auto | MechanismName::Default => {
                 let laplace = by(MechanismName::Laplace)?;
-                let error = |of: &(Vec<Mechanized>, PartitionSelection)| {
+                let error = |of: &Calibrated| {
                     of.0.get(payer).map_or(f64::INFINITY, |one| size(one.accuracy))
                 };
                 match by(MechanismName::Gaussian) {
@@ -212,7 +273,7 @@ impl Costs<'_> {
         name: MechanismName,
         epsilon: &Epsilon,
         delta: &Delta,
-    ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
+    ) -> Result<Calibrated, Refusal> {
         let text = measure.clause.text.as_str();
         let gaussian = name == MechanismName::Gaussian;
         let threshold_delta =
@@ -253,7 +314,7 @@ impl Costs<'_> {
         measure: &Measure,
         rho: &Rho,
         delta: &Delta,
-    ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
+    ) -> Result<Calibrated, Refusal> {
         let text = measure.clause.text.as_str();
         let alone = self.groups.counter.is_none();
         let shares = 1 + usize::from(alone);
@@ -313,10 +374,7 @@ impl Costs<'_> {
 
     /// The cost is that of OPTIONS. The bare aggregates share its ε, together with the threshold if units are counted
     /// for it alone. The threshold has all of δ.
-    fn of_options(
-        &self,
-        grouping: &GroupingClause,
-    ) -> Result<(Vec<Mechanized>, PartitionSelection), Refusal> {
+    fn of_options(&self, grouping: &GroupingClause) -> Result<Calibrated, Refusal> {
         const TEXT: &str = "OPTIONS(…)";
         let alone = self.groups.counter.is_none();
         let Some(delta) = &grouping.delta else { return Err(no_mechanism(TEXT)) };
@@ -383,10 +441,17 @@ impl Costs<'_> {
         delta: &Delta,
         loss: Option<Loss>,
     ) -> Result<PartitionSelection, Refusal> {
-        let UnknownPartitions { groups, counter, least, .. } = *self.groups;
+        let UnknownPartitions { groups, counter, least, limits, .. } = *self.groups;
+        let alone = Alone { groups, rows: limits.per_partition, total: limits.total };
         let compared =
             noise.as_ref().or(counter.and_then(|i| all.get(i)).map(|one| &one.mechanism));
         let threshold = match compared {
+            Some(Mechanism::Laplace(noise)) if alone.rows > 1 => {
+                rows_threshold_of_laplace(noise, &alone, delta)
+            }
+            Some(Mechanism::Gaussian(noise)) if alone.rows > 1 => {
+                rows_threshold_of_gaussian(noise, &alone, delta)
+            }
             Some(Mechanism::Laplace(noise)) => threshold_of_laplace(noise, groups, delta),
             Some(Mechanism::Gaussian(noise)) => threshold_of_gaussian(noise, groups, delta),
             Some(
@@ -400,7 +465,18 @@ impl Costs<'_> {
         };
         let threshold = threshold.map_err(|e| too_noisy("GROUP BY", &e))?;
         let delta = delta.clone();
-        Ok(PartitionSelection { threshold, least, groups, epsilon, delta, counter, noise, loss })
+        Ok(PartitionSelection {
+            threshold,
+            least,
+            groups,
+            epsilon,
+            delta,
+            counter,
+            noise,
+            loss,
+            compared: None,
+            instead: None,
+        })
     }
 }
 

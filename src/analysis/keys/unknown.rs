@@ -3,13 +3,14 @@
 //!
 //! In: the releases of a GROUP BY with a column that has no public keys. Out: [`UnknownPartitions`]: a group is
 //! released only if a noisy number of its units reaches a threshold. For that number a unit is in at most C groups,
-//! with one row in each, chosen by a hash before anything is counted. A group exists only if a unit is counted in it;
-//! the other measures do not create groups.
+//! with one row in each, chosen by a hash before anything is counted. Where rows are counted anyway, their noisy number can be
+//! compared instead. A group exists only if a unit is counted in it; the other measures do not create groups.
 //!
 //! ```text
 //! zip, LAPLACE(eps=1, delta=1e-6) COUNT(DISTINCT id)      its own noisy number is compared, nothing is split
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x)                  half of ε counts units
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the second number is compared
+//! zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)                its own, or half of ε counts units: whichever needs a lower τ
 //! ```
 
 use crate::analysis::below::unit::UnitScope;
@@ -22,7 +23,8 @@ use crate::refusal::{Reason, Refusal};
 /// Groups that only the data know.
 #[derive(Debug, Clone)]
 pub struct UnknownPartitions {
-    /// The enforced bounds of a unit's contribution to the numbers of units: one row in each of C groups.
+    /// The enforced bounds of a unit's contribution to the numbers that are compared: one row in each of C groups, if these
+    /// are numbers of units.
     pub limits: ContributionBounds,
     /// C: the number of groups in which a unit is counted.
     pub groups: u64,
@@ -32,6 +34,19 @@ pub struct UnknownPartitions {
     pub payer: Payer,
     /// The smallest noisy number of units that the query asks for.
     pub least: u64,
+    /// A measure that counts rows, whose noisy number may be compared instead.
+    pub rows_counter: Option<RowsCounter>,
+}
+
+/// A measure that counts rows, of which one unit may have several in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowsCounter {
+    /// The number of the measure.
+    pub measure: usize,
+    /// Its bounds.
+    pub limits: ContributionBounds,
+    /// C: the number of groups in which a unit may have rows.
+    pub groups: u64,
 }
 
 /// The clause that states the δ of a threshold.
@@ -98,8 +113,46 @@ impl UnknownPartitions {
             ));
         };
         let least = measures.iter().filter_map(|m| m.clause.grouping.as_ref()?.min_units).max();
-        Ok(Self { limits, groups, counter, payer, least: least.unwrap_or(1) })
+        let least = least.unwrap_or(1);
+        let rows_counter = match counter {
+            // A number of units that is asked for is compared with one.
+            None if least == 1 => rows_counter(measures, &payer, &by_laplace),
+            None | Some(_) => None,
+        };
+        Ok(Self { limits, groups, counter, payer, least, rows_counter })
     }
+
+    /// The same groups where the noisy number of rows is compared, if there is one.
+    ///
+    /// # Guarantee
+    /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and a group without a counted row does not
+    /// come out: the threshold for these limits hides them as that of units does.
+    pub(crate) fn comparing_rows(&self) -> Option<Self> {
+        let RowsCounter { measure, limits, groups } = self.rows_counter?;
+        Some(Self { limits, groups, counter: Some(measure), ..self.clone() })
+    }
+
+    /// Whether the noisy number of a measure may decide which groups come out.
+    pub(crate) fn may_compare(&self, measure: usize) -> bool {
+        self.counter == Some(measure)
+            || self.rows_counter.is_some_and(|rows| rows.measure == measure)
+    }
+}
+
+/// The first measure that counts all rows of its groups, with Laplace noise or as the release that states δ.
+fn rows_counter(
+    measures: &[Measure],
+    payer: &Payer,
+    by_laplace: &dyn Fn(&Measure) -> bool,
+) -> Option<RowsCounter> {
+    let mut counters = measures.iter().enumerate().filter(|(i, m)| {
+        m.input == Input::Rows
+            && m.filter.is_none()
+            && (by_laplace(m) || *payer == Payer::Release(*i))
+    });
+    let (measure, counter) = counters.next()?;
+    let limits = counter.limits;
+    Some(RowsCounter { measure, limits, groups: limits.l0.or(limits.total)? })
 }
 
 /// Whether a measure's integers are the numbers of units of the groups, with one row per unit in each.

@@ -137,6 +137,28 @@ fn costs_are_shared_as_they_should() {
     let mixed = of("GAUSSIAN(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=1) COUNT(*)");
     assert_eq!(summary(&mixed).3, Some(1));
     assert_eq!(*mixed.partition_selection(0).unwrap().delta().value(), decimal("5e-7"));
+    // Of rows, of which a person may have 50 in one group or in 50, the released number needs half of the threshold.
+    let people = |max: u64, sql: &str| {
+        release(&format!("SELECT zip, {sql} FROM people GROUP BY zip"), unit(Some(max)))
+    };
+    let rows = people(50, "LAPLACE(eps=1, delta=1e-6) COUNT(*)");
+    assert_eq!(summary(&rows), (one.clone(), million.clone(), 854, Some(0)));
+    assert_eq!(scale(&rows.mechanisms(0)[0].mechanism), decimal("50"));
+    let hidden = rows.partition_selection(0).unwrap();
+    assert!(hidden.compares_rows() && hidden.noise().is_none());
+    assert_eq!(hidden.instead(), Some(1705));
+    // A thousand rows in one group would need more than the number of people does.
+    let few = people(1000, "LAPLACE(eps=1, delta=1e-6, groups=1) COUNT(*)");
+    assert_eq!(summary(&few), (one.clone(), million.clone(), 28, None));
+    let hidden = few.partition_selection(0).unwrap();
+    assert!(!hidden.compares_rows() && hidden.instead() > Some(1000));
+    // Beside a sum, the number of rows is compared, and the sum keeps its ε.
+    let beside = people(50, "LAPLACE(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=1) COUNT(*)");
+    assert_eq!(summary(&beside), (decimal("2"), million.clone(), 854, Some(1)));
+    assert_eq!(scale(&beside.mechanisms(0)[0].mechanism), decimal("450"));
+    // What is asked of the number of people is compared with that.
+    let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6, min_privacy_units_per_group=9) zip, COUNT(*) FROM people GROUP BY zip";
+    assert_eq!(summary(&release(sql, unit(Some(50)))).3, None);
     // AUTO takes what errs less: Laplace for one group, Gaussian for many.
     let auto = of("AUTO(eps=1, delta=1e-6) COUNT(DISTINCT id)");
     assert!(matches!(auto.mechanisms(0)[0].mechanism, Mechanism::Laplace(_)));
@@ -253,7 +275,10 @@ async fn released_numbers_follow_the_cut_law() {
 #[tokio::test]
 async fn a_person_alone_stays_hidden() {
     let zips = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let rows: Rows = zips.iter().map(|zip| (1, Some(*zip), "x", 1)).collect();
+    let of = |zips: &[&'static str]| -> Rows {
+        zips.iter().map(|zip| (1, Some(*zip), "x", 1)).collect()
+    };
+    let rows = of(&zips);
     for (release, most) in [
         ("LAPLACE(eps=1, delta=0.05, groups=1) COUNT(DISTINCT id)", 0.0566),
         ("LAPLACE(eps=1, delta=0.05, groups=3) COUNT(DISTINCT id)", 0.0566),
@@ -267,6 +292,24 @@ async fn a_person_alone_stays_hidden() {
         let draws = drawn(&sql, unit(Some(8)), &rows, 3).await;
         let out = draws.iter().filter(|draw| !draw.is_empty()).count() as f64;
         assert!(out <= most * f64::from(DRAWS), "{sql}: {out}");
+    }
+    // Where rows are compared: one in each postcode, all in one, and in between.
+    let some = ["a", "a", "a", "a", "b", "b", "c", "d"];
+    for zips in [&zips, &["a"; 8], &some] {
+        for (release, most) in [
+            ("LAPLACE(eps=1, delta=0.05) COUNT(*)", 0.0566),
+            ("LAPLACE(eps=2, delta=0.05) COUNT(*)", 0.0566),
+            ("LAPLACE(eps=1, delta=0.05, groups=3, rows=2) COUNT(*)", 0.0566),
+            ("GAUSSIAN(eps=1, delta=0.05, groups=8, rows=2) COUNT(*)", 0.0297),
+            ("LAPLACE(eps=1, delta=0.05) SUM(n), LAPLACE(eps=2) COUNT(*)", 0.0566),
+        ] {
+            let sql = format!("SELECT zip, {release} AS r FROM people GROUP BY zip");
+            let hidden = self::release(&sql, unit(Some(8)));
+            assert!(hidden.partition_selection(0).unwrap().compares_rows(), "{sql}");
+            let draws = drawn(&sql, unit(Some(8)), &of(zips), 5).await;
+            let out = draws.iter().filter(|draw| !draw.is_empty()).count() as f64;
+            assert!(out <= most * f64::from(DRAWS), "{sql}: {out}");
+        }
     }
     // Enforced before anything is counted: in one of eight groups, not in all of them.
     let sql = "SELECT zip, LAPLACE(eps=1, delta=0.9, groups=1) COUNT(DISTINCT id) AS n FROM people GROUP BY zip";
@@ -300,6 +343,7 @@ async fn nothing_depends_on_the_order_of_rows() {
     for list in [
         "LAPLACE(eps=1, delta=0.001, rows=1, groups=2) COUNT(*) AS c, LAPLACE(eps=1) AVG(n) AS a",
         "LAPLACE(eps=1, delta=0.001, groups=2, rows=2) SUM(n) AS s",
+        "LAPLACE(eps=2, delta=0.001) COUNT(*) AS c",
         "GAUSSIAN(eps=1, delta=0.001, groups=2) AVG(n) AS a",
     ] {
         for keys in ["zip", "g, zip", "zip, g", "n * 1.5"] {
@@ -362,6 +406,7 @@ async fn neighbours_look_alike() {
             format!("SELECT zip, LAPLACE(eps=1, delta=1e-6) {count} AS c FROM people GROUP BY zip"),
             format!("SELECT zip, LAPLACE(eps=1, delta=0.3, groups=2) {count} AS c FROM people GROUP BY zip HAVING c > 0 ORDER BY c DESC LIMIT 2"),
             "SELECT g, zip, LAPLACE(eps=1, delta=1e-6) AVG(n) AS a FROM people GROUP BY g, zip".to_owned(),
+            "SELECT g, zip, LAPLACE(eps=1, delta=1e-6) COUNT(*) AS n FROM people GROUP BY g, zip".to_owned(),
             "SELECT upper(zip) AS z, GAUSSIAN(eps=1, delta=1e-6) SUM(n) AS s FROM people WHERE n > 0 GROUP BY z".to_owned(),
             "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6) zip, COUNT(*) AS c, AVG(n) AS a FROM people GROUP BY zip".to_owned(),
             format!("WITH c AS (SELECT zip, LAPLACE(eps=1, delta=1e-6) {count} AS v FROM people GROUP BY zip) SELECT count(*) AS k, sum(a.v - b.v) AS z FROM c a JOIN c b ON a.zip = b.zip"),
