@@ -298,6 +298,7 @@ async fn a_person_alone_stays_hidden() {
     for zips in [&zips, &["a"; 8], &some] {
         for (release, most) in [
             ("LAPLACE(eps=1, delta=0.05) COUNT(*)", 0.0566),
+            ("LAPLACE(eps=8, delta=0.05, groups=1, rows=4) COUNT(*)", 0.0566),
             ("LAPLACE(eps=2, delta=0.05) COUNT(*)", 0.0566),
             ("LAPLACE(eps=1, delta=0.05, groups=3, rows=2) COUNT(*)", 0.0566),
             ("GAUSSIAN(eps=1, delta=0.05, groups=8, rows=2) COUNT(*)", 0.0297),
