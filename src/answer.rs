@@ -405,8 +405,9 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let analysis = release.analysis();
     let hidden = (0..analysis.parts().len()).filter_map(|i| release.partition_selection(i));
     let hidden = hidden.map(|hidden| {
+        let of = if hidden.compares_rows() { "rows" } else { "units" };
         format!(
-            "groups come out from a noisy number of {} units on; smaller ones are hidden",
+            "groups come out from a noisy number of {} {of} on; smaller ones are hidden",
             hidden.at_least()
         )
     });

@@ -127,6 +127,10 @@ fn analyze_as_written(
         true => without_wrapping(public_plan)?,
         false => null_on_failure(public_plan)?,
     };
-    let Splitter { parts, values, steps, context: _, sets: _ } = cutter;
+    let Splitter { mut parts, values, steps, context: _, sets: _ } = cutter;
+    if called_ends.is_some() {
+        // What decides which groups come out has no interval, and ends of intervals are asked for.
+        parts.iter_mut().for_each(PrivateAggregate::compare_units);
+    }
     Ok(Analysis { parts, public_plan, as_written, called_ends, values, steps })
 }

@@ -139,6 +139,13 @@ impl PrivateAggregate {
         self.unknown_partitions.as_ref()
     }
 
+    /// Lets no number of rows be compared with the threshold.
+    pub(crate) fn compare_units(&mut self) {
+        if let Some(groups) = &mut self.unknown_partitions {
+            groups.rows_counter = None;
+        }
+    }
+
     /// Decides which number is compared with the threshold.
     pub(crate) fn compare(&mut self, groups: UnknownPartitions) {
         self.unknown_partitions = Some(groups);
@@ -286,6 +293,8 @@ pub(crate) fn cut(
         && measures.iter().all(|m| m.input_shape() == InputShape::Sums);
     let late = groups.iter().map(|g| if only_adds { columns.clamp_late(g) } else { None });
     let late: Vec<Option<Clamped>> = late.collect();
+    let moved = columns.dedup();
+    measures.iter_mut().for_each(|measure| measure.renumber(&moved));
     steps.push(format!(
         "Aggregate{}{}{}: {}",
         if groups.is_empty() { "" } else { " by " },

@@ -40,7 +40,10 @@ pub(super) fn mechanism_parameters(
             },
             "confidence" => match decimal(&value).filter(is_a_probability) {
                 Some(confidence) => give(&mut parameters.confidence, confidence),
-                None => Some("must be a number between 0 and 1, such as 0.95".to_owned()),
+                None => Some(
+                    "must be a number between 0 and 1 of at most 40 digits, such as 0.95"
+                        .to_owned(),
+                ),
             },
             "jointly" => match value {
                 Literal::Boolean(true) => std::mem::replace(&mut parameters.jointly, true)

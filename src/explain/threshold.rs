@@ -58,7 +58,10 @@ pub(super) fn threshold_lines(
 /// What one unit adds at most to numbers of rows.
 fn rows_text(limits: &ContributionBounds) -> String {
     let in_all = limits.total.map(|total| format!("{total} in all"));
-    let groups = limits.l0.map(|groups| format!("in {groups} groups"));
+    let groups = limits.l0.map(|groups| match groups {
+        1 => "in 1 group".to_owned(),
+        groups => format!("in {groups} groups"),
+    });
     let bounds = [Some(format!("{} in a group", limits.per_partition)), groups, in_all];
     let bounds: Vec<String> = bounds.into_iter().flatten().collect();
     format!("per unit at most {} (enforced)", bounds.join(", "))
@@ -68,7 +71,7 @@ fn rows_text(limits: &ContributionBounds) -> String {
 fn instead_text(hidden: &PartitionSelection, threshold: u64) -> String {
     match hidden.compares_rows() {
         true => format!("units, counted apart at a share of the cost: τ = {threshold}"),
-        false => format!("rows, as they are released with all of the cost: τ = {threshold}"),
+        false => format!("rows, as they are released: τ = {threshold}"),
     }
 }
 

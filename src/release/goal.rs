@@ -27,6 +27,9 @@ use crate::release::mechanism::{Mechanism, Mechanized};
 /// The largest ε and ρ of a release, in units of the ledger.
 const MOST: i64 = 1_000_000_000_000_000;
 
+/// The smallest ε that is asked for, in units of the ledger: what a statement costs at least, unless an operator says more.
+const LEAST: i64 = 1_000;
+
 /// One, in units of the ledger.
 const ONE: i64 = 1_000_000_000;
 
@@ -75,9 +78,14 @@ pub(super) fn priced<'a>(
             Parameters { delta, ..parameters.clone() },
         )
     };
+    // A threshold takes δ also where a ρ is stated.
+    let of_curve = accounts.concentrated() && matches!(groups, Groups::Hidden);
     let other = match (measure.clause.mechanism, &parameters.delta) {
-        (MechanismName::Gaussian, None) => {
+        (MechanismName::Gaussian, delta) if delta.is_none() || of_curve => {
             return Ok(Cow::Owned(search.as_written(MechanismName::Gaussian, Unit::Rho)?.measure));
+        }
+        (MechanismName::Auto, Some(_)) if is_number && of_curve => {
+            Some(search.as_written(MechanismName::Gaussian, Unit::Rho))
         }
         (MechanismName::Auto, Some(_)) if is_number => {
             Some(search.as_written(MechanismName::Gaussian, Unit::Epsilon))
@@ -239,7 +247,11 @@ impl Search<'_> {
         if !at(MOST).is_ok_and(|one| suffices(&one)) {
             return Err(self.out_of_reach());
         }
-        let (mut low, mut high) = (0, MOST);
+        let least = match unit {
+            Unit::Epsilon => LEAST,
+            Unit::Rho => 1,
+        };
+        let (mut low, mut high) = (least - 1, MOST);
         while high - low > 1 {
             // Costs are of all magnitudes, so the first steps halve the number of digits.
             let middle = match high / 4 > low.max(1) {

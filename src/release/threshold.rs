@@ -131,13 +131,9 @@ pub(super) fn for_unknown_partitions(
     let (units, mut rows, compared) =
         match (by_units, comparing(aggregate, &rows, default, accounts)) {
             (Ok(units), Ok(by_rows)) => (units, by_rows, rows),
-            (Err(_), Ok(mut by_rows)) => {
-                by_rows.1.compared = Some(rows);
-                return Ok(by_rows);
-            }
-            (by_units, Err(_)) => return by_units,
+            (by_units, _) => return by_units,
         };
-    if is_better(&rows, &units, compared.limits.per_partition) {
+    if is_better(&rows, &units, accounts) {
         (rows.1.instead, rows.1.compared) = (Some(units.1.threshold), Some(compared));
         return Ok(rows);
     }
@@ -148,20 +144,20 @@ pub(super) fn for_unknown_partitions(
 /// The mechanisms of the measures, and what hides groups.
 type Calibrated = (Vec<Mechanized>, PartitionSelection);
 
-/// Whether rows are compared, of which a group has no fewer than units: where that costs less, because an accuracy is asked for,
-/// or where the threshold is higher by no more than the rows of one unit in a group, since no ε is spent on units then.
-fn is_better(rows: &Calibrated, units: &Calibrated, of_one_unit: u64) -> bool {
+/// Whether rows are compared, of which a group has no fewer than units: where that costs no more, and the threshold is at most a
+/// tenth higher, since nothing is spent on units then.
+fn is_better(rows: &Calibrated, units: &Calibrated, accounts: &Accounts) -> bool {
     let cost = |of: &Calibrated| {
         let all = of.0.iter().map(|one| &one.loss).chain(&of.1.loss);
         all.fold(Loss::zero(), |all, loss| all.plus(loss))
     };
     let (of_rows, of_units) = (cost(rows), cost(units));
     let cheaper = match (of_rows.epsilon(), of_units.epsilon()) {
-        (Some(own), Some(other)) => own.cmp(other),
-        (None, _) | (_, None) => of_rows.rho().cmp(of_units.rho()),
+        (Some(own), Some(other)) if !accounts.concentrated() => own.cmp(other),
+        (Some(_) | None, _) => of_rows.rho().cmp(of_units.rho()),
     };
-    let most = units.1.threshold.saturating_add(of_one_unit);
-    cheaper.then(rows.1.threshold.cmp(&most)).is_le()
+    let most = units.1.threshold.saturating_add(units.1.threshold / 10);
+    cheaper.is_le() && rows.1.threshold <= most
 }
 
 /// The same where a number of these groups is compared.
@@ -196,6 +192,12 @@ fn comparing(
         all.into_iter().nth(payer).ok_or_else(|| no_mechanism(&measure.clause.text))
     };
     costs.paid_by(payer, &*priced(measure, Groups::Hidden, accounts, &own)?)
+}
+
+/// A measure as it would be written without δ.
+fn without_delta(mut measure: Measure) -> Measure {
+    measure.clause.parameters.delta = None;
+    measure
 }
 
 /// A measure as it would be written with another cost.
@@ -387,6 +389,11 @@ impl Costs<'_> {
             let one = match &share {
                 Some(share) if bare => at_cost(measure, MechanismName::Default, share, None),
                 Some(_) | None => measure.clone().into_owned(),
+            };
+            let one = match bare {
+                // All of δ is the threshold's.
+                true => without_delta(one),
+                false => one,
             };
             all.push(mechanize(&one, &self.default, self.accounts)?);
         }

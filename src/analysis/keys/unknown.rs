@@ -131,12 +131,6 @@ impl UnknownPartitions {
         let RowsCounter { measure, limits, groups } = self.rows_counter?;
         Some(Self { limits, groups, counter: Some(measure), ..self.clone() })
     }
-
-    /// Whether the noisy number of a measure may decide which groups come out.
-    pub(crate) fn may_compare(&self, measure: usize) -> bool {
-        self.counter == Some(measure)
-            || self.rows_counter.is_some_and(|rows| rows.measure == measure)
-    }
 }
 
 /// The first measure that counts all rows of its groups, with Laplace noise or as the release that states δ.

@@ -98,7 +98,8 @@ impl Call {
 }
 
 /// Lets a sum read the file's own column if the sum itself clamps to the column's range. Bounds in the query may be
-/// wider than the domain, so the enforced column is needed then.
+/// wider than the domain, so the enforced column is needed then. A count reads it too, where clamping makes nothing NULL:
+/// of floats, it makes what is no number NULL.
 pub(crate) fn sum_raw(
     input: &Input,
     aggregate: &AggregateCall,
@@ -106,6 +107,11 @@ pub(crate) fn sum_raw(
     frame: &mut Frame<'_>,
 ) {
     let bounded = aggregate.bounds_per_group.is_some() || aggregate.bounds_per_row.is_some();
+    let schema = frame.flow.plan.schema();
+    let is_float = expr.and_then(|expr| expr.get_type(schema).ok()).is_none_or(|t| t.is_floating());
+    if let (Input::Values(column), Some(expr), false) = (input, expr, is_float) {
+        frame.columns.sum_raw(*column, expr, frame.flow);
+    }
     if let (
         Input::Sum(column) | Input::Mean(column) | Input::Moments(Moments { column, .. }),
         Some(expr),

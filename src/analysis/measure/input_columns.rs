@@ -3,7 +3,7 @@
 //! In: GROUP BY expressions and arguments over private rows. Out: one projection in which every operator finds its
 //! column by position, and what is known about each group key.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -117,6 +117,28 @@ impl Columns {
         let index = self.expressions.len();
         self.expressions.push(expr.alias(argument_name(index)));
         index
+    }
+
+    /// Keeps each argument once, and returns the new index of every column.
+    ///
+    /// # Guarantee
+    /// What stood at an index stands at its new index; the unit and the keys stay where they are.
+    pub(crate) fn dedup(&mut self) -> Vec<usize> {
+        let mut known: HashMap<Expr, usize> = HashMap::new();
+        let (mut kept, mut moved) = (Vec::new(), Vec::new());
+        for (index, expr) in std::mem::take(&mut self.expressions).into_iter().enumerate() {
+            let own = expr.clone().unalias();
+            let at = match index < self.first_argument {
+                true => kept.len(),
+                false => *known.entry(own).or_insert(kept.len()),
+            };
+            if at == kept.len() {
+                kept.push(expr);
+            }
+            moved.push(at);
+        }
+        self.expressions = kept;
+        moved
     }
 
     pub(crate) fn build(mut self, flow: &PrivateRelation) -> Result<LogicalPlan, NotAnalyzed> {

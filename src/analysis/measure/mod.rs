@@ -133,6 +133,32 @@ pub enum ReleaseKind {
 }
 
 impl Input {
+    /// Reads every column at its new index.
+    fn renumber(&mut self, to: &dyn Fn(&mut usize)) {
+        match self {
+            Self::Rows | Self::Units => {}
+            Self::Values(column)
+            | Self::Distinct(column)
+            | Self::Sum(column)
+            | Self::Mean(column)
+            | Self::Moments(Moments { column, .. })
+            | Self::Joint(JointMoments { column, .. })
+            | Self::SumPerUnit(column)
+            | Self::MeanPerUnit(column) => to(column),
+            Self::Terms { kind, columns } => {
+                kind.renumber(to);
+                for TermColumns { value, filter } in columns {
+                    value.iter_mut().for_each(to);
+                    filter.iter_mut().for_each(to);
+                }
+            }
+            Self::Places { place, weight } => {
+                to(place);
+                weight.iter_mut().for_each(to);
+            }
+        }
+    }
+
     /// Whether a unit counts once per group, however many rows it has there.
     fn once_per_group(&self) -> bool {
         match self {
@@ -157,6 +183,13 @@ impl Measure {
         if clause.mechanism == MechanismName::Laplace {
             clause.parameters.delta = None;
         }
+    }
+
+    /// Reads every column at its new index.
+    pub(crate) fn renumber(&mut self, moved: &[usize]) {
+        let to = |column: &mut usize| *column = moved.get(*column).copied().unwrap_or(*column);
+        self.filter.iter_mut().for_each(to);
+        self.input.renumber(&to);
     }
 
     /// The value of one step of the grid.

@@ -166,12 +166,10 @@ impl Replacing<'_> {
         let hits = |decides: &Option<Vec<Field>>| match decides {
             None => true,
             Some(decides) => fields.iter().any(|(part, field)| {
-                let compared = self.parts.get(*part).is_some_and(|own| {
-                    let measure = field.checked_sub(own.key_names().len());
-                    let groups = own.unknown_partitions().zip(measure);
-                    groups.is_some_and(|(groups, measure)| groups.may_compare(measure))
+                let counter = self.parts.get(*part).and_then(|own| {
+                    Some(own.key_names().len() + own.unknown_partitions()?.counter?)
                 });
-                compared || decides.contains(&(*part, *field))
+                counter == Some(*field) || decides.contains(&(*part, *field))
             }),
         };
         let worth = match (hits(&self.decides), hits(&self.decides_by_ends)) {
