@@ -333,6 +333,7 @@ fn draw_plans(
             measure: measure.clone(),
             mechanism: mechanized.mechanism.clone(),
             accuracy: mechanized.accuracy,
+            together: mechanized.together.clone(),
             rank: mechanized.rank,
             bounded_input,
             first: before.map(Measure::width).sum(),

@@ -16,9 +16,10 @@ use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, Parameters, Spread};
 use crate::explain::text::number;
 use crate::ledger::BudgetQuote;
+use crate::mechanism::Laplace;
 use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text};
 use crate::refusal::Refusal;
-use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
+use crate::release::mechanism::{Mechanism, Mechanized, Part, Predicted, Together, is_bare};
 use crate::release::mostly_noise::mostly_noise_below;
 use crate::release::record::{chosen_by, released_by, sensitivity_text};
 use crate::release::text::exact;
@@ -377,6 +378,9 @@ fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String
         (None, None) => "",
     };
     match &mechanized.mechanism {
+        Mechanism::Laplace(m) if mechanized.together.is_some() => {
+            mechanized.together.as_ref().map_or_else(String::new, |vector| together_text(m, vector))
+        }
         Mechanism::Laplace(m) => {
             format!(
                 "discrete Laplace{both}, scale {} = Δ₁/{share}, exact on its grid",
@@ -392,6 +396,21 @@ fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..) => String::new(),
     }
+}
+
+/// The noise of a vector, what is computed from it, and with what it is shared.
+fn together_text(noise: &Laplace, together: &Together) -> String {
+    let read = match together.part {
+        Part::Count => "(A + B)/(hi − lo)",
+        Part::Sum if together.lo == 0 => "A",
+        Part::Sum => "A + lo·(A + B)/(hi − lo)",
+        Part::Mean => "lo + (hi − lo)·A/(A + B)",
+    };
+    format!(
+        "drawn together with {}, at the sum of their ε: discrete Laplace, scale {}, on A = Σ(x − lo) and B = Σ(hi − x); this is {read}",
+        together.others.join(", "),
+        decimal_text(&(noise.scale() * &together.unit), 6),
+    )
 }
 
 /// What the error of a number is worth that decides itself which rows come out.
@@ -574,7 +593,12 @@ fn release_json(
     }
     match &mechanized.mechanism {
         Mechanism::Laplace(m) => {
-            set("scale", json!(approximate(&(m.scale() * measure.noise_unit()))));
+            let together = mechanized.together.as_ref();
+            let unit = together.map_or_else(|| measure.noise_unit(), |vector| vector.unit.clone());
+            set("scale", json!(approximate(&(m.scale() * unit))));
+            if let Some(vector) = together {
+                set("drawn_with", json!(vector.others));
+            }
         }
         Mechanism::Gaussian(m) => {
             set("sigma", json!(approximate(&(m.sigma() * measure.noise_unit()))));

@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 
-use super::mechanism::{Mechanism, Predicted};
+use super::mechanism::{Mechanism, Mechanized, Predicted};
 use super::number::within;
 use super::threshold::PartitionSelection;
 use crate::analysis::{Analysis, ErrorBars, Measure, ReleaseKind};
@@ -45,11 +45,15 @@ pub(super) fn without_bound(analysis: &Analysis, output: usize) -> &'static str 
 ///
 /// # Guarantee
 /// The number is off by more with probability at most 0.05/`among`.
-pub(super) fn accuracy_among(measure: &Measure, mechanism: &Mechanism, among: u64) -> Predicted {
+pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) -> Predicted {
+    let mechanism = &one.mechanism;
     let ReleaseKind::Number(_) = measure.release_kind else { return Predicted::Nothing };
     let share = |beta: &Rational| beta / Rational::from_integer(BigInt::from(among));
     match mechanism {
-        Mechanism::Laplace(noise) => within(measure, &|beta| noise.error_at(&share(beta))),
+        Mechanism::Laplace(noise) => within(measure, &|beta| match &one.together {
+            Some(together) => together.error_at(noise, &share(beta)),
+            None => noise.error_at(&share(beta)),
+        }),
         Mechanism::Gaussian(noise) => within(measure, &|beta| noise.error_at(&share(beta))),
         // Whichever bound is chosen.
         Mechanism::ChosenBound(_) => {

@@ -191,7 +191,7 @@ pub(crate) fn selection(
         Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. } => None,
     };
     let loss = Loss::choice(epsilon, None, draws(choice), rule);
-    Ok(Mechanized { mechanism, loss, accuracy, rank, instead: None })
+    Ok(Mechanized { mechanism, loss, accuracy, rank, instead: None, together: None })
 }
 
 /// Refuses a mechanism that cannot release a choice, and a parameter that says nothing about it.
@@ -278,5 +278,6 @@ pub(crate) fn among_unknown(
         accuracy: Predicted::Nothing,
         rank: None,
         instead: None,
+        together: None,
     })
 }

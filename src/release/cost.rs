@@ -119,6 +119,11 @@ impl Accounts {
         }
     }
 
+    /// Whether a budget counts in ρ.
+    pub(super) fn counts_rho(&self) -> bool {
+        self.in_rho
+    }
+
     /// Whether every budget counts in ρ, so that a release needs no ε.
     pub(super) fn concentrated(&self) -> bool {
         self.in_rho && self.in_epsilon.is_none()

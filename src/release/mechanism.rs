@@ -9,6 +9,9 @@ use crate::mechanism::{
 use crate::privacy::Loss;
 use crate::refusal::{Reason, Refusal};
 
+pub use super::together::Together;
+pub(crate) use super::together::{Part, Vector};
+
 /// A measure's mechanism, cost and accuracy.
 #[derive(Debug, Clone)]
 pub struct Mechanized {
@@ -23,6 +26,8 @@ pub struct Mechanized {
     /// For a selection that was requested by name: the error of the mechanism that AUTO would choose instead, if that
     /// error is smaller.
     pub instead: Option<f64>,
+    /// How the number is computed from a vector that it shares with others, if it is; the mechanism is then that of the vector.
+    pub together: Option<Together>,
 }
 
 /// A calibrated mechanism.

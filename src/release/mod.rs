@@ -14,6 +14,7 @@ use crate::release::calibrate::mechanize;
 use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error};
 use cost::{Accounts, default_cost};
 use goal::{Groups, priced};
+use together::draw_together;
 
 pub(crate) mod accuracy;
 pub(crate) mod calibrate;
@@ -27,8 +28,9 @@ pub(crate) mod record;
 mod shortfall;
 pub(crate) mod text;
 mod threshold;
+pub(crate) mod together;
 
-pub use mechanism::{Mechanism, Mechanized, Predicted};
+pub use mechanism::{Mechanism, Mechanized, Predicted, Together};
 pub use threshold::PartitionSelection;
 
 /// The confidence of every reported accuracy.
@@ -91,7 +93,7 @@ impl Release {
     pub(crate) fn accuracy_among(&self, part: usize, measure: usize, among: u64) -> Predicted {
         let own = self.analysis.parts().get(part).and_then(|part| part.measures().get(measure));
         match (own, self.mechanisms(part).get(measure)) {
-            (Some(own), Some(one)) => accuracy_among(own, &one.mechanism, among),
+            (Some(own), Some(one)) => accuracy_among(own, one, among),
             _ => Predicted::Nothing,
         }
     }
@@ -184,7 +186,12 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                 measures
                     .map(|measure| at(&*priced(measure, groups, &accounts, &at)?))
                     .collect::<Result<Vec<_>, _>>()
-                    .map(|mechanized| (mechanized, None))
+                    .map(|mut mechanized| {
+                        if !accounts.counts_rho() {
+                            draw_together(aggregate, &mut mechanized);
+                        }
+                        (mechanized, None)
+                    })
             }
         };
         let (mechanized, selection) = calibrated.map_err(|refusal| refusal.after(&steps))?;

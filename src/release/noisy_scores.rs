@@ -30,5 +30,12 @@ pub(super) fn noisy_scores(choice: &Choice, epsilon: &Epsilon) -> Option<Mechani
     let noise = Laplace::calibrate(l1, epsilon).ok()?;
     let mechanism = Mechanism::Laplace(noise);
     let accuracy = predicted(choice, &mechanism, false)?;
-    Some(Mechanized { mechanism, loss: Loss::pure(epsilon), accuracy, rank: None, instead: None })
+    Some(Mechanized {
+        mechanism,
+        loss: Loss::pure(epsilon),
+        accuracy,
+        rank: None,
+        instead: None,
+        together: None,
+    })
 }

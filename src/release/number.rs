@@ -56,6 +56,7 @@ pub(super) fn number(
             accuracy,
             rank: None,
             instead: None,
+            together: None,
         }))
     };
     let gaussian =
@@ -138,7 +139,14 @@ fn chosen_bound(
     let accuracy =
         largest.map_or(Predicted::Nothing, |noise| within(measure, &|beta| noise.error_at(beta)));
     let mechanism = Mechanism::ChosenBound(chosen);
-    Ok(cost.charged(Mechanized { mechanism, loss, accuracy, rank: None, instead: None }))
+    Ok(cost.charged(Mechanized {
+        mechanism,
+        loss,
+        accuracy,
+        rank: None,
+        instead: None,
+        together: None,
+    }))
 }
 
 /// A number that has Laplace noise with Gaussian noise of the same ε and this δ instead, and that ε; `None` for other numbers.
@@ -181,7 +189,7 @@ fn gaussian(
 fn noisy(measure: &Measure, gaussian: Gaussian, loss: Loss) -> Mechanized {
     let accuracy = within(measure, &|beta| gaussian.error_at(beta));
     let mechanism = Mechanism::Gaussian(gaussian);
-    Mechanized { mechanism, loss, accuracy, rank: None, instead: None }
+    Mechanized { mechanism, loss, accuracy, rank: None, instead: None, together: None }
 }
 
 pub(crate) fn size(accuracy: Predicted) -> f64 {

@@ -16,7 +16,7 @@ use num_traits::ToPrimitive;
 use crate::analysis::{Choice, JointMoments, Keys, Measure, Moments, ReleaseKind, Source};
 use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::{Grid, failed};
-use crate::release::mechanism::{Mechanism, Predicted};
+use crate::release::mechanism::{Mechanism, Predicted, Together};
 use crate::sampler::QueryRng;
 use gathered::Gathered;
 use joint::JointScale;
@@ -32,6 +32,7 @@ pub(crate) mod joint;
 pub(crate) mod plan;
 pub(crate) mod rungs;
 pub(crate) mod select;
+mod together;
 pub(crate) mod unknown_groups;
 pub(crate) mod variance;
 
@@ -72,6 +73,7 @@ fn drawn(
     let mut mean_rows: Vec<ArrayRef> = Vec::new();
     let mut rungs: Vec<ArrayRef> = Vec::new();
     let mut rows: Option<Vec<usize>> = None;
+    let mut vectors = together::Drawn::new();
     for draw_plan in &specification.draw_plans {
         let own = gathered.get(draw_plan.bounded_input).ok_or_else(failed)?;
         match &draw_plan.measure.release_kind {
@@ -85,6 +87,20 @@ fn drawn(
                 let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) = own else {
                     return Err(failed().into());
                 };
+                if let Some(together) = &draw_plan.together {
+                    let own = together::vector(
+                        together,
+                        draw_plan,
+                        specification,
+                        gathered,
+                        &mut vectors,
+                        rng,
+                    )?;
+                    let (column, beside) = of_vector(draw_plan, together, own)?;
+                    columns.push(column);
+                    mean_rows.extend(beside);
+                    continue;
+                }
                 if let Some(chosen) = bounded(draw_plan, sums, rng)? {
                     let keys = chosen.under.first().map_or(0, Vec::len);
                     let (column, beside) = under_bound(&chosen, rng)?;
@@ -140,6 +156,21 @@ fn drawn(
         // Groups that only the data know never come out without a threshold.
         (Some(_), None) | (None, Some(_)) => Err(failed().into()),
     }
+}
+
+/// A count, sum or mean of a drawn vector, and the noisy numbers of rows behind means.
+fn of_vector(
+    draw_plan: &DrawPlan,
+    together: &Together,
+    vector: &[(i128, i128)],
+) -> Result<(ArrayRef, Option<ArrayRef>), DrawError> {
+    let measure = &draw_plan.measure;
+    if measure.is_mean() {
+        let (means, rows) = means(measure, vector.iter().copied());
+        return Ok((cast(&means, &measure.data_type)?, Some(rows)));
+    }
+    let values: Vec<i128> = vector.iter().map(|pair| together::whole(together, *pair)).collect();
+    Ok((number(&values, measure.grid, &measure.data_type)?, None))
 }
 
 /// A bound that was chosen.
@@ -364,30 +395,37 @@ fn unit(grid: Grid) -> f64 {
     }
 }
 
-/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x): lo + w·A/(A + B), within [lo, hi].
-///
-/// # Guarantee
-/// A function of the two drawn integers and the public bounds; NULL if they say that there are no rows.
+/// AVG from its two exact parts, which are drawn.
 fn mean(
     draw_plan: &DrawPlan,
     above: &[i128],
     below: &[i128],
     rng: &mut QueryRng,
 ) -> Result<(ArrayRef, ArrayRef), DrawError> {
-    let unit = unit(draw_plan.measure.grid);
-    let as_float = |v: i128| v.to_f64().unwrap_or(0.0);
-    let (lo, hi) = (as_float(draw_plan.measure.lo), as_float(draw_plan.measure.hi));
-    let mut means = Vec::with_capacity(above.len());
-    let mut counts = Vec::with_capacity(above.len());
+    let mut noisy = Vec::with_capacity(above.len());
     for (a, b) in above.iter().zip(below) {
-        let a = as_float(perturb(draw_plan, *a, rng)?);
-        let b = as_float(perturb(draw_plan, *b, rng)?);
+        noisy.push((perturb(draw_plan, *a, rng)?, perturb(draw_plan, *b, rng)?));
+    }
+    Ok(means(&draw_plan.measure, noisy.into_iter()))
+}
+
+/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x): lo + w·A/(A + B), within [lo, hi]; and the noisy numbers of rows.
+///
+/// # Guarantee
+/// A function of the two drawn integers and the public bounds; NULL if they say that there are no rows.
+fn means(measure: &Measure, noisy: impl Iterator<Item = (i128, i128)>) -> (ArrayRef, ArrayRef) {
+    let unit = unit(measure.grid);
+    let as_float = |v: i128| v.to_f64().unwrap_or(0.0);
+    let (lo, hi) = (as_float(measure.lo), as_float(measure.hi));
+    let (mut means, mut counts) = (Vec::new(), Vec::new());
+    for (a, b) in noisy {
+        let (a, b) = (as_float(a), as_float(b));
         let rows = (a + b) / (hi - lo);
         // Fewer than half a row: there is nothing to average.
         counts.push((rows >= 0.5).then_some(rows));
         means.push((rows >= 0.5).then(|| ((lo + (hi - lo) * a / (a + b)).clamp(lo, hi)) * unit));
     }
-    Ok((Arc::new(Float64Array::from(means)), Arc::new(Float64Array::from(counts))))
+    (Arc::new(Float64Array::from(means)), Arc::new(Float64Array::from(counts)))
 }
 
 /// Builds the released batch from its columns.

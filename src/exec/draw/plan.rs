@@ -5,7 +5,7 @@ use arrow::datatypes::SchemaRef;
 use crate::analysis::{InputShape, Keys, Measure};
 use crate::mechanism::MechanismError;
 use crate::release::PartitionSelection;
-use crate::release::mechanism::{Mechanism, Predicted};
+use crate::release::mechanism::{Mechanism, Predicted, Together};
 
 /// How one released column is made.
 #[derive(Debug, Clone)]
@@ -14,6 +14,8 @@ pub(crate) struct DrawPlan {
     pub(crate) mechanism: Mechanism,
     /// Its predicted accuracy.
     pub(crate) accuracy: Predicted,
+    /// How it is computed from a vector that it shares with others, if it is.
+    pub(crate) together: Option<Together>,
     /// The r of MIN and MAX.
     pub(crate) rank: Option<u64>,
     /// The bounded input that it reads.

@@ -1,0 +1,147 @@
+//! COUNT, SUM and AVG of one column from the vector that they share.
+//!
+//! In: the exact integers of a part, and which measures share a vector. Out: the drawn vectors, and what each measure is of one:
+//! functions of the drawn integers and public numbers alone.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::{ToPrimitive, Zero};
+
+use super::plan::{DrawError, DrawPlan, Specification};
+use super::{gathered::Gathered, perturb};
+use crate::grid::failed;
+use crate::release::mechanism::{Part, Together, Vector};
+use crate::sampler::QueryRng;
+
+/// The noisy vectors that were drawn, each as (A, B) by key.
+pub(super) type Drawn = BTreeMap<Vector, Vec<(i128, i128)>>;
+
+/// The vector that a measure reads, drawn when the first one reads it.
+///
+/// # Guarantee
+/// Each vector is drawn once, by the noise that was calibrated to it at the sum of what its readers are charged.
+pub(super) fn vector<'a>(
+    together: &Together,
+    draw_plan: &DrawPlan,
+    specification: &Specification,
+    gathered: &[Gathered],
+    known: &'a mut Drawn,
+    rng: &mut QueryRng,
+) -> Result<&'a [(i128, i128)], DrawError> {
+    let entry = match known.entry(together.vector) {
+        Entry::Occupied(known) => return Ok(known.into_mut()),
+        Entry::Vacant(entry) => entry,
+    };
+    let mut noisy = Vec::new();
+    for (a, b) in exact(together, specification, gathered)? {
+        noisy.push((perturb(draw_plan, a, rng)?, perturb(draw_plan, b, rng)?));
+    }
+    Ok(entry.insert(noisy))
+}
+
+/// The exact vector of every key.
+fn exact(
+    together: &Together,
+    specification: &Specification,
+    gathered: &[Gathered],
+) -> Result<Vec<(i128, i128)>, DrawError> {
+    let sums = |measure: usize, place: usize| {
+        let plan = specification.draw_plans.get(measure)?;
+        match gathered.get(plan.bounded_input)? {
+            Gathered::Sums(sums) => sums.get(plan.first + place),
+            Gathered::Places(_) | Gathered::Keys { .. } | Gathered::Groups { .. } => None,
+        }
+    };
+    let columns = match together.vector {
+        Vector::OfMean(mean) => sums(mean, 0).zip(sums(mean, 1)),
+        Vector::OfSums { count, sum } => sums(count, 0).zip(sums(sum, 0)),
+    };
+    let (first, second) = columns.ok_or_else(failed)?;
+    let pair = |(first, second): (&i128, &i128)| match together.vector {
+        Vector::OfMean(_) => Some((*first, *second)),
+        Vector::OfSums { .. } => pair_of(together, *first, *second),
+    };
+    let pairs = first.iter().zip(second).map(pair);
+    Ok(pairs.collect::<Option<_>>().ok_or_else(failed)?)
+}
+
+/// A = SUM − lo·COUNT and B = hi·COUNT − SUM.
+///
+/// # Guarantee
+/// Exact. A row with x from lo to hi adds x − lo to A and hi − x to B. `None` if a number does not fit.
+fn pair_of(together: &Together, count: i128, sum: i128) -> Option<(i128, i128)> {
+    let hi = together.lo.checked_add(together.width)?;
+    let above = sum.checked_sub(together.lo.checked_mul(count)?)?;
+    let below = hi.checked_mul(count)?.checked_sub(sum)?;
+    Some((above, below))
+}
+
+/// COUNT = (A + B)/w, or SUM = lo·COUNT + A in steps of the grid, rounded to a whole number; a half to the even one, which favours
+/// neither side.
+pub(super) fn whole(together: &Together, (a, b): (i128, i128)) -> i128 {
+    let (a, all) = (BigInt::from(a), BigInt::from(a) + BigInt::from(b));
+    let width = BigInt::from(together.width);
+    let twice = BigInt::from(2) * &width;
+    let of = |numerator: BigInt| {
+        let (above, rest) = (BigInt::from(2) * numerator + &width).div_mod_floor(&twice);
+        let is_half = rest.is_zero();
+        if is_half && above.is_odd() { above - 1 } else { above }
+    };
+    let value = match together.part {
+        Part::Count => of(all),
+        Part::Sum => a + of(all * together.lo),
+        Part::Mean => return 0,
+    };
+    let end = if value.sign() == num_bigint::Sign::Minus { i128::MIN } else { i128::MAX };
+    value.to_i128().unwrap_or(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::Rational;
+
+    fn together(part: Part, lo: i128, width: i128) -> Together {
+        let vector = Vector::OfSums { count: 0, sum: 1 };
+        Together { vector, part, lo, width, unit: Rational::default(), others: Vec::new() }
+    }
+
+    /// A row adds x − lo and hi − x, neither below 0, and w together.
+    #[test]
+    fn one_row_adds_the_width_to_both_sums() {
+        for (lo, hi) in [(0, 9), (-4, 3), (7, 8), (-9, -2)] {
+            let of = together(Part::Count, lo, hi - lo);
+            for x in lo..=hi {
+                let (above, below) = pair_of(&of, 1, x).unwrap();
+                assert!(above >= 0 && below >= 0 && above + below == hi - lo);
+                let (more, less) = pair_of(&of, 4, 2 * x).unwrap();
+                let (rest, left) = pair_of(&of, 3, x).unwrap();
+                assert_eq!((more - rest, less - left), (above, below));
+            }
+        }
+        assert_eq!(pair_of(&together(Part::Sum, i128::MAX, 1), 2, 0), None);
+    }
+
+    /// What is read of a vector without noise is the exact number, also at the ends of what fits.
+    #[test]
+    fn numbers_of_a_vector_without_noise_are_exact() {
+        for (lo, hi) in [(0, 9), (-4, 3), (7, 8), (-9, -2), (-(1 << 90), 1 << 90)] {
+            for (count, sum) in [(0, 0), (5, 5 * lo), (5, 5 * hi), (3, lo + hi + lo)] {
+                let pair = pair_of(&together(Part::Count, lo, hi - lo), count, sum).unwrap();
+                assert_eq!(whole(&together(Part::Count, lo, hi - lo), pair), count);
+                assert_eq!(whole(&together(Part::Sum, lo, hi - lo), pair), sum);
+            }
+        }
+        // Rounded to the nearest.
+        let ten = |part| together(part, 0, 10);
+        let counts = [14, 15, 16, 25, 5, -5, -6, -15].map(|a| whole(&ten(Part::Count), (a, 0)));
+        assert_eq!(counts, [1, 2, 2, 2, 0, 0, -1, -2]);
+        assert_eq!(whole(&ten(Part::Sum), (-7, 3)), -7);
+        assert_eq!(whole(&together(Part::Sum, 5, 10), (3, 4)), 3 + 4);
+        assert_eq!(whole(&together(Part::Sum, i128::MAX, 1), (i128::MAX, i128::MAX)), i128::MAX);
+        assert_eq!(whole(&together(Part::Sum, i128::MAX, 1), (i128::MIN, i128::MIN)), i128::MIN);
+    }
+}

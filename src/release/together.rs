@@ -1,0 +1,279 @@
+//! COUNT, SUM and AVG of one column, drawn together: one noisy vector, from which all of them are computed.
+//!
+//! In: the calibrated measures of a part with public keys. Out: for those that are drawn together, the noise of the vector (A, B)
+//! = (Σ(x − lo), Σ(hi − x)) at the sum of their ε, and what each of them reads of it, with w = hi − lo:
+//!
+//! ```text
+//! COUNT = (A + B)/w        SUM = lo·COUNT + A        AVG = lo + w·A/(A + B)
+//! LAPLACE(eps=1) COUNT(x), LAPLACE(eps=1) SUM(x), 0..120:   scales 1 and 120 alone, 60 together: ± 2 for 3, and ± 180 for 360
+//! ```
+//!
+//! Each still costs what it says: the vector is one release at the sum of their ε, and the rest is computed from it. They are
+//! drawn together only if that errs less for each of them. Where a budget counts ρ, the sum of the ε would cost more.
+
+use num_traits::ToPrimitive;
+
+use crate::analysis::{ContributionBounds, Input, Measure, PrivateAggregate, ReleaseKind};
+use crate::grid::Grid;
+use crate::mechanism::{Laplace, NoisyMax};
+use crate::privacy::{Epsilon, Rational};
+use crate::release::mechanism::{Mechanism, Mechanized};
+use crate::release::number::{size, within};
+
+/// How a measure is computed from a vector that it shares with others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Together {
+    /// The exact integers of the vector.
+    pub(crate) vector: Vector,
+    pub(crate) part: Part,
+    /// lo, in steps of the grid.
+    pub(crate) lo: i128,
+    /// w = hi − lo ≥ 1, in steps of the grid.
+    pub(crate) width: i128,
+    /// The value of one step.
+    pub(crate) unit: Rational,
+    /// The others, as they are written.
+    pub(crate) others: Vec<String>,
+}
+
+/// Where the exact integers of a vector are, by the numbers of the measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Vector {
+    /// Those of an AVG.
+    OfMean(usize),
+    /// A = SUM − lo·COUNT and B = hi·COUNT − SUM, where every row counts.
+    OfSums { count: usize, sum: usize },
+}
+
+/// What is computed of a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Count,
+    Sum,
+    Mean,
+}
+
+impl Together {
+    /// How far a count or sum, in steps of its own grid, or each part of a mean is off at confidence 1 − β.
+    ///
+    /// # Guarantee
+    /// It is off by more with probability at most β. A sum of two noises has the law of their difference, whose tails
+    /// [`NoisyMax::error_at`] adds up, one for each side. A sum is off by (lo/w + 1)·X + (lo/w)·Y: where one of both is 0, by one
+    /// noise, and otherwise by no more than if X and Y are within theirs at β/2 each. Both are rounded to whole steps.
+    pub(crate) fn error_at(&self, noise: &Laplace, beta: &Rational) -> u128 {
+        let half = || beta / Rational::from_integer(2.into());
+        let width = self.width.unsigned_abs().max(1);
+        let (near, far) = (self.lo.unsigned_abs(), (self.lo + self.width).unsigned_abs());
+        match self.part {
+            Part::Mean => noise.error_at(beta),
+            Part::Count => {
+                let both = NoisyMax::with_noise(noise).ok().map(|pair| pair.error_at(2, &half()));
+                let both = both.and_then(|both| both.to_u128()).unwrap_or(u128::MAX);
+                rounded(both, 1, width)
+            }
+            Part::Sum if near == 0 || far == 0 => noise.error_at(beta),
+            Part::Sum => rounded(noise.error_at(&half()), near.saturating_add(far), width),
+        }
+    }
+
+    /// The variance of a count or sum, in steps of its own grid.
+    fn variance(&self, noise: &Laplace) -> f64 {
+        let (lo, width) = (float(self.lo), float(self.width));
+        let own = variance(noise);
+        match self.part {
+            Part::Count => 2.0 * own / (width * width) + ROUNDED,
+            Part::Sum => ((lo / width + 1.0).powi(2) + (lo / width).powi(2)) * own + ROUNDED,
+            Part::Mean => own,
+        }
+    }
+}
+
+/// The variance that rounding to whole steps adds.
+const ROUNDED: f64 = 1.0 / 12.0;
+
+/// The largest whole distance between a rounded number and a whole one, if they are `error`·`times`/`width` apart.
+fn rounded(error: u128, times: u128, width: u128) -> u128 {
+    let twice = error.checked_mul(times).and_then(|error| error.checked_mul(2));
+    twice.and_then(|twice| twice.checked_add(width)).map_or(u128::MAX, |all| all / (2 * width))
+}
+
+fn float(steps: i128) -> f64 {
+    steps.to_f64().unwrap_or(f64::MAX)
+}
+
+/// 1/(2·sinh²(1/2b)): the variance of discrete Laplace noise of scale b.
+fn variance(noise: &Laplace) -> f64 {
+    let scale = noise.scale().to_f64().unwrap_or(f64::MAX);
+    if scale > 0.0 { 0.5 / (0.5 / scale).sinh().powi(2) } else { 0.0 }
+}
+
+/// A measure that may be drawn with others.
+struct Member {
+    at: usize,
+    part: Part,
+    epsilon: Rational,
+}
+
+/// What the measures of one vector have in common.
+#[derive(PartialEq)]
+struct Shared {
+    column: usize,
+    filter: Option<usize>,
+    limits: ContributionBounds,
+    range: (Grid, i128, i128),
+}
+
+/// Lets measures of a part with public keys be drawn together where all of them err less.
+///
+/// # Guarantee
+/// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they are charged their ε: the
+/// release is private at what they cost. Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to
+/// hi·COUNT − SUM, w in all, if COUNT and SUM have the same rows: no value of a grid of whole numbers is counted and not summed.
+/// Whether they are drawn together follows from the query and the catalog.
+pub(super) fn draw_together(part: &PrivateAggregate, mechanized: &mut [Mechanized]) {
+    let mut done: Vec<usize> = Vec::new();
+    for seed in 0..mechanized.len() {
+        let Some(shared) = part.measures().get(seed).and_then(shared) else { continue };
+        if done.contains(&seed) {
+            continue;
+        }
+        let members = part.measures().iter().zip(&*mechanized).enumerate();
+        let members = members.filter(|(at, _)| !done.contains(at));
+        let members =
+            members.filter_map(|(at, (measure, one))| member(part, &shared, at, measure, one));
+        for (at, one) in less_noisy(part, &shared, members.collect(), mechanized) {
+            done.push(at);
+            mechanized[at] = one;
+        }
+    }
+}
+
+/// The column and range of a SUM or an AVG.
+fn shared(measure: &Measure) -> Option<Shared> {
+    let (Input::Sum(column) | Input::Mean(column)) = measure.input else { return None };
+    let Measure { filter, limits, grid, lo, hi, .. } = *measure;
+    (hi > lo).then_some(Shared { column, filter, limits, range: (grid, lo, hi) })
+}
+
+/// The measure as a member, if it is one of plain Laplace noise with a cost of its own.
+fn member(
+    part: &PrivateAggregate,
+    with: &Shared,
+    at: usize,
+    measure: &Measure,
+    one: &Mechanized,
+) -> Option<Member> {
+    let parameters = &measure.clause.parameters;
+    let is_plain = matches!(one.mechanism, Mechanism::Laplace(_))
+        && matches!(measure.release_kind, ReleaseKind::Number(_))
+        && one.loss.delta().is_none_or(|delta| *delta == Rational::default())
+        && measure.ladder.is_none()
+        && measure.clause.finding.is_none()
+        && parameters.within.is_none()
+        && parameters.delta.is_none();
+    let alike = measure.filter == with.filter && measure.limits == with.limits;
+    if !is_plain || !alike {
+        return None;
+    }
+    // A float may be no number, which COUNT counts and SUM leaves out.
+    let is_counted = !matches!(with.range.0, Grid::Binary { .. });
+    let whole = || shared(measure).is_some_and(|own| own == *with);
+    let kind = match measure.input {
+        Input::Mean(_) if whole() => Part::Mean,
+        Input::Sum(_) if whole() => Part::Sum,
+        Input::Values(column) if column == with.column && is_counted => Part::Count,
+        Input::Rows if is_counted && !part.input().schema().field(with.column).is_nullable() => {
+            Part::Count
+        }
+        Input::Rows
+        | Input::Values(_)
+        | Input::Units
+        | Input::Distinct(_)
+        | Input::Sum(_)
+        | Input::Mean(_)
+        | Input::Moments(_)
+        | Input::Joint(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => return None,
+    };
+    Some(Member { at, part: kind, epsilon: one.loss.epsilon()?.clone() })
+}
+
+/// The members as they are drawn together, without those that would err more; none if fewer than two are left.
+fn less_noisy(
+    part: &PrivateAggregate,
+    with: &Shared,
+    mut members: Vec<Member>,
+    mechanized: &[Mechanized],
+) -> Vec<(usize, Mechanized)> {
+    loop {
+        let drawn = drawn(part, with, &members, mechanized).unwrap_or_default();
+        let errs_more = |(at, one): &(usize, Mechanized)| {
+            let alone = &mechanized[*at];
+            let of = |one: &Mechanized| match (&one.mechanism, &one.together) {
+                (Mechanism::Laplace(noise), Some(together)) => together.variance(noise),
+                (Mechanism::Laplace(noise), None) => variance(noise),
+                _ => f64::INFINITY,
+            };
+            size(one.accuracy) > size(alone.accuracy) || of(one) > of(alone)
+        };
+        let worse: Vec<usize> =
+            drawn.iter().filter(|one| errs_more(one)).map(|one| one.0).collect();
+        if worse.is_empty() {
+            return drawn;
+        }
+        members.retain(|member| !worse.contains(&member.at));
+    }
+}
+
+/// All members with the noise of one vector.
+fn drawn(
+    part: &PrivateAggregate,
+    with: &Shared,
+    members: &[Member],
+    mechanized: &[Mechanized],
+) -> Option<Vec<(usize, Mechanized)>> {
+    let first = |part: Part| members.iter().find(|m| m.part == part).map(|member| member.at);
+    let (grid, lo, hi) = with.range;
+    let lead = first(Part::Mean).or(first(Part::Sum))?;
+    let (vector, l1) = match (first(Part::Mean), first(Part::Count), first(Part::Sum)) {
+        (Some(mean), _, _) => match part.measures().get(mean)?.release_kind {
+            ReleaseKind::Number(sensitivity) => (Vector::OfMean(mean), sensitivity.l1),
+            ReleaseKind::Choice(_) => return None,
+        },
+        (None, Some(count), Some(sum))
+            if part.subject().is_row()
+                && part.subject().max_rows() == Some(1)
+                && !matches!(grid, Grid::Binary { .. }) =>
+        {
+            (Vector::OfSums { count, sum }, (hi - lo).unsigned_abs())
+        }
+        (None, _, _) => return None,
+    };
+    if members.len() < 2 {
+        return None;
+    }
+    let epsilon: Rational = members.iter().map(|member| &member.epsilon).sum();
+    let noise = Laplace::calibrate(l1, &Epsilon::new(epsilon).ok()?).ok()?;
+    let text = |member: &Member| Some(part.measures().get(member.at)?.clause.text.clone());
+    let all = members.iter().map(|member| {
+        let measure = part.measures().get(member.at)?;
+        let others = members.iter().filter(|other| other.at != member.at).filter_map(text);
+        let unit = part.measures().get(lead)?.grid_unit();
+        let together = Together {
+            vector,
+            part: member.part,
+            lo,
+            width: hi - lo,
+            unit,
+            others: others.collect(),
+        };
+        let accuracy = within(measure, &|beta| together.error_at(&noise, beta));
+        let own = mechanized.get(member.at)?.clone();
+        let mechanism = Mechanism::Laplace(noise.clone());
+        Some((member.at, Mechanized { mechanism, accuracy, together: Some(together), ..own }))
+    });
+    all.collect()
+}
