@@ -130,7 +130,8 @@ fn analyze_as_written(
     let Splitter { mut parts, values, steps, context: _, sets: _ } = cutter;
     if called_ends.is_some() {
         // What decides which groups come out has no interval, and ends of intervals are asked for.
-        parts.iter_mut().for_each(PrivateAggregate::compare_units);
+        let unknown = parts.iter_mut().filter_map(PrivateAggregate::unknown_partitions_mut);
+        unknown.for_each(|groups| groups.rows_counter = None);
     }
     Ok(Analysis { parts, public_plan, as_written, called_ends, values, steps })
 }

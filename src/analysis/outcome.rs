@@ -31,8 +31,9 @@ impl Analysis {
 
     /// Decides which number a part compares with its threshold.
     pub(crate) fn compare(&mut self, part: usize, groups: UnknownPartitions) {
-        if let Some(part) = self.parts.get_mut(part) {
-            part.compare(groups);
+        let own = self.parts.get_mut(part).and_then(PrivateAggregate::unknown_partitions_mut);
+        if let Some(own) = own {
+            *own = groups;
         }
     }
 

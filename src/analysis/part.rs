@@ -19,7 +19,7 @@ use super::keys::unknown::UnknownPartitions;
 use super::measure::input_columns::{
     Asked, Columns, group_keys, key_text, keys_together, refuse_never,
 };
-use super::measure::{Input, InputShape, Measure, ReleaseKind, ends_text, same_rows};
+use super::measure::{InputShape, Measure, ReleaseKind, same_rows};
 use super::selection::by_group::named;
 use super::selection::choice::Source;
 use super::selection::of_keys;
@@ -41,7 +41,6 @@ use crate::dialect::{
     Selector, marked,
 };
 use crate::functions::is_date_diff;
-use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::in_literals;
 
@@ -139,16 +138,9 @@ impl PrivateAggregate {
         self.unknown_partitions.as_ref()
     }
 
-    /// Lets no number of rows be compared with the threshold.
-    pub(crate) fn compare_units(&mut self) {
-        if let Some(groups) = &mut self.unknown_partitions {
-            groups.rows_counter = None;
-        }
-    }
-
-    /// Decides which number is compared with the threshold.
-    pub(crate) fn compare(&mut self, groups: UnknownPartitions) {
-        self.unknown_partitions = Some(groups);
+    /// The same, to decide which number is compared with the threshold.
+    pub(crate) fn unknown_partitions_mut(&mut self) -> Option<&mut UnknownPartitions> {
+        self.unknown_partitions.as_mut()
     }
 
     /// The measures, one per released column.
@@ -300,7 +292,7 @@ pub(crate) fn cut(
         if groups.is_empty() { "" } else { " by " },
         groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>().join(", "),
         if unknown_partitions.is_some() { " (keys of the data)" } else { "" },
-        measures.iter().map(describe_measure).collect::<Vec<_>>().join(", "),
+        measures.iter().map(Measure::described).collect::<Vec<_>>().join(", "),
     ));
     // In plain SQL the aggregate has its own type; what is released is the key.
     let chosen = plain.and_then(|_| calls.first()).map(|call| &call.data_type);
@@ -354,26 +346,6 @@ fn released_columns(aggregate: &Aggregate, chosen: Option<&DataType>) -> Schema 
         Field::new(format!("c{i}"), data_type.clone(), true)
     });
     Schema::new(columns.collect::<Vec<_>>())
-}
-
-fn describe_measure(measure: &Measure) -> String {
-    let shown = |units: i128| {
-        let value = Rational::from_integer(units.into()) * measure.grid_unit();
-        decimal_text(&value, 6)
-    };
-    let what = match &measure.clause.operand {
-        Operand::Aggregate(_) => measure.clause.text.clone(),
-        Operand::Selection(selection) => selection.by.clone(),
-        Operand::Response => measure.clause.text.clone(),
-    };
-    if let Some(joint) = measure.joint() {
-        return format!("{what} [{} × {}]", ends_text(joint.pairs.x()), ends_text(joint.pairs.y()));
-    }
-    // What is placed on a line is counted, and a count needs no range.
-    if matches!(measure.input, Input::Places { weight: None, .. }) {
-        return what;
-    }
-    format!("{what} [{}..{}]", shown(measure.lo), shown(measure.hi))
 }
 
 /// The aggregate's expressions as releases; bare ones become releases of the default.

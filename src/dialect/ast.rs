@@ -7,10 +7,11 @@ use std::fmt;
 
 use sqlparser::ast as sql;
 
+pub use super::asked::Parameters;
 use super::declaration::{Declaration, Show};
 use crate::catalog::RESERVED;
 use crate::dialect::literal::Literal;
-use crate::privacy::{Delta, Epsilon, Rational, Rho, decimal_text};
+use crate::privacy::{Delta, Epsilon};
 use crate::refusal::Refusal;
 
 /// The name of the aggregate function that represents release `n` in a rewritten tree.
@@ -219,58 +220,6 @@ impl fmt::Display for MechanismName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Self::ALL.iter().find(|(_, m)| m == self).map_or("DEFAULT", |(name, _)| *name);
         f.write_str(name)
-    }
-}
-
-/// The parameters in a mechanism's parentheses.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parameters {
-    /// The cost.
-    pub epsilon: Option<Epsilon>,
-    /// The cost in ρ, instead of ε.
-    pub rho: Option<Rho>,
-    /// The failure probability.
-    pub delta: Option<Delta>,
-    /// A unit counts in at most this many groups.
-    pub groups: Option<u64>,
-    /// A unit counts with at most this many rows in a group.
-    pub rows: Option<u64>,
-    /// `rows=auto`: the bound on what a unit contributes in all is chosen, and paid for, with the release.
-    pub rows_auto: bool,
-    /// A unit counts with at most this many rows in all.
-    pub total_rows: Option<u64>,
-    /// `monotonic=false`: calibrate by twice the largest change of a score.
-    pub monotonic: Option<bool>,
-    /// The accuracy that is asked for instead of a cost, in units of the answer.
-    pub within: Option<Rational>,
-    /// The confidence of `within`, between 0 and 1; 0.95 if absent.
-    pub confidence: Option<Rational>,
-    /// Whether the confidence is that of all groups together.
-    pub jointly: bool,
-}
-
-impl fmt::Display for Parameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = Vec::new();
-        let mut part = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                parts.push(format!("{name}={value}"));
-            }
-        };
-        part("eps", self.epsilon.as_ref().map(ToString::to_string));
-        part("rho", self.rho.as_ref().map(ToString::to_string));
-        part("delta", self.delta.as_ref().map(ToString::to_string));
-        part("groups", self.groups.map(|n| n.to_string()));
-        part("rows", self.rows.map(|n| n.to_string()));
-        part("rows", self.rows_auto.then(|| "auto".to_owned()));
-        part("total", self.total_rows.map(|n| n.to_string()));
-        part("monotonic", self.monotonic.map(|b| b.to_string()));
-        part("within", self.within.as_ref().map(|within| decimal_text(within, 40)));
-        part("confidence", self.confidence.as_ref().map(|part| decimal_text(part, 40)));
-        if self.jointly {
-            parts.push("jointly".to_owned());
-        }
-        f.write_str(&parts.join(", "))
     }
 }
 

@@ -19,6 +19,7 @@ use value::bytes_of_values;
 mod advice;
 pub(crate) mod aggregate;
 mod allow;
+mod asked;
 mod ast;
 mod candidates;
 pub(crate) mod clauses;

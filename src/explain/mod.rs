@@ -9,17 +9,15 @@ use num_bigint::BigInt;
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    EndTold, EndWorth, Input, Measure, PrivateAggregate, ReleaseKind, Sensitivity, UnitScope,
-    approximate,
+    EndTold, EndWorth, Input, Measure, PrivateAggregate, ReleaseKind, UnitScope, approximate,
 };
 use crate::buckets::FALSE_ALARM;
-use crate::dialect::{Finding, Parameters, Spread};
+use crate::dialect::{Finding, Spread};
 use crate::explain::text::number;
 use crate::ledger::BudgetQuote;
-use crate::mechanism::Laplace;
 use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text};
 use crate::refusal::Refusal;
-use crate::release::mechanism::{Mechanism, Mechanized, Part, Predicted, Together, is_bare};
+use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
 use crate::release::mostly_noise::mostly_noise_below;
 use crate::release::record::{chosen_by, released_by, sensitivity_text};
 use crate::release::text::exact;
@@ -28,6 +26,7 @@ use crate::visible::{self, rounded};
 use bounds::bounds_lines;
 use loosest::loosest;
 use mostly_noise::noise_below_text;
+use noise::{asked_text, euclidean, noise_text, norm_text};
 use selection::{choice_json, choice_lines, instead_text, winner_text};
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 use tighter::{of_the_data, tighter_lines};
@@ -37,6 +36,7 @@ mod joint;
 mod ladder;
 mod loosest;
 mod mostly_noise;
+mod noise;
 mod selection;
 pub(crate) mod text;
 mod threshold;
@@ -310,20 +310,6 @@ fn release_lines(
     lines
 }
 
-/// The accuracy that was asked for, and the cost that it takes.
-fn asked_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
-    let Parameters { within, confidence, jointly, .. } = &measure.clause.parameters;
-    let within = decimal_text(within.as_ref()?, 40);
-    let percent = confidence.clone().unwrap_or_else(|| Rational::new(19.into(), 20.into()))
-        * Rational::from_integer(100.into());
-    let together = if *jointly { ", all groups together" } else { "" };
-    Some(format!(
-        "within {within} with {} % confidence{together}: {} is the least cost",
-        decimal_text(&percent, 40),
-        loss_text(&mechanized.loss, false)
-    ))
-}
-
 /// The sums that are perturbed in the place of what is released.
 fn released_as(measure: &Measure) -> String {
     if let Some(joint) = measure.joint() {
@@ -342,75 +328,6 @@ fn released_as(measure: &Measure) -> String {
             format!(", released as Σ(w − X)², Σ2X(w − X), ΣX² (X = x − lo, w = hi − lo{rounded})")
         }
     }
-}
-
-/// The norm that the noise is calibrated to.
-fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
-    let ReleaseKind::Number(sensitivity) = &measure.release_kind else { return String::new() };
-    match &mechanized.mechanism {
-        Mechanism::Gaussian(_) => {
-            let shown = rounded(euclidean(measure, sensitivity));
-            let trimmed = shown.trim_end_matches('0').trim_end_matches('.');
-            format!("Δ₂ = {}", if shown.contains('.') { trimmed } else { &shown })
-        }
-        Mechanism::ChosenBound(_) => ladder::norm_text(measure),
-        Mechanism::Laplace(_)
-        | Mechanism::Exponential(_)
-        | Mechanism::PermuteAndFlip(_)
-        | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..) => format!("Δ₁ = {}", sensitivity_text(measure, sensitivity.l1)),
-    }
-}
-
-/// Δ₂ as a number for people.
-fn euclidean(measure: &Measure, sensitivity: &Sensitivity) -> f64 {
-    let unit = measure.noise_unit();
-    let squared = Rational::from_integer(sensitivity.l2_squared.into()) * &unit * &unit;
-    approximate(&squared).sqrt()
-}
-
-fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String {
-    let scaled = |scale: &Rational| decimal_text(&(scale * measure.noise_unit()), 6);
-    let both = match (measure.moments(), measure.joint()) {
-        (Some(_), _) => " on all three sums",
-        (None, Some(_)) => " on all these sums",
-        (None, None) if measure.is_mean() => " on both sums",
-        (None, None) => "",
-    };
-    match &mechanized.mechanism {
-        Mechanism::Laplace(m) if mechanized.together.is_some() => {
-            mechanized.together.as_ref().map_or_else(String::new, |vector| together_text(m, vector))
-        }
-        Mechanism::Laplace(m) => {
-            format!(
-                "discrete Laplace{both}, scale {} = Δ₁/{share}, exact on its grid",
-                scaled(m.scale())
-            )
-        }
-        Mechanism::Gaussian(m) => {
-            format!("discrete Gaussian{both}, σ = {}, exact on its grid", scaled(&m.sigma()))
-        }
-        Mechanism::ChosenBound(chosen) => ladder::noise_text(measure, chosen),
-        Mechanism::Exponential(_)
-        | Mechanism::PermuteAndFlip(_)
-        | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..) => String::new(),
-    }
-}
-
-/// The noise of a vector, what is computed from it, and with what it is shared.
-fn together_text(noise: &Laplace, together: &Together) -> String {
-    let read = match together.part {
-        Part::Count => "(A + B)/(hi − lo)",
-        Part::Sum if together.lo == 0 => "A",
-        Part::Sum => "A + lo·(A + B)/(hi − lo)",
-        Part::Mean => "lo + (hi − lo)·A/(A + B)",
-    };
-    format!(
-        "drawn together with {}, at the sum of their ε: discrete Laplace, scale {}, on A = Σ(x − lo) and B = Σ(hi − x); this is {read}",
-        together.others.join(", "),
-        decimal_text(&(noise.scale() * &together.unit), 6),
-    )
 }
 
 /// What the error of a number is worth that decides itself which rows come out.

@@ -9,7 +9,7 @@ use num_traits::{One, ToPrimitive};
 
 use super::selection::choice::{Choice, Source};
 use crate::analysis::expr::facts::grid_unit;
-use crate::dialect::{Joint, MechanismName, ReleaseClause, Spread};
+use crate::dialect::{Joint, MechanismName, Operand, ReleaseClause, Spread};
 use crate::grid::pairs::{Axis, Pairs};
 use crate::grid::{Grid, coarse_width};
 use crate::privacy::{Rational, decimal_text};
@@ -190,6 +190,27 @@ impl Measure {
         let to = |column: &mut usize| *column = moved.get(*column).copied().unwrap_or(*column);
         self.filter.iter_mut().for_each(to);
         self.input.renumber(&to);
+    }
+
+    /// What is measured, as a step of a derivation: with the range of one row.
+    pub(crate) fn described(&self) -> String {
+        let shown = |units: i128| {
+            let value = Rational::from_integer(units.into()) * self.grid_unit();
+            decimal_text(&value, 6)
+        };
+        let what = match &self.clause.operand {
+            Operand::Aggregate(_) | Operand::Response => self.clause.text.clone(),
+            Operand::Selection(selection) => selection.by.clone(),
+        };
+        if let Some(joint) = self.joint() {
+            let (x, y) = (ends_text(joint.pairs.x()), ends_text(joint.pairs.y()));
+            return format!("{what} [{x} × {y}]");
+        }
+        // What is placed on a line is counted, and a count needs no range.
+        if matches!(self.input, Input::Places { weight: None, .. }) {
+            return what;
+        }
+        format!("{what} [{}..{}]", shown(self.lo), shown(self.hi))
     }
 
     /// The value of one step of the grid.

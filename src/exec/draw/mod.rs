@@ -128,7 +128,7 @@ fn drawn(
                 } else {
                     let noisy: Vec<i128> = first
                         .iter()
-                        .map(|v| perturb(draw_plan, *v, rng))
+                        .map(|v| draw_plan.perturb(*v, rng))
                         .collect::<Result<_, _>>()?;
                     columns.push(number(
                         &noisy,
@@ -222,7 +222,7 @@ fn under_bound(
             Ok((cast(&means, data_type)?, Some(rows)))
         }
         ([values], false) => {
-            let noisy = values.iter().map(|value| perturb(plan, *value, rng));
+            let noisy = values.iter().map(|value| plan.perturb(*value, rng));
             let noisy = noisy.collect::<Result<Vec<_>, _>>()?;
             Ok((number(&noisy, plan.measure.grid, data_type)?, None))
         }
@@ -246,7 +246,7 @@ fn spreads(
     let [Some(a), Some(b), Some(c)] = sums else { return Err(failed().into()) };
     let (mut values, mut within) = (Vec::with_capacity(a.len()), Vec::with_capacity(a.len()));
     for ((a, b), c) in a.iter().zip(b).zip(c) {
-        let mut noisy = |sum: &i128| perturb(draw_plan, *sum, rng);
+        let mut noisy = |sum: &i128| draw_plan.perturb(*sum, rng);
         let one = scale.of([noisy(a)?, noisy(b)?, noisy(c)?]);
         values.push(one.map(|one| one.value));
         within.push(one.map(|one| one.within));
@@ -274,7 +274,7 @@ fn joints(
     for group in 0..groups {
         let noisy = sums.iter().map(|sums| {
             let sum = sums.get(group).ok_or_else(failed)?;
-            perturb(draw_plan, *sum, rng)
+            draw_plan.perturb(*sum, rng)
         });
         let one = scale.of(&noisy.collect::<Result<Vec<_>, DrawError>>()?);
         values.push(one.map(|one| one.value));
@@ -340,21 +340,6 @@ fn values(
     }
 }
 
-fn perturb(draw_plan: &DrawPlan, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
-    let noise = match &draw_plan.mechanism {
-        Mechanism::Laplace(mechanism) => mechanism.draw(rng),
-        Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
-        Mechanism::Exponential(_)
-        | Mechanism::PermuteAndFlip(_)
-        | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..)
-        | Mechanism::ChosenBound(_) => {
-            return Err(failed().into());
-        }
-    };
-    Ok(value.saturating_add(noise))
-}
-
 /// Noisy integers on a grid as a SQL column; values that do not fit its type saturate.
 fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, DrawError> {
     const MOST_DIGITS: i128 = 99_999_999_999_999_999_999_999_999_999_999_999_999;
@@ -404,7 +389,7 @@ fn mean(
 ) -> Result<(ArrayRef, ArrayRef), DrawError> {
     let mut noisy = Vec::with_capacity(above.len());
     for (a, b) in above.iter().zip(below) {
-        noisy.push((perturb(draw_plan, *a, rng)?, perturb(draw_plan, *b, rng)?));
+        noisy.push((draw_plan.perturb(*a, rng)?, draw_plan.perturb(*b, rng)?));
     }
     Ok(means(&draw_plan.measure, noisy.into_iter()))
 }

@@ -3,9 +3,11 @@
 use arrow::datatypes::SchemaRef;
 
 use crate::analysis::{InputShape, Keys, Measure};
+use crate::grid::failed;
 use crate::mechanism::MechanismError;
 use crate::release::PartitionSelection;
 use crate::release::mechanism::{Mechanism, Predicted, Together};
+use crate::sampler::QueryRng;
 
 /// How one released column is made.
 #[derive(Debug, Clone)]
@@ -22,6 +24,22 @@ pub(crate) struct DrawPlan {
     pub(crate) bounded_input: usize,
     /// Its first column of integers in that input.
     pub(crate) first: usize,
+}
+
+impl DrawPlan {
+    /// An exact integer with the noise of the mechanism.
+    pub(super) fn perturb(&self, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
+        let noise = match &self.mechanism {
+            Mechanism::Laplace(mechanism) => mechanism.draw(rng),
+            Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
+            Mechanism::Exponential(_)
+            | Mechanism::PermuteAndFlip(_)
+            | Mechanism::NoisyMax(_)
+            | Mechanism::Unknown(..)
+            | Mechanism::ChosenBound(_) => return Err(failed().into()),
+        };
+        Ok(value.saturating_add(noise))
+    }
 }
 
 /// Why a released table could not be computed; no message depends on the data.

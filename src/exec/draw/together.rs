@@ -10,8 +10,8 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{ToPrimitive, Zero};
 
+use super::gathered::Gathered;
 use super::plan::{DrawError, DrawPlan, Specification};
-use super::{gathered::Gathered, perturb};
 use crate::grid::failed;
 use crate::release::mechanism::{Part, Together, Vector};
 use crate::sampler::QueryRng;
@@ -37,7 +37,7 @@ pub(super) fn vector<'a>(
     };
     let mut noisy = Vec::new();
     for (a, b) in exact(together, specification, gathered)? {
-        noisy.push((perturb(draw_plan, a, rng)?, perturb(draw_plan, b, rng)?));
+        noisy.push((draw_plan.perturb(a, rng)?, draw_plan.perturb(b, rng)?));
     }
     Ok(entry.insert(noisy))
 }

@@ -1,0 +1,63 @@
+//! What a release is asked for, in the parentheses of its mechanism: a cost or an accuracy, and bounds.
+//!
+//! In: values that the parser has checked. Out: the same as text that parses back to them.
+//!
+//! ```text
+//! Parameters { epsilon: Some(1), rows: Some(2), … }  ⇄  eps=1, rows=2
+//! ```
+
+use std::fmt;
+
+use crate::privacy::{Delta, Epsilon, Rational, Rho, decimal_text};
+
+/// The parameters in a mechanism's parentheses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Parameters {
+    /// The cost.
+    pub epsilon: Option<Epsilon>,
+    /// The cost in ρ, instead of ε.
+    pub rho: Option<Rho>,
+    /// The failure probability.
+    pub delta: Option<Delta>,
+    /// A unit counts in at most this many groups.
+    pub groups: Option<u64>,
+    /// A unit counts with at most this many rows in a group.
+    pub rows: Option<u64>,
+    /// `rows=auto`: the bound on what a unit contributes in all is chosen, and paid for, with the release.
+    pub rows_auto: bool,
+    /// A unit counts with at most this many rows in all.
+    pub total_rows: Option<u64>,
+    /// `monotonic=false`: calibrate by twice the largest change of a score.
+    pub monotonic: Option<bool>,
+    /// The accuracy that is asked for instead of a cost, in units of the answer.
+    pub within: Option<Rational>,
+    /// The confidence of `within`, between 0 and 1; 0.95 if absent.
+    pub confidence: Option<Rational>,
+    /// Whether the confidence is that of all groups together.
+    pub jointly: bool,
+}
+
+impl fmt::Display for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        let mut part = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                parts.push(format!("{name}={value}"));
+            }
+        };
+        part("eps", self.epsilon.as_ref().map(ToString::to_string));
+        part("rho", self.rho.as_ref().map(ToString::to_string));
+        part("delta", self.delta.as_ref().map(ToString::to_string));
+        part("groups", self.groups.map(|n| n.to_string()));
+        part("rows", self.rows.map(|n| n.to_string()));
+        part("rows", self.rows_auto.then(|| "auto".to_owned()));
+        part("total", self.total_rows.map(|n| n.to_string()));
+        part("monotonic", self.monotonic.map(|b| b.to_string()));
+        part("within", self.within.as_ref().map(|within| decimal_text(within, 40)));
+        part("confidence", self.confidence.as_ref().map(|part| decimal_text(part, 40)));
+        if self.jointly {
+            parts.push("jointly".to_owned());
+        }
+        f.write_str(&parts.join(", "))
+    }
+}

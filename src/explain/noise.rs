@@ -1,0 +1,101 @@
+//! The noise of a number, told: its norm, its scale, and the accuracy that it was asked for.
+//!
+//! In: a measure and its mechanism. Out: texts of an explanation, which follow from the query and the declarations.
+//!
+//! ```text
+//! noise        discrete Laplace, scale 2 = Δ₁/ε, exact on its grid
+//! asked        within 100 with 95 % confidence: eps=0.029807177 is the least cost
+//! ```
+
+use super::ladder;
+use crate::analysis::{Measure, ReleaseKind, Sensitivity, approximate};
+use crate::dialect::Parameters;
+use crate::mechanism::Laplace;
+use crate::privacy::{Rational, decimal_text};
+use crate::release::loss_text;
+use crate::release::mechanism::{Mechanism, Mechanized, Part, Together};
+use crate::release::record::sensitivity_text;
+use crate::visible::rounded;
+
+/// The norm that the noise is calibrated to.
+pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
+    let ReleaseKind::Number(sensitivity) = &measure.release_kind else { return String::new() };
+    match &mechanized.mechanism {
+        Mechanism::Gaussian(_) => {
+            let shown = rounded(euclidean(measure, sensitivity));
+            let trimmed = shown.trim_end_matches('0').trim_end_matches('.');
+            format!("Δ₂ = {}", if shown.contains('.') { trimmed } else { &shown })
+        }
+        Mechanism::ChosenBound(_) => ladder::norm_text(measure),
+        Mechanism::Laplace(_)
+        | Mechanism::Exponential(_)
+        | Mechanism::PermuteAndFlip(_)
+        | Mechanism::NoisyMax(_)
+        | Mechanism::Unknown(..) => format!("Δ₁ = {}", sensitivity_text(measure, sensitivity.l1)),
+    }
+}
+
+/// Δ₂ as a number for people.
+pub(super) fn euclidean(measure: &Measure, sensitivity: &Sensitivity) -> f64 {
+    let unit = measure.noise_unit();
+    let squared = Rational::from_integer(sensitivity.l2_squared.into()) * &unit * &unit;
+    approximate(&squared).sqrt()
+}
+
+pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String {
+    let scaled = |scale: &Rational| decimal_text(&(scale * measure.noise_unit()), 6);
+    let both = match (measure.moments(), measure.joint()) {
+        (Some(_), _) => " on all three sums",
+        (None, Some(_)) => " on all these sums",
+        (None, None) if measure.is_mean() => " on both sums",
+        (None, None) => "",
+    };
+    match &mechanized.mechanism {
+        Mechanism::Laplace(m) if mechanized.together.is_some() => {
+            mechanized.together.as_ref().map_or_else(String::new, |vector| together_text(m, vector))
+        }
+        Mechanism::Laplace(m) => {
+            format!(
+                "discrete Laplace{both}, scale {} = Δ₁/{share}, exact on its grid",
+                scaled(m.scale())
+            )
+        }
+        Mechanism::Gaussian(m) => {
+            format!("discrete Gaussian{both}, σ = {}, exact on its grid", scaled(&m.sigma()))
+        }
+        Mechanism::ChosenBound(chosen) => ladder::noise_text(measure, chosen),
+        Mechanism::Exponential(_)
+        | Mechanism::PermuteAndFlip(_)
+        | Mechanism::NoisyMax(_)
+        | Mechanism::Unknown(..) => String::new(),
+    }
+}
+
+/// The noise of a vector, what is computed from it, and with what it is shared.
+fn together_text(noise: &Laplace, together: &Together) -> String {
+    let read = match together.part {
+        Part::Count => "(A + B)/(hi − lo)",
+        Part::Sum if together.lo == 0 => "A",
+        Part::Sum => "A + lo·(A + B)/(hi − lo)",
+        Part::Mean => "lo + (hi − lo)·A/(A + B)",
+    };
+    format!(
+        "drawn together with {}, at the sum of their ε: discrete Laplace, scale {}, on A = Σ(x − lo) and B = Σ(hi − x); this is {read}",
+        together.others.join(", "),
+        decimal_text(&(noise.scale() * &together.unit), 6),
+    )
+}
+
+/// The accuracy that was asked for, and the cost that it takes.
+pub(super) fn asked_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
+    let Parameters { within, confidence, jointly, .. } = &measure.clause.parameters;
+    let within = decimal_text(within.as_ref()?, 40);
+    let percent = confidence.clone().unwrap_or_else(|| Rational::new(19.into(), 20.into()))
+        * Rational::from_integer(100.into());
+    let together = if *jointly { ", all groups together" } else { "" };
+    Some(format!(
+        "within {within} with {} % confidence{together}: {} is the least cost",
+        decimal_text(&percent, 40),
+        loss_text(&mechanized.loss, false)
+    ))
+}
