@@ -77,12 +77,16 @@ async fn a_threshold_takes_the_error_of_what_it_compares() {
     assert_eq!(counts, 0, "of {all}: what had no ± needed none");
     // A number of units of its own for the threshold leaves both their errors.
     let sql = "SELECT word, LAPLACE(eps=2, delta=0.01) SUM(n) AS s FROM people GROUP BY word";
-    let answer = session.query(sql).await.unwrap();
-    let (kinds, within) = said(&answer, "s");
-    let (inside, all) = covered(&answer, "s", 14, within);
-    assert_eq!(kinds, ["within"]);
-    // Some 70 groups; less than 75 % of them have a probability below 10⁻⁶.
-    assert!(all > 30 && f64::from(inside) >= 0.75 * f64::from(all), "{inside} of {all}");
+    let (mut inside, mut all) = (0, 0);
+    for _ in 0..5 {
+        let answer = session.query(sql).await.unwrap();
+        let (kinds, within) = said(&answer, "s");
+        assert_eq!(kinds, ["within"]);
+        let (near, shown) = covered(&answer, "s", 14, within);
+        (inside, all) = (inside + near, all + shown);
+    }
+    // Some 43 groups in each; less than 100 in all, or less than 80 % of them, have a probability below 10⁻⁶.
+    assert!(all > 100 && f64::from(inside) >= 0.8 * f64::from(all), "{inside} of {all}");
 }
 
 /// Filters and LIMITs above a release: what they look at has no ±, whatever way they come by it, and all else has.
