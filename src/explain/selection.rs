@@ -87,6 +87,12 @@ fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
         let (who, rows) = if is_row { ("row", 1) } else { ("unit", measure.limits.per_partition) };
         let most = score_units(choice, choice.largest);
         return match score {
+            // A row beyond an end of the line counts against every tick between, and for none.
+            LineScore::Quantile { num, den } if *num == 0 || num == den => {
+                let most = exact(&(Rational::from_integer(choice.range.into()) * &choice.unit));
+                let of = if rows == 1 { String::new() } else { format!(" of {rows} rows") };
+                format!("one {who}{of} changes a score by -{most}..0")
+            }
             // Either way by the same: a row stands on one side of a tick or on the other.
             LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => {
                 let units = Rational::new(choice.range.into(), 2.into());

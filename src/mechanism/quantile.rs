@@ -35,18 +35,19 @@ pub enum Rank {
 ///
 /// # Guarantee
 /// For any two databases that differ in such a unit, the largest change of a tick's score minus the smallest is at
-/// most the result: each row moves both sides of `max` by at most max(num, den − num), or 1. Exact integers.
+/// most the result: each row moves both sides of `max` by at most max(num, den − num), or 1. At the ends, 0 and 1, one side of
+/// `max` is never above 0, so that a row moves the score of a tick by 0 or by −den. Exact integers.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when `num > den`, or the range does not fit 128 bits.
 pub fn range(rank: Rank, rows: u64) -> Result<u128, MechanismError> {
     let per_row = match rank {
-        Rank::Fraction { num, den } => {
-            num.max(den.checked_sub(num).ok_or(MechanismError::RangeTooWide)?)
-        }
-        Rank::FromLow(_) | Rank::FromHigh(_) => 1,
+        Rank::Fraction { num, den } if num > den => return Err(MechanismError::RangeTooWide),
+        Rank::Fraction { num, den } if num == 0 || num == den => u128::from(den),
+        Rank::Fraction { num, den } => 2 * u128::from(num.max(den - num)),
+        Rank::FromLow(_) | Rank::FromHigh(_) => 2,
     };
-    (2 * u128::from(per_row)).checked_mul(rows.into()).ok_or(MechanismError::RangeTooWide)
+    per_row.checked_mul(rows.into()).ok_or(MechanismError::RangeTooWide)
 }
 
 /// The rank at which a minimum or maximum is sought: r = ⌈(R/ε)·ln(20·ticks)⌉, where R is the range that the draw is

@@ -24,6 +24,8 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::dialect::{AggregateCall, AggregateName, Literal, SelectionClause, Selector};
 use crate::functions::{Place, is_countable};
 use crate::grid::{Grid, GridRange};
+use crate::mechanism::Rank;
+use crate::mechanism::quantile::range as rank_range;
 use crate::privacy::{Rational, parse_decimal};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
@@ -61,7 +63,8 @@ pub(crate) fn quantile(
     let limits = frame.limits(call, &read, frame.outer_of_unit())?;
     let (row, unit) = match score {
         LineScore::Quantile { num, den } => {
-            (2 * u128::from(num.max(den - num)), Rational::new(1.into(), den.into()))
+            let row = rank_range(Rank::Fraction { num, den }, 1).map_err(|_| too_large(&text))?;
+            (row, Rational::new(1.into(), den.into()))
         }
         LineScore::Smallest
         | LineScore::Largest

@@ -110,6 +110,9 @@ fn the_range_is_that_of_the_worst_unit() {
             }
             assert!(worst <= claimed, "{rank:?}, {most} rows: {worst} exceeds {claimed}");
             assert!(2 * worst >= claimed, "{rank:?}, {most} rows: {worst} of {claimed}");
+            if matches!(rank, Rank::Fraction { num, den } if num == 0 || num == den) {
+                assert_eq!(worst, claimed, "{rank:?}, {most} rows");
+            }
         }
     }
     assert!(range(Rank::Fraction { num: 3, den: 2 }, 1).is_err());
