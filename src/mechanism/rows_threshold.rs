@@ -136,7 +136,13 @@ fn beyond(t: u128, alone: &Alone) -> Result<u64, MechanismError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::cast_precision_loss, reason = "a test's statistics are floats")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a test's statistics are floats of small numbers"
+)]
 mod tests {
     use super::*;
     use crate::mechanism::{threshold_of_gaussian, threshold_of_laplace};
