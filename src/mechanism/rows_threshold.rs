@@ -55,7 +55,7 @@ impl Alone {
 /// # Guarantee
 /// For every set of partitions in which one unit is alone, P(some r + X ≥ τ) ≤ δ, where every partition has an independent X of
 /// `noise`: P(X ≥ t) = α^t/(1+α) for t ≥ 1, α = exp(−1/scale), is convex, and [`Alone`] bounds the sum, in enclosures. τ is
-/// greater than m, and m + 1 if there is no noise.
+/// greater than m; without noise it is m + 1.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] when no 63-bit number reaches the threshold.

@@ -128,7 +128,8 @@ struct Shared {
 /// # Guarantee
 /// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they are charged their ε: the
 /// release is private at what they cost. Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to
-/// hi·COUNT − SUM, w in all, if COUNT and SUM have the same rows: no value of a grid of whole numbers is counted and not summed.
+/// hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
+/// holds no floats. COUNT(*) will not do: a NULL in a column that promised none would be counted and not summed.
 /// Whether they are drawn together follows from the query and the catalog.
 pub(super) fn draw_together(part: &PrivateAggregate, mechanized: &mut [Mechanized]) {
     let mut done: Vec<usize> = Vec::new();
@@ -175,7 +176,7 @@ fn member(
     if !is_plain || !alike {
         return None;
     }
-    // A float may be no number, which COUNT counts and SUM leaves out.
+    // COUNT counts a NaN, and SUM leaves it out.
     let is_counted = !matches!(with.range.0, Grid::Binary { .. });
     let whole = || shared(measure).is_some_and(|own| own == *with);
     let kind = match measure.input {
@@ -210,22 +211,25 @@ fn less_noisy(
 ) -> Vec<(usize, Mechanized)> {
     loop {
         let drawn = drawn(part, with, &members, mechanized).unwrap_or_default();
-        let errs_more = |(at, one): &(usize, Mechanized)| {
+        let errs_more = |(at, one): &&(usize, Mechanized)| {
             let alone = &mechanized[*at];
-            let of = |one: &Mechanized| match (&one.mechanism, &one.together) {
-                (Mechanism::Laplace(noise), Some(together)) => together.variance(noise),
-                (Mechanism::Laplace(noise), None) => variance(noise),
-                _ => f64::INFINITY,
-            };
-            size(one.accuracy) > size(alone.accuracy) || of(one) > of(alone)
+            size(one.accuracy) > size(alone.accuracy) || spread(one) > spread(alone)
         };
-        let worse: Vec<usize> =
-            drawn.iter().filter(|one| errs_more(one)).map(|one| one.0).collect();
+        let worse: Vec<usize> = drawn.iter().filter(errs_more).map(|one| one.0).collect();
         if worse.is_empty() {
             return drawn;
         }
         members.retain(|member| !worse.contains(&member.at));
     }
+}
+
+/// The variance of a number of Laplace noise; that of each part, of a mean.
+fn spread(one: &Mechanized) -> Option<f64> {
+    let Mechanism::Laplace(noise) = &one.mechanism else { return None };
+    Some(match &one.together {
+        Some(together) => together.variance(noise),
+        None => variance(noise),
+    })
 }
 
 /// All members with the noise of one vector.
@@ -246,6 +250,7 @@ fn drawn(
         (None, Some(count), Some(sum))
             if part.subject().is_row()
                 && part.subject().max_rows() == Some(1)
+                && part.measures().get(count)?.input == Input::Values(with.column)
                 && !matches!(grid, Grid::Binary { .. }) =>
         {
             (Vector::OfSums { count, sum }, (hi - lo).unsigned_abs())

@@ -10,7 +10,7 @@
 //! zip, LAPLACE(eps=1, delta=1e-6) COUNT(DISTINCT id)      its own noisy number is compared, nothing is split
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x)                  half of ε counts units
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the second number is compared
-//! zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)                its own, or half of ε counts units: whichever needs a lower τ
+//! zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)                its own, unless half of ε for units gives a much lower τ
 //! ```
 
 use crate::analysis::below::unit::UnitScope;

@@ -98,8 +98,8 @@ impl Call {
 }
 
 /// Lets a sum read the file's own column if the sum itself clamps to the column's range. Bounds in the query may be
-/// wider than the domain, so the enforced column is needed then. A count reads it too, where clamping makes nothing NULL:
-/// of floats, it makes what is no number NULL.
+/// wider than the domain, so the enforced column is needed then. A count reads it too, except of floats, whose enforced
+/// column has NULL for NaN.
 pub(crate) fn sum_raw(
     input: &Input,
     aggregate: &AggregateCall,

@@ -29,17 +29,24 @@ pub(crate) struct DrawPlan {
 impl DrawPlan {
     /// An exact integer with the noise of the mechanism.
     pub(super) fn perturb(&self, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
-        let noise = match &self.mechanism {
-            Mechanism::Laplace(mechanism) => mechanism.draw(rng),
-            Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
-            Mechanism::Exponential(_)
-            | Mechanism::PermuteAndFlip(_)
-            | Mechanism::NoisyMax(_)
-            | Mechanism::Unknown(..)
-            | Mechanism::ChosenBound(_) => return Err(failed().into()),
-        };
-        Ok(value.saturating_add(noise))
+        Ok(value.saturating_add(noise(&self.mechanism, rng)?))
     }
+}
+
+/// The noise of one number.
+///
+/// # Errors
+/// A constant text for mechanisms that choose.
+pub(super) fn noise(mechanism: &Mechanism, rng: &mut QueryRng) -> Result<i128, DrawError> {
+    Ok(match mechanism {
+        Mechanism::Laplace(mechanism) => mechanism.draw(rng),
+        Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
+        Mechanism::Exponential(_)
+        | Mechanism::PermuteAndFlip(_)
+        | Mechanism::NoisyMax(_)
+        | Mechanism::Unknown(..)
+        | Mechanism::ChosenBound(_) => return Err(failed().into()),
+    })
 }
 
 /// Why a released table could not be computed; no message depends on the data.

@@ -14,11 +14,10 @@ use datafusion::physical_plan::aggregates::group_values::new_group_values;
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
 use crate::exec::draw::gathered::{Gathered, add, each_integer};
-use crate::exec::draw::plan::DrawError;
+use crate::exec::draw::plan::{DrawError, noise as drawn};
 use crate::exec::operator::bound_contributions::canonical;
 use crate::grid::failed;
 use crate::release::PartitionSelection;
-use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
 
 /// Adds up the groups of the data, from rows of (keys, integers).
@@ -110,19 +109,9 @@ pub(crate) fn hide(
         (Some(noise), None) => {
             let Gathered::Groups { sums, .. } = gathered else { return Err(failed().into()) };
             let counts = sums.get(counter).ok_or_else(failed)?;
-            let mut compare = |count: &i128| {
-                let noise = match noise {
-                    Mechanism::Laplace(noise) => noise.draw(rng),
-                    Mechanism::Gaussian(noise) => noise.draw(rng),
-                    Mechanism::Exponential(_)
-                    | Mechanism::PermuteAndFlip(_)
-                    | Mechanism::NoisyMax(_)
-                    | Mechanism::Unknown(..)
-                    | Mechanism::ChosenBound(_) => return Err(failed()),
-                };
-                Ok(Some(count.saturating_add(noise) >= least))
-            };
-            counts.iter().map(&mut compare).collect::<Result<_>>()?
+            let compare =
+                |count: &i128| Ok(Some(count.saturating_add(drawn(noise, rng)?) >= least));
+            counts.iter().map(compare).collect::<Result<_, DrawError>>()?
         }
         (None, None) | (Some(_), Some(_)) => return Err(failed().into()),
     };

@@ -22,7 +22,7 @@ use crate::privacy::selection::pearson;
 
 const ROWS: i64 = 120;
 
-/// Numbers from −3 to 5 (some NULL), prices with two places, a flag of 0 and 1, floats of which one is no number.
+/// Numbers from −3 to 5 and some NULL, prices in cents, a flag of 0 and 1, and floats with a NaN.
 fn batch() -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|i| i / 3)));
     let g: ArrayRef =
@@ -94,7 +94,9 @@ fn what_is_drawn_together() {
     // COUNT(*) counts rows without a value, unless there are none.
     assert_eq!(of("LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) AVG(n)", Unit::Row), [false; 2]);
     assert_eq!(of("LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) AVG(flag)", Unit::Row), [true; 2]);
-    // Of floats, COUNT counts what is no number.
+    // Without a mean, what is summed has to be what is counted, whatever a column promises.
+    assert_eq!(of("LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) SUM(flag)", Unit::Row), [false; 2]);
+    // COUNT of floats counts NaN.
     let floats = "LAPLACE(eps=1) COUNT(f), LAPLACE(eps=1) SUM(f), LAPLACE(eps=1) AVG(f)";
     assert_eq!(of(floats, Unit::Row), [false, true, true]);
     assert_eq!(of("LAPLACE(eps=1) COUNT(f), LAPLACE(eps=1) SUM(f)", Unit::Row), [false; 2]);
