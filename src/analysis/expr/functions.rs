@@ -17,6 +17,7 @@ use num_traits::ToPrimitive;
 use super::facts::{Facts, KeySource, Scope, constant, rational, type_range};
 use super::image::with_image;
 use super::interval::Interval;
+use super::looked_up::looked_up;
 use super::magnitude::magnitude;
 use super::periods::{bins, labels, starts};
 use super::places::{bucket, rounded};
@@ -77,6 +78,9 @@ pub(crate) fn function(
     }
     if let Some(rounded) = rounded(call, &args, whole, scope)? {
         return Ok(with_image(rounded, scope));
+    }
+    if let Some(case) = looked_up(call, &args, whole, scope)? {
+        return total(&case, scope);
     }
     let facts = known_of(call, &args, whole, scope)?;
     let result = type_of(whole, &scope.schema)?;
@@ -202,10 +206,12 @@ fn instead(name: &str, args: &[Expr]) -> Option<String> {
         "initcap" => format!("upper(left({first}, 1)) || lower(substr({first}, 2))"),
         "to_timestamp" => format!("CAST({first} AS TIMESTAMP)"),
         "to_date" => format!("CAST({first} AS DATE)"),
-        "regexp_replace" => format!("split_part({first}, '-', 1), or replace({first}, 'text', '')"),
-        "regexp_like" | "regexp_match" | "regexp_count" => {
-            format!("{first} LIKE '%text%', or split_part({first}, '-', 1)")
-        }
+        "regexp_replace" => format!(
+            "split_part({first}, '-', 1), or replace({first}, 'text', ''), or a column whose domain lists its values (IN) in place of {first}"
+        ),
+        "regexp_like" | "regexp_match" | "regexp_count" => format!(
+            "{first} LIKE '%text%', or split_part({first}, '-', 1), or a column whose domain lists its values (IN) in place of {first}"
+        ),
         _ => return None,
     })
 }

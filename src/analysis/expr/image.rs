@@ -51,7 +51,7 @@ fn hull(values: &[ScalarValue]) -> Option<Interval> {
 }
 
 /// Every value that an expression can have, including NULL; `None` if they cannot be listed.
-fn values(expr: &Expr, scope: &Scope) -> Option<Vec<ScalarValue>> {
+pub(super) fn values(expr: &Expr, scope: &Scope) -> Option<Vec<ScalarValue>> {
     if let Expr::Alias(alias) = expr {
         return values(&alias.expr, scope);
     }
@@ -113,6 +113,20 @@ fn results(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Option<Vec<Sca
     if call.func.name() == "coalesce" {
         return few(listed.concat());
     }
+    let mut results = evaluated(call, &listed, whole, scope)?;
+    let mut seen = datafusion::common::HashSet::new();
+    results.retain(|value| seen.insert(value.clone()));
+    Some(results)
+}
+
+/// The result of a function for every combination of its arguments' values, of which the last changes fastest; `None` if there
+/// are too many, or the function fails.
+pub(super) fn evaluated(
+    call: &ScalarFunction,
+    listed: &[Vec<ScalarValue>],
+    whole: &Expr,
+    scope: &Scope,
+) -> Option<Vec<ScalarValue>> {
     let count = listed.iter().try_fold(1_usize, |n, values| n.checked_mul(values.len()))?;
     if count == 0 || count > MOST {
         return None;
@@ -133,10 +147,9 @@ fn results(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Option<Vec<Sca
     if *return_field.data_type() != type_of(whole, &scope.schema).ok()? {
         return None;
     }
-    // The last argument changes fastest.
     let mut args = Vec::with_capacity(listed.len());
     let mut repeats = count;
-    for values in &listed {
+    for values in listed {
         if let [only] = values.as_slice() {
             args.push(ColumnarValue::Scalar(only.clone()));
             continue;
@@ -154,8 +167,5 @@ fn results(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Option<Vec<Sca
     };
     let results = call.func.invoke_with_args(rows).ok()?.to_array(count).ok()?;
     let results = (0..results.len()).map(|row| ScalarValue::try_from_array(&results, row).ok());
-    let mut results: Vec<ScalarValue> = results.collect::<Option<_>>()?;
-    let mut seen = datafusion::common::HashSet::new();
-    results.retain(|value| seen.insert(value.clone()));
-    Some(results)
+    results.collect()
 }

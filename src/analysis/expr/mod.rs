@@ -39,6 +39,7 @@ pub(crate) mod facts;
 pub(crate) mod functions;
 pub(crate) mod image;
 pub(crate) mod interval;
+mod looked_up;
 pub(crate) mod magnitude;
 pub(crate) mod margins;
 mod nulls;

@@ -79,7 +79,7 @@ pub(crate) fn no_operator(op: Operator, binary: &BinaryExpr, whole: &Expr) -> Re
     let hint = if power {
         format!("{x} * {x}")
     } else if matches!(op, Operator::RegexMatch | Operator::RegexIMatch) {
-        format!("{x} LIKE '%text%'")
+        format!("{x} LIKE '%text%', or regexp_like({x}, 'pattern') of listed values")
     } else if matches!(op, Operator::RegexNotMatch | Operator::RegexNotIMatch) {
         format!("{x} NOT LIKE '%text%'")
     } else {

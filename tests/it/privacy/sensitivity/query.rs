@@ -37,6 +37,7 @@ pub(super) fn text(dice: &mut Dice) -> String {
         15 => format!("CONCAT({of}, {})", dice.pick(&["s", "'-'", "f", "i1", "NULL"])),
         16 => format!("CONCAT_WS({}, {of}, s, vs)", dice.pick(&["'-'", "''", "ls"])),
         9 => format!("REPLACE({of}, 'p', '{}')", dice.pick(&["", "1", "qq"])),
+        11 => format!("REGEXP_REPLACE({of}, '{}', 'q')", dice.pick(&["p", "^.", "[a-p]+", "$"])),
         10 => format!("SPLIT_PART({of}, '{}', {})", dice.pick(&["p", "1", ""]), 1 + dice.below(2)),
         0 => format!("{}({of})", dice.pick(&["UPPER", "LOWER", "REVERSE"])),
         1 => format!("{}({of})", dice.pick(&["BTRIM", "LTRIM", "RTRIM"])),
@@ -54,8 +55,9 @@ pub(super) fn text(dice: &mut Dice) -> String {
 /// A number of a text.
 fn of_text(dice: &mut Dice) -> String {
     let of = text(dice);
-    match dice.below(3) {
+    match dice.below(4) {
         0 => format!("STRPOS({of}, 'p')"),
+        3 => format!("REGEXP_COUNT({of}, '{}')", dice.pick(&["p", "", "[^p]"])),
         _ => {
             let name = dice.pick(&["CHARACTER_LENGTH", "OCTET_LENGTH", "BIT_LENGTH", "ASCII"]);
             format!("{name}({of})")
@@ -244,7 +246,14 @@ pub(super) fn predicate(dice: &mut Dice, depth: usize) -> String {
         3 => format!("a IN (1, 3, {})", dice.pick(&["10", "NULL", "b"])),
         4 => "c LIKE '%p%'".to_owned(),
         5 => "s = 'p'".to_owned(),
-        6 => "s IS NOT NULL".to_owned(),
+        6 => dice
+            .pick(&[
+                "s IS NOT NULL",
+                "REGEXP_LIKE(s, '^p')",
+                "REGEXP_LIKE(c, 'p|q')",
+                "REGEXP_INSTR(s, 'p') > 1",
+            ])
+            .to_owned(),
         7 => "c = 12".to_owned(),
         8 => "id > 2".to_owned(),
         9 => "f".to_owned(),
