@@ -36,12 +36,17 @@ use hushql::mechanism::{Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip
 use hushql::privacy::{Delta, Epsilon, Rational};
 use hushql::sampler::QueryRng;
 use hushql::{Engine, Session};
+use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
 
 #[path = "ratios/people.rs"]
 mod people;
 #[path = "ratios/tpch.rs"]
 mod tpch;
+
+/// The program's allocator, for both sides.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -14,6 +14,11 @@ mod cli;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
+
+/// Where batches of rows come from and go to; see `Cargo.toml`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     cli::run(cli::Arguments::parse())

@@ -12,7 +12,7 @@
 //! PrivatizeExec                    PrivatizeExec
 //!   CoalescePartitionsExec           CoalescePartitionsExec
 //!     AggregateExec (unit = row)       BoundContributionsExec (unit = column)
-//!       …                                RepartitionExec by unit
+//!       …                                …
 //! ```
 
 mod aggregate;

@@ -1,7 +1,8 @@
-//! Chooses the side of a hash join that is kept in memory: the one with fewer rows. A small one is kept once for all partitions.
+//! Chooses the side of a hash join that is kept in memory: the one whose rows take less to keep. A small one is kept once for all
+//! partitions.
 //!
 //! In: a physical plan before its rows are distributed. Out: the same joins, each with a hash table built from the side that has
-//! fewer rows. If building it in one place costs less than moving the rows of both sides between partitions, no row of the
+//! fewer rows, or much narrower ones. If building it in one place costs less than moving the rows of both sides between partitions, no row of the
 //! other side is moved. DataFusion chooses by statistics, but private tables report none, and a plan that is shown or
 //! charged must not depend on private rows; [`super::sizes`] says what is known when.
 //!
@@ -19,10 +20,13 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 
+use super::memory::width;
 use super::sizes::{Estimate, Sizes};
 
 /// Rows that are always kept once for all partitions.
 const FEW: f64 = 1e5;
+/// The bytes that are copied in the time in which a row is put into a hash table.
+const HASHED: u32 = 32;
 /// How many rows are moved between partitions in the time in which one row is put into a hash table.
 const MOVED: f64 = 2.0;
 
@@ -58,7 +62,8 @@ impl PhysicalOptimizerRule for BuildSide {
                 return Ok(Transformed::no(node));
             };
             let (left, right) = (sizes.estimate(join.left()), sizes.estimate(join.right()));
-            let swaps = can_swap(*join.join_type()) && left.rows > right.rows;
+            let swaps = can_swap(*join.join_type())
+                && left.rows * cost(join.left()) > right.rows * cost(join.right());
             let (kind, built, other) = match swaps {
                 true => (join.join_type().swap(), right, left),
                 false => (*join.join_type(), left, right),
@@ -84,6 +89,11 @@ impl PhysicalOptimizerRule for BuildSide {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// What it takes to keep a row, in bytes that are copied.
+fn cost(rows: &Arc<dyn ExecutionPlan>) -> f64 {
+    f64::from(HASHED + u32::try_from(width(&rows.schema())).unwrap_or(u32::MAX / 2))
 }
 
 /// Whether either side of a join may be built.

@@ -56,7 +56,7 @@ impl Advance {
     pub(crate) fn for_plan(plan: &Arc<dyn ExecutionPlan>, batch: usize) -> Self {
         let own = match reserves(plan) {
             true => Self {
-                operators: plan.output_partitioning().partition_count(),
+                operators: partitions(plan),
                 each: BLOCK.saturating_add(batch.saturating_mul(widest(plan))),
             },
             false => Self::default(),
@@ -79,6 +79,13 @@ impl Advance {
     }
 }
 
+/// The partitions that an operator writes or reads, whichever are more.
+fn partitions(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let read = plan.children().into_iter();
+    let read = read.map(|input| input.output_partitioning().partition_count()).max();
+    plan.output_partitioning().partition_count().max(read.unwrap_or(0))
+}
+
 /// Whether an operator reserves memory for the rows that it keeps.
 fn reserves(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<AggregateExec>()
@@ -94,11 +101,13 @@ fn reserves(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// The bytes of a row that enters or leaves an operator, whichever is larger.
 fn widest(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let width = |schema: SchemaRef| -> usize {
-        schema.fields().iter().map(|field| width_of(field.data_type())).sum()
-    };
-    let below = plan.children().into_iter().map(|child| width(child.schema())).sum();
-    width(plan.schema()).max(below)
+    let below = plan.children().into_iter().map(|child| width(&child.schema())).sum();
+    width(&plan.schema()).max(below)
+}
+
+/// The bytes of a row, as far as they are known from its types.
+pub(super) fn width(schema: &SchemaRef) -> usize {
+    schema.fields().iter().map(|field| width_of(field.data_type())).sum()
 }
 
 fn width_of(data_type: &DataType) -> usize {

@@ -12,12 +12,15 @@
 
 use std::sync::Arc;
 
+use datafusion::common::HashSet;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{JoinType, Operator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, NotExpr,
+    BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, NotExpr,
 };
+use datafusion::physical_expr::split_conjunction;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -192,12 +195,28 @@ fn all_known(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// The assumed share of rows for which a condition holds.
+/// The assumed share of rows for which a condition holds. A scan filters by the values as they are, and the rows of a private
+/// table once more by what the values count as: such conditions count once.
 fn share(condition: &Arc<dyn PhysicalExpr>) -> f64 {
+    let mut counted: Vec<(HashSet<Column>, Option<Operator>, f64)> = Vec::new();
+    for condition in split_conjunction(condition) {
+        let columns = collect_columns(condition);
+        let op = condition.downcast_ref::<BinaryExpr>().map(|compared| *compared.op());
+        let own = share_of_one(condition);
+        let known =
+            counted.iter_mut().find(|(of, by, _)| op.is_some() && *of == columns && *by == op);
+        match known {
+            Some((_, _, share)) => *share = share.min(own),
+            None => counted.push((columns, op, own)),
+        }
+    }
+    counted.into_iter().map(|(_, _, share)| share).product()
+}
+
+fn share_of_one(condition: &Arc<dyn PhysicalExpr>) -> f64 {
     if let Some(compared) = condition.downcast_ref::<BinaryExpr>() {
         let (left, right) = (compared.left(), compared.right());
         return match compared.op() {
-            Operator::And => share(left) * share(right),
             Operator::Or => (share(left) + share(right)).min(1.0),
             Operator::Eq | Operator::IsNotDistinctFrom => EQUAL,
             Operator::NotEq | Operator::IsDistinctFrom => 1.0 - EQUAL,
@@ -224,7 +243,33 @@ fn share(condition: &Arc<dyn PhysicalExpr>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::rounded;
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::physical_expr::expressions::{binary, col, lit, not};
+
+    use super::*;
+
+    /// One condition in two forms holds for no fewer rows than in one.
+    #[test]
+    fn a_condition_on_the_same_columns_counts_once() {
+        let schema = Schema::new(vec![
+            Field::new("x", DataType::Int64, true),
+            Field::new("y", DataType::Int64, true),
+        ]);
+        let compare = |name: &str, op: Operator, value: i64| {
+            binary(col(name, &schema).unwrap(), op, lit(value), &schema).unwrap()
+        };
+        let both = |a, b| binary(a, Operator::And, b, &schema).unwrap();
+        let below = compare("x", Operator::Lt, 5);
+        let again = both(below.clone(), compare("x", Operator::Lt, 7));
+        assert_eq!(share(&again), COMPARED);
+        let between = both(again.clone(), compare("x", Operator::Gt, 1));
+        assert_eq!(share(&between), COMPARED * COMPARED);
+        let other = both(again, compare("y", Operator::Lt, 7));
+        assert_eq!(share(&other), COMPARED * COMPARED);
+        let equal = both(below.clone(), compare("x", Operator::Eq, 5));
+        assert_eq!(share(&equal), COMPARED * EQUAL);
+        assert_eq!(share(&not(below).unwrap()), 1.0 - COMPARED);
+    }
 
     #[test]
     fn numbers_of_rows_are_rounded() {

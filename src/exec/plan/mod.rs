@@ -25,7 +25,9 @@ use super::operator::count_places::CountPlacesExec;
 use super::operator::sample_rows::SampleContributionsExec;
 use crate::analysis::{Input, InputShape, KeySpace, Measure, PrivateAggregate, Source};
 use crate::exec::datafusion::private_plans::planned;
-use crate::exec::plan::rows::{aggregate_inputs, by_unit, column, conditions, row_sums};
+use crate::exec::plan::rows::{
+    aggregate_inputs, by_unit, column, conditions, in_partitions, row_sums,
+};
 use count_distinct::different;
 use sums::{Term, TermKind, summed};
 use unknown_groups::{input_shape, unknown_partition_sums};
@@ -108,7 +110,7 @@ async fn sums(
     if !part.has_unit() {
         return planned(&row_sums(part, part.input().clone(), measures, false)?, state).await;
     }
-    let rows = by_unit(part.input(), state).await?;
+    let rows = in_partitions(part.input(), state).await?;
     let keys: Vec<usize> = (1..=part.key_names().len()).collect();
     let inputs = measures.iter().map(|m| aggregate_inputs(m)).collect::<Result<Vec<_>>>()?;
     let space = key_space(part.keys().all())?;

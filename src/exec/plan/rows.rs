@@ -34,6 +34,19 @@ pub(crate) async fn by_unit(
     Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(vec![unit], partitions))?))
 }
 
+/// The enforced rows, in as many partitions as there are threads; the unit is the first column. A unit may have rows in each.
+pub(crate) async fn in_partitions(
+    plan: &LogicalPlan,
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let rows = planned(plan, state).await?;
+    let partitions = state.config().target_partitions();
+    if rows.output_partitioning().partition_count() >= partitions {
+        return Ok(rows);
+    }
+    Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::RoundRobinBatch(partitions))?))
+}
+
 /// Sums over rows of an aggregate's input, for tables in which every row is a unit; with the number of rows behind them
 /// if `counted`.
 pub(crate) fn row_sums(

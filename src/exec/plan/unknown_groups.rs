@@ -26,7 +26,7 @@ use crate::exec::operator::bound_contributions as bound;
 use crate::exec::operator::bound_contributions::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
 };
-use crate::exec::plan::rows::{aggregate_inputs, by_unit, column, is_asked_for, row_sums};
+use crate::exec::plan::rows::{aggregate_inputs, column, in_partitions, is_asked_for, row_sums};
 
 /// How the plan of a private aggregate's groups is read: which of its columns of integers is the number of units.
 pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {
@@ -66,7 +66,7 @@ pub(crate) async fn unknown_partition_sums(
         return planned(&row_sums(part, rows, &measures, counted)?, state).await;
     }
     let keys: Vec<usize> = (1..=part.key_names().len()).collect();
-    let rows = by_unit(&rows, state).await?;
+    let rows = in_partitions(&rows, state).await?;
     let mut inputs = Vec::new();
     for measure in measures {
         inputs.extend(aggregate_inputs(measure)?);

@@ -1,51 +1,48 @@
 //! Collects rows by unit, and adds up what each unit may contribute.
 //!
-//! In: rows of one partition, with their units, keys and values. Out: the totals of every output for every key. It
-//! assumes that all rows of a unit that it is given for an aggregate are all rows of that unit, or of that unit in groups
-//! that bound each other in nothing. It guarantees that each unit's contribution is bounded as a whole, in whatever order
-//! the rows arrive.
+//! In: rows, with their units, keys and values. Out: the totals of every output for every key. It assumes that all rows of a
+//! unit that are collected for an aggregate are in one bucket when it is bounded: all rows of that unit, or of that unit in
+//! groups that bound each other in nothing. It guarantees that each unit's contribution is bounded as a whole, in whatever
+//! order the rows arrive.
 //!
 //! A keyed hash of the unit distributes the rows over [`BUCKETS`], so that the last pass works on pieces that fit the
-//! processor's cache; the rows are never sorted as a whole.
+//! processor's cache; the rows are never sorted as a whole. What several partitions collected in one bucket is put together.
 //!
 //! ```text
 //! rows ─▶ bucket 0..256 ─▶ rows by unit ─▶ runs by key ─▶ k_j ─▶ totals
 //! ```
 
 use std::mem::size_of;
+use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::keys::Located;
 use super::lanes::Lane;
-use super::order::HashKey;
 use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
-use super::payload::Payload;
+use super::payload::{Kept, Payload};
 use super::rungs::{Own, Rungs};
 use super::task::Task;
-use super::units::{BUCKETS, Collected, Row, UnitNames, Units, key_of};
+use super::together::Names;
+use super::units::{BUCKETS, Collected, Row, Units, key_of};
 use crate::grid::failed;
 
 /// Distributes rows over buckets, for some of the aggregates.
-pub(super) struct Collector<'a> {
-    task: &'a Task,
-    /// The aggregates, each with the number of its first output.
-    inputs: Vec<(usize, usize)>,
+pub(super) struct Collector {
+    task: Arc<Task>,
     /// The payload of each source that one of them reads.
     payloads: Vec<Option<Payload>>,
     buckets: Vec<Vec<Row>>,
     kept_scratch: Vec<(usize, u8)>,
 }
 
-impl<'a> Collector<'a> {
-    pub(super) fn new(task: &'a Task, inputs: Vec<(usize, usize)>) -> Self {
+impl Collector {
+    pub(super) fn new(task: &Arc<Task>, shape: &Shape) -> Self {
         let sources = &task.sources;
-        let wanted = |at: usize| inputs.iter().any(|(i, _)| sources.of[*i] == at);
+        let wanted = |at: usize| shape.inputs.iter().any(|(i, _)| sources.of[*i] == at);
         let payload = |(at, source)| wanted(at).then(|| Payload::new(source, sources.flagged[at]));
         Self {
-            task,
             payloads: sources.list.iter().enumerate().map(payload).collect(),
-            inputs,
+            task: Arc::clone(task),
             buckets: vec![Vec::new(); BUCKETS],
             kept_scratch: Vec::new(),
         }
@@ -78,32 +75,71 @@ impl<'a> Collector<'a> {
         let payloads: usize = self.payloads.iter().flatten().map(Payload::size).sum();
         rows * size_of::<Row>() + payloads
     }
+
+    /// The rows of each bucket, with their values.
+    pub(super) fn into_buckets(self) -> Vec<Bucket> {
+        let payloads = self.payloads.into_iter();
+        let mut payloads: Vec<_> =
+            payloads.map(|payload| Some(payload?.into_buckets().into_iter())).collect();
+        let bucket = |rows| {
+            let kept = payloads.iter_mut().map(|kept| kept.as_mut().and_then(Iterator::next));
+            Bucket { rows, kept: kept.collect() }
+        };
+        self.buckets.into_iter().map(bucket).collect()
+    }
 }
 
-/// The last pass: bounds unit by unit and adds up.
-pub(super) struct Totals<'a> {
-    task: &'a Task,
-    names: UnitNames,
-    keys: Located,
-    sums: Vec<Vec<i128>>,
-    /// What is left to bound.
-    collected: Vec<Bucketed>,
-    units: Units,
-    bounding: Bounding,
+/// Rows of some units, with the values of each source that is read.
+pub(super) struct Bucket {
+    rows: Vec<Row>,
+    kept: Vec<Option<Kept>>,
 }
 
-/// Rows that were collected for some of the aggregates.
-struct Bucketed {
+impl Bucket {
+    /// What several parts collected in the same bucket.
+    ///
+    /// # Errors
+    /// A constant text for 2³² rows, and for the values of other sources.
+    fn of_all(parts: Vec<Self>) -> Result<Self> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().ok_or_else(failed)?;
+        for part in parts {
+            let before = u32::try_from(all.rows.len()).map_err(|_| failed())?;
+            u32::try_from(all.rows.len() + part.rows.len()).map_err(|_| failed())?;
+            let moved = part.rows.into_iter().map(|row| Row { place: row.place + before, ..row });
+            all.rows.extend(moved);
+            for (own, other) in all.kept.iter_mut().zip(part.kept) {
+                if let (Some(own), Some(other)) = (own, other) {
+                    own.append(other)?;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// What was kept of the rows for an aggregate.
+    fn kept(&self, task: &Task, input: usize) -> Result<&Kept> {
+        let at = task.sources.of.get(input).ok_or_else(failed)?;
+        self.kept.get(*at).and_then(Option::as_ref).ok_or_else(failed)
+    }
+}
+
+/// Aggregates for which the same rows are collected.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// The aggregates, each with the number of its first output.
     inputs: Vec<(usize, usize)>,
-    payloads: Vec<Option<Payload>>,
-    buckets: Vec<Vec<Row>>,
     limits: Vec<EnforcedBounds>,
     limit_of: Vec<usize>,
 }
 
-impl Bucketed {
-    fn new(collector: Collector<'_>) -> Self {
-        let Collector { task, inputs, payloads, buckets, .. } = collector;
+impl Shape {
+    /// For aggregates, each with the number of its first output; `None` if there are none.
+    pub(super) fn new(task: &Task, inputs: Vec<(usize, usize)>) -> Option<Arc<Self>> {
         let mut limits: Vec<EnforcedBounds> = Vec::new();
         let mut limit_of = Vec::new();
         for (i, _) in &inputs {
@@ -114,19 +150,22 @@ impl Bucketed {
                 limits.push(own);
             }
         }
-        Self { inputs, payloads, buckets, limits, limit_of }
+        (!inputs.is_empty()).then(|| Arc::new(Self { inputs, limits, limit_of }))
     }
+}
 
-    /// What was kept of the rows for an aggregate.
-    fn payload(&self, task: &Task, input: usize) -> Result<&Payload> {
-        let at = task.sources.of.get(input).ok_or_else(failed)?;
-        self.payloads.get(*at).and_then(Option::as_ref).ok_or_else(failed)
-    }
+/// The last pass: bounds unit by unit and adds up.
+pub(super) struct Totals {
+    names: Arc<Names>,
+    sums: Vec<Vec<i128>>,
+    /// What is left to bound: all that was collected in one bucket, by several parts.
+    buckets: Vec<(Arc<Shape>, Vec<Bucket>)>,
+    units: Units,
+    bounding: Bounding,
 }
 
 /// The rows of one unit, in the order of its runs.
 struct OneUnit<'a> {
-    bucket: usize,
     code: u64,
     rows: &'a [u64],
 }
@@ -155,50 +194,43 @@ impl Run {
     }
 }
 
-impl<'a> Totals<'a> {
+impl Totals {
+    /// For buckets, each with what all parts collected in it; `outputs` numbers for each key.
     pub(super) fn new(
-        task: &'a Task,
-        names: UnitNames,
-        keys: Located,
-        sums: Vec<Vec<i128>>,
-        collectors: Vec<Collector<'a>>,
+        names: Arc<Names>,
+        outputs: usize,
+        buckets: Vec<(Arc<Shape>, Vec<Bucket>)>,
     ) -> Self {
-        let collected = collectors.into_iter().map(Bucketed::new).collect();
-        let (units, bounding) = (Units::default(), Bounding::default());
-        Self { task, names, keys, sums, collected, units, bounding }
+        let sums = vec![vec![0; names.keys.len]; outputs];
+        Self { names, sums, buckets, units: Units::default(), bounding: Bounding::default() }
     }
 
-    /// Processes one bucket that has rows; false if none is left.
+    /// Processes one bucket; false if none is left.
     pub(super) fn next_bucket(&mut self) -> Result<bool> {
-        let Some(mut collected) = self.collected.pop() else { return Ok(false) };
-        while collected.buckets.last().is_some_and(Vec::is_empty) {
-            collected.buckets.pop();
-        }
-        let Some(rows) = collected.buckets.pop() else { return Ok(true) };
-        let bucket = collected.buckets.len();
+        let Some((shape, parts)) = self.buckets.pop() else { return Ok(false) };
+        let bucket = Bucket::of_all(parts)?;
         let mut units = std::mem::take(&mut self.units);
-        units.group(&rows, self.task.hash)?;
+        units.group(&bucket.rows, self.names.task.hash)?;
         let mut rest = &mut units.rows[..];
         for (code, count) in units.codes.iter().zip(&units.counts) {
             let (own, after) = rest.split_at_mut(*count);
             rest = after;
-            self.add_unit(&collected, bucket, *code, own)?;
+            self.add_unit(&shape, &bucket, *code, own)?;
         }
         self.units = units;
-        self.collected.push(collected);
         Ok(true)
     }
 
-    /// The keys, and the totals: for every output, one number for each key.
-    pub(super) fn into_sums(self) -> (Located, Vec<Vec<i128>>) {
-        (self.keys, self.sums)
+    /// The totals: for every output, one number for each key.
+    pub(super) fn into_sums(self) -> Vec<Vec<i128>> {
+        self.sums
     }
 
     /// Bounds one unit's rows and adds the kept ones.
     fn add_unit(
         &mut self,
-        collected: &Bucketed,
-        bucket: usize,
+        shape: &Shape,
+        bucket: &Bucket,
         code: u64,
         rows: &mut [u64],
     ) -> Result<()> {
@@ -210,15 +242,17 @@ impl<'a> Totals<'a> {
             self.bounding.runs.push(Run { key: key_of(rows[start]), start, end });
             start = end;
         }
-        self.keep_rows(&collected.limits, code)?;
+        let names = Arc::clone(&self.names);
+        let task = &names.task;
+        self.bounding.keep_rows(&names, &shape.limits, code)?;
         let runs = &self.bounding.runs;
-        for (at, (i, output)) in collected.inputs.iter().enumerate() {
-            let (input, output) = (&self.task.inputs[*i], *output);
+        for (at, (i, output)) in shape.inputs.iter().enumerate() {
+            let (input, output) = (&task.inputs[*i], *output);
             if input.ladder.is_some() {
                 continue;
             }
-            let payload = collected.payload(self.task, *i)?;
-            let kept = &self.bounding.kept[collected.limit_of[at]];
+            let values = bucket.kept(task, *i)?;
+            let kept = &self.bounding.kept[shape.limit_of[at]];
             let plain_count = matches!(input.kind, InputKind::CountRows { filter: None });
             for (run, kept) in runs.iter().zip(kept).filter(|(_, kept)| **kept > 0) {
                 let key = run.key as usize;
@@ -229,13 +263,12 @@ impl<'a> Totals<'a> {
                 if let Some(pairs) = input.kind.pairs() {
                     let sums = self.sums[output..].iter_mut().take(pairs.products());
                     for (which, sums) in sums.enumerate() {
-                        let own = &rows[run.start..run.end];
-                        let product = payload.product(bucket, own, pairs, which)?;
+                        let product = values.product(&rows[run.start..run.end], pairs, which)?;
                         add(&mut sums[key], shared(product, *kept, run.rows())?)?;
                     }
                     continue;
                 }
-                let tally = payload.tally(bucket, &rows[run.start..run.end])?;
+                let tally = values.tally(&rows[run.start..run.end])?;
                 let parts = input.kind.partial(tally, run.rows(), *kept)?;
                 for (part, sums) in parts.into_iter().zip(&mut self.sums[output..]) {
                     if part != 0 {
@@ -244,11 +277,10 @@ impl<'a> Totals<'a> {
                 }
             }
         }
-        let unit = OneUnit { bucket, code, rows };
-        for (i, output) in &collected.inputs {
-            if self.task.inputs[*i].ladder.is_some() {
-                let payload = collected.payload(self.task, *i)?;
-                self.add_rungs(&self.task.inputs[*i], *output, payload, &unit)?;
+        let unit = OneUnit { code, rows };
+        for (i, output) in &shape.inputs {
+            if task.inputs[*i].ladder.is_some() {
+                self.add_rungs(&task.inputs[*i], *output, bucket.kept(task, *i)?, &unit)?;
             }
         }
         Ok(())
@@ -263,7 +295,7 @@ impl<'a> Totals<'a> {
         &mut self,
         input: &AggregateInput,
         output: usize,
-        payload: &Payload,
+        kept: &Kept,
         unit: &OneUnit<'_>,
     ) -> Result<()> {
         let kind = &input.kind;
@@ -273,14 +305,14 @@ impl<'a> Totals<'a> {
         };
         let mut rungs = std::mem::take(&mut self.bounding.rungs);
         rungs.fill(self.bounding.runs.iter().map(|run| {
-            let tally = payload.tally(unit.bucket, &unit.rows[run.start..run.end])?;
+            let tally = kept.tally(&unit.rows[run.start..run.end])?;
             let parts = kind.partial(tally, run.rows(), run.rows())?;
             Own::new(kind, run.key, parts, tally.count)
         }))?;
         if rungs.is_beyond(*least) && self.bounding.runs.len() > 1 {
             let Bounding { runs, order, .. } = &mut self.bounding;
             if order.is_empty() {
-                fill_order(order, runs, &self.names, &self.keys, unit.code, self.task.hash)?;
+                self.names.fill_order(order, runs, unit.code)?;
             }
             rungs.sort_by(order.iter().map(|(_, _, i)| *i))?;
         }
@@ -312,10 +344,12 @@ impl<'a> Totals<'a> {
         self.bounding.rungs = rungs;
         Ok(())
     }
+}
 
+impl Bounding {
     /// Fills `kept`: how many rows of each run every set of limits keeps.
-    fn keep_rows(&mut self, limits: &[EnforcedBounds], code: u64) -> Result<()> {
-        let Bounding { runs, order, kept, .. } = &mut self.bounding;
+    fn keep_rows(&mut self, names: &Names, limits: &[EnforcedBounds], code: u64) -> Result<()> {
+        let Self { runs, order, kept, .. } = self;
         order.clear();
         kept.resize_with(limits.len().max(kept.len()), Vec::new);
         for (limits, kept) in limits.iter().zip(kept) {
@@ -325,7 +359,7 @@ impl<'a> Totals<'a> {
                 continue;
             }
             if order.is_empty() {
-                fill_order(order, runs, &self.names, &self.keys, code, self.task.hash)?;
+                names.fill_order(order, runs, code)?;
             }
             kept.resize(runs.len(), 0);
             limits.keep(order.iter().map(|(_, _, i)| runs[*i].rows()), |position, rows| {
@@ -336,34 +370,36 @@ impl<'a> Totals<'a> {
     }
 }
 
-/// The order in which a unit's groups are served.
-fn fill_order(
-    order: &mut Vec<(u64, u32, usize)>,
-    runs: &[Run],
-    names: &UnitNames,
-    keys: &Located,
-    code: u64,
-    hash: HashKey,
-) -> Result<()> {
-    let unit = names.hash(code, hash)?;
-    let runs = runs.iter().enumerate();
-    match &keys.names {
-        None => {
-            order.extend(runs.map(|(i, run)| (hash.rank(unit, run.key), run.key, i)));
-            order.sort_unstable();
+impl Names {
+    /// The order in which a unit's groups are served.
+    fn fill_order(
+        &self,
+        order: &mut Vec<(u64, u32, usize)>,
+        runs: &[Run],
+        code: u64,
+    ) -> Result<()> {
+        let hash = self.task.hash;
+        let unit = self.units.hash(code, hash)?;
+        let runs = runs.iter().enumerate();
+        match &self.of_keys {
+            None => {
+                order.extend(runs.map(|(i, run)| (hash.rank(unit, run.key), run.key, i)));
+                order.sort_unstable();
+            }
+            Some(names) => {
+                // A place depends on which rows of other units came before; the key itself does not.
+                let name = |key: u32| names.row(key as usize).data();
+                let rank = |key: u32| hash.group_rank(unit, name(key));
+                order.extend(runs.map(|(i, run)| (rank(run.key), run.key, i)));
+                order.sort_unstable_by(|a, b| (a.0, name(a.1)).cmp(&(b.0, name(b.1))));
+            }
         }
-        Some(names) => {
-            // A place depends on which rows of other units came before; the key itself does not.
-            let name = |key: u32| names.row(key as usize).data();
-            let rank = |key: u32| hash.group_rank(unit, name(key));
-            order.extend(runs.map(|(i, run)| (rank(run.key), run.key, i)));
-            order.sort_unstable_by(|a, b| (a.0, name(a.1)).cmp(&(b.0, name(b.1))));
-        }
+        Ok(())
     }
-    Ok(())
 }
 
-fn add(sum: &mut i128, part: i128) -> Result<()> {
+/// Adds, unless 128 bits do not suffice.
+pub(super) fn add(sum: &mut i128, part: i128) -> Result<()> {
     *sum = sum.checked_add(part).ok_or_else(failed)?;
     Ok(())
 }

@@ -90,6 +90,19 @@ fn grow<T: Clone + Default>(list: &mut Vec<T>, keys: usize) {
     }
 }
 
+/// Moves the entries of keys to other places; the first one stays.
+fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -> Result<()> {
+    let Some((outside, own)) = list.split_first() else { return Ok(()) };
+    let mut moved = vec![T::default(); keys + 1];
+    moved[0] = *outside;
+    for (i, value) in own.iter().enumerate() {
+        let place = places.get(i).map(|place| slot(*place));
+        *place.and_then(|at| moved.get_mut(at)).ok_or_else(failed)? = *value;
+    }
+    *list = moved;
+    Ok(())
+}
+
 impl Columns {
     /// Totals of the aggregates that are sums of rows; `None` if there are none.
     pub(super) fn new(task: &Task) -> Option<Self> {
@@ -146,6 +159,24 @@ impl Columns {
             if let Some(stream) = stream {
                 stream.remove(lane, rows)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Moves the total of each key to its place among `keys` keys of all partitions.
+    ///
+    /// # Errors
+    /// A constant text for a key without a place.
+    pub(super) fn renumber(&mut self, places: &[u32], keys: usize) -> Result<()> {
+        if let Some(rows) = &mut self.rows {
+            renumber(rows, places, keys)?;
+        }
+        for Stream { missing, sums, squares, products } in self.streams.iter_mut().flatten() {
+            renumber(missing, places, keys)?;
+            renumber(&mut sums.short, places, keys)?;
+            renumber(&mut sums.long, places, keys)?;
+            let products = products.iter_mut().flat_map(|(_, products)| products);
+            squares.iter_mut().chain(products).try_for_each(|sums| renumber(sums, places, keys))?;
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ const FEWEST: usize = 1 << 10;
 const MOST: usize = 1 << 22;
 
 /// Counts rows by the hash of their unit.
+#[derive(Clone)]
 pub(crate) struct RowCounts {
     counts: Vec<u16>,
     most: u16,
@@ -51,6 +52,16 @@ impl RowCounts {
         let at = position(hash, mask(self.counts.len()));
         let count = &mut self.counts[at];
         *count = count.saturating_add(1);
+    }
+
+    /// Adds the counts of other rows, which were made for the same bound and the same number of rows in all.
+    ///
+    /// # Guarantee
+    /// No counter is then below the number of rows that both counted in it, unless it is at its largest number.
+    pub(crate) fn absorb(&mut self, other: &Self) {
+        for (own, other) in self.counts.iter_mut().zip(&other.counts) {
+            *own = own.saturating_add(*other);
+        }
     }
 
     /// The bytes in use.

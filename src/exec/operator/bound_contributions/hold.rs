@@ -2,7 +2,7 @@
 //!
 //! In: the batches of one partition. Out: for each of them the units, the places of the keys, and the lanes of numbers. A
 //! row without a unit, or with a key that is not asked for, is [`OUTSIDE`]. Meanwhile [`Columns`] adds all rows up. It
-//! assumes nothing about the order of rows.
+//! assumes nothing about the order of rows, nor about what other partitions have.
 //!
 //! ```text
 //! batch ─ locate keys ─▶ places: 3, 0, OUTSIDE, …
@@ -27,28 +27,31 @@ use super::units::{HeldUnits, UnitCodes};
 pub(super) struct Held {
     pub(super) units: HeldUnits,
     /// The place of each row's key; `None` if there is one key and all rows count.
-    pub(super) places: Option<Vec<u32>>,
+    pub(super) places: Option<Places>,
     pub(super) lanes: Vec<Lane>,
     pub(super) rows: usize,
     /// The bytes in use.
     pub(super) bytes: usize,
 }
 
-/// The first pass: reads batches.
-pub(super) struct Holder<'a> {
-    pub(super) task: &'a Task,
+/// The first pass: reads the batches of one partition.
+pub(super) struct Holder {
+    pub(super) task: Arc<Task>,
     pub(super) index: KeyIndex,
     pub(super) codes: UnitCodes,
     pub(super) held: Vec<Held>,
     /// The totals of all rows, for the aggregates that are sums of rows.
     pub(super) columns: Option<Columns>,
     bytes: usize,
+    places: Vec<u32>,
 }
 
-impl<'a> Holder<'a> {
-    pub(super) fn new(task: &'a Task, index: KeyIndex, unit_type: &DataType) -> Result<Self> {
+impl Holder {
+    pub(super) fn new(task: Arc<Task>, index: KeyIndex, unit_type: &DataType) -> Result<Self> {
         let codes = UnitCodes::new(unit_type)?;
-        Ok(Self { task, index, codes, held: Vec::new(), columns: Columns::new(task), bytes: 0 })
+        let columns = Columns::new(&task);
+        let (held, places) = (Vec::new(), Vec::new());
+        Ok(Self { task, index, codes, held, columns, bytes: 0, places })
     }
 
     /// Holds one batch. Rows without a unit, and rows whose key is not in the key space, are marked.
@@ -59,25 +62,26 @@ impl<'a> Holder<'a> {
         }
         let units = batch.column(self.task.unit);
         let known = units.logical_nulls().filter(|known| known.null_count() > 0);
-        let mut places = None;
-        if known.is_some() || !self.task.keys.is_empty() {
+        let is_marked = known.is_some() || !self.task.keys.is_empty();
+        if is_marked {
             let keys: Vec<ArrayRef> =
                 self.task.keys.iter().map(|key| Arc::clone(batch.column(*key))).collect();
-            let mut own = Vec::with_capacity(rows);
-            self.index.locate(&keys, rows, &mut own)?;
-            for (place, is_known) in own.iter_mut().zip(known.iter().flatten()) {
+            self.index.locate(&keys, rows, &mut self.places)?;
+            for (place, is_known) in self.places.iter_mut().zip(known.iter().flatten()) {
                 if !is_known {
                     *place = OUTSIDE;
                 }
             }
-            places = Some(own);
         }
+        let places = is_marked.then_some(self.places.as_slice());
         let lanes = self.task.sources.read(batch)?;
+        let keys = self.index.len();
         if let Some(columns) = &mut self.columns {
-            columns.add(&lanes, places.as_deref(), rows, self.index.len())?;
+            columns.add(&lanes, places, rows, keys)?;
         }
+        let places = places.map(|places| Places::new(places, keys));
         let units = self.codes.hold(units)?;
-        let mut bytes = places.as_ref().map_or(0, |places| places.capacity() * size_of::<u32>());
+        let mut bytes = places.as_ref().map_or(0, Places::size);
         bytes += units.size() + lanes.iter().map(Lane::size).sum::<usize>();
         self.bytes += bytes;
         self.held.push(Held { units, places, lanes, rows, bytes });
@@ -91,5 +95,53 @@ impl<'a> Holder<'a> {
             + self.codes.size()
             + self.index.size()
             + self.columns.as_ref().map_or(0, Columns::size)
+    }
+}
+
+/// The places of a batch, in as few bytes as all keys so far need. The largest number stands for [`OUTSIDE`].
+pub(super) enum Places {
+    Byte(Vec<u8>),
+    Short(Vec<u16>),
+    Wide(Vec<u32>),
+}
+
+impl Places {
+    /// The places of `keys` keys.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what is not OUTSIDE is less than the keys"
+    )]
+    pub(super) fn new(places: &[u32], keys: usize) -> Self {
+        if keys <= usize::from(u8::MAX) {
+            Self::Byte(places.iter().map(|place| *place as u8).collect())
+        } else if keys <= usize::from(u16::MAX) {
+            Self::Short(places.iter().map(|place| *place as u16).collect())
+        } else {
+            Self::Wide(places.to_vec())
+        }
+    }
+
+    /// Replaces `places` by these.
+    pub(super) fn read(&self, places: &mut Vec<u32>) {
+        places.clear();
+        match self {
+            Self::Byte(own) => places.extend(own.iter().map(|place| match *place {
+                u8::MAX => OUTSIDE,
+                place => place.into(),
+            })),
+            Self::Short(own) => places.extend(own.iter().map(|place| match *place {
+                u16::MAX => OUTSIDE,
+                place => place.into(),
+            })),
+            Self::Wide(own) => places.extend_from_slice(own),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Byte(own) => own.len(),
+            Self::Short(own) => own.len() * size_of::<u16>(),
+            Self::Wide(own) => own.len() * size_of::<u32>(),
+        }
     }
 }

@@ -190,11 +190,27 @@ impl KeyIndex {
         known.map_or(0, |known| known.values.size())
     }
 
+    /// Takes the keys of another partition's index in. The result has its own place for each place of that index; `None` if
+    /// these are the same.
+    pub(super) fn absorb(&mut self, other: Self) -> Result<Option<Vec<u32>>> {
+        if !self.space.of_the_data {
+            return Ok(None);
+        }
+        let columns = other.finish()?.columns;
+        let rows = columns.first().map_or(0, |column| column.len());
+        let mut places = Vec::new();
+        // Some interners panic if no row arrives.
+        if rows > 0 {
+            self.locate(&columns, rows, &mut places)?;
+        }
+        Ok(Some(places))
+    }
+
     /// The keys of the space, or those that arrived.
     pub(crate) fn finish(self) -> Result<Located> {
         let Self { space, known, .. } = self;
         let Some(mut known) = known.filter(|_| space.of_the_data) else {
-            return Ok(Located { columns: space.columns, len: space.len, names: None });
+            return Ok(Located { columns: space.columns, len: space.len, of_the_data: false });
         };
         let len = known.values.len();
         // Some interners panic if no row arrives, and the result must not reveal whether one did.
@@ -207,9 +223,7 @@ impl KeyIndex {
                 *column = cast(column, declared.data_type())?;
             }
         }
-        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));
-        let names = RowConverter::new(fields.collect())?.convert_columns(&columns)?;
-        Ok(Located { columns, len, names: Some(names) })
+        Ok(Located { columns, len, of_the_data: true })
     }
 }
 
@@ -258,8 +272,19 @@ impl Texts {
 pub(crate) struct Located {
     pub(super) columns: Vec<ArrayRef>,
     pub(super) len: usize,
-    /// The keys as bytes, if places were assigned in order of arrival: an order of such keys may use only these bytes.
-    pub(super) names: Option<Rows>,
+    /// Whether places were assigned in order of arrival.
+    of_the_data: bool,
+}
+
+impl Located {
+    /// The keys as bytes, if their places were assigned in order of arrival: an order of such keys may use only these bytes.
+    pub(super) fn names(&self) -> Result<Option<Rows>> {
+        if !self.of_the_data {
+            return Ok(None);
+        }
+        let fields = self.columns.iter().map(|column| SortField::new(column.data_type().clone()));
+        Ok(Some(RowConverter::new(fields.collect())?.convert_columns(&self.columns)?))
+    }
 }
 
 /// DataFusion's own interner of group keys, as GROUP BY uses it: NULLs are equal.
@@ -421,7 +446,7 @@ mod tests {
             assert!(index.size() > 0);
             let located = index.finish().unwrap();
             assert_eq!((located.len, located.columns[0].len()), (3, 3));
-            let names = located.names.unwrap();
+            let names = located.names().unwrap().unwrap();
             let name = |i: usize| names.row(places[i] as usize).data().to_vec();
             let zero = rows.iter().position(|x| *x == Some(0.0)).unwrap();
             let null = rows.iter().position(Option::is_none).unwrap();
@@ -432,7 +457,7 @@ mod tests {
         assert_eq!(seen.len(), 1);
         let listed = KeySpace::new(&[Arc::new(Int64Array::from(vec![5, 4]))]).unwrap();
         let located = listed.index().unwrap().finish().unwrap();
-        assert!(located.names.is_none() && located.len == 2);
+        assert!(located.names().unwrap().is_none() && located.len == 2);
     }
 
     #[test]

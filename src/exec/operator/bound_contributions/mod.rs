@@ -1,47 +1,39 @@
 //! `BoundContributionsExec`: bounds what each unit contributes, and aggregates, in one operator.
 //!
 //! In: rows with a unit, key columns and arguments. Out: one row for every key of a known key space, with the raw
-//! integer of every aggregate (zero for keys without rows), or for every key in the rows, in no particular order. It
-//! assumes that all rows of a unit are in one partition, requests that from the planner and checks it again when it
-//! runs. It guarantees that removing one unit changes each aggregate by no more than its bounds and [`EnforcedBounds`]
-//! allow, exactly, in integers, for every order, batching and partitioning of the rows.
+//! integer of every aggregate (zero for keys without rows), or for every key in the rows, in no particular order. It reads
+//! all partitions of its input itself, and assumes nothing about which rows are in which of them. It guarantees that
+//! removing one unit changes each aggregate by no more than its bounds and [`EnforcedBounds`] allow, exactly, in integers,
+//! for every order, batching and partitioning of the rows.
 //!
 //! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest of M) rows, and at
 //! most C groups keep any. Rows without a unit and rows with other keys are dropped before that. Nearly all units are
 //! within their bounds; all rows are added up column by column, and those of units that may not be are taken away again.
 //!
 //! ```text
-//! PrivatizeExec                                     adds the partitions' rows up
+//! PrivatizeExec
 //!   BoundContributionsExec: unit=user_id@0, keys=[city@1], inputs=2
-//!     RepartitionExec: Hash([user_id@0], 2)
+//!     PrivateScanExec                               in as many partitions as there are
 //! ```
 
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err, plan_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{
-    Distribution, EquivalenceProperties, Partitioning, PartitioningSatisfaction, PhysicalExpr,
-};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildSatisfactionOptions, ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan,
-    ExecutionPlanProperties, InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
 };
-use futures::{StreamExt, stream};
+use futures::stream;
 
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
-use crate::grid::failed;
-use hold::Holder;
 use lanes::Sources;
-use split::Counting;
 use task::Task;
 
 pub(crate) use crowded::{Crowded, RowCounts};
@@ -60,11 +52,13 @@ mod lanes;
 mod order;
 mod partial;
 mod payload;
+mod run;
 mod rungs;
 mod split;
 mod task;
 #[cfg(test)]
 mod tests;
+mod together;
 mod units;
 
 /// The parameters of the operator, except the hash key, which is set when the query is paid for.
@@ -76,7 +70,7 @@ struct Plan {
     hash: LateKey,
 }
 
-/// The operator. Each output partition contains every key; the reader adds the partitions up.
+/// The operator. Its output is one partition.
 #[derive(Debug)]
 pub(crate) struct BoundContributionsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -125,14 +119,9 @@ impl BoundContributionsExec {
             }
         }
         let schema = output_schema(&schema, &keys, &inputs)?;
-        let properties = Arc::new(properties(&input, schema));
+        let properties = Arc::new(properties(schema));
         let plan = Arc::new(Plan { unit, keys, inputs, hash });
         Ok(Self { input, space, plan, properties })
-    }
-
-    fn unit_column(&self) -> Arc<dyn PhysicalExpr> {
-        let schema = self.input.schema();
-        Arc::new(Column::new(schema.field(self.plan.unit).name(), self.plan.unit))
     }
 }
 
@@ -161,10 +150,10 @@ pub(crate) fn output_schema(
 }
 
 /// No promise of the input about its values or their order holds for the output.
-fn properties(input: &Arc<dyn ExecutionPlan>, schema: SchemaRef) -> PlanProperties {
+fn properties(schema: SchemaRef) -> PlanProperties {
     PlanProperties::new(
         EquivalenceProperties::new(schema),
-        Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+        Partitioning::UnknownPartitioning(1),
         EmissionType::Final,
         Boundedness::Bounded,
     )
@@ -198,12 +187,6 @@ impl ExecutionPlan for BoundContributionsExec {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        InputDistributionRequirements::new(vec![Distribution::KeyPartitioned(vec![
-            self.unit_column(),
-        ])])
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
@@ -245,18 +228,9 @@ impl ExecutionPlan for BoundContributionsExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        // A unit with rows in several partitions would be bounded once in each of them.
-        let satisfied = self.input_distribution_requirements().child_satisfaction(
-            0,
-            self.input.as_ref(),
-            ChildSatisfactionOptions::new(),
-        )?;
-        if satisfied != PartitioningSatisfaction::Exact {
-            return internal_err!("the rows of a unit are spread over partitions");
+        if partition != 0 {
+            return internal_err!("contributions are bounded in one partition");
         }
-        let reservation = MemoryConsumer::new(format!("BoundContributionsExec[{partition}]"))
-            .register(context.memory_pool());
-        let rows = self.input.execute(partition, context)?;
         let Some(hash) = self.plan.hash.key() else {
             return internal_err!("contributions are bounded after the query is charged");
         };
@@ -264,46 +238,7 @@ impl ExecutionPlan for BoundContributionsExec {
         let sources = Sources::new(inputs)?;
         let task = Task { unit: *unit, keys: keys.clone(), inputs: inputs.clone(), sources, hash };
         let (space, task) = (self.space.clone(), Arc::new(task));
-        let batch = run(rows, space, task, self.schema(), reservation);
+        let batch = run::run(Arc::clone(&self.input), context, space, task, self.schema());
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(batch))))
     }
-}
-
-/// Reads one partition and returns its totals for every key.
-async fn run(
-    mut rows: SendableRecordBatchStream,
-    space: KeySpace,
-    task: Arc<Task>,
-    schema: SchemaRef,
-    reservation: MemoryReservation,
-) -> Result<RecordBatch> {
-    let input = rows.schema();
-    let unit_type = input.field(task.unit).data_type();
-    let mut holder = Holder::new(&task, space.index()?, unit_type)?;
-    while let Some(batch) = rows.next().await {
-        holder.push(&batch?)?;
-        reservation.try_resize(holder.size()).map_err(|_| failed())?;
-    }
-    // A dropped query stops between two batches, and between two buckets.
-    let mut counting = Counting::new(holder)?;
-    reservation.try_resize(counting.size()).map_err(|_| failed())?;
-    while counting.next_batch()? {
-        tokio::task::yield_now().await;
-    }
-    let mut split = counting.split();
-    while split.next_batch()? {
-        reservation.try_resize(split.size()).map_err(|_| failed())?;
-        tokio::task::yield_now().await;
-    }
-    let mut totals = split.totals()?;
-    while totals.next_bucket()? {
-        tokio::task::yield_now().await;
-    }
-    let (keys, sums) = totals.into_sums();
-    let mut columns: Vec<ArrayRef> = keys.columns;
-    for sums in sums {
-        columns.push(Arc::new(Decimal128Array::from(sums).with_precision_and_scale(38, 0)?));
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(keys.len));
-    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }

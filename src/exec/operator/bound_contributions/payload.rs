@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! payload.push(&lane, &rows_that_count_and_their_buckets);
-//! let Tally { count, sum, .. } = payload.tally(bucket, &rows_of_one_unit_and_key)?;
+//! let kept = payload.into_buckets(); // one for each bucket
+//! let Tally { count, sum, .. } = kept[3].tally(&rows_of_one_unit_and_key)?;
 //! ```
 
 use std::mem::size_of;
@@ -18,8 +19,7 @@ use super::units::{BUCKETS, place_of};
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 
-/// The values of one source, one entry for each row that counts, split into buckets like the rows themselves. The
-/// second pass reads them in no particular order, and a bucket keeps them close together in memory.
+/// The values of one source, one entry for each row that counts, distributed over buckets like the rows themselves.
 pub(super) struct Payload {
     flags: Option<Split<bool>>,
     /// Whether values are squared, which are distances of at most 2⁴⁰ then.
@@ -101,55 +101,83 @@ impl Payload {
         values + self.flags.as_ref().map_or(0, Split::bytes)
     }
 
+    /// The values of each bucket.
+    pub(super) fn into_buckets(self) -> Vec<Kept> {
+        let Self { flags, squared, values } = self;
+        let numbers: Vec<Numbers> = match values {
+            Values::None => (0..BUCKETS).map(|_| Numbers::None).collect(),
+            Values::Short(Split(lists)) => lists.into_iter().map(Numbers::Short).collect(),
+            Values::Narrow(Split(lists)) => lists.into_iter().map(Numbers::Narrow).collect(),
+            Values::Wide(Split(lists)) => lists.into_iter().map(Numbers::Wide).collect(),
+        };
+        let mut flags = flags.map(|Split(lists)| lists.into_iter());
+        let kept =
+            |numbers| Kept { flags: flags.as_mut().and_then(Iterator::next), squared, numbers };
+        numbers.into_iter().map(kept).collect()
+    }
+}
+
+/// The values of one source in one bucket. They are read in no particular order.
+pub(super) struct Kept {
+    flags: Option<Vec<bool>>,
+    squared: bool,
+    numbers: Numbers,
+}
+
+impl Kept {
+    /// Adds the values of other rows of the same bucket behind its own.
+    ///
+    /// # Errors
+    /// A constant text for the values of another source.
+    pub(super) fn append(&mut self, other: Self) -> Result<()> {
+        match (&mut self.flags, other.flags) {
+            (None, None) => {}
+            (Some(flags), Some(others)) => flags.extend(others),
+            _ => return Err(failed()),
+        }
+        match (&mut self.numbers, other.numbers) {
+            (Numbers::None, Numbers::None) => {}
+            (Numbers::Short(numbers), Numbers::Short(others)) => numbers.extend(others),
+            (Numbers::Narrow(numbers), Numbers::Narrow(others)) => numbers.extend(others),
+            (Numbers::Wide(numbers), Numbers::Wide(others)) => numbers.extend(others),
+            _ => return Err(failed()),
+        }
+        Ok(())
+    }
+
     /// Counts and sums the rows of one unit and one key.
-    pub(super) fn tally(&self, bucket: usize, rows: &[u64]) -> Result<Tally> {
+    pub(super) fn tally(&self, rows: &[u64]) -> Result<Tally> {
         let count = match &self.flags {
             None => rows.len(),
-            Some(Split(flags)) => rows.iter().filter(|row| flags[bucket][place_of(**row)]).count(),
+            Some(flags) => rows.iter().filter(|row| flags[place_of(**row)]).count(),
         };
         let count = u64::try_from(count).map_err(|_| failed())?;
-        let sum = self.total(bucket, rows, |x| x)?;
+        let sum = self.total(rows, |x| x)?;
         // A distance is at most 2⁴⁰, so its square fits.
-        let squares = if self.squared { self.total(bucket, rows, |x| x * x)? } else { 0 };
+        let squares = if self.squared { self.total(rows, |x| x * x)? } else { 0 };
         Ok(Tally { count, sum, squares })
     }
 
     /// The sum of one product of the pairs of one unit and one key; rows that do not pass add 0.
-    pub(super) fn product(
-        &self,
-        bucket: usize,
-        rows: &[u64],
-        pairs: &Pairs,
-        which: usize,
-    ) -> Result<i128> {
-        let Some(Split(flags)) = &self.flags else { return Err(failed()) };
-        let flags = &flags[bucket];
-        let mut sum = 0_i128;
-        let mut add = |at: usize, code: i128| -> Result<()> {
-            if flags[at] {
-                sum = sum.checked_add(pairs.product(code, which)).ok_or_else(failed)?;
-            }
-            Ok(())
+    pub(super) fn product(&self, rows: &[u64], pairs: &Pairs, which: usize) -> Result<i128> {
+        let (Some(flags), Numbers::Short(_) | Numbers::Narrow(_)) = (&self.flags, &self.numbers)
+        else {
+            return Err(failed());
         };
-        let places = rows.iter().map(|row| place_of(*row));
-        match &self.values {
-            Values::None | Values::Wide(_) => return Err(failed()),
-            Values::Short(Split(codes)) => {
-                places.clone().try_for_each(|at| add(at, codes[bucket][at].into()))
-            }
-            Values::Narrow(Split(codes)) => {
-                places.clone().try_for_each(|at| add(at, codes[bucket][at].into()))
-            }
-        }?;
+        let mut sum = 0_i128;
+        for at in rows.iter().map(|row| place_of(*row)).filter(|at| flags[*at]) {
+            let product = pairs.product(self.numbers.at(at), which);
+            sum = sum.checked_add(product).ok_or_else(failed)?;
+        }
         Ok(sum)
     }
 
-    fn total(&self, bucket: usize, rows: &[u64], of: impl Fn(i128) -> i128) -> Result<i128> {
-        match &self.values {
-            Values::None => Ok(0),
-            Values::Short(Split(values)) => total(&values[bucket], rows, of),
-            Values::Narrow(Split(values)) => total(&values[bucket], rows, of),
-            Values::Wide(Split(values)) => total(&values[bucket], rows, of),
+    fn total(&self, rows: &[u64], of: impl Fn(i128) -> i128) -> Result<i128> {
+        match &self.numbers {
+            Numbers::None => Ok(0),
+            Numbers::Short(values) => total(values, rows, of),
+            Numbers::Narrow(values) => total(values, rows, of),
+            Numbers::Wide(values) => total(values, rows, of),
         }
     }
 }

@@ -12,13 +12,11 @@ use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::Partitioning;
 use datafusion::physical_expr::expressions::{Column, lit};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
 
 use super::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, HashKey, InputKind, KeySpace, LateKey,
@@ -325,9 +323,11 @@ fn source(partitions: &[Vec<RecordBatch>]) -> Arc<dyn ExecutionPlan> {
     MemorySourceConfig::try_new_exec(partitions, schema, None).unwrap()
 }
 
-fn by_unit(input: Arc<dyn ExecutionPlan>, partitions: usize) -> Arc<dyn ExecutionPlan> {
-    let unit = Arc::new(Column::new("unit", UNIT));
-    Arc::new(RepartitionExec::try_new(input, Partitioning::Hash(vec![unit], partitions)).unwrap())
+/// The batches, dealt to partitions at random.
+fn dealt(dice: &mut Dice, batches: Vec<RecordBatch>, partitions: usize) -> Arc<dyn ExecutionPlan> {
+    let mut dealt = vec![vec![batches[0].slice(0, 0)]; partitions];
+    batches.into_iter().for_each(|batch| dealt[dice.roll(partitions)].push(batch));
+    source(&dealt)
 }
 
 /// Runs a plan and adds its partitions up: the outputs, one number for each key.
@@ -351,15 +351,10 @@ const HASH: [u64; 4] = [11, 22, 33, 44];
 
 /// The outputs of aggregates over batches, by the columns of the keys and the space of so many keys.
 async fn bounded(
-    batches: Vec<RecordBatch>,
-    partitions: usize,
+    plan: Arc<dyn ExecutionPlan>,
     (columns, space, keys): (&[usize], &KeySpace, usize),
     inputs: &[AggregateInput],
 ) -> Vec<Vec<i128>> {
-    let mut plan = source(&[batches]);
-    if partitions > 1 {
-        plan = by_unit(plan, partitions);
-    }
     let (own, space, inputs) = (columns.to_vec(), space.clone(), inputs.to_vec());
     let bound = BoundContributionsExec::new(plan, UNIT, own, space, inputs, keyed(HASH));
     outputs(Arc::new(bound.unwrap()), keys, columns.len()).await
@@ -397,7 +392,8 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
             }
             let shuffled = take_record_batch(&whole, &UInt32Array::from(order)).unwrap();
             let pieces = pieces(&mut dice, &shuffled, 30);
-            let got = bounded(pieces, partitions, (&columns, &space, keys.len()), &inputs).await;
+            let plan = dealt(&mut dice, pieces, partitions);
+            let got = bounded(plan, (&columns, &space, keys.len()), &inputs).await;
             assert_eq!(got, expected, "round {round} variant {variant} {rows:?} {inputs:?}");
         }
     }
@@ -462,10 +458,57 @@ async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
         let whole = batch(&rows, &DataType::Int64);
         for (partitions, most) in [(1, 3), (2, 500), (3, 1_800)] {
             let pieces = pieces(&mut dice, &whole, most);
-            let got = bounded(pieces, partitions, (&columns, &space, keys.len()), &inputs).await;
+            let plan = dealt(&mut dice, pieces, partitions);
+            let got = bounded(plan, (&columns, &space, keys.len()), &inputs).await;
             assert_eq!(got, expected, "round {round} {partitions} {limits:?} {inputs:?}");
         }
     }
+}
+
+/// The outputs for each key that only the rows know, in the order of the keys.
+async fn of_the_data(
+    plan: Arc<dyn ExecutionPlan>,
+    inputs: &[AggregateInput],
+) -> BTreeMap<String, Vec<i128>> {
+    let types = [DataType::Utf8, DataType::Float64];
+    let (space, keys) = (KeySpace::of_the_data(&types), vec![KEY, 2]);
+    let bound = BoundContributionsExec::new(plan, UNIT, keys, space, inputs.to_vec(), keyed(HASH));
+    let batches = collect(Arc::new(bound.unwrap()), Arc::new(TaskContext::default()));
+    let [batch] = batches.await.unwrap().try_into().unwrap();
+    let mut outputs = BTreeMap::new();
+    for row in 0..batch.num_rows() {
+        let key =
+            format!("{:?} {:?}", batch.column(0).slice(row, 1), batch.column(1).slice(row, 1));
+        let numbers = batch.columns()[2..].iter();
+        let numbers = numbers.map(|column| column.as_primitive::<Decimal128Type>().value(row));
+        assert!(outputs.insert(key, numbers.collect()).is_none(), "a key comes out twice");
+    }
+    outputs
+}
+
+/// Keys that only the rows know, and units that are texts, are numbered in each partition by itself.
+#[tokio::test]
+async fn what_partitions_number_for_themselves_is_put_together() {
+    let mut dice = Dice(8);
+    let mut cut = 0;
+    for round in 0..60 {
+        let (units, length) = (1 + dice.roll(40), dice.roll(400));
+        let rows = random_rows(&mut dice, units, length);
+        let inputs = random_inputs(&mut dice);
+        let free: Vec<_> = inputs
+            .iter()
+            .map(|input| AggregateInput::new(input.kind.clone(), EnforcedBounds::default()))
+            .collect();
+        let unit_type = dice.pick(&[DataType::Int64, DataType::Utf8, DataType::Utf8View]);
+        let whole = batch(&rows, &unit_type);
+        let one = of_the_data(source(&[vec![whole.clone()]]), &inputs).await;
+        cut += usize::from(one != of_the_data(source(&[vec![whole.clone()]]), &free).await);
+        for partitions in [2, 3] {
+            let plan = dealt(&mut dice, pieces(&mut Dice(round), &whole, 40), partitions);
+            assert_eq!(of_the_data(plan, &inputs).await, one, "round {round} {partitions}");
+        }
+    }
+    assert!(cut > 30, "{cut}");
 }
 
 /// Every unit has exactly as many rows as the bound allows, or one more.
@@ -494,7 +537,9 @@ async fn a_bound_cuts_the_first_row_beyond_it() {
                 InputKind::CountUnits { filter: None },
             ]
             .map(|kind| AggregateInput::new(kind, limits));
-            let plan = by_unit(source(&[vec![batch(&all, &DataType::Int64)]]), 2);
+            let whole = batch(&all, &DataType::Int64);
+            let pieces = pieces(&mut Dice(6), &whole, 100);
+            let plan = dealt(&mut Dice(7), pieces, 2);
             let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["b", "a"]))]).unwrap();
             let bound = BoundContributionsExec::new(
                 plan,
@@ -624,12 +669,13 @@ fn table(rows: usize) -> RecordBatch {
     batch(&random_rows(&mut Dice(3), 9, rows), &DataType::Int64)
 }
 
+/// A unit has rows in every partition, and the planner moves none of them.
 #[tokio::test]
-async fn a_unit_spread_over_partitions_is_refused_and_the_planner_puts_it_together() {
+async fn a_unit_spread_over_partitions_is_bounded_once() {
     let parts = [vec![table(50)], vec![table(50)], vec![table(20)]];
     let spread: Arc<dyn ExecutionPlan> = Arc::new(small(source(&parts)));
-    let context = Arc::new(TaskContext::default());
-    assert!(spread.execute(0, context).is_err());
+    assert_eq!(spread.output_partitioning().partition_count(), 1);
+    assert!(spread.execute(1, Arc::new(TaskContext::default())).is_err());
     let mut config = ConfigOptions::new();
     config.execution.target_partitions = 3;
     let mut plan = spread;
@@ -637,8 +683,8 @@ async fn a_unit_spread_over_partitions_is_refused_and_the_planner_puts_it_togeth
         plan = rule.optimize(plan, &config).unwrap();
     }
     let text = displayable(plan.as_ref()).indent(false).to_string();
-    let expected = "BoundContributionsExec: unit=unit@0, keys=[key@1], inputs=1\n  RepartitionExec: \
-                    partitioning=Hash([unit@0], 3)";
+    let expected = "BoundContributionsExec: unit=unit@0, keys=[key@1], inputs=1\n  DataSourceExec: \
+                    partitions=3";
     assert!(text.starts_with(expected), "{text}");
     let schema = parts[0][0].schema();
     let whole = concat_batches(&schema, parts.iter().flatten()).unwrap();

@@ -10,7 +10,6 @@
 //! ```
 
 use std::mem::size_of;
-use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
@@ -68,11 +67,28 @@ impl UnitCodes {
     /// Holds the units of a batch until their codes are needed.
     pub(crate) fn hold(&mut self, units: &ArrayRef) -> Result<HeldUnits> {
         let Self::Interned { values, ids } = self else {
-            return Ok(HeldUnits::Integers(Arc::clone(units)));
+            return Ok(HeldUnits::new(integers(units)?));
         };
         values.intern(std::slice::from_ref(units), ids)?;
         let code = |id: &usize| u64::try_from(*id).map_err(|_| failed());
-        Ok(HeldUnits::Codes(ids.iter().map(code).collect::<Result<_>>()?))
+        Ok(HeldUnits::new(ids.iter().map(code).collect::<Result<_>>()?))
+    }
+
+    /// Takes the values of another partition in. The result has its own code for each code of that partition; `None` if these
+    /// are the same.
+    pub(super) fn absorb(&mut self, other: Self) -> Result<Option<Vec<u64>>> {
+        let (Self::Interned { values, ids }, Self::Interned { values: mut others, .. }) =
+            (self, other)
+        else {
+            return Ok(None);
+        };
+        // Some interners panic if no row arrives.
+        if others.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        values.intern(&others.emit(EmitTo::All)?, ids)?;
+        let code = |id: &usize| u64::try_from(*id).map_err(|_| failed());
+        ids.iter().map(code).collect::<Result<_>>().map(Some)
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -97,54 +113,79 @@ impl UnitCodes {
     }
 }
 
-/// The units of a batch: integers and dates as they arrived, without a copy, and the codes of other values.
+/// The codes of integers and dates: their own value.
+fn integers(units: &ArrayRef) -> Result<Vec<u64>> {
+    fn signed<T: ArrowPrimitiveType>(units: &ArrayRef) -> Vec<u64>
+    where
+        T::Native: Into<i64>,
+    {
+        let values = units.as_primitive::<T>().values();
+        values.iter().map(|value| Into::<i64>::into(*value).cast_unsigned()).collect()
+    }
+    Ok(match units.data_type() {
+        DataType::Int8 => signed::<Int8Type>(units),
+        DataType::Int16 => signed::<Int16Type>(units),
+        DataType::Int32 => signed::<Int32Type>(units),
+        DataType::Int64 => signed::<Int64Type>(units),
+        DataType::UInt8 => signed::<UInt8Type>(units),
+        DataType::UInt16 => signed::<UInt16Type>(units),
+        DataType::UInt32 => signed::<UInt32Type>(units),
+        DataType::UInt64 => units.as_primitive::<UInt64Type>().values().to_vec(),
+        DataType::Date32 => signed::<Date32Type>(units),
+        DataType::Date64 => signed::<Date64Type>(units),
+        _ => return Err(failed()),
+    })
+}
+
+/// The codes of the units of a batch: in half the space where they are close to each other.
 pub(crate) enum HeldUnits {
-    Integers(ArrayRef),
+    /// What each code is above the least one.
+    Close {
+        least: u64,
+        above: Vec<u32>,
+    },
     Codes(Vec<u64>),
 }
 
 impl HeldUnits {
+    fn new(codes: Vec<u64>) -> Self {
+        let least = codes.iter().copied().min().unwrap_or(0);
+        let most = codes.iter().copied().max().unwrap_or(0);
+        if most - least > u64::from(u32::MAX) {
+            return Self::Codes(codes);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the largest one fits")]
+        let above = codes.iter().map(|code| (code - least) as u32).collect();
+        Self::Close { least, above }
+    }
+
     /// Replaces `codes` by the code of each row.
-    pub(crate) fn codes(&self, codes: &mut Vec<u64>) -> Result<()> {
-        fn signed<T: ArrowPrimitiveType>(units: &ArrayRef, codes: &mut Vec<u64>)
-        where
-            T::Native: Into<i64>,
-        {
-            let values = units.as_primitive::<T>().values();
-            codes.extend(values.iter().map(|value| Into::<i64>::into(*value).cast_unsigned()));
-        }
+    pub(crate) fn codes(&self, codes: &mut Vec<u64>) {
         codes.clear();
-        let units = match self {
-            Self::Codes(own) => {
-                codes.extend_from_slice(own);
-                return Ok(());
+        match self {
+            Self::Close { least, above } => {
+                codes.extend(above.iter().map(|above| least + u64::from(*above)));
             }
-            Self::Integers(units) => units,
-        };
-        match units.data_type() {
-            DataType::Int8 => signed::<Int8Type>(units, codes),
-            DataType::Int16 => signed::<Int16Type>(units, codes),
-            DataType::Int32 => signed::<Int32Type>(units, codes),
-            DataType::Int64 => signed::<Int64Type>(units, codes),
-            DataType::UInt8 => signed::<UInt8Type>(units, codes),
-            DataType::UInt16 => signed::<UInt16Type>(units, codes),
-            DataType::UInt32 => signed::<UInt32Type>(units, codes),
-            DataType::UInt64 => codes.extend(units.as_primitive::<UInt64Type>().values()),
-            DataType::Date32 => signed::<Date32Type>(units, codes),
-            DataType::Date64 => signed::<Date64Type>(units, codes),
-            _ => return Err(failed()),
+            Self::Codes(own) => codes.extend_from_slice(own),
         }
-        Ok(())
     }
 
     /// The bytes in use.
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Integers(units) => {
-                units.len() * units.data_type().primitive_width().unwrap_or(size_of::<u64>())
-            }
+            Self::Close { above, .. } => above.capacity() * size_of::<u32>(),
             Self::Codes(codes) => codes.capacity() * size_of::<u64>(),
         }
+    }
+
+    /// Replaces each code by what `codes` has in its place.
+    pub(super) fn renumber(&mut self, codes: &[u64], scratch: &mut Vec<u64>) -> Result<()> {
+        self.codes(scratch);
+        let new =
+            |code: &u64| usize::try_from(*code).ok().and_then(|code| codes.get(code).copied());
+        let renumbered: Option<Vec<u64>> = scratch.iter().map(new).collect();
+        *self = Self::new(renumbered.ok_or_else(failed)?);
+        Ok(())
     }
 }
 

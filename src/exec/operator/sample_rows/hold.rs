@@ -142,7 +142,7 @@ impl Counting {
         let Some(counts) = &mut self.counts else { return Ok(false) };
         let Some(held) = self.split.held.get(self.next) else { return Ok(false) };
         self.next += 1;
-        held.units.codes(&mut self.split.scratch)?;
+        held.units.codes(&mut self.split.scratch);
         let hash = self.split.collector.hash();
         self.split.scratch.iter().for_each(|unit| counts.add(hash.scatter(*unit)));
         Ok(true)
@@ -175,7 +175,7 @@ impl Split {
         let Some(held) = self.held.pop() else { return Ok(None) };
         self.bytes = self.bytes.saturating_sub(held.bytes);
         let Some(crowded) = &self.crowded else { return Ok(Some(held.rows)) };
-        held.units.codes(&mut self.scratch)?;
+        held.units.codes(&mut self.scratch);
         let hash = self.collector.hash();
         let units = &mut self.scratch;
         let beyond = |unit: &u64| crowded.has(hash.scatter(*unit));

@@ -133,8 +133,9 @@ async fn each_bound_of_a_ladder_agrees_with_the_rules_and_its_claim() {
         inputs.push(AggregateInput::new(InputKind::CountRows { filter: None }, limits));
         let whole = batch(&rows, &DataType::Int64);
         let split = pieces(&mut dice, &whole, 30);
-        let run = async |batches: Vec<RecordBatch>, partitions: usize| {
-            let got = bounded(batches, partitions, (&columns, &space, keys.len()), &inputs).await;
+        let mut run = async |batches: Vec<RecordBatch>, partitions: usize| {
+            let plan = dealt(&mut dice, batches, partitions);
+            let got = bounded(plan, (&columns, &space, keys.len()), &inputs).await;
             let mut first = 0;
             let ladders = inputs.iter().filter(|input| input.ladder.is_some()).map(|input| {
                 let next = first + input.outputs();

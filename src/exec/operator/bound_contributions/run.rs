@@ -1,0 +1,210 @@
+//! The passes of the operator, each over all partitions at once.
+//!
+//! In: the input, and the key space. Out: one row for every key. Each pass waits for the one before: a unit may have rows in
+//! every partition, so its rows are counted when all have arrived, and bounded when all were collected. Rows stay with the
+//! task that read them; of those that are bounded, each bucket goes to one task. A task that is dropped stops between two
+//! batches, and between two buckets.
+//!
+//! ```text
+//! partition 0 ─ hold ─┐          ┌─ count ─┐           ┌─ split ─┐         ┌─ buckets 0, 2, … ─┐
+//!                     ├ together ┤         ├ suspects ─┤         ├ buckets ┤                   ├ sums
+//! partition 1 ─ hold ─┘          └─ count ─┘           └─ split ─┘         └─ buckets 1, 3, … ─┘
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::StreamExt;
+
+use super::collect::{Bucket, Collector, Shape, Totals, add};
+use super::crowded::RowCounts;
+use super::hold::Holder;
+use super::keys::KeySpace;
+use super::split::{Apart, By, Least, Scratch, Split, Suspects, Ways, count};
+use super::task::Task;
+use super::together::{Names, Part, together};
+use super::units::BUCKETS;
+use crate::grid::failed;
+
+/// Reads all partitions and returns the totals for every key.
+pub(super) async fn run(
+    input: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    space: KeySpace,
+    task: Arc<Task>,
+    schema: SchemaRef,
+) -> Result<RecordBatch> {
+    let unit_type = input.schema().field(task.unit).data_type().clone();
+    let mut readers = Vec::new();
+    for partition in 0..input.output_partitioning().partition_count() {
+        let consumer = MemoryConsumer::new(format!("BoundContributionsExec[{partition}]"));
+        let reservation = consumer.register(context.memory_pool());
+        let rows = input.execute(partition, Arc::clone(&context))?;
+        let holder = Holder::new(Arc::clone(&task), space.index()?, &unit_type)?;
+        readers.push((rows, holder, reservation));
+    }
+    let held = at_once(readers, |(rows, holder, reservation)| hold(rows, holder, reservation));
+    let (names, parts) = together(held.await?)?;
+    let renumbered = at_once(parts, |mut part| {
+        let names = Arc::clone(&names);
+        async move {
+            part.renumber(&names)?;
+            Ok(part)
+        }
+    });
+    let (parts, suspects) = suspects(&names, renumbered.await?).await?;
+    let ways = Arc::new(Ways::new(&task, suspects));
+    let parts =
+        at_once(parts, |part| split(Split::new(Arc::clone(&names), Arc::clone(&ways), part)));
+    let sums = sums(&names, &ways, parts.await?).await?;
+    let mut columns: Vec<ArrayRef> = names.keys.columns.clone();
+    for sums in sums {
+        columns.push(Arc::new(Decimal128Array::from(sums).with_precision_and_scale(38, 0)?));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(names.keys.len));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+}
+
+/// Does some work for each of these, each in a task of its own.
+///
+/// # Errors
+/// The first error of a task, and a constant text for a task that panics.
+async fn at_once<T, R, F>(each: Vec<T>, work: impl Fn(T) -> F) -> Result<Vec<R>>
+where
+    F: Future<Output = Result<R>> + Send + 'static,
+    R: Send + 'static,
+{
+    let tasks: Vec<_> = each.into_iter().map(|one| SpawnedTask::spawn(work(one))).collect();
+    let mut done = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        done.push(task.join().await.map_err(|_| failed())??);
+    }
+    Ok(done)
+}
+
+/// Reads one partition.
+async fn hold(
+    mut rows: SendableRecordBatchStream,
+    mut holder: Holder,
+    reservation: MemoryReservation,
+) -> Result<(Holder, MemoryReservation)> {
+    while let Some(batch) = rows.next().await {
+        holder.push(&batch?)?;
+        reservation.try_resize(holder.size()).map_err(|_| failed())?;
+    }
+    Ok((holder, reservation))
+}
+
+/// Which units may exceed a bound.
+async fn suspects(names: &Arc<Names>, mut parts: Vec<Part>) -> Result<(Vec<Part>, Suspects)> {
+    let rows = parts.iter().map(Part::rows).sum();
+    let least = Least::new(&names.task, names.keys.len, rows);
+    let mut suspects = Suspects::default();
+    if let Some(most) = least.of_unit {
+        let counts = RowCounts::new(most, rows);
+        let counted;
+        (parts, counted) = counted_by(By::Unit, names, parts, counts).await?;
+        suspects.units = Some(counted.finish());
+    }
+    if let Some(most) = least.of_group.filter(|_| !suspects.are_usual()) {
+        let counts = RowCounts::new(most, rows);
+        let counted;
+        (parts, counted) = counted_by(By::UnitAndGroup, names, parts, counts).await?;
+        suspects.groups = Some(counted.finish());
+    }
+    Ok((parts, suspects))
+}
+
+/// Counts the rows of all parts, each starting from `empty`.
+async fn counted_by(
+    by: By,
+    names: &Arc<Names>,
+    parts: Vec<Part>,
+    empty: RowCounts,
+) -> Result<(Vec<Part>, RowCounts)> {
+    let counted = at_once(parts, |part| {
+        let (names, mut counts) = (Arc::clone(names), empty.clone());
+        let mut scratch = Scratch::default();
+        async move {
+            part.reservation.try_resize(part.bytes + counts.size()).map_err(|_| failed())?;
+            for held in &part.held {
+                count(held, by, &names.task, &mut scratch, &mut counts);
+                tokio::task::yield_now().await;
+            }
+            Ok((part, counts))
+        }
+    });
+    let counted = counted.await?;
+    let (mut parts, mut all) = (Vec::new(), empty);
+    for (part, counts) in counted {
+        all.absorb(&counts);
+        parts.push(part);
+    }
+    Ok((parts, all))
+}
+
+/// Collects the rows of one part that are bounded one by one.
+async fn split(mut split: Split) -> Result<Apart> {
+    while split.next_batch()? {
+        split.reserve()?;
+        tokio::task::yield_now().await;
+    }
+    Ok(split.finish())
+}
+
+/// Bounds what was collected of all parts, and adds everything up.
+async fn sums(names: &Arc<Names>, ways: &Ways, parts: Vec<Apart>) -> Result<Vec<Vec<i128>>> {
+    let mut sums = vec![vec![0; names.keys.len]; ways.outputs];
+    let tasks = parts.len();
+    let (mut beyond, mut bounded, mut reserved) = (Vec::new(), Vec::new(), Vec::new());
+    for part in parts {
+        if let Some(columns) = part.columns {
+            columns.add_to(&names.task, &mut sums)?;
+        }
+        beyond.extend(part.beyond);
+        bounded.extend(part.bounded);
+        reserved.push(part.part.reservation);
+    }
+    let mut dealt: Vec<Vec<(Arc<Shape>, Vec<Bucket>)>> = Vec::new();
+    dealt.resize_with(tasks, Vec::new);
+    for (shape, collectors) in [(&ways.beyond, beyond), (&ways.bounded, bounded)] {
+        let Some(shape) = shape else { continue };
+        for (i, bucket) in buckets(collectors).into_iter().enumerate() {
+            dealt[i % tasks].push((Arc::clone(shape), bucket));
+        }
+    }
+    dealt.retain(|buckets| !buckets.is_empty());
+    let bounded = at_once(dealt, |buckets| {
+        let mut totals = Totals::new(Arc::clone(names), ways.outputs, buckets);
+        async move {
+            while totals.next_bucket()? {
+                tokio::task::yield_now().await;
+            }
+            Ok(totals.into_sums())
+        }
+    });
+    for own in bounded.await? {
+        for (sums, own) in sums.iter_mut().zip(own) {
+            sums.iter_mut().zip(own).try_for_each(|(sum, part)| add(sum, part))?;
+        }
+    }
+    drop(reserved);
+    Ok(sums)
+}
+
+/// What all parts collected, bucket by bucket; those without rows are left out.
+fn buckets(collectors: Vec<Collector>) -> Vec<Vec<Bucket>> {
+    let mut parts: Vec<_> =
+        collectors.into_iter().map(|collector| collector.into_buckets().into_iter()).collect();
+    let all = (0..BUCKETS).map(|_| {
+        let of_all = parts.iter_mut().filter_map(Iterator::next);
+        of_all.filter(|bucket| !bucket.is_empty()).collect::<Vec<_>>()
+    });
+    all.filter(|bucket| !bucket.is_empty()).collect()
+}
