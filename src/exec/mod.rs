@@ -194,7 +194,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     // They run one after the other.
     let advance = plans
         .chain([&public_plan])
-        .map(|plan| Advance::for_plan(plan, state.config().batch_size()))
+        .map(|plan| advance_of(plan, &state))
         .reduce(Advance::or)
         .unwrap_or_default();
     Ok(Prepared { due: due(release), parts, values, public_plan, schema, advance })
@@ -255,6 +255,12 @@ fn due(release: &Release) -> Due {
         losses: release.draws().map(|drawn| drawn.loss().clone()).collect(),
         unit_domains: release.unit_domains(),
     }
+}
+
+/// The memory that a plan's operators take before the number of rows matters.
+fn advance_of(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Advance {
+    let config = state.config();
+    Advance::for_plan(plan, config.batch_size(), config.target_partitions())
 }
 
 /// All rows of a plan in one partition.
@@ -448,7 +454,7 @@ pub(crate) async fn run(
         let paid = PaidFor::by(charge).within(state);
         for (part, analyzed) in parts.iter_mut().zip(release.analysis().parts()) {
             Box::pin(part.planned_by_size(analyzed, &paid)).await?;
-            advance = advance.or(Advance::for_plan(&part.plan, state.config().batch_size()));
+            advance = advance.or(advance_of(&part.plan, state));
         }
     }
     let context = datafusion::memory::context(state, advance)?;

@@ -312,7 +312,11 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
             .map_err(|e| e.to_string())
     };
     let aggregates = Arc::clone(plan.children()[0].children()[0]);
-    let rows = Arc::clone(aggregates.children()[0]);
+    let spread = Arc::clone(aggregates.children()[0]);
+    let unit = PhysicalColumn::new(spread.schema().field(0).name(), 0);
+    let by_unit = Partitioning::Hash(vec![Arc::new(unit)], 2);
+    let rows = RepartitionExec::try_new(spread, by_unit).unwrap();
+    let rows: Arc<dyn ExecutionPlan> = Arc::new(rows);
     let limits = EnforcedBounds { total: Some(1), ..EnforcedBounds::default() };
     let keep = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
         let (input, key) = (Arc::clone(input), LateKey::default());

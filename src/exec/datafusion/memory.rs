@@ -22,11 +22,10 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, TaskContext};
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::exec::operator::bound_contributions::BoundContributionsExec;
@@ -45,58 +44,79 @@ pub(crate) struct Advance {
     operators: usize,
     /// The bytes of each operator.
     each: usize,
+    /// The bytes that operators reserve for known keys.
+    totals: usize,
 }
 
 impl Advance {
-    /// The advance of a finished plan whose batches have at most `batch` rows.
+    /// The advance of a finished plan whose batches have at most `batch` rows, where scans are read by `threads` threads.
     ///
     /// # Guarantee
-    /// Depends on the plan alone. Every operator that reserves memory in proportion to its rows is counted in each of
-    /// its partitions, with a full batch of its columns.
-    pub(crate) fn for_plan(plan: &Arc<dyn ExecutionPlan>, batch: usize) -> Self {
-        let own = match reserves(plan) {
-            true => Self {
-                operators: partitions(plan),
-                each: BLOCK.saturating_add(batch.saturating_mul(widest(plan))),
-            },
-            false => Self::default(),
-        };
-        let below = plan.children().into_iter().map(|child| Self::for_plan(child, batch));
+    /// Depends on the query and the declarations alone. Every operator that reserves memory in proportion to its rows is counted
+    /// in each of its partitions, with a full batch of its columns. Whether a file is large enough for several partitions, and
+    /// so for operators that distribute its rows, changes nothing: the operators that read distributed rows count for these.
+    pub(crate) fn for_plan(plan: &Arc<dyn ExecutionPlan>, batch: usize, threads: usize) -> Self {
+        let own = reserving(plan).map_or_else(Self::default, |operators| Self {
+            operators: operators.saturating_mul(partitions(plan, threads)),
+            each: BLOCK.saturating_add(batch.saturating_mul(widest(plan))),
+            totals: plan
+                .downcast_ref::<BoundContributionsExec>()
+                .map_or(0, |bounding| bounding.reserved().saturating_mul(threads)),
+        });
+        let below = plan.children().into_iter().map(|child| Self::for_plan(child, batch, threads));
         below.fold(own, |all, one| Self {
             operators: all.operators.saturating_add(one.operators),
             each: all.each.max(one.each),
+            totals: all.totals.saturating_add(one.totals),
         })
     }
 
     /// An advance that suffices for either of two plans that do not run at the same time.
     pub(crate) fn or(self, other: Self) -> Self {
-        Self { operators: self.operators.max(other.operators), each: self.each.max(other.each) }
+        Self {
+            operators: self.operators.max(other.operators),
+            each: self.each.max(other.each),
+            totals: self.totals.max(other.totals),
+        }
     }
 
     /// The whole advance, in bytes.
     pub(crate) fn bytes(self) -> usize {
-        self.operators.saturating_mul(self.each)
+        self.operators.saturating_mul(self.each).saturating_add(self.totals)
     }
 }
 
-/// The partitions that an operator writes or reads, whichever are more.
-fn partitions(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let read = plan.children().into_iter();
-    let read = read.map(|input| input.output_partitioning().partition_count()).max();
-    plan.output_partitioning().partition_count().max(read.unwrap_or(0))
+/// The most partitions in which an operator may run: those of its scans, if each is divided among all threads.
+fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> usize {
+    let inputs = plan.children();
+    let below = inputs.iter().map(|input| partitions(input, threads));
+    let below = if plan.is::<UnionExec>() { below.sum() } else { below.max().unwrap_or(threads) };
+    below.max(plan.output_partitioning().partition_count())
 }
 
-/// Whether an operator reserves memory for the rows that it keeps.
-fn reserves(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.is::<AggregateExec>()
-        || plan.is::<SortExec>()
-        || plan.is::<SortPreservingMergeExec>()
-        || plan.is::<HashJoinExec>()
+/// How many operators reserve memory for the rows that this one keeps: itself, and one that distributes the rows of each input,
+/// whether or not there is one. The rows of a group are added up in one place, or also where they are read. `None` if it keeps
+/// none.
+fn reserving(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        return Some(match aggregate.mode() {
+            AggregateMode::Partial | AggregateMode::PartialReduce => 0,
+            AggregateMode::Final
+            | AggregateMode::FinalPartitioned
+            | AggregateMode::Single
+            | AggregateMode::SinglePartitioned => 3,
+        });
+    }
+    // Sorted rows are merged by another one.
+    if plan.is::<SortExec>() {
+        return Some(3);
+    }
+    let keeps = plan.is::<HashJoinExec>()
         || plan.is::<CrossJoinExec>()
         || plan.is::<NestedLoopJoinExec>()
-        || plan.is::<RepartitionExec>()
         || plan.is::<SampleContributionsExec>()
-        || plan.is::<BoundContributionsExec>()
+        || plan.is::<BoundContributionsExec>();
+    keeps.then(|| 1 + plan.children().len())
 }
 
 /// The bytes of a row that enters or leaves an operator, whichever is larger.
@@ -145,6 +165,8 @@ impl Advanced {
     fn new(pool: &Arc<dyn MemoryPool>, limit: usize, advance: Advance) -> Result<Self> {
         let taken = MemoryConsumer::new("statement").register(pool);
         taken.try_grow(advance.bytes())?;
+        // The operators reserve these themselves, before their first row.
+        taken.shrink(advance.totals);
         Ok(Self { each: advance.each, limit, taken, sizes: Mutex::default() })
     }
 
@@ -210,18 +232,66 @@ impl MemoryPool for Advanced {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use datafusion::datasource::{MemTable, provider_as_source};
     use datafusion::execution::memory_pool::GreedyMemoryPool;
+    use datafusion::functions_aggregate::expr_fn::sum;
+    use datafusion::logical_expr::{JoinType, LogicalPlanBuilder, col};
 
     use super::*;
+    use crate::exec::datafusion::private_plans::planned;
+    use crate::exec::{PrivateTable, session_state};
+
+    /// A large file is read by several threads and a small one by one, which adds operators that distribute rows.
+    #[tokio::test]
+    async fn the_size_of_a_file_decides_nothing() {
+        let threads = 3;
+        let mut advances = Vec::new();
+        for partitions in [1, 2, 3] {
+            let scan = |name: &str| {
+                let columns = ["id", "x"].map(|column| {
+                    let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+                    (format!("{name}_{column}"), values)
+                });
+                let batch = RecordBatch::try_from_iter(columns).unwrap();
+                let table = MemTable::try_new(batch.schema(), vec![vec![batch]; partitions]);
+                let table = PrivateTable::new(name, Arc::new(table.unwrap()));
+                LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), None).unwrap()
+            };
+            let mut state = session_state();
+            state.config_mut().options_mut().execution.target_partitions = threads;
+            let keys = (vec!["a_id"], vec!["b_id"]);
+            let joined = scan("a").join(scan("b").build().unwrap(), JoinType::Inner, keys, None);
+            let plans = [
+                scan("a").aggregate(vec![col("a_id")], vec![sum(col("a_x"))]).unwrap(),
+                joined.unwrap().aggregate(vec![col("b_x")], vec![sum(col("a_x"))]).unwrap(),
+                scan("a")
+                    .union(scan("a").build().unwrap())
+                    .and_then(|rows| rows.aggregate(vec![col("a_x")], vec![sum(col("a_id"))]))
+                    .unwrap(),
+            ];
+            let mut own = Vec::new();
+            for plan in plans {
+                let plan = planned(&plan.build().unwrap(), &state).await.unwrap();
+                own.push(Advance::for_plan(&plan, 8_192, threads).operators);
+            }
+            advances.push(own);
+        }
+        assert!(advances[0].iter().all(|operators| *operators > 0));
+        assert!(advances.iter().all(|own| *own == advances[0]), "{advances:?}");
+    }
 
     /// Up to its advance, an operator takes no memory from the engine, so that no row decides whether memory is available.
     #[test]
     fn the_first_bytes_of_an_operator_are_set_aside() {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1_000));
-        assert!(Advanced::new(&pool, 1_000, Advance { operators: 11, each: 100 }).is_err());
+        assert!(
+            Advanced::new(&pool, 1_000, Advance { operators: 11, each: 100, totals: 0 }).is_err()
+        );
         assert_eq!(pool.reserved(), 0);
-        let statement: Arc<dyn MemoryPool> =
-            Arc::new(Advanced::new(&pool, 1_000, Advance { operators: 5, each: 100 }).unwrap());
+        let statement: Arc<dyn MemoryPool> = Arc::new(
+            Advanced::new(&pool, 1_000, Advance { operators: 5, each: 100, totals: 300 }).unwrap(),
+        );
         assert_eq!(pool.reserved(), 500);
         let one = MemoryConsumer::new("one").register(&statement);
         let other = one.new_empty();

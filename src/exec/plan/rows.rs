@@ -1,4 +1,4 @@
-//! The rows of a private aggregate: planned, partitioned by unit, and added up.
+//! The rows of a private aggregate: planned, brought into partitions, and added up.
 
 use std::sync::Arc;
 
@@ -34,14 +34,15 @@ pub(crate) async fn by_unit(
     Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(vec![unit], partitions))?))
 }
 
-/// The enforced rows, in as many partitions as there are threads; the unit is the first column. A unit may have rows in each.
+/// The enforced rows, in as many partitions as there are threads, also if they come from a union of many tables; the unit is the
+/// first column. A unit may have rows in each.
 pub(crate) async fn in_partitions(
     plan: &LogicalPlan,
     state: &SessionState,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let rows = planned(plan, state).await?;
     let partitions = state.config().target_partitions();
-    if rows.output_partitioning().partition_count() >= partitions {
+    if rows.output_partitioning().partition_count() == partitions {
         return Ok(rows);
     }
     Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::RoundRobinBatch(partitions))?))

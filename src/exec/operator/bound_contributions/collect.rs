@@ -22,7 +22,7 @@ use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
 use super::payload::{Kept, Payload};
 use super::rungs::{Own, Rungs};
 use super::task::Task;
-use super::together::Names;
+use super::together::{KeyNames, Names};
 use super::units::{BUCKETS, Collected, Row, Units, key_of};
 use crate::grid::failed;
 
@@ -386,12 +386,14 @@ impl Names {
                 order.extend(runs.map(|(i, run)| (hash.rank(unit, run.key), run.key, i)));
                 order.sort_unstable();
             }
-            Some(names) => {
+            Some(KeyNames { bytes, hashes }) => {
                 // A place depends on which rows of other units came before; the key itself does not.
-                let name = |key: u32| names.row(key as usize).data();
-                let rank = |key: u32| hash.group_rank(unit, name(key));
+                let rank = |key: u32| hash.named_rank(unit, hashes[key as usize]);
                 order.extend(runs.map(|(i, run)| (rank(run.key), run.key, i)));
-                order.sort_unstable_by(|a, b| (a.0, name(a.1)).cmp(&(b.0, name(b.1))));
+                let name = |key: u32| bytes.row(key as usize);
+                order.sort_unstable_by(|a, b| {
+                    a.0.cmp(&b.0).then_with(|| name(a.1).data().cmp(name(b.1).data()))
+                });
             }
         }
         Ok(())

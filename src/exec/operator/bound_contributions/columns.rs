@@ -6,17 +6,17 @@
 //! yields unit by unit.
 //!
 //! ```text
-//! let mut columns = Columns::new(&task);
+//! let mut columns = Columns::new(&inputs, &sources, keys);
 //! columns.add(&lanes, Some(&places), rows, keys)?; // rows outside of the keys add nothing
 //! columns.remove(&lanes, &rows_of_a_suspect)?;
-//! columns.add_to(&task, keys, &mut sums)?;
+//! columns.add_to(&task, &mut sums)?;
 //! ```
 
 use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::lanes::{Lane, Numbers, Source};
+use super::lanes::{Lane, Numbers, Source, Sources, Width};
 use super::partial::{AggregateInput, InputKind, Tally};
 use super::task::Task;
 use super::units::Collected;
@@ -38,7 +38,7 @@ pub(super) struct Columns {
 
 /// The totals of one source.
 struct Stream {
-    /// The rows that do not pass; empty until there is one.
+    /// The rows that do not pass.
     missing: Vec<u64>,
     sums: Sums,
     squares: Option<Vec<i128>>,
@@ -46,7 +46,6 @@ struct Stream {
 }
 
 /// Sums of numbers: those of 32 bits in 64 bits first.
-#[derive(Default)]
 struct Sums {
     short: Vec<i64>,
     /// The rows that may be in `short`.
@@ -83,6 +82,11 @@ fn slot(place: u32) -> usize {
     place.wrapping_add(1) as usize
 }
 
+/// Entries of so many keys.
+fn entries<T: Clone + Default>(keys: usize) -> Vec<T> {
+    vec![T::default(); keys + 1]
+}
+
 /// Makes room for the keys that have arrived.
 fn grow<T: Clone + Default>(list: &mut Vec<T>, keys: usize) {
     if list.len() <= keys {
@@ -91,7 +95,11 @@ fn grow<T: Clone + Default>(list: &mut Vec<T>, keys: usize) {
 }
 
 /// Moves the entries of keys to other places; the first one stays.
-fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -> Result<()> {
+fn renumber<T: Copy + Default + PartialEq>(
+    list: &mut Vec<T>,
+    places: &[u32],
+    keys: usize,
+) -> Result<()> {
     let Some((outside, own)) = list.split_first() else { return Ok(()) };
     let mut moved = vec![T::default(); keys + 1];
     moved[0] = *outside;
@@ -104,17 +112,18 @@ fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -
 }
 
 impl Columns {
-    /// Totals of the aggregates that are sums of rows; `None` if there are none.
-    pub(super) fn new(task: &Task) -> Option<Self> {
-        let mut streams: Vec<Option<Stream>> = task.sources.list.iter().map(|_| None).collect();
+    /// Totals of the aggregates that are sums of rows; `None` if there are none. Those of the first `keys` keys take their memory
+    /// now, whether or not rows come.
+    pub(super) fn new(inputs: &[AggregateInput], sources: &Sources, keys: usize) -> Option<Self> {
+        let mut streams: Vec<Option<Stream>> = sources.list.iter().map(|_| None).collect();
         let mut counted = false;
-        for (input, at) in task.inputs.iter().zip(&task.sources.of) {
+        for (input, at) in inputs.iter().zip(&sources.of) {
             if is_sum_of_rows(input) {
                 counted |= is_counted(&input.kind);
-                streams[*at].get_or_insert_with(|| Stream::new(&task.sources.list[*at]));
+                streams[*at].get_or_insert_with(|| Stream::new(&sources.list[*at], keys));
             }
         }
-        let rows = counted.then(Vec::new);
+        let rows = counted.then(|| entries(keys));
         streams.iter().any(Option::is_some).then_some(Self { rows, all: 0, streams })
     }
 
@@ -227,12 +236,17 @@ impl Columns {
 }
 
 impl Stream {
-    fn new(source: &Source) -> Self {
-        let products = |pairs: Pairs| (pairs, vec![Vec::new(); pairs.products()]);
+    fn new(source: &Source, keys: usize) -> Self {
+        let products = |pairs: Pairs| (pairs, vec![entries(keys); pairs.products()]);
+        let short = source.width() == Some(Width::Short);
         Self {
-            missing: Vec::new(),
-            sums: Sums::default(),
-            squares: source.shift.map(|_| Vec::new()),
+            missing: entries(keys),
+            sums: Sums {
+                short: if short { entries(keys) } else { Vec::new() },
+                unsettled: 0,
+                long: entries(keys),
+            },
+            squares: source.shift.map(|_| entries(keys)),
             products: source.pairs.map(products),
         }
     }

@@ -38,7 +38,7 @@ pub(crate) struct Crowded {
 }
 
 impl RowCounts {
-    /// For units that keep all their rows if they have at most `most`, in a partition of `rows` rows.
+    /// For units that keep all their rows if they have at most `most`, of `rows` rows in all.
     pub(crate) fn new(most: u64, rows: usize) -> Self {
         // A counter stops at its largest number, which has to exceed the bound.
         let most = u16::try_from(most).unwrap_or(u16::MAX).min(u16::MAX - 1);

@@ -20,6 +20,7 @@ use datafusion::common::Result;
 use super::columns::Columns;
 use super::keys::{KeyIndex, OUTSIDE};
 use super::lanes::Lane;
+use super::partial::AggregateInput;
 use super::task::Task;
 use super::units::{HeldUnits, UnitCodes};
 
@@ -43,15 +44,20 @@ pub(super) struct Holder {
     /// The totals of all rows, for the aggregates that are sums of rows.
     pub(super) columns: Option<Columns>,
     bytes: usize,
+    /// The bytes of the totals of known keys, which rows that are bounded need later. They are reserved from the start, so that no
+    /// row decides whether there is memory for them.
+    totals: usize,
     places: Vec<u32>,
 }
 
 impl Holder {
     pub(super) fn new(task: Arc<Task>, index: KeyIndex, unit_type: &DataType) -> Result<Self> {
         let codes = UnitCodes::new(unit_type)?;
-        let columns = Columns::new(&task);
+        let columns = Columns::new(&task.inputs, &task.sources, index.len());
         let (held, places) = (Vec::new(), Vec::new());
-        Ok(Self { task, index, codes, held, columns, bytes: 0, places })
+        let outputs: usize = task.inputs.iter().map(AggregateInput::outputs).sum();
+        let totals = outputs * index.len() * size_of::<i128>();
+        Ok(Self { task, index, codes, held, columns, bytes: 0, totals, places })
     }
 
     /// Holds one batch. Rows without a unit, and rows whose key is not in the key space, are marked.
@@ -91,6 +97,7 @@ impl Holder {
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         self.bytes
+            + self.totals
             + self.held.capacity() * size_of::<Held>()
             + self.codes.size()
             + self.index.size()
@@ -137,7 +144,7 @@ impl Places {
         }
     }
 
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         match self {
             Self::Byte(own) => own.len(),
             Self::Short(own) => own.len() * size_of::<u16>(),

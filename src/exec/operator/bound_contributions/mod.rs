@@ -17,6 +17,7 @@
 //! ```
 
 use std::fmt;
+use std::mem::size_of;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
@@ -33,6 +34,7 @@ use datafusion::physical_plan::{
 use futures::stream;
 
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
+use columns::Columns;
 use lanes::Sources;
 use task::Task;
 
@@ -122,6 +124,16 @@ impl BoundContributionsExec {
         let properties = Arc::new(properties(schema));
         let plan = Arc::new(Plan { unit, keys, inputs, hash });
         Ok(Self { input, space, plan, properties })
+    }
+
+    /// The bytes that each reader of the input reserves for the totals of known keys, whatever rows there are.
+    pub(crate) fn reserved(&self) -> usize {
+        let inputs = &self.plan.inputs;
+        let outputs = inputs.iter().map(AggregateInput::outputs).sum::<usize>() * size_of::<i128>();
+        let columns = Sources::new(inputs).ok();
+        let columns = columns.and_then(|sources| Columns::new(inputs, &sources, 0));
+        let of_a_key = outputs + columns.map_or(0, |one| one.size());
+        self.space.len().saturating_add(1).saturating_mul(of_a_key)
     }
 }
 

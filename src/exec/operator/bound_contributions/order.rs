@@ -84,6 +84,17 @@ impl HashKey {
         sip([k2, k3], &[GROUP, unit], group)
     }
 
+    /// The hash of a group, given as canonical bytes, for [`named_rank`](Self::named_rank).
+    pub(super) fn group_name(&self, group: &[u8]) -> u64 {
+        let [.., k2, k3] = self.0;
+        sip([k2, k3], &[GROUP], group)
+    }
+
+    /// The rank of a group, given as its hash, among the groups of its unit: smaller ranks first.
+    pub(super) fn named_rank(&self, unit: u64, group: u64) -> u64 {
+        mix(mix(unit.wrapping_add(group) ^ self.0[2]).wrapping_add(group ^ self.0[3]))
+    }
+
     /// The rank of a row, given as canonical bytes, among the rows of the group of that rank.
     ///
     /// The hash includes the group's rank: units and groups choose among equal values independently, so that no value
@@ -217,14 +228,19 @@ mod tests {
         }
         // 60,000 units choose the first of 6 keys. If the choices are even, chi-square with 5 degrees of freedom
         // exceeds 40 with probability 1.5e-7. The key is fixed, so the test always gives the same result.
-        let mut wins = [0_i64; 6];
-        for unit in 0..60_000 {
-            let unit = hash.integer_unit(unit);
-            let first = (0..6).min_by_key(|key| hash.rank(unit, *key)).unwrap();
-            wins[usize::try_from(first).unwrap()] += 1;
+        let by_place = |unit: u64, key: u32| hash.rank(unit, key);
+        let names: Vec<u64> = (0..6_u8).map(|key| hash.group_name(&[key])).collect();
+        let by_name = |unit: u64, key: u32| hash.named_rank(unit, names[key as usize]);
+        for rank in [&by_place as &dyn Fn(u64, u32) -> u64, &by_name] {
+            let mut wins = [0_i64; 6];
+            for unit in 0..60_000 {
+                let unit = hash.integer_unit(unit);
+                let first = (0..6).min_by_key(|key| rank(unit, *key)).unwrap();
+                wins[usize::try_from(first).unwrap()] += 1;
+            }
+            let squares: i64 = wins.iter().map(|wins| (wins - 10_000).pow(2)).sum();
+            assert!(squares < 40 * 10_000, "{wins:?}");
         }
-        let squares: i64 = wins.iter().map(|wins| (wins - 10_000).pow(2)).sum();
-        assert!(squares < 40 * 10_000, "{wins:?}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! In: the input, and the key space. Out: one row for every key. Each pass waits for the one before: a unit may have rows in
 //! every partition, so its rows are counted when all have arrived, and bounded when all were collected. Rows stay with the
-//! task that read them; of those that are bounded, each bucket goes to one task. A task that is dropped stops between two
-//! batches, and between two buckets.
+//! task that read them; of those that are bounded, each bucket goes to one task. A query that is dropped stops between two
+//! batches, and between two buckets; what partitions numbered for themselves is put together in one go.
 //!
 //! ```text
 //! partition 0 ─ hold ─┐          ┌─ count ─┐           ┌─ split ─┐         ┌─ buckets 0, 2, … ─┐
@@ -47,6 +47,7 @@ pub(super) async fn run(
         let reservation = consumer.register(context.memory_pool());
         let rows = input.execute(partition, Arc::clone(&context))?;
         let holder = Holder::new(Arc::clone(&task), space.index()?, &unit_type)?;
+        reservation.try_resize(holder.size()).map_err(|_| failed())?;
         readers.push((rows, holder, reservation));
     }
     let held = at_once(readers, |(rows, holder, reservation)| hold(rows, holder, reservation));
@@ -128,11 +129,12 @@ async fn counted_by(
     parts: Vec<Part>,
     empty: RowCounts,
 ) -> Result<(Vec<Part>, RowCounts)> {
+    let empty = Arc::new(empty);
     let counted = at_once(parts, |part| {
-        let (names, mut counts) = (Arc::clone(names), empty.clone());
-        let mut scratch = Scratch::default();
+        let (names, empty) = (Arc::clone(names), Arc::clone(&empty));
         async move {
-            part.reservation.try_resize(part.bytes + counts.size()).map_err(|_| failed())?;
+            part.reservation.try_resize(part.bytes + empty.size()).map_err(|_| failed())?;
+            let (mut counts, mut scratch) = (empty.as_ref().clone(), Scratch::default());
             for held in &part.held {
                 count(held, by, &names.task, &mut scratch, &mut counts);
                 tokio::task::yield_now().await;
@@ -140,9 +142,8 @@ async fn counted_by(
             Ok((part, counts))
         }
     });
-    let counted = counted.await?;
-    let (mut parts, mut all) = (Vec::new(), empty);
-    for (part, counts) in counted {
+    let (mut parts, mut all) = (Vec::new(), empty.as_ref().clone());
+    for (part, counts) in counted.await? {
         all.absorb(&counts);
         parts.push(part);
     }

@@ -28,8 +28,16 @@ pub(super) struct Names {
     pub(super) task: Arc<Task>,
     pub(super) units: UnitNames,
     pub(super) keys: Located,
+    /// The keys by their own bytes, where they are not listed.
+    pub(super) of_keys: Option<KeyNames>,
+}
+
+/// Keys that only the rows know.
+pub(super) struct KeyNames {
     /// See [`Located::names`].
-    pub(super) of_keys: Option<Rows>,
+    pub(super) bytes: Rows,
+    /// The hash of each.
+    pub(super) hashes: Vec<u64>,
 }
 
 /// What was held of one partition, and the memory that is reserved for it.
@@ -66,7 +74,11 @@ pub(super) fn together(
     let (task, index, codes) = all.ok_or_else(failed)?;
     let keys = index.finish()?;
     let bounded = task.inputs.iter().any(AggregateInput::is_bounded);
-    let (units, of_keys) = (codes.finish(bounded)?, keys.names()?);
+    let units = codes.finish(bounded)?;
+    let of_keys = keys.names()?.map(|bytes| {
+        let hashes = bytes.iter().map(|key| task.hash.group_name(key.data())).collect();
+        KeyNames { bytes, hashes }
+    });
     Ok((Arc::new(Names { task, units, keys, of_keys }), parts))
 }
 
@@ -79,21 +91,31 @@ impl Part {
     /// Gives units and keys the numbers that they have in all parts.
     ///
     /// # Errors
-    /// A constant text for one without a number.
+    /// A constant text for one without a number, and if there is not enough memory.
     pub(super) fn renumber(&mut self, names: &Names) -> Result<()> {
         let (units, keys) = (self.units.take(), self.keys.take());
         let (mut codes, mut places) = (Vec::new(), Vec::new());
-        if let Some(units) = &units {
-            self.held.iter_mut().try_for_each(|held| held.units.renumber(units, &mut codes))?;
-        }
-        let Some(keys) = &keys else { return Ok(()) };
-        for own in self.held.iter_mut().filter_map(|held| held.places.as_mut()) {
-            own.read(&mut places);
-            for place in places.iter_mut().filter(|place| **place != OUTSIDE) {
-                *place = *keys.get(*place as usize).ok_or_else(failed)?;
+        for held in &mut self.held {
+            let size =
+                |held: &Held| held.units.size() + held.places.as_ref().map_or(0, Places::size);
+            let before = size(held);
+            if let Some(units) = &units {
+                held.units.renumber(units, &mut codes)?;
             }
-            *own = Places::new(&places, names.keys.len);
+            if let (Some(keys), Some(own)) = (&keys, &mut held.places) {
+                own.read(&mut places);
+                for place in places.iter_mut().filter(|place| **place != OUTSIDE) {
+                    *place = *keys.get(*place as usize).ok_or_else(failed)?;
+                }
+                *own = Places::new(&places, names.keys.len);
+            }
+            let after = size(held);
+            held.bytes = (held.bytes + after).saturating_sub(before);
+            self.bytes = (self.bytes + after).saturating_sub(before);
         }
-        self.columns.iter_mut().try_for_each(|columns| columns.renumber(keys, names.keys.len))
+        if let (Some(keys), Some(columns)) = (&keys, &mut self.columns) {
+            columns.renumber(keys, names.keys.len)?;
+        }
+        self.reservation.try_resize(self.bytes).map_err(|_| failed())
     }
 }

@@ -5,7 +5,7 @@
 //! person could count twice), and that a unit's hash depends on its value, never on the number that it got on arrival.
 //!
 //! ```text
-//! codes.hold(&column)?.codes(&mut scratch)?;
+//! codes.hold(&column)?.codes(&mut scratch);
 //! units.group(&bucket, hash)?; // units.rows: all rows of the first unit, then of the second, …
 //! ```
 
@@ -25,7 +25,7 @@ use super::keys::interner;
 use super::order::HashKey;
 use crate::grid::failed;
 
-/// The number of buckets over which the rows of a partition are distributed: one for each value of a byte.
+/// The number of buckets over which rows are distributed: one for each value of a byte.
 pub(crate) const BUCKETS: usize = 256;
 
 /// The marker of an unused slot in the table of [`Units`].
