@@ -2,7 +2,8 @@
 //!
 //! In: a query in which the analysis misses the range of an aggregate of `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`. Out:
 //! the same query in which half of this aggregate's cost releases the histogram of its argument, and the other half
-//! the aggregate of the argument in units of the bound that the histogram showed. The rewritten query is analyzed
+//! the aggregate of the argument in units of the bound that the histogram showed. All aggregates of one SELECT that read
+//! the same argument of the same rows share a histogram, to which each gives its half. The rewritten query is analyzed
 //! like any other: the bound is a released value, and nothing is calibrated by it, since what is summed lies
 //! in −1..1 whatever it is.
 //!
@@ -38,7 +39,7 @@ use crate::dialect::{
 };
 use crate::functions::{clamp, magnitude_function};
 use crate::mechanism::Laplace;
-use crate::privacy::Selecting;
+use crate::privacy::{Epsilon, Rational, Rho, Selecting};
 
 /// Analyzes a query in which a release has no range, as often as it takes until every such release that may find its bounds
 /// does.
@@ -56,7 +57,7 @@ pub(crate) fn with_bounds_found(
 ) -> Result<Analysis, NotAnalyzed> {
     let first = missing.clone();
     let (mut missing, mut found) = (missing, None);
-    // Each time around, one more of the query's releases has found its bounds.
+    // Each time around, at least one more of the query's releases has found its bounds.
     for _ in bound.releases() {
         let current = found.as_ref().unwrap_or(bound);
         let Some(next) = rewritten(current, &missing, analyze) else { break };
@@ -70,31 +71,53 @@ pub(crate) fn with_bounds_found(
     Err(NotAnalyzed::NoRange(missing))
 }
 
-/// The query in which the bounds of one release are found first; `None` where they are not.
+/// The query in which the bounds of one release, and of those that share them, are found first; `None` where they are not.
 ///
 /// # Guarantee
-/// The two releases that stand for one cost together no more than it did: each has half of its price, rounded down. The
-/// rewritten query has no privacy of its own to prove: it is a query like those that are written out.
+/// The releases that stand for some cost together no more than these did: each pays with half of its price, rounded down, for
+/// itself, and with the other half for the histogram. The rewritten query has no privacy of its own to prove: it is a query like those that are written out.
 fn rewritten(
     bound: &Bound,
     missing: &NoRange,
     analyze: &dyn Fn(&Bound) -> Result<Analysis, NotAnalyzed>,
 ) -> Option<Bound> {
-    let release = missing.release?;
-    let clause = bound.releases().get(release).filter(|clause| is_eligible(clause))?;
+    let aggregate = first_with(bound.plan(), missing.release?)?;
     let mut releases = bound.releases().to_vec();
     let counter = releases.len();
-    let (histogram, released) = halves(clause, counter)?;
-    *releases.get_mut(release)? = released;
-    releases.push(histogram);
-    let mut rewriting = Rewriting { release, counter, releases, least: 0 };
-    let aggregate = first_with(bound.plan(), release)?;
+    let sharing = sharing(bound, &aggregate, missing.release?)?;
+    let mut paying = Vec::new();
+    for release in &sharing {
+        let clause = releases.get_mut(*release)?;
+        let half = half_of(&clause.parameters)?;
+        paying.push(ReleaseClause { parameters: half.clone(), ..clause.clone() });
+        *clause = in_units(clause, half, counter)?;
+    }
+    releases.push(histogram_for(&paying)?);
+    let mut rewriting = Rewriting { sharing, counter, releases, least: 0 };
     let least = rewriting.threshold(&aggregate, analyze)?;
     rewriting.least = least;
     rewriting.releases.get_mut(counter)?.finding =
         Some(Finding::Histogram { bound: counter, least });
     let plan = rewriting.plan(bound.plan()).ok()?;
     Some(Bound::from_plan(plan, rewriting.releases))
+}
+
+/// The releases of an aggregate that find their bounds with one of them: they read its argument, of the rows that pass its
+/// filter. `None` if that one may not find bounds.
+fn sharing(bound: &Bound, aggregate: &Aggregate, release: usize) -> Option<Vec<usize>> {
+    let read = |call: &AggregateFunction| (call.params.args.clone(), call.params.filter.clone());
+    let own = read(CallOf::function(aggregate.aggr_expr.get(place_of(aggregate, release)?)?)?);
+    let clause =
+        |release: usize| bound.releases().get(release).filter(|clause| is_eligible(clause));
+    let ReleaseClause { unit_column: unit, parameters, .. } = clause(release)?;
+    let by_rho = parameters.rho.is_some();
+    let alike = aggregate.aggr_expr.iter().filter_map(|expr| {
+        let release = CallOf::marker(expr)?;
+        let clause = clause(release).filter(|clause| clause.unit_column == *unit)?;
+        let is_alike = clause.parameters.rho.is_some() == by_rho;
+        (is_alike && CallOf::function(expr).map(read)? == own).then_some(release)
+    });
+    Some(alike.collect())
 }
 
 /// Whether the analysis supports every aggregate whose bounds are found. With unknown partitions, OPTIONS pay for a
@@ -119,36 +142,59 @@ fn is_eligible(clause: &ReleaseClause) -> bool {
     is_new && implied && summed && !bounded && !call.distinct && priced
 }
 
-/// The releases of the histogram and the aggregate, each at half of the cost, with the number of their bound.
-fn halves(clause: &ReleaseClause, bound: usize) -> Option<(ReleaseClause, ReleaseClause)> {
+/// Half of what was stated as the cost of a release.
+fn half_of(whole: &Parameters) -> Option<Parameters> {
+    Some(Parameters {
+        epsilon: whole.epsilon.as_ref().map(|e| e.share(2)).transpose().ok()?,
+        rho: whole.rho.as_ref().map(|r| r.share(2)).transpose().ok()?,
+        ..whole.clone()
+    })
+}
+
+/// The release at half of its cost, with the number of its bound.
+fn in_units(clause: &ReleaseClause, half: Parameters, bound: usize) -> Option<ReleaseClause> {
     let squared = matches!(
         &clause.operand,
         Operand::Aggregate(AggregateCall { function: AggregateName::Spread(of), .. }) if !of.is_root()
     );
-    let whole = &clause.parameters;
-    let half = Parameters {
-        epsilon: whole.epsilon.as_ref().map(|e| e.share(2)).transpose().ok()?,
-        rho: whole.rho.as_ref().map(|r| r.share(2)).transpose().ok()?,
-        ..whole.clone()
-    };
-    let price = match (&half.epsilon, &half.rho) {
-        (Some(epsilon), _) => format!("eps={epsilon}"),
-        (None, Some(rho)) => format!("rho={rho}"),
-        (None, None) => return None,
-    };
-    let histogram = ReleaseClause {
-        mechanism: MechanismName::Laplace,
-        parameters: Parameters { delta: None, ..half.clone() },
-        operand: Operand::Aggregate(AggregateCall::count_star()),
-        keys: Vec::new(),
-        unit_column: clause.unit_column.clone(),
-        grouping: None,
-        text: format!("bounds of {}, found at {price} by counts of buckets", clause.text),
-        finding: None,
-    };
+    let price = price(&half)?;
     let text = format!("{}, released at {price} in units of the bound found", clause.text);
     let finding = Some(Finding::InUnits { bound, squared });
-    Some((histogram, ReleaseClause { parameters: half, text, finding, ..clause.clone() }))
+    Some(ReleaseClause { parameters: half, text, finding, ..clause.clone() })
+}
+
+/// The release of the histogram for which these pay together.
+fn histogram_for(paying: &[ReleaseClause]) -> Option<ReleaseClause> {
+    let first = paying.first()?;
+    let all = paying.iter().map(|clause| &clause.parameters);
+    let epsilon = all.clone().map(|own| own.epsilon.as_ref().map(Epsilon::value));
+    let rho = all.map(|own| own.rho.as_ref().map(Rho::value));
+    let parameters = Parameters {
+        epsilon: epsilon.sum::<Option<Rational>>().map(Epsilon::new).transpose().ok()?,
+        rho: rho.sum::<Option<Rational>>().map(Rho::new).transpose().ok()?,
+        delta: None,
+        ..first.parameters.clone()
+    };
+    let of: Vec<&str> = paying.iter().map(|clause| clause.text.as_str()).collect();
+    let (of, price) = (of.join(" and "), price(&parameters)?);
+    Some(ReleaseClause {
+        mechanism: MechanismName::Laplace,
+        parameters,
+        operand: Operand::Aggregate(AggregateCall::count_star()),
+        keys: Vec::new(),
+        unit_column: first.unit_column.clone(),
+        grouping: None,
+        text: format!("bounds of {of}, found at {price} by counts of buckets"),
+        finding: None,
+    })
+}
+
+fn price(parameters: &Parameters) -> Option<String> {
+    match (&parameters.epsilon, &parameters.rho) {
+        (Some(epsilon), _) => Some(format!("eps={epsilon}")),
+        (None, Some(rho)) => Some(format!("rho={rho}")),
+        (None, None) => None,
+    }
 }
 
 /// The first aggregate node that contains the release.
@@ -170,9 +216,10 @@ fn place_of(aggregate: &Aggregate, release: usize) -> Option<usize> {
     aggregate.aggr_expr.iter().position(|e| CallOf::marker(e) == Some(release))
 }
 
-/// The replacement of one release of a query by two.
+/// The replacement of some releases of a query, and a histogram for them.
 struct Rewriting {
-    release: usize,
+    /// The releases whose bounds are found; they read the same argument.
+    sharing: Vec<usize>,
     counter: usize,
     releases: Vec<ReleaseClause>,
     least: i128,
@@ -203,7 +250,8 @@ impl Rewriting {
     }
 
     fn call<'a>(&self, aggregate: &'a Aggregate) -> Option<&'a AggregateFunction> {
-        CallOf::function(aggregate.aggr_expr.get(place_of(aggregate, self.release)?)?)
+        let places = self.sharing.iter().find_map(|release| place_of(aggregate, *release));
+        CallOf::function(aggregate.aggr_expr.get(places?)?)
     }
 
     fn plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
@@ -260,7 +308,7 @@ impl Rewriting {
         Ok(Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans: Spans::new() }))
     }
 
-    /// The aggregate in units of the bound, and a projection that restores its own unit, type and name.
+    /// The aggregates in units of the bound, and a projection that restores their own units, types and names.
     fn found(&self, aggregate: &Aggregate, call: &AggregateFunction) -> Result<LogicalPlan> {
         let x = argument(call)?;
         let Some(widest) = widest(&x.get_type(aggregate.input.schema())?) else {
@@ -269,14 +317,15 @@ impl Rewriting {
         let bound = self.bound(self.histogram(aggregate, call)?, widest)?;
         let (one, minus) = (ScalarValue::Float64(Some(1.0)), ScalarValue::Float64(Some(-1.0)));
         let scaled = clamp(as_float(x) / bound.clone(), minus, one);
-        let Some(place) = place_of(aggregate, self.release) else {
-            return plan_err!("the release has its place");
-        };
+        let own = |expr: &Expr| CallOf::marker(expr).filter(|own| self.sharing.contains(own));
         let mut aggregates = aggregate.aggr_expr.clone();
-        if let Some(expr) = aggregates.get_mut(place) {
+        for expr in aggregates.iter_mut().filter(|expr| own(expr).is_some()) {
+            let Some(call) = CallOf::function(expr) else {
+                return plan_err!("a release is a function");
+            };
             *expr = Expr::AggregateFunction(AggregateFunction::new_udf(
                 Arc::clone(&call.func),
-                vec![scaled],
+                vec![scaled.clone()],
                 false,
                 call.params.filter.clone(),
                 Vec::new(),
@@ -289,10 +338,10 @@ impl Rewriting {
         let columns = scaled.schema.columns().into_iter().zip(aggregate.schema.iter());
         let expressions = columns.enumerate().map(|(i, (column, (qualifier, field)))| {
             let column = Expr::Column(column);
-            let expr = if i == keys + place {
-                self.in_own_unit(column, &bound, field.data_type())?
-            } else {
-                column
+            let release = i.checked_sub(keys).and_then(|at| aggregate.aggr_expr.get(at));
+            let expr = match release.and_then(own) {
+                Some(release) => self.in_own_unit(release, column, &bound, field.data_type())?,
+                None => column,
             };
             Ok(aliased(expr, qualifier, field.name()))
         });
@@ -301,8 +350,14 @@ impl Rewriting {
     }
 
     /// A released aggregate of x/b as one of x, in its own type: times b, or times b² for a variance.
-    fn in_own_unit(&self, column: Expr, bound: &Expr, own: &DataType) -> Result<Expr> {
-        let finding = self.releases.get(self.release).and_then(|clause| clause.finding);
+    fn in_own_unit(
+        &self,
+        release: usize,
+        column: Expr,
+        bound: &Expr,
+        own: &DataType,
+    ) -> Result<Expr> {
+        let finding = self.releases.get(release).and_then(|clause| clause.finding);
         let squared = matches!(finding, Some(Finding::InUnits { squared: true, .. }));
         let once = column * bound.clone();
         let value = if squared { once * bound.clone() } else { once };
@@ -347,7 +402,7 @@ fn widest(data_type: &DataType) -> Option<f64> {
         DataType::Float32 => return Some(2_f64.powi(128)),
         DataType::Decimal128(precision, scale) => {
             let units = num_bigint::BigInt::from(10).pow(u32::from(*precision));
-            (decimal_unit(*scale) * crate::privacy::Rational::from_integer(units)).to_f64()?
+            (decimal_unit(*scale) * Rational::from_integer(units)).to_f64()?
         }
         _ => type_range(data_type)?.max_abs()?.to_f64()?,
     };
