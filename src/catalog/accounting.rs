@@ -9,7 +9,7 @@
 //! use hushql::privacy::Spend;
 //!
 //! // ε = 2 and δ = 10⁻⁶ allow a ρ of 0.0834, and half of δ for releases that have a δ of their own.
-//! let limit = zcdp_limit(Spend::of_epsilon(2_000_000_000, 1_000_000_000_000));
+//! let limit = zcdp_limit(Spend::of_epsilon(2_000_000_000, 1_000_000_000_000), true);
 //! assert_eq!(limit.map(|limit| limit.delta_text()), Some("5e-7".to_owned()));
 //! ```
 
@@ -19,22 +19,26 @@ use num_traits::ToPrimitive;
 use crate::mechanism::largest_rho;
 use crate::privacy::{Cost, Delta, Epsilon, Loss, Notion, Rational, Spend};
 
-/// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` if they allow nothing.
+/// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` if they allow nothing. With `thresholds`, half of
+/// δ is for releases that have a δ of their own; without, they have none.
 ///
 /// # Guarantee
 /// Releases whose Σρ and Σδ are at most this limit are (ε, δ)-private together, even if each one was chosen after the
-/// earlier answers were seen. Half of δ, rounded down, covers Σδ: except with that probability the releases are
-/// Σρ-zCDP. The other half is spent on the conversion, and ρ is the largest whole number of units that meets ε with it.
+/// earlier answers were seen. With `thresholds`, half of δ, rounded down, covers Σδ: except with that probability the releases
+/// are Σρ-zCDP. As much again is spent on the conversion, and ρ is the largest whole number of units that meets ε with it.
+/// Without, Σδ is 0, and the whole of δ is spent on the conversion.
 /// Sources: Canonne, Kamath, Steinke 2020; Whitehouse, Ramdas, Rogers, Wu 2023.
-pub fn zcdp_limit(promise: Spend) -> Option<Spend> {
+pub fn zcdp_limit(promise: Spend, thresholds: bool) -> Option<Spend> {
     if promise.notion != Notion::Approximate {
         return None;
     }
-    let half = Spend::of_rho(0, promise.atto_delta / 2);
-    let (epsilon, delta) = (Epsilon::new(promise.loss()).ok()?, Delta::new(half.delta()).ok()?);
+    let half = promise.atto_delta / 2;
+    let (own, converted) = if thresholds { (half, half) } else { (0, promise.atto_delta) };
+    let converted = Delta::new(Spend::of_rho(0, converted).delta());
+    let (epsilon, delta) = (Epsilon::new(promise.loss()).ok()?, converted.ok()?);
     let units = largest_rho(&epsilon, &delta).ok()? * Rational::from_integer(BigInt::from(NANO));
     let nano = units.floor().to_integer().to_i64().filter(|nano| *nano > 0)?;
-    Some(Spend { nano, ..half })
+    Some(Spend::of_rho(nano, own))
 }
 
 /// Ledger units in an ε or ρ of 1.
@@ -59,23 +63,39 @@ mod tests {
         for nano in [20_000_000, NANO, 2 * NANO, 30 * NANO] {
             for atto in [2_000_000_001, 1_000_000_000_000, 10_000_000_000_000_001] {
                 let promise = Spend::of_epsilon(nano, atto);
-                let limit = zcdp_limit(promise).unwrap();
-                assert_eq!(limit.atto_delta, atto / 2);
-                let delta = Delta::new(limit.delta()).unwrap();
-                let epsilon =
-                    |nano: i64| epsilon_of_rho(&Spend::of_rho(nano, 0).loss(), &delta).unwrap();
-                assert!(epsilon(limit.nano) <= promise.loss(), "{promise}");
-                assert!(epsilon(limit.nano + 1) > promise.loss(), "{promise}");
+                for (thresholds, own, converted) in [(true, atto / 2, atto / 2), (false, 0, atto)] {
+                    let limit = zcdp_limit(promise, thresholds).unwrap();
+                    assert_eq!(limit.atto_delta, own);
+                    assert!(i128::from(own) + i128::from(converted) <= i128::from(atto));
+                    let delta = Delta::new(Spend::of_rho(0, converted).delta()).unwrap();
+                    let epsilon =
+                        |nano: i64| epsilon_of_rho(&Spend::of_rho(nano, 0).loss(), &delta).unwrap();
+                    assert!(epsilon(limit.nano) <= promise.loss(), "{promise}");
+                    assert!(epsilon(limit.nano + 1) > promise.loss(), "{promise}");
+                }
             }
         }
     }
 
+    /// ε = 2 and δ = 10⁻⁶ pay for 66 answers of ε = 0.05, and for 70 if none needs a δ of its own.
+    #[test]
+    fn all_of_delta_pays_for_more() {
+        let promise = Spend::of_epsilon(2 * NANO, 1_000_000_000_000);
+        let answers =
+            |thresholds| zcdp_limit(promise, thresholds).unwrap().nano / rho_of(NANO / 20);
+        assert_eq!((answers(true), answers(false)), (66, 70));
+    }
+
     #[test]
     fn a_promise_that_allows_nothing_has_no_limit() {
-        assert_eq!(zcdp_limit(Spend::of_rho(NANO, 100)), None);
-        for (nano, atto) in [(NANO, 0), (NANO, 1), (0, 100), (1, 100)] {
-            assert_eq!(zcdp_limit(Spend::of_epsilon(nano, atto)), None, "{nano} {atto}");
+        for thresholds in [true, false] {
+            assert_eq!(zcdp_limit(Spend::of_rho(NANO, 100), thresholds), None);
+            for (nano, atto) in [(NANO, 0), (0, 100), (1, 100)] {
+                let limit = zcdp_limit(Spend::of_epsilon(nano, atto), thresholds);
+                assert_eq!(limit, None, "{nano} {atto}");
+            }
         }
+        assert_eq!(zcdp_limit(Spend::of_epsilon(NANO, 1), true), None);
         assert_eq!(rho_of(NANO), 462_117_158);
         assert_eq!(rho_of(3 * NANO), 2_715_444_761);
         assert_eq!(rho_of(i64::MAX), i64::MAX);

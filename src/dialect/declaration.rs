@@ -180,6 +180,8 @@ pub struct LimitClause {
     pub delta: Option<Delta>,
     /// Whether the charges are added up in ρ and converted to ε and δ at the end.
     pub zcdp: bool,
+    /// Under `zcdp`, whether half of δ is for releases that have a δ of their own: `thresholds=0` leaves them nothing.
+    pub thresholds: bool,
 }
 
 /// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…, max_delta=…)`.

@@ -9,7 +9,7 @@ use super::declaration::{
     Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
 };
 use super::domain_query::{asks_for_domain, domain_query};
-use super::literal::{literal, literal_list, named_literals};
+use super::literal::{Literal, literal, literal_list, named_literals};
 use super::parser::HushDialect;
 use super::script::Places;
 use super::size::too_deep;
@@ -432,10 +432,10 @@ fn limit(parser: &mut Parser) -> Result<LimitClause, ParserError> {
             );
         }
     };
-    Ok(LimitClause { allowance, delta, zcdp: false })
+    Ok(LimitClause { allowance, delta, zcdp: false, thresholds: true })
 }
 
-/// `ACCOUNTANT ZCDP` after the limit of a new budget.
+/// `ACCOUNTANT ZCDP`, or `ACCOUNTANT ZCDP (thresholds=0)`, after the limit of a new budget.
 fn accountant(parser: &mut Parser, limit: LimitClause) -> Result<LimitClause, ParserError> {
     if !take_word(parser, "ACCOUNTANT") {
         return Ok(limit);
@@ -443,8 +443,20 @@ fn accountant(parser: &mut Parser, limit: LimitClause) -> Result<LimitClause, Pa
     if !take_word(parser, "ZCDP") {
         return error(parser, "the only accountant is ZCDP; without it, charges are added up");
     }
+    let mut thresholds = true;
+    if parser.peek_token().token == Token::LParen {
+        for (name, value) in named_literals(parser, "ACCOUNTANT ZCDP (thresholds=0)")? {
+            if name != "thresholds" || !matches!(&value, Literal::Number(zero) if zero == "0") {
+                return error(
+                    parser,
+                    "ACCOUNTANT ZCDP takes thresholds=0, which leaves no delta to releases that need one of their own; without it, they have half",
+                );
+            }
+            thresholds = false;
+        }
+    }
     match (&limit.allowance, &limit.delta) {
-        (Allowance::Epsilon(_), Some(_)) => Ok(LimitClause { zcdp: true, ..limit }),
+        (Allowance::Epsilon(_), Some(_)) => Ok(LimitClause { zcdp: true, thresholds, ..limit }),
         (Allowance::Epsilon(_), None) => {
             error(parser, "ACCOUNTANT ZCDP needs a delta: LIMIT (epsilon=2, delta=1e-6)")
         }
@@ -480,15 +492,15 @@ fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
     Ok(clause)
 }
 
-fn parse_epsilon(value: &super::Literal) -> Option<Epsilon> {
+fn parse_epsilon(value: &Literal) -> Option<Epsilon> {
     value.text()?.parse().ok()
 }
 
-fn parse_rho(value: &super::Literal) -> Option<Rho> {
+fn parse_rho(value: &Literal) -> Option<Rho> {
     value.text()?.parse().ok()
 }
 
-fn parse_delta(value: &super::Literal) -> Option<Delta> {
+fn parse_delta(value: &Literal) -> Option<Delta> {
     value.text()?.parse().ok()
 }
 

@@ -198,7 +198,9 @@ fn budget_text(state: &BudgetState) -> String {
 /// The spent amount and, under ACCOUNTANT ZCDP, the ε that it amounts to, rounded up to three digits.
 fn spent_text(state: &BudgetState) -> String {
     let epsilon = state.budget.promise.and_then(|promise| {
-        let delta = Delta::new(Spend { atto_delta: promise.atto_delta / 2, ..promise }.delta());
+        // What is not left for thresholds turns ρ into ε.
+        let parts = if state.budget.limit.atto_delta > 0 { 2 } else { 1 };
+        let delta = Delta::new(Spend { atto_delta: promise.atto_delta / parts, ..promise }.delta());
         epsilon_of_rho(&state.spent.loss(), &delta.ok()?).ok()
     });
     let thousand = Rational::from_integer(1000.into());

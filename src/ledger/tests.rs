@@ -361,8 +361,10 @@ impl Reference {
     fn left(&self, name: &str) -> Spend {
         let (unit_domain, limit) = self.budgets[name];
         let spent = self.spent(unit_domain);
-        let rest = |limit: i64, spent: i64| (limit - spent).max(0);
-        spend(rest(limit.nano, spent.nano), rest(limit.atto_delta, spent.atto_delta))
+        if spent.nano > limit.nano || spent.atto_delta > limit.atto_delta {
+            return spend(0, 0);
+        }
+        spend(limit.nano - spent.nano, limit.atto_delta - spent.atto_delta)
     }
 
     fn charge(&mut self, asked: Spend, unit_domains: &[&'static str]) -> bool {

@@ -123,7 +123,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             Ok(format!("column {table}.{column} has no domain"))
         }
         Declaration::CreateBudget { name, table, limit, per_query } => {
-            let (limit, promise) = limit_of(limit, limit.zcdp)?;
+            let (limit, promise) = limit_of(limit, limit.zcdp.then_some(limit.thresholds))?;
             let per_query = amounts(per_query, limit.notion)?;
             inner.resources.check_least(per_query.least(limit.notion))?;
             let budget =
@@ -133,8 +133,8 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         }
         Declaration::AlterBudget { name, limit } => {
             // The accountant was fixed when the budget was created; the vault checks that again in its transaction.
-            let zcdp = inner.vault.budget(name)?.budget.promise.is_some();
-            let (limit, promise) = limit_of(limit, zcdp)?;
+            let Budget { promise, limit: before, .. } = inner.vault.budget(name)?.budget;
+            let (limit, promise) = limit_of(limit, promise.map(|_| before.atto_delta > 0))?;
             inner.vault.set_budget_limit(name, limit, promise)?;
             Ok(format!("budget {name}: {}", left_text(inner.vault.budget(name)?.left)))
         }
@@ -344,22 +344,20 @@ fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
     }
 }
 
-/// The limit in ledger units, and with `zcdp` the promise from which it is derived.
+/// The limit in ledger units, and under ZCDP, with or without a part for thresholds, the promise from which it is derived.
 ///
 /// # Guarantee
 /// Never more than declared: every part is rounded down; see [`zcdp_limit`].
-fn limit_of(clause: &LimitClause, zcdp: bool) -> Result<(Spend, Option<Spend>), Error> {
+fn limit_of(clause: &LimitClause, zcdp: Option<bool>) -> Result<(Spend, Option<Spend>), Error> {
     let atto = clause.delta.as_ref().map_or(Ok(0), |delta| units_down(delta.value(), 18))?;
     let epsilon = match &clause.allowance {
         Allowance::Rho(rho) => return Ok((Spend::of_rho(units_down(rho.value(), 9)?, atto), None)),
         Allowance::Epsilon(epsilon) => epsilon,
     };
     let written = Spend::of_epsilon(units_down(epsilon.value(), 9)?, atto);
-    if !zcdp {
-        return Ok((written, None));
-    }
+    let Some(thresholds) = zcdp else { return Ok((written, None)) };
     let too_small = "ACCOUNTANT ZCDP needs a delta, and an epsilon large enough for some rho";
-    let limit = zcdp_limit(written).ok_or_else(|| Error::catalog(too_small))?;
+    let limit = zcdp_limit(written, thresholds).ok_or_else(|| Error::catalog(too_small))?;
     Ok((limit, Some(written)))
 }
 

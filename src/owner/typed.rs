@@ -133,6 +133,10 @@ mod tests {
             "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=0.1, delta=1e-6) ACCOUNTANT ZCDP PER QUERY (default=0.05, default_delta=1e-9, min_rho=0.001, max_rho=0.3, max_delta=1e-7)",
         );
         same(
+            PrivacyBudget::epsilon("b", "t", 0.1).delta(1e-6).zcdp_without_thresholds(),
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=0.1, delta=1e-6) ACCOUNTANT ZCDP (thresholds=0)",
+        );
+        same(
             PrivacyBudget::rho("b", "t", 2.0).default_rho(0.5).min_epsilon(1e-4).max_epsilon(1.0),
             "CREATE PRIVACY BUDGET b FOR t LIMIT (rho=2) PER QUERY (default_rho=0.5, min=0.0001, max=1)",
         );

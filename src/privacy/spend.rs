@@ -148,7 +148,8 @@ impl Spend {
         Ok(Self { notion: self.notion, nano, atto_delta })
     }
 
-    /// What remains of this limit after `spent`; nothing if more was spent before the limit was lowered.
+    /// What remains of this limit after `spent`; nothing if more of ε, ρ or δ was spent before the limit was set: it is broken
+    /// already, and what is released from now on would not be within it.
     ///
     /// ```
     /// use hushql::Spend;
@@ -158,12 +159,15 @@ impl Spend {
     /// ```
     ///
     /// # Guarantee
-    /// Never more than the difference, and never less than 0. If the notions differ, nothing remains.
+    /// Never more than the difference, and never less than 0. If the notions differ, or one part of the limit is exceeded,
+    /// nothing remains.
     #[must_use]
     pub fn minus(self, spent: Self) -> Self {
-        let same = self.notion == spent.notion;
+        let holds = self.notion == spent.notion
+            && spent.nano <= self.nano
+            && spent.atto_delta <= self.atto_delta;
         let rest = |limit: i64, spent: i64| {
-            if same { limit.saturating_sub(spent).max(0) } else { 0 }
+            if holds { limit.saturating_sub(spent).max(0) } else { 0 }
         };
         Self {
             notion: self.notion,
@@ -447,7 +451,8 @@ mod tests {
         assert!(!epsilon.pays(rho) && epsilon.pays(Spend::of_epsilon(5, 5)));
         assert!(!epsilon.pays(Spend::of_epsilon(6, 0)) && !epsilon.pays(Spend::of_epsilon(0, 6)));
         assert_eq!(epsilon.minus(rho), Spend::of_epsilon(0, 0));
-        assert_eq!(epsilon.minus(Spend::of_epsilon(7, 1)), Spend::of_epsilon(0, 4));
+        assert_eq!(epsilon.minus(Spend::of_epsilon(7, 1)), Spend::of_epsilon(0, 0));
+        assert_eq!(epsilon.minus(Spend::of_epsilon(0, i64::MAX)), Spend::of_epsilon(0, 0));
         let sum = Cost::zero().plus(Cost::from_amounts(None, (2, 3))).unwrap();
         assert_eq!(
             (sum.within(Notion::Approximate), sum.within(Notion::Concentrated)),

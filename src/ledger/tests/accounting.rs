@@ -99,7 +99,7 @@ fn sums_and_conversions_agree_with_another_accountant() {
 /// The number of releases, charged one after another, that a budget of (ε, δ) pays for.
 fn passed(row: &Sequence, epsilon: f64) -> usize {
     let promise = Spend::of_epsilon((epsilon * 1e9).floor().to_i64().unwrap(), atto(row));
-    let Some(limit) = zcdp_limit(promise) else { return 0 };
+    let Some(limit) = zcdp_limit(promise, true) else { return 0 };
     let vault = Vault::in_memory().unwrap();
     vault.create_table(&table("adult")).unwrap();
     let budget = Budget {

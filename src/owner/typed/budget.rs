@@ -34,6 +34,7 @@ pub struct PrivacyBudget {
     rho: Option<f64>,
     delta: Option<f64>,
     zcdp: bool,
+    thresholds: bool,
     default: Option<f64>,
     default_rho: Option<f64>,
     default_delta: Option<f64>,
@@ -53,6 +54,7 @@ impl PrivacyBudget {
             rho: None,
             delta: None,
             zcdp: false,
+            thresholds: true,
             default: None,
             default_rho: None,
             default_delta: None,
@@ -124,6 +126,23 @@ impl PrivacyBudget {
     #[must_use]
     pub fn zcdp(self) -> Self {
         Self { zcdp: true, ..self }
+    }
+
+    /// As [`zcdp`](Self::zcdp), but releases that need a δ of their own have none, so that all of it serves the others:
+    /// `ACCOUNTANT ZCDP (thresholds=0)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).delta(1e-6);
+    /// let sentence = Engine::demo()?.owner().declare(budget.zcdp_without_thresholds()).await?;
+    /// assert!(sentence.starts_with("budget study for adult"));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn zcdp_without_thresholds(self) -> Self {
+        Self { zcdp: true, thresholds: false, ..self }
     }
 
     /// The ε of a query that names no cost: `PER QUERY (default=…)`.
@@ -272,7 +291,12 @@ impl PrivacyBudget {
             }
             _ => {}
         }
-        let limit = Box::new(LimitClause { allowance, delta, zcdp: self.zcdp });
+        let limit = Box::new(LimitClause {
+            allowance,
+            delta,
+            zcdp: self.zcdp,
+            thresholds: self.thresholds,
+        });
         let per_query = Box::new(PerQueryClause {
             default: amount(self.default)?,
             default_rho: amount(self.default_rho)?,
