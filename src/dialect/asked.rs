@@ -31,7 +31,9 @@ pub struct Parameters {
     pub monotonic: Option<bool>,
     /// The accuracy that is asked for instead of a cost, in units of the answer.
     pub within: Option<Rational>,
-    /// The confidence of `within`, between 0 and 1; 0.95 if absent.
+    /// Groups with so many units come out, which is asked for instead of a cost, or of a larger one than `within` takes.
+    pub complete_above: Option<u64>,
+    /// The confidence of `within` and `complete_above`, between 0 and 1; 0.95 if absent.
     pub confidence: Option<Rational>,
     /// Whether the confidence is that of all groups together.
     pub jointly: bool,
@@ -54,6 +56,7 @@ impl fmt::Display for Parameters {
         part("total", self.total_rows.map(|n| n.to_string()));
         part("monotonic", self.monotonic.map(|b| b.to_string()));
         part("within", self.within.as_ref().map(|within| decimal_text(within, 40)));
+        part("complete_above", self.complete_above.map(|n| n.to_string()));
         part("confidence", self.confidence.as_ref().map(|part| decimal_text(part, 40)));
         if self.jointly {
             parts.push("jointly".to_owned());

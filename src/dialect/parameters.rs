@@ -38,6 +38,7 @@ pub(super) fn mechanism_parameters(
                 Some(within) => give(&mut parameters.within, within),
                 None => Some("must be a number of at least 0".to_owned()),
             },
+            "complete_above" => give_count(&mut parameters.complete_above, &value),
             "confidence" => match decimal(&value).filter(is_a_probability) {
                 Some(confidence) => give(&mut parameters.confidence, confidence),
                 None => Some(
@@ -68,7 +69,7 @@ fn is_auto(value: &Literal) -> bool {
 
 /// The problem with an unknown parameter, after its name.
 fn no_parameter(name: &str) -> String {
-    const KNOWN: [&str; 10] = [
+    const KNOWN: [&str; 11] = [
         "eps",
         "rho",
         "delta",
@@ -77,6 +78,7 @@ fn no_parameter(name: &str) -> String {
         "total",
         "monotonic",
         "within",
+        "complete_above",
         "confidence",
         "jointly",
     ];
@@ -131,7 +133,15 @@ fn one_cost(parser: &Parser, parameters: &Parameters) -> Result<(), ParserError>
             "within asks for the least cost that is as accurate as that; write within, or eps or rho",
         );
     }
-    if parameters.within.is_none() && (parameters.confidence.is_some() || parameters.jointly) {
+    if parameters.complete_above.is_some() && is_priced {
+        return error(
+            parser,
+            "complete_above asks for the least cost at which large groups come out; write complete_above, or eps or rho",
+        );
+    }
+    let asks = parameters.within.is_some() || parameters.complete_above.is_some();
+    if parameters.confidence.is_some() && !asks || parameters.jointly && parameters.within.is_none()
+    {
         return error(
             parser,
             "confidence and jointly say how sure within is: write within=100, confidence=0.95",

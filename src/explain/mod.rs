@@ -305,7 +305,8 @@ fn release_lines(
     lines.extend(instead_text(measure, mechanized).map(|text| ("less error", text)));
     // An accuracy that was asked for has the same noise under other bounds, and another cost.
     let loose = loosest(part, measure, mechanized);
-    let loose = loose.filter(|_| measure.clause.parameters.within.is_none());
+    let asked = &measure.clause.parameters;
+    let loose = loose.filter(|_| asked.within.is_none() && asked.complete_above.is_none());
     lines.extend(loose.map(|step| ("loosest", step.text())));
     lines
 }

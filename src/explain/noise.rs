@@ -88,13 +88,20 @@ fn together_text(noise: &Laplace, together: &Together) -> String {
 
 /// The accuracy that was asked for, and the cost that it takes.
 pub(super) fn asked_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
-    let Parameters { within, confidence, jointly, .. } = &measure.clause.parameters;
-    let within = decimal_text(within.as_ref()?, 40);
+    let Parameters { within, complete_above, confidence, jointly, .. } = &measure.clause.parameters;
+    let asked = match (within.as_ref().map(|within| decimal_text(within, 40)), complete_above) {
+        (Some(within), None) => format!("within {within}"),
+        (None, Some(units)) => format!("every group of {units} units or more to come out"),
+        (Some(within), Some(units)) => {
+            format!("within {within}, and every group of {units} units or more to come out")
+        }
+        (None, None) => return None,
+    };
     let percent = confidence.clone().unwrap_or_else(|| Rational::new(19.into(), 20.into()))
         * Rational::from_integer(100.into());
     let together = if *jointly { ", all groups together" } else { "" };
     Some(format!(
-        "within {within} with {} % confidence{together}: {} is the least cost",
+        "{asked} with {} % confidence{together}: {} is the least cost",
         decimal_text(&percent, 40),
         loss_text(&mechanized.loss, false)
     ))

@@ -18,7 +18,7 @@ use num_traits::One;
 use super::cost::Accounts;
 use super::shortfall::shortfall;
 use crate::analysis::{Measure, ReleaseKind, Source};
-use crate::dialect::{MechanismName, Operand, Parameters};
+use crate::dialect::{MechanismName, Operand, Parameters, ReleaseClause};
 use crate::privacy::enclosure::{exp_neg, ln};
 use crate::privacy::{Epsilon, Rational, Rho, Spend};
 use crate::refusal::{Reason, Refusal};
@@ -64,9 +64,12 @@ pub(super) fn priced<'a>(
     release: &dyn Fn(&Measure) -> Result<Mechanized, Refusal>,
 ) -> Result<Cow<'a, Measure>, Refusal> {
     let parameters = &measure.clause.parameters;
+    if let Groups::Public(_) = groups {
+        refuse_complete(measure, "no group is hidden here: only groups that the data know are")?;
+    }
     let Some(within) = &parameters.within else { return Ok(Cow::Borrowed(measure)) };
     may_ask(measure)?;
-    let beta = failure(measure, groups)?;
+    let beta = shared(&failure(measure), among(measure, groups)?);
     let search = Search { measure, within, beta, release };
     let is_number = matches!(measure.release_kind, ReleaseKind::Number(_));
     let laplace = || {
@@ -147,12 +150,32 @@ fn may_ask(measure: &Measure) -> Result<(), Refusal> {
     }
 }
 
-/// The probability with which one draw may err by more.
-fn failure(measure: &Measure, groups: Groups) -> Result<Rational, Refusal> {
-    let Parameters { confidence, jointly, .. } = &measure.clause.parameters;
+/// Refuses `complete_above` where it says nothing.
+pub(super) fn refuse_complete(measure: &Measure, why: &str) -> Result<(), Refusal> {
+    let ReleaseClause { mechanism, parameters, text, .. } = &measure.clause;
+    if parameters.complete_above.is_none() {
+        return Ok(());
+    }
+    let rest = Parameters { complete_above: None, confidence: None, ..parameters.clone() };
+    let rest = match parameters.within {
+        Some(_) => Parameters { confidence: parameters.confidence.clone(), ..rest },
+        None => Parameters { epsilon: Epsilon::new(Rational::one()).ok(), ..rest },
+    };
+    let instead = format!("{mechanism}({rest}) {text}");
+    Err(Refusal::new(Reason::Parameter, "complete_above", why, instead))
+}
+
+/// The probability with which what was asked for may fail.
+pub(super) fn failure(measure: &Measure) -> Rational {
+    let confidence = &measure.clause.parameters.confidence;
     let confidence = confidence.clone().unwrap_or_else(|| Rational::new(19.into(), 20.into()));
-    let all = Rational::one() - &confidence;
-    let groups = match (&measure.release_kind, groups) {
+    Rational::one() - confidence
+}
+
+/// The number of draws that share this probability.
+fn among(measure: &Measure, groups: Groups) -> Result<u64, Refusal> {
+    let jointly = measure.clause.parameters.jointly;
+    Ok(match (&measure.release_kind, groups) {
         _ if !jointly => 1,
         (_, Groups::Hidden) => {
             return Err(Refusal::new(
@@ -164,8 +187,7 @@ fn failure(measure: &Measure, groups: Groups) -> Result<Rational, Refusal> {
         }
         (ReleaseKind::Choice(choice), Groups::Public(_)) => choice.outer,
         (ReleaseKind::Number(_), Groups::Public(keys)) => u64::try_from(keys).unwrap_or(u64::MAX),
-    };
-    Ok(shared(&all, groups))
+    })
 }
 
 /// 1 − (1 − β)^(1/G), rounded down.
@@ -182,9 +204,46 @@ fn shared(beta: &Rational, groups: u64) -> Rational {
 
 /// The unit of a cost.
 #[derive(Debug, Clone, Copy)]
-enum Unit {
+pub(super) enum Unit {
     Epsilon,
     Rho,
+}
+
+impl Unit {
+    /// States a cost, in units of the ledger.
+    pub(super) fn state(self, cost: i64, parameters: &mut Parameters) {
+        match self {
+            Self::Epsilon => {
+                parameters.epsilon = Epsilon::new(Spend::of_epsilon(cost, 0).loss()).ok();
+            }
+            Self::Rho => parameters.rho = Rho::new(Spend::of_rho(cost, 0).loss()).ok(),
+        }
+    }
+}
+
+/// The least cost that suffices, in units of the ledger, by bisection: what suffices is taken to suffice at a larger cost too.
+/// `None` if no cost does.
+pub(super) fn least_cost(unit: Unit, mut suffices: impl FnMut(i64) -> bool) -> Option<i64> {
+    if !suffices(MOST) {
+        return None;
+    }
+    let least = match unit {
+        Unit::Epsilon => LEAST,
+        Unit::Rho => 1,
+    };
+    let (mut low, mut high) = (least - 1, MOST);
+    while high - low > 1 {
+        // Costs are of all magnitudes, so the first steps halve the number of digits.
+        let middle = match high / 4 > low.max(1) {
+            true => (low.max(1).isqrt() * high.isqrt()).clamp(low + 1, high - 1),
+            false => low + (high - low) / 2,
+        };
+        match suffices(middle) {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    Some(high)
 }
 
 /// The release at its least cost.
@@ -228,13 +287,7 @@ impl Search<'_> {
         measure.clause.mechanism = name;
         measure.clause.parameters = parameters;
         let mut at = |cost: i64| -> Result<Mechanized, Refusal> {
-            let parameters = &mut measure.clause.parameters;
-            match unit {
-                Unit::Epsilon => {
-                    parameters.epsilon = Epsilon::new(Spend::of_epsilon(cost, 0).loss()).ok();
-                }
-                Unit::Rho => parameters.rho = Rho::new(Spend::of_rho(cost, 0).loss()).ok(),
-            }
+            unit.state(cost, &mut measure.clause.parameters);
             (self.release)(&measure)
         };
         // A release that is refused at an ordinary cost, for more than its noise, is refused at any.
@@ -243,27 +296,8 @@ impl Search<'_> {
         {
             return Err(refusal);
         }
-        let suffices = |one: &Mechanized| self.holds(one);
-        if !at(MOST).is_ok_and(|one| suffices(&one)) {
-            return Err(self.out_of_reach());
-        }
-        let least = match unit {
-            Unit::Epsilon => LEAST,
-            Unit::Rho => 1,
-        };
-        let (mut low, mut high) = (least - 1, MOST);
-        while high - low > 1 {
-            // Costs are of all magnitudes, so the first steps halve the number of digits.
-            let middle = match high / 4 > low.max(1) {
-                true => (low.max(1).isqrt() * high.isqrt()).clamp(low + 1, high - 1),
-                false => low + (high - low) / 2,
-            };
-            match at(middle) {
-                Ok(one) if suffices(&one) => high = middle,
-                Ok(_) | Err(_) => low = middle,
-            }
-        }
-        let mechanized = at(high)?;
+        let cost = least_cost(unit, |cost| at(cost).is_ok_and(|one| self.holds(&one)));
+        let mechanized = at(cost.ok_or_else(|| self.out_of_reach())?)?;
         Ok(Found { measure, mechanized })
     }
 

@@ -18,6 +18,7 @@ use together::draw_together;
 
 pub(crate) mod accuracy;
 pub(crate) mod calibrate;
+mod complete;
 mod cost;
 mod goal;
 pub(crate) mod mechanism;

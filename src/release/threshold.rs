@@ -18,8 +18,9 @@
 
 use std::borrow::Cow;
 
+use super::complete::complete;
 use super::cost::{Accounts, Fallback};
-use super::goal::{Groups, priced};
+use super::goal::{Groups, priced, refuse_complete};
 use super::number::{size, within};
 use crate::analysis::{Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
@@ -142,7 +143,7 @@ pub(super) fn for_unknown_partitions(
 }
 
 /// The mechanisms of the measures, and what hides groups.
-type Calibrated = (Vec<Mechanized>, PartitionSelection);
+pub(super) type Calibrated = (Vec<Mechanized>, PartitionSelection);
 
 /// Whether rows are compared, of which a group has no fewer than units: where that costs no more, and the threshold is at most a
 /// tenth higher, since nothing is spent on units then.
@@ -176,7 +177,10 @@ fn comparing(
     let alone = |measure: &Measure| mechanize(measure, &default, accounts);
     let measures = aggregate.measures().iter().enumerate().map(|(i, measure)| match payer {
         Some(payer) if payer == i => Ok(Cow::Borrowed(measure)),
-        Some(_) | None => priced(measure, Groups::Hidden, accounts, &alone),
+        Some(_) | None => {
+            refuse_complete(measure, "the release that states delta says which groups come out")?;
+            priced(measure, Groups::Hidden, accounts, &alone)
+        }
     });
     let measures = measures.collect::<Result<Vec<_>, _>>()?;
     let costs = Costs { measures, groups, default: default.clone(), accounts };
@@ -191,7 +195,9 @@ fn comparing(
         let (all, _) = costs.paid_by(payer, measure)?;
         all.into_iter().nth(payer).ok_or_else(|| no_mechanism(&measure.clause.text))
     };
-    costs.paid_by(payer, &*priced(measure, Groups::Hidden, accounts, &own)?)
+    let measure = priced(measure, Groups::Hidden, accounts, &own)?;
+    let paid = |measure: &Measure| costs.paid_by(payer, measure);
+    complete(&measure, groups, &paid)
 }
 
 /// A measure as it would be written without δ.

@@ -14,6 +14,7 @@
 use num_traits::ToPrimitive;
 
 use crate::analysis::{ContributionBounds, Input, Measure, PrivateAggregate, ReleaseKind};
+use crate::dialect::Finding;
 use crate::grid::Grid;
 use crate::mechanism::{Laplace, NoisyMax};
 use crate::privacy::{Epsilon, Rational};
@@ -169,7 +170,7 @@ fn member(
         && matches!(measure.release_kind, ReleaseKind::Number(_))
         && one.loss.delta().is_none_or(|delta| *delta == Rational::default())
         && measure.ladder.is_none()
-        && measure.clause.finding.is_none()
+        && !matches!(measure.clause.finding, Some(Finding::Histogram { .. }))
         && parameters.within.is_none()
         && parameters.delta.is_none();
     let alike = measure.filter == with.filter && measure.limits == with.limits;

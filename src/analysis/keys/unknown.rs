@@ -34,6 +34,8 @@ pub struct UnknownPartitions {
     pub payer: Payer,
     /// The smallest noisy number of units that the query asks for.
     pub least: u64,
+    /// Whether a unit is counted in every group in which it has rows.
+    pub covers: bool,
     /// A measure that counts rows, whose noisy number may be compared instead.
     pub rows_counter: Option<RowsCounter>,
 }
@@ -47,6 +49,8 @@ pub struct RowsCounter {
     pub limits: ContributionBounds,
     /// C: the number of groups in which a unit may have rows.
     pub groups: u64,
+    /// Whether a row of a unit is counted in every group in which it has some.
+    pub covers: bool,
 }
 
 /// The clause that states the δ of a threshold.
@@ -116,10 +120,11 @@ impl UnknownPartitions {
         let least = least.unwrap_or(1);
         let rows_counter = match counter {
             // A number of units that is asked for is compared with one.
-            None if least == 1 => rows_counter(measures, &payer, &by_laplace),
+            None if least == 1 => rows_counter(measures, &payer, &by_laplace, subject),
             None | Some(_) => None,
         };
-        Ok(Self { limits, groups, counter, payer, least, rows_counter })
+        let covers = bounding.is_some_and(|measure| covers(measure, groups, subject));
+        Ok(Self { limits, groups, counter, payer, least, covers, rows_counter })
     }
 
     /// The same groups where the noisy number of rows is compared, if there is one.
@@ -128,8 +133,8 @@ impl UnknownPartitions {
     /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and a group without a counted row does not
     /// come out: the threshold for these limits hides them as that of units does.
     pub(crate) fn comparing_rows(&self) -> Option<Self> {
-        let RowsCounter { measure, limits, groups } = self.rows_counter?;
-        Some(Self { limits, groups, counter: Some(measure), ..self.clone() })
+        let RowsCounter { measure, limits, groups, covers } = self.rows_counter?;
+        Some(Self { limits, groups, counter: Some(measure), covers, ..self.clone() })
     }
 }
 
@@ -138,6 +143,7 @@ fn rows_counter(
     measures: &[Measure],
     payer: &Payer,
     by_laplace: &dyn Fn(&Measure) -> bool,
+    subject: &UnitScope,
 ) -> Option<RowsCounter> {
     let mut counters = measures.iter().enumerate().filter(|(i, m)| {
         m.input == Input::Rows
@@ -146,7 +152,17 @@ fn rows_counter(
     });
     let (measure, counter) = counters.next()?;
     let limits = counter.limits;
-    Some(RowsCounter { measure, limits, groups: limits.l0.or(limits.total)? })
+    let groups = limits.l0.or(limits.total)?;
+    Some(RowsCounter { measure, limits, groups, covers: covers(counter, groups, subject) })
+}
+
+/// Whether so many groups are all in which a unit can have rows: nothing in the query leaves some of them out, or there are no
+/// more rows than groups.
+fn covers(measure: &Measure, groups: u64, subject: &UnitScope) -> bool {
+    let asked = &measure.clause.parameters;
+    let total = measure.limits.total.unwrap_or(u64::MAX);
+    asked.groups.is_none() && asked.total_rows.is_none()
+        || subject.max_rows().is_some_and(|rows| rows <= groups.min(total))
 }
 
 /// Whether a measure's integers are the numbers of units of the groups, with one row per unit in each.

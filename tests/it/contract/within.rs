@@ -172,3 +172,81 @@ async fn draws_are_as_near_as_was_asked() {
         assert!(missed >= draws * 0.08 - spread, "{missed} of {draws}");
     }
 }
+
+/// A table of `groups` groups with `units` people each, of whom each is in one group with as many rows as `rows` says.
+async fn in_groups(groups: i64, units: i64, rows: i64) -> Session {
+    let engine = Engine::in_memory().unwrap();
+    let all = 0..groups * units * rows;
+    let ids = Int64Array::from_iter_values(all.clone().map(|n| n / rows));
+    let keys = Int64Array::from_iter_values(all.map(|n| n / rows / units));
+    let columns: [(&str, ArrayRef); 2] = [("id", Arc::new(ids)), ("k", Arc::new(keys))];
+    engine.register_batch("t", RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    for sql in [
+        &format!("ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS {rows}"),
+        "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=100000, delta=0.1)",
+    ] {
+        engine.owner().execute(sql).await.unwrap();
+    }
+    engine.analyst("lab").unwrap()
+}
+
+/// The cost that is found lets groups of N come out, by its τ and the tail of its noise; one unit of the ledger less does not.
+#[tokio::test]
+async fn one_unit_less_would_hide_more() {
+    for rows in [1_i64, 3] {
+        let lab = in_groups(2, 2, rows).await;
+        // At most so many groups: as many as rows.
+        let spread = rows as f64;
+        // Units are counted as they are released, or with half of ε.
+        for (release, share) in [("COUNT(DISTINCT id)", 1.0), ("SUM(CLAMP(id, 0, 1))", 0.5)] {
+            for (units, confidence) in [(60, "0.95"), (17, "0.95"), (400, "0.5"), (90, "0.999")] {
+                let with = |asked: &str| {
+                    format!(
+                        "SELECT k, LAPLACE({asked}, delta=1e-6) {release} AS n FROM t GROUP BY k"
+                    )
+                };
+                let asked = with(&format!("complete_above={units}, confidence={confidence}"));
+                let cost = nano(&lab, &asked, "epsilon");
+                let beta = 1.0 - confidence.parse::<f64>().unwrap();
+                let shows = |nano: i64| {
+                    let sql =
+                        with(&format!("eps={}.{:09}", nano / 1_000_000_000, nano % 1_000_000_000));
+                    let threshold = &explained(&lab, &sql)["releases"][0]["threshold"];
+                    let least =
+                        threshold["at_least"].as_u64().unwrap_or_else(|| panic!("{threshold}"));
+                    let decay = -(nano as f64 * share).floor() / 1e9 / spread;
+                    let tail = |t: u64| ((t + 1) as f64 * decay).exp() / (1.0 + decay.exp());
+                    least + (0..).find(|t| tail(*t) <= beta).unwrap() <= units
+                };
+                assert!(shows(cost) && !shows(cost - 1), "{asked}: {cost}");
+            }
+        }
+    }
+    // Of the rule book: at ε = 1, τ = 15 and t = 2.
+    let lab = in_groups(2, 2, 1).await;
+    let asked = |n: u64| {
+        format!(
+            "SELECT k, LAPLACE(complete_above={n}, delta=1e-6) COUNT(DISTINCT id) AS n FROM t GROUP BY k"
+        )
+    };
+    assert!(nano(&lab, &asked(17), "epsilon") <= 1_000_000_000);
+    assert!(nano(&lab, &asked(16), "epsilon") > 1_000_000_000);
+}
+
+/// Of 400 groups, each of which stays hidden with a probability of at most 0.05, more than 52 do with less than 10⁻⁷; and at
+/// least 4 do, since the least cost wastes little.
+#[tokio::test]
+async fn groups_come_out_as_often_as_was_asked() {
+    let lab = in_groups(400, 30, 2).await;
+    for release in ["COUNT(DISTINCT id)", "COUNT(*)", "SUM(CLAMP(id, 0, 1))"] {
+        let sql = format!(
+            "SELECT k, LAPLACE(complete_above=30, delta=1e-6) {release} AS n FROM t GROUP BY k"
+        );
+        let answer = lab.query(&sql).await.unwrap();
+        let shown: usize = answer.batches().iter().map(RecordBatch::num_rows).sum();
+        let hidden = 400 - shown;
+        assert!(hidden <= 52, "{sql}: {hidden}");
+        // Rows are two for each person, so that more come out where rows are compared.
+        assert!(hidden >= 4 || release == "COUNT(*)", "{sql}: {hidden}");
+    }
+}

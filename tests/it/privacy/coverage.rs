@@ -197,6 +197,7 @@ fn parameters(parameters: &Parameters, made_of: &mut Constructs) {
         total_rows,
         monotonic,
         within,
+        complete_above,
         confidence,
         jointly,
     } = parameters;
@@ -210,6 +211,7 @@ fn parameters(parameters: &Parameters, made_of: &mut Constructs) {
         (total_rows.is_some(), "total rows"),
         (monotonic.is_some(), "monotonic"),
         (within.is_some(), "within"),
+        (complete_above.is_some(), "complete above"),
         (confidence.is_some(), "confidence"),
         (*jointly, "jointly"),
     ] {

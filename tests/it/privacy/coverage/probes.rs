@@ -273,6 +273,7 @@ fn releases() -> impl Iterator<Item = String> {
         "eps=1, monotonic=false",
         "rho=0.1",
         "within=5, confidence=0.9, jointly",
+        "complete_above=50",
     ];
     let parameters = parameters.into_iter().flat_map(|parameters| {
         [

@@ -234,6 +234,7 @@ fn mechanism(dice: &mut Dice, name: &str, bounds: &str) -> String {
         "rho=0.005",
         "within=40",
         "within=9, confidence=0.5, jointly",
+        "complete_above=40",
     ]);
     let delta = match name {
         "GAUSSIAN" => dice.pick(&[", delta=1e-16", ", delta=1e-16", ", delta=1e-17", ""]),
