@@ -12,28 +12,27 @@
 use num_traits::One;
 
 use super::goal::{Unit, failure, least_cost};
-use super::threshold::{Calibrated, PartitionSelection};
 use crate::analysis::{Measure, UnknownPartitions};
 use crate::privacy::{Epsilon, Rational};
 use crate::refusal::{Reason, Refusal};
-use crate::release::mechanism::{Mechanism, Mechanized};
 
 /// The release at the least cost on the ledger's grid at which groups come out that have as many units as `complete_above`
-/// says; as it is stated, if it does not ask for that. `paid` calibrates it at a cost.
+/// says; as it is stated, if it does not ask for that. `paid` calibrates it at a cost, and `shows` tells whether a group of so
+/// many units is proved to come out then, except with a probability.
 ///
 /// # Guarantee
-/// At the cost that comes out, τ + t ≤ N, where t is the least number of steps with P(X < −t) ≤ β = 1 − `confidence`: of N
-/// units in a group, each counted with 1 or more, the noisy number is below τ with a probability of at most β. A cost that
-/// `within` needs is not undercut. Nothing but the query and the catalog decides.
+/// At the cost that comes out, a group of N units is hidden with a probability of at most β = 1 − `confidence`, where `shows`
+/// proves that. A cost that `within` needs is not undercut. Nothing but the query and the catalog decides.
 ///
 /// # Errors
 /// A refusal where a unit may not be counted in all of its groups, or where no cost suffices; the refusal of a release that
 /// cannot be calibrated.
-pub(super) fn complete(
+pub(super) fn complete<T>(
     measure: &Measure,
     groups: &UnknownPartitions,
-    paid: &dyn Fn(&Measure) -> Result<Calibrated, Refusal>,
-) -> Result<Calibrated, Refusal> {
+    paid: &dyn Fn(&Measure) -> Result<T, Refusal>,
+    shows: &dyn Fn(&T, u64, &Rational) -> bool,
+) -> Result<T, Refusal> {
     let text = &measure.clause.text;
     let Some(units) = measure.clause.parameters.complete_above else { return paid(measure) };
     if !groups.covers {
@@ -80,26 +79,4 @@ pub(super) fn complete(
     };
     unit.state(cost, &mut measure.clause.parameters);
     paid(&measure)
-}
-
-/// Whether a group with so many units is proved to come out, except with probability `beta`.
-fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
-    below(all, selection, beta)
-        .is_some_and(|below| u128::from(selection.at_least()).saturating_add(below) <= units.into())
-}
-
-/// The least t with P(X < −t) ≤ `beta` for the noise of the numbers that are compared. The noise is symmetric, so that this is
-/// P(|X| > t) ≤ 2·`beta`.
-fn below(all: &[Mechanized], selection: &PartitionSelection, beta: &Rational) -> Option<u128> {
-    let counter = selection.counter().and_then(|i| all.get(i)).map(|one| &one.mechanism);
-    let both = beta * (Rational::one() + Rational::one());
-    match selection.noise().or(counter)? {
-        Mechanism::Laplace(noise) => Some(noise.error_at(&both)),
-        Mechanism::Gaussian(noise) => Some(noise.error_at(&both)),
-        Mechanism::Exponential(_)
-        | Mechanism::PermuteAndFlip(_)
-        | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..)
-        | Mechanism::ChosenBound(_) => None,
-    }
 }

@@ -18,6 +18,8 @@
 
 use std::borrow::Cow;
 
+use num_traits::One;
+
 use super::complete::complete;
 use super::cost::{Accounts, Fallback};
 use super::goal::{Groups, priced, refuse_complete};
@@ -28,7 +30,7 @@ use crate::mechanism::{
     Alone, Gaussian, Laplace, MechanismError, rows_threshold_of_gaussian,
     rows_threshold_of_laplace, threshold_of_gaussian, threshold_of_laplace,
 };
-use crate::privacy::{Delta, Epsilon, Loss, Rho};
+use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho};
 use crate::refusal::{Reason, Refusal};
 use crate::release::calibrate::mechanize;
 use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
@@ -143,7 +145,7 @@ pub(super) fn for_unknown_partitions(
 }
 
 /// The mechanisms of the measures, and what hides groups.
-pub(super) type Calibrated = (Vec<Mechanized>, PartitionSelection);
+type Calibrated = (Vec<Mechanized>, PartitionSelection);
 
 /// Whether rows are compared, of which a group has no fewer than units: where that costs no more, and the threshold is at most a
 /// tenth higher, since nothing is spent on units then.
@@ -197,7 +199,30 @@ fn comparing(
     };
     let measure = priced(measure, Groups::Hidden, accounts, &own)?;
     let paid = |measure: &Measure| costs.paid_by(payer, measure);
-    complete(&measure, groups, &paid)
+    complete(&measure, groups, &paid, &shows)
+}
+
+/// Whether a group with so many units comes out, except with probability `beta`.
+///
+/// # Guarantee
+/// True only if τ + t ≤ N for the least t with P(X < −t) ≤ `beta`: of N units in a group, each counted with 1 or more, the noisy
+/// number is below τ with a probability of at most `beta`. The noise is symmetric, so that this is P(|X| > t) ≤ 2·`beta`.
+fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
+    let counter = selection.counter().and_then(|i| all.get(i)).map(|one| &one.mechanism);
+    let both = beta * (Rational::one() + Rational::one());
+    let below = match selection.noise().or(counter) {
+        Some(Mechanism::Laplace(noise)) => noise.error_at(&both),
+        Some(Mechanism::Gaussian(noise)) => noise.error_at(&both),
+        Some(
+            Mechanism::Exponential(_)
+            | Mechanism::PermuteAndFlip(_)
+            | Mechanism::NoisyMax(_)
+            | Mechanism::Unknown(..)
+            | Mechanism::ChosenBound(_),
+        )
+        | None => return false,
+    };
+    u128::from(selection.at_least()).saturating_add(below) <= units.into()
 }
 
 /// A measure as it would be written without δ.

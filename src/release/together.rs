@@ -14,7 +14,6 @@
 use num_traits::ToPrimitive;
 
 use crate::analysis::{ContributionBounds, Input, Measure, PrivateAggregate, ReleaseKind};
-use crate::dialect::Finding;
 use crate::grid::Grid;
 use crate::mechanism::{Laplace, NoisyMax};
 use crate::privacy::{Epsilon, Rational};
@@ -170,7 +169,7 @@ fn member(
         && matches!(measure.release_kind, ReleaseKind::Number(_))
         && one.loss.delta().is_none_or(|delta| *delta == Rational::default())
         && measure.ladder.is_none()
-        && !matches!(measure.clause.finding, Some(Finding::Histogram { .. }))
+        && measure.clause.finding.is_none()
         && parameters.within.is_none()
         && parameters.delta.is_none();
     let alike = measure.filter == with.filter && measure.limits == with.limits;
