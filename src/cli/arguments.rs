@@ -129,10 +129,10 @@ struct Ask {
     /// Query as this analyst
     #[arg(long, value_name = "NAME")]
     analyst: Option<String>,
-    /// Run these statements and exit
+    /// Run these statements and exit; may be given several times
     #[arg(short = 'c', long = "command", value_name = "SQL", conflicts_with = "file")]
     #[arg(allow_hyphen_values = true)]
-    text: Option<String>,
+    text: Vec<String>,
     /// Run the statements in this file and exit
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     file: Option<PathBuf>,
@@ -366,7 +366,7 @@ impl Arguments {
 impl Ask {
     fn is_any(&self) -> bool {
         let Self { owner, analyst, text, file } = self;
-        *owner || analyst.is_some() || text.is_some() || file.is_some()
+        *owner || analyst.is_some() || !text.is_empty() || file.is_some()
     }
 
     fn split(self) -> (Option<Asker>, Source) {
@@ -374,11 +374,12 @@ impl Ask {
             (true, _) => Some(Asker::Owner),
             (false, analyst) => analyst.map(Asker::Analyst),
         };
-        let source = match (self.text, self.file) {
-            (Some(text), _) => Source::Text(text),
-            (None, Some(path)) if path.as_os_str() == "-" => Source::Input,
-            (None, Some(path)) => Source::File(path),
-            (None, None) => Source::Input,
+        let source = match self.file {
+            // A text may end with a comment, with a semicolon, or without one.
+            _ if !self.text.is_empty() => Source::Text(self.text.join("\n;\n")),
+            Some(path) if path.as_os_str() == "-" => Source::Input,
+            Some(path) => Source::File(path),
+            None => Source::Input,
         };
         (asker, source)
     }
@@ -507,6 +508,12 @@ mod tests {
                 assert_eq!(source, Source::Text(text.to_owned()));
             }
         }
+        let words = ["hushql", "demo", "-c", "SELECT 1 -- one;", "-c", "SELECT 2;"];
+        let twice = Arguments::try_parse_from(words).unwrap().into_task().unwrap().0;
+        let Task::Ask { source: Source::Text(text), .. } = twice else { panic!("{twice:?}") };
+        let statements = hushql::split_statements(&text).unwrap();
+        let statements: Vec<_> = statements.iter().map(|one| one.text().trim()).collect();
+        assert_eq!(statements, ["SELECT 1 -- one;", "SELECT 2"]);
         for (line, file) in
             [("-f -x.sql", "-x.sql"), ("-f=-x", "-x"), ("-f --keep-going", "--keep-going")]
         {
