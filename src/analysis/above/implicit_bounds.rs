@@ -74,8 +74,8 @@ pub(crate) fn with_bounds_found(
 /// The query in which the bounds of one release, and of those that share them, are found first; `None` where they are not.
 ///
 /// # Guarantee
-/// The releases that stand for some cost together no more than these did: each pays with half of its price, rounded down, for
-/// itself, and with the other half for the histogram. The rewritten query has no privacy of its own to prove: it is a query like those that are written out.
+/// The releases cost no more than they did: each pays with half of its price, rounded down, for itself, and with the other half
+/// for the histogram. The rewritten query has no privacy of its own to prove: it is a query like those that are written out.
 fn rewritten(
     bound: &Bound,
     missing: &NoRange,

@@ -95,11 +95,7 @@ fn grow<T: Clone + Default>(list: &mut Vec<T>, keys: usize) {
 }
 
 /// Moves the entries of keys to other places; the first one stays.
-fn renumber<T: Copy + Default + PartialEq>(
-    list: &mut Vec<T>,
-    places: &[u32],
-    keys: usize,
-) -> Result<()> {
+fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -> Result<()> {
     let Some((outside, own)) = list.split_first() else { return Ok(()) };
     let mut moved = vec![T::default(); keys + 1];
     moved[0] = *outside;
@@ -238,14 +234,13 @@ impl Columns {
 impl Stream {
     fn new(source: &Source, keys: usize) -> Self {
         let products = |pairs: Pairs| (pairs, vec![entries(keys); pairs.products()]);
-        let short = source.width() == Some(Width::Short);
+        let width = source.width();
+        // Rows that are taken away are taken from the long sums.
+        let long = width.map(|_| entries(keys)).unwrap_or_default();
+        let short = width.filter(|width| *width == Width::Short).map(|_| entries(keys));
         Self {
             missing: entries(keys),
-            sums: Sums {
-                short: if short { entries(keys) } else { Vec::new() },
-                unsettled: 0,
-                long: entries(keys),
-            },
+            sums: Sums { short: short.unwrap_or_default(), unsettled: 0, long },
             squares: source.shift.map(|_| entries(keys)),
             products: source.pairs.map(products),
         }
