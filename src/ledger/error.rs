@@ -388,7 +388,7 @@ fn parameter(cost: &Spend) -> String {
 fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String {
     if asked.nano <= left.nano && asked.atto_delta > 0 && left.atto_delta == 0 {
         format!(
-            "; it has no delta, but its owner can add some with ALTER PRIVACY BUDGET {budget} SET LIMIT (…, delta=…)"
+            "; it has no delta, but its owner can add some with ALTER PRIVACY BUDGET {budget} SET LIMIT (…, delta=…), unless it was created with thresholds=0"
         )
     } else {
         String::new()
