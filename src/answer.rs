@@ -535,6 +535,7 @@ fn within(
         // Every group has a ± of its own; the largest holds for all.
         Predicted::Spread { .. } => least?,
         Predicted::Winner { .. }
+        | Predicted::WinnerBySize { .. }
         | Predicted::Rank { .. }
         | Predicted::Truthful(_)
         | Predicted::Nothing => return None,
@@ -587,6 +588,9 @@ fn accuracy(release: &Release, output: usize, drawn: &Drawn) -> Vec<Accuracy> {
             one(AccuracyKind::Winner, worst, CONFIDENCE),
             one(AccuracyKind::Average, average, 1.0),
         ],
+        Predicted::WinnerBySize { worst, .. } => {
+            vec![one(AccuracyKind::Winner, worst, CONFIDENCE)]
+        }
         Predicted::Truthful(value) => vec![one(AccuracyKind::Truthful, value, 1.0)],
         Predicted::Nothing => Vec::new(),
     }

@@ -57,7 +57,9 @@ pub use measure::{JointMoments, Moments};
 pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
 pub use part::PrivateAggregate;
-pub use selection::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Sharing, Source};
+pub use selection::choice::{
+    CandidateAxis, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows, Source,
+};
 pub use selection::limits::MOST_TERMS;
 
 pub(crate) use measure::{approximate, ends_text, step};

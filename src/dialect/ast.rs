@@ -157,6 +157,8 @@ pub enum GroupStrategy {
 pub enum MechanismName {
     /// The exponential mechanism.
     Exponential,
+    /// The generalised exponential mechanism.
+    GeneralizedExponential,
     /// Permute-and-flip.
     PermuteAndFlip,
     /// Report noisy max.
@@ -175,8 +177,9 @@ pub enum MechanismName {
 
 impl MechanismName {
     /// The mechanisms by their SQL names.
-    pub const ALL: [(&'static str, Self); 7] = [
+    pub const ALL: [(&'static str, Self); 8] = [
         ("EXPONENTIAL", Self::Exponential),
+        ("GENERALIZED_EXPONENTIAL", Self::GeneralizedExponential),
         ("PERMUTE_AND_FLIP", Self::PermuteAndFlip),
         ("NOISY_MAX", Self::NoisyMax),
         ("LAPLACE", Self::Laplace),
@@ -189,6 +192,7 @@ impl MechanismName {
     pub fn chooses(self) -> bool {
         match self {
             Self::Exponential
+            | Self::GeneralizedExponential
             | Self::PermuteAndFlip
             | Self::NoisyMax
             | Self::Auto
@@ -205,6 +209,9 @@ impl MechanismName {
             }
             Self::Laplace | Self::Gaussian | Self::Auto | Self::Default => {
                 format!("{self}(eps=1) COUNT(*)")
+            }
+            Self::GeneralizedExponential => {
+                format!("ARGMAX {self}(eps=1) price IN (1, 2, 5) BY REVENUE(bid, price)")
             }
             Self::RandomizedResponse => format!("{self}(eps=1) status"),
         }

@@ -305,6 +305,7 @@ impl HushDialect {
                 let mechanism = head.mechanism;
                 let expected = match mechanism {
                     MechanismName::Exponential
+                    | MechanismName::GeneralizedExponential
                     | MechanismName::PermuteAndFlip
                     | MechanismName::NoisyMax => format!(
                         "ARGMAX before {mechanism}, or a choice after it, such as MEDIAN(x)"

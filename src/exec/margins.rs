@@ -80,6 +80,7 @@ pub(super) fn with_margins(
             (Predicted::WithinOverCount(_) | Predicted::Spread { .. }, _)
             | (
                 Predicted::Winner { .. }
+                | Predicted::WinnerBySize { .. }
                 | Predicted::Rank { .. }
                 | Predicted::Truthful(_)
                 | Predicted::Nothing,

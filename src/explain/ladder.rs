@@ -63,6 +63,7 @@ fn ladder_text(measure: &Measure, mechanized: &Mechanized, chosen: &ChosenBound)
             Predicted::Within(t) => rounded(t),
             Predicted::Spread { .. }
             | Predicted::Winner { .. }
+            | Predicted::WinnerBySize { .. }
             | Predicted::Rank { .. }
             | Predicted::Truthful(_)
             | Predicted::Nothing => String::new(),
@@ -133,6 +134,7 @@ pub(super) fn ladder_json(
             }
             Predicted::Spread { .. }
             | Predicted::Winner { .. }
+            | Predicted::WinnerBySize { .. }
             | Predicted::Rank { .. }
             | Predicted::Truthful(_)
             | Predicted::Nothing => json!({ "bound": bound, "scale": scale }),

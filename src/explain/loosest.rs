@@ -113,6 +113,7 @@ fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds
                 Mechanism::Gaussian(_) => ratio(now.l2_squared, then.l2_squared).sqrt(),
                 Mechanism::Laplace(_)
                 | Mechanism::Exponential(_)
+                | Mechanism::Generalized(_)
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)

@@ -27,7 +27,7 @@ use bounds::bounds_lines;
 use loosest::loosest;
 use mostly_noise::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
-use selection::{choice_json, choice_lines, instead_text, winner_text};
+use selection::{choice_json, choice_lines, instead_text, winner_by_size_text, winner_text};
 use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 use tighter::{of_the_data, tighter_lines};
 
@@ -371,6 +371,7 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
         ),
         Predicted::Spread { noise } => spread_text(measure, noise),
         Predicted::Winner { worst, average } => winner_text(measure, worst, average),
+        Predicted::WinnerBySize { rows, .. } => winner_by_size_text(measure, rows),
         Predicted::Rank { worst, average } => format!(
             "with 95 %: the rank of the value is within {} rows of the best rank on the line, whatever the data; on average within {}",
             rounded(worst),
@@ -526,6 +527,7 @@ fn release_json(
             }
         }
         Mechanism::Exponential(_)
+        | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..)
@@ -538,6 +540,10 @@ fn release_json(
         Predicted::Rank { worst, average } => {
             set("rank_within", json!(worst));
             set("average_within", json!(average));
+        }
+        Predicted::WinnerBySize { rows, worst } => {
+            set("winner_within_rows", json!(rows));
+            set("winner_within", json!(worst));
         }
         Predicted::Winner { worst, average } => {
             set("winner_within", json!(worst));

@@ -29,6 +29,7 @@ pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
         Mechanism::ChosenBound(_) => ladder::norm_text(measure),
         Mechanism::Laplace(_)
         | Mechanism::Exponential(_)
+        | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..) => format!("Δ₁ = {}", sensitivity_text(measure, sensitivity.l1)),
@@ -65,6 +66,7 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
         }
         Mechanism::ChosenBound(chosen) => ladder::noise_text(measure, chosen),
         Mechanism::Exponential(_)
+        | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..) => String::new(),

@@ -3,18 +3,19 @@
 //! In: a choice and its mechanism. Out: lines for people, and the same for programs. Nothing here depends on the
 //! data, and among candidates that only the data know no number depends on how many they are.
 
+use num_traits::ToPrimitive;
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    CandidateAxis, Choice, Input, LineScore, Measure, Prior, PrivateAggregate, Sharing, Source,
-    approximate,
+    CandidateAxis, Choice, Input, LineScore, Measure, Prior, PrivateAggregate, Sharing,
+    SizesOfRows, Source, approximate,
 };
 use crate::dialect::{Operand, PriorClause};
 use crate::explain::text::{exact_rate, number};
 use crate::grid::Grid;
 use crate::mechanism::UnknownRule;
 use crate::privacy::{Rational, decimal_text};
-use crate::release::mechanism::{Mechanism, Mechanized};
+use crate::release::mechanism::{Instead, Mechanism, Mechanized};
 use crate::release::record::{calibrated_text, chosen_by, clause, l1_text, monotonic};
 use crate::release::text::{exact, grid_text, score_units};
 use crate::visible::rounded;
@@ -53,15 +54,24 @@ pub(super) fn choice_lines(
 
 /// What would err less than a mechanism that was asked for.
 pub(super) fn instead_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
-    let (least, parameters) = (mechanized.instead?, &measure.clause.parameters);
+    let parameters = &measure.clause.parameters;
     let cost = match parameters.within {
         Some(_) => "at this cost, so that it asks for less",
         None => "at the same cost",
     };
+    let how = match mechanized.instead? {
+        Instead::NoisyScores(least) => format!(
+            "puts noise on every score and shows the best: with 95 % within {}",
+            rounded(least)
+        ),
+        Instead::OwnSizes { rows } => format!(
+            "measures each score by what a row changes it by: with 95 % worse than another candidate by at most {} of that one",
+            by_size_text(measure, measure.choice()?, rows)
+        ),
+    };
     Some(format!(
-        "AUTO({parameters}) in place of {}({parameters}) puts noise on every score and shows the best: with 95 % within {}, {cost}",
+        "AUTO({parameters}) in place of {}({parameters}) {how}, {cost}",
         measure.clause.mechanism,
-        rounded(least)
     ))
 }
 
@@ -234,11 +244,11 @@ fn sharing_text(
     }
     if measure.clause.operand == Operand::Response {
         return Some(format!(
-            "{outer} entries of the roster answer, each once; who has no row answers uniformly"
+            "{outer} entries of the roster answer, each once; who has no row answers uniformly; ε is that of one entry's value replaced, for an entry added or removed it is {}",
+            rounded(present_or_absent(choice, mechanized))
         ));
     }
-    let rounds =
-        (choice.rounds > 1).then(|| format!("{} rounds, each at 1/{0} of ε", choice.rounds));
+    let rounds = (choice.rounds > 1).then(|| rounds_text(choice));
     let groups = match choice.sharing {
         Sharing::Alone => None,
         Sharing::Groups(1) => Some(format!(
@@ -247,6 +257,11 @@ fn sharing_text(
         Sharing::Groups(c) => Some(format!(
             "one selection in each of {outer} groups; a unit is in at most {c} of them, so each has 1/{c} of ε"
         )),
+        Sharing::Rows(_) if matches!(mechanized.mechanism, Mechanism::Generalized(_)) => {
+            Some(format!(
+                "one selection in each of {outer} groups; all of them share the rows of a unit, so each has the whole ε at that number of rows"
+            ))
+        }
         Sharing::Rows(all) => Some(format!(
             "one selection in each of {outer} groups; the rows of a unit move all their scores together by at most {}, so each has the whole ε at that range",
             score_units(choice, all)
@@ -255,6 +270,30 @@ fn sharing_text(
     match (groups, rounds) {
         (Some(groups), Some(rounds)) => Some(format!("{groups}; {rounds}")),
         (groups, rounds) => groups.or(rounds),
+    }
+}
+
+/// The ε of a response for an entry added or removed: its own answers against uniform ones.
+///
+/// # Guarantee
+/// Of n values, its own has e^ε times the probability of each other one, uniformly each has 1/n: the larger of
+/// ln((e^ε + n − 1)/n) and ln(n·e^ε/(e^ε + n − 1)), for display.
+fn present_or_absent(choice: &Choice, mechanized: &Mechanized) -> f64 {
+    let values = choice.candidates().and_then(|n| n.to_f64()).unwrap_or(f64::INFINITY);
+    let Mechanism::Exponential(mechanism) = &mechanized.mechanism else { return f64::INFINITY };
+    let epsilon = approximate(mechanism.exponent());
+    // ln((e^ε + n − 1)/n), without an overflow.
+    let other = epsilon + ((1.0 + (values - 1.0) * (-epsilon).exp()) / values).ln();
+    other.max(epsilon - other)
+}
+
+fn rounds_text(choice: &Choice) -> String {
+    match choice.rounds_drawn() {
+        drawn if drawn == choice.rounds => format!("{drawn} rounds, each at 1/{drawn} of ε"),
+        1 => "one round has the whole ε; the last candidate is what is left".to_owned(),
+        drawn => {
+            format!("{drawn} rounds, each at 1/{drawn} of ε; the last candidate is what is left")
+        }
     }
 }
 
@@ -269,6 +308,13 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
             let rate = rate(m.exponent());
             format!("P({text}) ∝ {prior}exp({sign}{rate} × score), exact integer arithmetic")
         }
+        Mechanism::Generalized(m) => format!(
+            "P({text}) ∝ exp({} × margin), the least by which {}score − {} × own is above that of another candidate, over the sum of own of both; own = {}, what a row changes the score by; exact integer arithmetic",
+            exact_rate(&m.exponent()),
+            if low { "−" } else { "" },
+            m.shift(),
+            own_text(measure, choice),
+        ),
         Mechanism::PermuteAndFlip(m) => flips_text(text, low, &rate(m.exponent())),
         Mechanism::NoisyMax(m) => format!(
             "Laplace noise of scale {} on every score, the best wins, exact integer arithmetic",
@@ -296,6 +342,45 @@ fn flips_text(text: &str, low: bool, rate: &str) -> String {
     let gap = if low { "score − best" } else { "best − score" };
     format!(
         "in random order, each {text} is accepted with probability exp(−{rate} × ({gap})), exact integer arithmetic"
+    )
+}
+
+/// The most that is bought at a price by one row; `None` unless candidates are prices.
+fn most_bought(measure: &Measure, choice: &Choice) -> Option<f64> {
+    match choice.sizes.as_ref()?.of_rows {
+        SizesOfRows::Prices(most) => {
+            Some(approximate(&(Rational::from_integer(most.into()) * measure.grid_unit())))
+        }
+        SizesOfRows::Listed(_) => None,
+    }
+}
+
+/// What a row changes the score of a candidate by, in words.
+fn own_text(measure: &Measure, choice: &Choice) -> String {
+    match most_bought(measure, choice) {
+        Some(1.0) => "the price".to_owned(),
+        Some(most) => format!("{} × the price", rounded(most)),
+        None => "the range of its terms".to_owned(),
+    }
+}
+
+/// How much better another candidate may be: so many rows of its own.
+fn by_size_text(measure: &Measure, choice: &Choice, rows: f64) -> String {
+    match most_bought(measure, choice) {
+        Some(most) => format!("{} × the price", rounded(rows * most)),
+        None => format!("{} × the range of the terms", rounded(rows)),
+    }
+}
+
+pub(super) fn winner_by_size_text(measure: &Measure, rows: f64) -> String {
+    let Some(choice) = measure.choice() else { return String::new() };
+    let (winner, other) = match choice.rounds {
+        1 => ("the winner", "another candidate"),
+        _ => ("each of the chosen", "another candidate left at its turn"),
+    };
+    let short = by_size_text(measure, choice, rows);
+    format!(
+        "with 95 %: {winner} is worse than {other} by at most {short} of that one, whatever the data"
     )
 }
 
@@ -343,7 +428,7 @@ pub(super) fn choice_json(
         ("prior", json!(prior_name(measure, choice))),
         ("rounds", json!(choice.rounds)),
     ];
-    if !matches!(mechanized.mechanism, Mechanism::Laplace(_)) {
+    if !matches!(mechanized.mechanism, Mechanism::Laplace(_) | Mechanism::Generalized(_)) {
         fields.push(("calibrated_range", number(&calibrated_text(measure, choice))));
     }
     fields.extend(chosen_by(measure, choice).map(|s| ("selector", json!(s.to_string()))));
@@ -352,6 +437,10 @@ pub(super) fn choice_json(
     let exponent = |e: &Rational| ("exponent", json!(approximate(&(e / &choice.unit))));
     match &mechanized.mechanism {
         Mechanism::Exponential(m) => fields.push(exponent(m.exponent())),
+        Mechanism::Generalized(m) => {
+            fields.push(("exponent", json!(approximate(&m.exponent()))));
+            fields.push(("shift", json!(m.shift())));
+        }
         Mechanism::PermuteAndFlip(m) => fields.push(exponent(m.exponent())),
         Mechanism::Unknown(m, _) => {
             let none = Rational::from_integer(m.nobody().into()) * &choice.unit;
@@ -367,6 +456,9 @@ pub(super) fn choice_json(
         Mechanism::Laplace(_) => fields.push(("l1", number(&l1_text(choice)))),
         Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) => {}
     }
-    fields.extend(mechanized.instead.map(|least| ("auto_within", json!(least))));
+    fields.extend(mechanized.instead.map(|instead| match instead {
+        Instead::NoisyScores(least) => ("auto_within", json!(least)),
+        Instead::OwnSizes { rows } => ("auto_within_rows", json!(rows)),
+    }));
     fields
 }

@@ -94,6 +94,7 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
         ),
         Some(
             Mechanism::Exponential(_)
+            | Mechanism::Generalized(_)
             | Mechanism::PermuteAndFlip(_)
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)

@@ -75,8 +75,7 @@ impl Laplace {
             return u128::MAX;
         }
         let rate = self.scale.recip();
-        let bits =
-            192 + 2 * beta.recip().to_integer().bits().to_u32().unwrap_or(1 << 16).min(1 << 16);
+        let bits = enough_bits(beta);
         let target = beta * (Rational::one() + exp_neg(&rate, bits).lower);
         let two = Rational::from_integer(BigInt::from(2));
         let suffices = |t: u128| {
@@ -86,6 +85,27 @@ impl Laplace {
         smallest(self.estimate(beta), suffices)
     }
 
+    /// How far a weighted mean p·X + (1 − p)·Y of two draws, 0 ≤ p ≤ 1, is off at confidence 1 − β, in grid units: a whole t with
+    /// P(|p·X + (1 − p)·Y| > t) ≤ β for every p.
+    ///
+    /// # Guarantee
+    /// X differs by less than 1 from a continuous Laplace variable of the same scale, since it is the difference of two
+    /// geometric variables, and these are the integer parts of exponential ones. A mean of two symmetric variables with a
+    /// log-concave density is no less peaked than each of them (Proschan 1965), so that P(|mean| > t) ≤ exp(−t/b) without the
+    /// rounding, and P(|mean| ≥ t + 1) ≤ exp(−t/b) with it. That, or both within what each is at β/2, whichever is less.
+    pub fn mean_error_at(&self, beta: &Rational) -> u128 {
+        let both = self.error_at(&(beta / Rational::from_integer(BigInt::from(2))));
+        if self.is_exact() || !beta.is_positive() || *beta >= Rational::one() {
+            return both;
+        }
+        let rate = self.scale.recip();
+        let suffices = |t: u128| {
+            let x = &rate * Rational::from_integer(BigInt::from(t));
+            exp_neg(&x, enough_bits(beta)).upper <= *beta
+        };
+        smallest(self.estimate(beta), suffices).saturating_add(1).min(both)
+    }
+
     /// Approximately b·ln(2/(β(1+α))) − 1.
     fn estimate(&self, beta: &Rational) -> u128 {
         let scale = self.scale.to_f64().unwrap_or(f64::MAX);
@@ -93,6 +113,11 @@ impl Laplace {
         let alpha = (-1.0 / scale).exp();
         (scale * (2.0 / (beta * (1.0 + alpha))).ln() - 1.0).max(0.0).to_u128().unwrap_or(0)
     }
+}
+
+/// The bits of an enclosure that is compared with β.
+fn enough_bits(beta: &Rational) -> u32 {
+    192 + 2 * beta.recip().to_integer().bits().to_u32().unwrap_or(1 << 16).min(1 << 16)
 }
 
 /// The least rational ≥ `exact` whose two integers fit the sampler; `None` when there is none.
@@ -152,6 +177,7 @@ pub(super) fn smallest(guess: u128, suffices: impl Fn(u128) -> bool) -> u128 {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "a test's numbers are small")]
 mod tests {
     use super::*;
     use crate::privacy::parse_decimal;
@@ -211,6 +237,42 @@ mod tests {
         let ratio =
             wide.error_at(&decimal("0.05")).to_f64().unwrap() / wide.scale().to_f64().unwrap();
         assert!((ratio - 20_f64.ln()).abs() < 1e-12);
+    }
+
+    /// The exact probability, summed over both draws, for weights from one draw alone to half of each.
+    #[test]
+    fn means_of_two_draws_are_within_their_error() {
+        for epsilon in ["3", "1", "0.4", "0.15"] {
+            let mechanism = laplace(1, epsilon);
+            let alpha = (-1.0 / mechanism.scale().to_f64().unwrap()).exp();
+            let mass = |k: i32| (1.0 - alpha) / (1.0 + alpha) * alpha.powi(k.abs());
+            let reach = (40.0 * mechanism.scale().to_f64().unwrap()) as i32;
+            for beta in ["0.3", "0.05", "0.001"] {
+                let t = mechanism.mean_error_at(&decimal(beta)).to_f64().unwrap();
+                assert!(t <= mechanism.error_at(&(decimal(beta) / decimal("2"))).to_f64().unwrap());
+                for weight in 0..=20 {
+                    let p = f64::from(weight) / 40.0;
+                    // P(p·X + q·Y > t), by the upper tail of Y for each X.
+                    let mut above = 0.0;
+                    for x in -reach..=reach {
+                        let least = ((t - p * f64::from(x)) / (1.0 - p) + 1e-9).floor() as i32 + 1;
+                        let tail = match least {
+                            1.. => alpha.powi(least) / (1.0 + alpha),
+                            _ => 1.0 - alpha.powi(1 - least) / (1.0 + alpha),
+                        };
+                        above += mass(x) * tail;
+                    }
+                    let beta: f64 = beta.parse().unwrap();
+                    assert!(2.0 * above <= beta * (1.0 + 1e-9), "{epsilon} {beta} {p}: {above}");
+                }
+            }
+        }
+        // Three scales, where both within theirs at half the rest took 3.7.
+        let fine = laplace(1_000_000, "1");
+        let scales = fine.mean_error_at(&decimal("0.05")).to_f64().unwrap() / 1e6;
+        assert!((scales - 20_f64.ln()).abs() < 1e-5, "{scales}");
+        assert_eq!(laplace(0, "1").mean_error_at(&decimal("0.05")), 0);
+        assert_eq!(laplace(1, "1").mean_error_at(&decimal("0")), u128::MAX);
     }
 
     #[test]

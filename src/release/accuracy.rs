@@ -1,13 +1,10 @@
 //! How accurate the numbers of an answer are, also of those that are computed from released ones.
 
-use num_bigint::BigInt;
-
 use super::mechanism::{Mechanism, Mechanized, Predicted};
-use super::number::within;
+use super::number::{Noise, within};
 use super::threshold::PartitionSelection;
 use crate::analysis::{Analysis, ErrorBars, Measure, ReleaseKind};
 use crate::mechanism::Rung;
-use crate::privacy::Rational;
 
 /// Why an output that is computed from released numbers has no error; `None` if it has one, or shows no such number.
 pub(super) fn without_error(
@@ -48,19 +45,21 @@ pub(super) fn without_bound(analysis: &Analysis, output: usize) -> &'static str 
 pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) -> Predicted {
     let mechanism = &one.mechanism;
     let ReleaseKind::Number(_) = measure.release_kind else { return Predicted::Nothing };
-    let share = |beta: &Rational| beta / Rational::from_integer(BigInt::from(among));
     match mechanism {
-        Mechanism::Laplace(noise) => within(measure, &|beta| match &one.together {
-            Some(together) => together.error_at(noise, &share(beta)),
-            None => noise.error_at(&share(beta)),
-        }),
-        Mechanism::Gaussian(noise) => within(measure, &|beta| noise.error_at(&share(beta))),
+        Mechanism::Laplace(noise) => {
+            let Some(together) = &one.together else {
+                return within(measure, Noise::Laplace(noise), among);
+            };
+            within(measure, Noise::Vector(&|beta| together.error_at(noise, beta), noise), among)
+        }
+        Mechanism::Gaussian(noise) => within(measure, Noise::Gaussian(noise), among),
         // Whichever bound is chosen.
         Mechanism::ChosenBound(_) => {
             let all = accuracies_under_bounds(measure, mechanism, among);
             all.last().copied().unwrap_or(Predicted::Nothing)
         }
         Mechanism::Exponential(_)
+        | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..) => Predicted::Nothing,
@@ -78,8 +77,7 @@ pub(crate) fn accuracies_under_bounds(
     among: u64,
 ) -> Vec<Predicted> {
     let Mechanism::ChosenBound(chosen) = mechanism else { return Vec::new() };
-    let share = |beta: &Rational| beta / Rational::from_integer(BigInt::from(among));
-    let of = |rung: &Rung| within(measure, &|beta| rung.noise.error_at(&share(beta)));
+    let of = |rung: &Rung| within(measure, Noise::Laplace(&rung.noise), among);
     chosen.rungs().iter().map(of).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Calibration: the mechanism of a measure, with the noise that its cost requires.
 
-use crate::analysis::{Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind, Sharing, Source};
+use crate::analysis::{Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind, Source};
 use crate::dialect::{MechanismName, Operand};
 use crate::mechanism::{
     Exponential, MechanismError, NoisyMax, PermuteAndFlip, Unknown, UnknownRule, rank_for,
@@ -9,10 +9,11 @@ use crate::privacy::{Delta, Epsilon, Loss, Selecting};
 use crate::refusal::{Reason, Refusal};
 use crate::release::cost::{Accounts, Fallback, StatedCost};
 use crate::release::mechanism::{
-    Mechanism, Mechanized, Predicted, not_mechanized, too_noisy, unused,
+    Instead, Mechanism, Mechanized, Predicted, not_mechanized, too_noisy, unused,
 };
 use crate::release::noisy_scores::noisy_scores;
 use crate::release::number::size;
+use crate::release::own_sizes::{by_own_sizes, or_by_own_sizes};
 use crate::release::shortfall::predicted;
 
 pub(crate) fn mechanize(
@@ -69,7 +70,7 @@ pub(crate) fn mechanize(
                 _ => None,
             });
             let rule = accounts.rule(name, choice, &cost);
-            let epsilon = cost.epsilon(text, rule, draws(choice))?;
+            let epsilon = cost.epsilon(text, rule, choice.draws_of_unit())?;
             let chosen = selection(measure, choice, name, &epsilon, delta, rule)?;
             let noisy = accounts.noisy_scores(&cost).then(|| noisy_scores(choice, &epsilon));
             Ok(cost.charged(erring_less(measure, chosen, noisy.flatten())))
@@ -96,23 +97,15 @@ pub(crate) fn erring_less(
         _ if measure.clause.parameters.monotonic.is_some() => chosen,
         MechanismName::Auto | MechanismName::Default => noisy,
         MechanismName::Exponential
+        | MechanismName::GeneralizedExponential
         | MechanismName::PermuteAndFlip
         | MechanismName::NoisyMax
         | MechanismName::RandomizedResponse
         | MechanismName::Laplace
-        | MechanismName::Gaussian => Mechanized { instead: Some(size(noisy.accuracy)), ..chosen },
-    }
-}
-
-/// How many draws of a choice depend on one unit; each has an equal share of ε.
-///
-/// # Guarantee
-/// [`Choice::calibrated`] divides ε by this number, or, if rows are shared, into parts that add up to ε in each
-/// round.
-pub(crate) fn draws(choice: &Choice) -> u64 {
-    match choice.sharing {
-        Sharing::Alone | Sharing::Rows(_) => choice.rounds,
-        Sharing::Groups(groups) => choice.rounds.saturating_mul(groups),
+        | MechanismName::Gaussian => {
+            let instead = Some(Instead::NoisyScores(size(noisy.accuracy)));
+            Mechanized { instead, ..chosen }
+        }
     }
 }
 
@@ -143,10 +136,14 @@ pub(crate) fn selection(
         return Err(unused("delta", name, why));
     }
     let too_noisy = |e: &MechanismError| too_noisy(text, e);
+    if name == MechanismName::GeneralizedExponential {
+        return generalized(measure, choice, epsilon);
+    }
     let range = choice.calibrated(parameters.monotonic != Some(false));
     let range = range.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
     let candidates = choice.candidates().and_then(|n| usize::try_from(n).ok());
     let candidates = candidates.ok_or_else(|| too_noisy(&MechanismError::RangeTooWide))?;
+    let is_auto = matches!(name, MechanismName::Auto | MechanismName::Default);
     let name = match (name, rule) {
         // Randomized response is the exponential mechanism on one entry.
         (MechanismName::RandomizedResponse, _) => MechanismName::Exponential,
@@ -190,8 +187,45 @@ pub(crate) fn selection(
         }
         Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. } => None,
     };
-    let loss = Loss::choice(epsilon, None, draws(choice), rule);
-    Ok(Mechanized { mechanism, loss, accuracy, rank, instead: None, together: None })
+    let loss = Loss::choice(epsilon, None, choice.draws_of_unit(), rule);
+    let chosen = Mechanized { mechanism, loss, accuracy, rank, instead: None, together: None };
+    // What is asked for in the unit of the score is bounded by the largest size. An analyst who sets `monotonic` compares
+    // mechanisms by the calibration of the literature.
+    if parameters.within.is_some() || parameters.monotonic.is_some() {
+        return Ok(chosen);
+    }
+    Ok(or_by_own_sizes(choice, epsilon, is_auto, chosen))
+}
+
+/// The generalised exponential mechanism, by name.
+fn generalized(
+    measure: &Measure,
+    choice: &Choice,
+    epsilon: &Epsilon,
+) -> Result<Mechanized, Refusal> {
+    let (text, name) = (measure.clause.text.as_str(), MechanismName::GeneralizedExponential);
+    if choice.prior != Prior::Uniform {
+        return Err(unused("PRIOR", name, "only EXPONENTIAL takes a prior"));
+    }
+    if measure.clause.parameters.monotonic.is_some() {
+        let why = "each score is measured by its own change, in both directions";
+        return Err(unused("monotonic", name, why));
+    }
+    let alike = || {
+        let selector = match &measure.clause.operand {
+            Operand::Selection(clause) => format!("{} ", clause.selector),
+            Operand::Aggregate(_) | Operand::Response => String::new(),
+        };
+        Refusal::new(
+            Reason::Operand,
+            text,
+            format!(
+                "a row changes the scores of all candidates by the same amount, and {name} is for scores that differ in that, such as REVENUE"
+            ),
+            format!("{selector}EXPONENTIAL(eps={epsilon}) {text}"),
+        )
+    };
+    by_own_sizes(choice, epsilon).ok_or_else(alike)?.map_err(|error| too_noisy(text, &error))
 }
 
 /// Refuses a mechanism that cannot release a choice, and a parameter that says nothing about it.
@@ -274,7 +308,7 @@ pub(crate) fn among_unknown(
     })?;
     Ok(Mechanized {
         mechanism: Mechanism::Unknown(mechanism, rule),
-        loss: Loss::choice(epsilon, Some(delta), draws(choice), selecting),
+        loss: Loss::choice(epsilon, Some(delta), choice.draws_of_unit(), selecting),
         accuracy: Predicted::Nothing,
         rank: None,
         instead: None,

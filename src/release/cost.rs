@@ -141,9 +141,9 @@ impl Accounts {
         cost: &StatedCost,
     ) -> Selecting {
         match name {
-            MechanismName::Exponential | MechanismName::RandomizedResponse => {
-                Selecting::BoundedRange
-            }
+            MechanismName::Exponential
+            | MechanismName::GeneralizedExponential
+            | MechanismName::RandomizedResponse => Selecting::BoundedRange,
             MechanismName::Auto | MechanismName::Default => {
                 let only_exponential =
                     matches!(choice.source, Source::Line { .. }) || choice.prior != Prior::Uniform;

@@ -318,6 +318,7 @@ impl Search<'_> {
             (
                 ReleaseKind::Number(_),
                 Mechanism::Exponential(_)
+                | Mechanism::Generalized(_)
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)

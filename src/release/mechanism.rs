@@ -3,8 +3,8 @@
 use crate::analysis::Measure;
 use crate::dialect::MechanismName;
 use crate::mechanism::{
-    ChosenBound, Exponential, Gaussian, Laplace, MechanismError, NoisyMax, PermuteAndFlip, Unknown,
-    UnknownRule,
+    ChosenBound, Exponential, Gaussian, Generalized, Laplace, MechanismError, NoisyMax,
+    PermuteAndFlip, Unknown, UnknownRule,
 };
 use crate::privacy::Loss;
 use crate::refusal::{Reason, Refusal};
@@ -23,11 +23,22 @@ pub struct Mechanized {
     pub accuracy: Predicted,
     /// MIN and MAX: which value from the end is sought.
     pub rank: Option<u64>,
-    /// For a selection that was requested by name: the error of the mechanism that AUTO would choose instead, if that
-    /// error is smaller.
-    pub instead: Option<f64>,
+    /// For a selection that was requested by name: what AUTO would choose instead, if that errs less.
+    pub instead: Option<Instead>,
     /// How the number is computed from a vector that it shares with others, if it is; the mechanism is then that of the vector.
     pub together: Option<Together>,
+}
+
+/// What errs less than a mechanism that was requested by name, at the same cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Instead {
+    /// Noise on all scores, of which the best come out: with 95 % within this of the best.
+    NoisyScores(f64),
+    /// The generalised exponential mechanism: with 95 % no candidate is better by more than this many rows of its own.
+    OwnSizes {
+        /// The rows.
+        rows: f64,
+    },
 }
 
 /// A calibrated mechanism.
@@ -39,6 +50,8 @@ pub enum Mechanism {
     Gaussian(Gaussian),
     /// The exponential mechanism.
     Exponential(Exponential),
+    /// The generalised exponential mechanism.
+    Generalized(Generalized),
     /// Permute-and-flip.
     PermuteAndFlip(PermuteAndFlip),
     /// Report noisy max.
@@ -56,6 +69,7 @@ impl Mechanism {
             Self::Laplace(_) | Self::ChosenBound(_) => MechanismName::Laplace,
             Self::Gaussian(_) => MechanismName::Gaussian,
             Self::Exponential(_) => MechanismName::Exponential,
+            Self::Generalized(_) => MechanismName::GeneralizedExponential,
             Self::PermuteAndFlip(_) => MechanismName::PermuteAndFlip,
             Self::NoisyMax(_) => MechanismName::NoisyMax,
             Self::Unknown(_, UnknownRule::PermuteAndFlip) => MechanismName::PermuteAndFlip,
@@ -84,6 +98,14 @@ pub enum Predicted {
         worst: f64,
         /// The bound on the average, whatever the data.
         average: f64,
+    },
+    /// With 95 % confidence, no candidate scores more than the winner by over `rows` times what a row changes *its* score by; by
+    /// `worst` at most.
+    WinnerBySize {
+        /// The bound at 95 %, in rows of whichever candidate it is, whatever the data.
+        rows: f64,
+        /// The bound at 95 % where the largest candidate is the best.
+        worst: f64,
     },
     /// With 95 % confidence, the rank of the value is within `worst` of the requested one, on average within
     /// `average`, if a value of that rank lies on a tick.

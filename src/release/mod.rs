@@ -25,13 +25,14 @@ pub(crate) mod mechanism;
 pub(crate) mod mostly_noise;
 mod noisy_scores;
 pub(crate) mod number;
+mod own_sizes;
 pub(crate) mod record;
 mod shortfall;
 pub(crate) mod text;
 mod threshold;
 pub(crate) mod together;
 
-pub use mechanism::{Mechanism, Mechanized, Predicted, Together};
+pub use mechanism::{Instead, Mechanism, Mechanized, Predicted, Together};
 pub use threshold::PartitionSelection;
 
 /// The confidence of every reported accuracy.

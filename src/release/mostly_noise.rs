@@ -36,6 +36,7 @@ pub(crate) fn mostly_noise_below(measure: &Measure, accuracy: Predicted) -> Opti
         Predicted::Spread { .. } => return None,
         Predicted::Within(_)
         | Predicted::Winner { .. }
+        | Predicted::WinnerBySize { .. }
         | Predicted::Rank { .. }
         | Predicted::Truthful(_)
         | Predicted::Nothing => return None,

@@ -49,7 +49,7 @@ pub(super) fn number(
     let laplace = || -> Result<Mechanized, Refusal> {
         let epsilon = cost.epsilon(text, Selecting::Pure, 1)?;
         let laplace = Laplace::calibrate(sensitivity.l1, &epsilon).map_err(too_noisy)?;
-        let accuracy = within(measure, &|beta| laplace.error_at(beta));
+        let accuracy = within(measure, Noise::Laplace(&laplace), 1);
         Ok(cost.charged(Mechanized {
             mechanism: Mechanism::Laplace(laplace),
             loss: Loss::pure(&epsilon),
@@ -105,6 +105,7 @@ pub(super) fn number(
         }
         (
             MechanismName::Exponential
+            | MechanismName::GeneralizedExponential
             | MechanismName::PermuteAndFlip
             | MechanismName::NoisyMax
             | MechanismName::RandomizedResponse,
@@ -137,7 +138,7 @@ fn chosen_bound(
         .plus(&Loss::pure(chosen.releasing()));
     let largest = chosen.rungs().last().map(|rung| &rung.noise);
     let accuracy =
-        largest.map_or(Predicted::Nothing, |noise| within(measure, &|beta| noise.error_at(beta)));
+        largest.map_or(Predicted::Nothing, |noise| within(measure, Noise::Laplace(noise), 1));
     let mechanism = Mechanism::ChosenBound(chosen);
     Ok(cost.charged(Mechanized {
         mechanism,
@@ -187,7 +188,7 @@ fn gaussian(
 }
 
 fn noisy(measure: &Measure, gaussian: Gaussian, loss: Loss) -> Mechanized {
-    let accuracy = within(measure, &|beta| gaussian.error_at(beta));
+    let accuracy = within(measure, Noise::Gaussian(&gaussian), 1);
     let mechanism = Mechanism::Gaussian(gaussian);
     Mechanized { mechanism, loss, accuracy, rank: None, instead: None, together: None }
 }
@@ -196,32 +197,63 @@ pub(crate) fn size(accuracy: Predicted) -> f64 {
     match accuracy {
         Predicted::Within(t) | Predicted::WithinOverCount(t) => t,
         Predicted::Spread { noise } => noise,
-        Predicted::Winner { worst, .. } | Predicted::Rank { worst, .. } => worst,
+        Predicted::Winner { worst, .. }
+        | Predicted::WinnerBySize { worst, .. }
+        | Predicted::Rank { worst, .. } => worst,
         Predicted::Truthful(_) | Predicted::Nothing => f64::INFINITY,
     }
 }
 
-/// The accuracy of a number from its noise's error at a failure probability, in grid units.
+/// The noise of a number.
+#[derive(Clone, Copy)]
+pub(super) enum Noise<'a> {
+    /// Laplace noise on each of its parts.
+    Laplace(&'a Laplace),
+    /// Gaussian noise on each of its parts.
+    Gaussian(&'a Gaussian),
+    /// It is computed from a vector with this Laplace noise, and is off by what the function says at confidence 1 − β.
+    Vector(&'a dyn Fn(&Rational) -> u128, &'a Laplace),
+}
+
+impl Noise<'_> {
+    /// How far one part is off at confidence 1 − β.
+    fn error_at(self, beta: &Rational) -> u128 {
+        match self {
+            Self::Laplace(noise) => noise.error_at(beta),
+            Self::Gaussian(noise) => noise.error_at(beta),
+            Self::Vector(error_at, _) => error_at(beta),
+        }
+    }
+
+    /// How far any weighted mean of the noises of two parts is off at confidence 1 − β.
+    fn mean_error_at(self, beta: &Rational) -> u128 {
+        match self {
+            Self::Laplace(noise) | Self::Vector(_, noise) => noise.mean_error_at(beta),
+            Self::Gaussian(noise) => noise.error_at(&(beta / Rational::from_integer(2.into()))),
+        }
+    }
+}
+
+/// The accuracy of a number among so many that are accurate together, from its noise.
 ///
 /// # Guarantee
-/// A count or sum is off by more with probability at most 5 %. A mean L + w·A/(A+B) whose parts are each off by at
-/// most t is off by at most t/n̂ with n̂ = (Â+B̂)/w, because |Â·B − A·B̂| ≤ t(A+B) is divided by (A+B)(Â+B̂)/w. Both
-/// parts hold with 95 % confidence, because each fails with probability at most 2.5 %. Each of the three sums of a
-/// variance is off by more than t with probability at most a third of 5 %, each of the k sums of a statistic of two columns
-/// with a k-th.
-pub(super) fn within(measure: &Measure, error_at: &dyn Fn(&Rational) -> u128) -> Predicted {
+/// A count or sum is off by more with probability at most β = 5 % over `among`. A mean L + w·A/(A+B) whose parts are off by X and
+/// Y is off by |X·B − A·Y|/((A+B)·n̂) with n̂ = (Â+B̂)/w, which is a weighted mean of the two noises, over n̂: with probability β
+/// by more than what such a mean is off by. Each of the three sums of a variance is off by more than t with probability at most a
+/// third of β, each of the k sums of a statistic of two columns with a k-th.
+pub(super) fn within(measure: &Measure, noise: Noise<'_>, among: u64) -> Predicted {
     let unit = measure.grid_unit();
     let in_units =
         |steps: u128| approximate(&(Rational::from_integer(BigInt::from(steps)) * &unit));
-    let beta = |of: i32| Rational::new(1.into(), of.into());
+    let beta = |parts: usize| Rational::new(1.into(), BigInt::from(20) * parts * among.max(1));
     if measure.moments().is_some() || measure.joint().is_some() {
         let weight = measure.weight().unwrap_or(1).max(1);
-        let of_each = i32::try_from(20 * measure.width()).unwrap_or(i32::MAX);
-        let noise = Rational::new(BigInt::from(error_at(&beta(of_each))), BigInt::from(weight));
+        let of_each = noise.error_at(&beta(measure.width()));
+        let noise = Rational::new(BigInt::from(of_each), BigInt::from(weight));
         Predicted::Spread { noise: approximate(&noise) }
     } else if measure.is_mean() {
-        Predicted::WithinOverCount(in_units(error_at(&beta(40))))
+        Predicted::WithinOverCount(in_units(noise.mean_error_at(&beta(1))))
     } else {
-        Predicted::Within(in_units(error_at(&beta(20))))
+        Predicted::Within(in_units(noise.error_at(&beta(1))))
     }
 }

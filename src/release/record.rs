@@ -26,6 +26,9 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
         ReleaseKind::Choice(choice) => {
             let range = match &mechanized.mechanism {
                 Mechanism::Laplace(_) => format!("l1 {}", l1_text(choice)),
+                Mechanism::Generalized(_) => {
+                    format!("{} rows of own range", choice.rows_in_draws().unwrap_or(u128::MAX))
+                }
                 Mechanism::Gaussian(_)
                 | Mechanism::Exponential(_)
                 | Mechanism::PermuteAndFlip(_)

@@ -19,18 +19,21 @@ use crate::release::mechanism::{Mechanism, Predicted};
 /// is known.
 ///
 /// # Guarantee
-/// It is farther with probability at most β. Each of the k rounds has β/k. Where the best noisy scores win, the best remaining
+/// It is farther with probability at most β. Each of the k rounds that depend on the data has β/k. Where the best noisy scores win, the best remaining
 /// candidate is among the k truly best of its group, because fewer than k are gone. So only k·(n − 1) pairs of noises can put
 /// another candidate before it, and each difference of two noises exceeds the bound with the probability that
 /// [`NoisyMax::error_at`] adds up.
 pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational) -> Option<f64> {
     let candidates = usize::try_from(choice.candidates()?).ok()?;
-    let of_round = beta / Rational::from_integer(BigInt::from(choice.rounds));
+    let of_round = beta / Rational::from_integer(BigInt::from(choice.rounds_drawn()));
     Some(match mechanism {
         Mechanism::Exponential(m) => match weights(choice) {
             None => m.error_at(candidates, &of_round),
             Some((total, least)) => m.error_at_weights(total, least, &of_round),
         },
+        Mechanism::Generalized(m) => {
+            m.worst_at(candidates, &of_round) * choice.sizes_in_short()?.0.to_f64()?
+        }
         Mechanism::PermuteAndFlip(m) => m.error_at(candidates, &of_round),
         Mechanism::NoisyMax(m) => m.error_at(candidates, &of_round),
         Mechanism::Laplace(noise) => {
@@ -53,7 +56,10 @@ fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
         Mechanism::Laplace(noise) => {
             NoisyMax::with_noise(noise).ok()?.expected_error(among_pairs(choice)?)
         }
-        Mechanism::Gaussian(_) | Mechanism::Unknown(..) | Mechanism::ChosenBound(_) => return None,
+        Mechanism::Generalized(_)
+        | Mechanism::Gaussian(_)
+        | Mechanism::Unknown(..)
+        | Mechanism::ChosenBound(_) => return None,
     })
 }
 
@@ -65,6 +71,12 @@ pub(super) fn predicted(
 ) -> Option<Predicted> {
     let unit = choice.unit.to_f64().unwrap_or(1.0);
     let worst = shortfall(choice, mechanism, &Rational::new(1.into(), 20.into()))? * unit;
+    if let Mechanism::Generalized(m) = mechanism {
+        let candidates = usize::try_from(choice.candidates()?).ok()?;
+        let rounds = BigInt::from(20) * BigInt::from(choice.rounds_drawn());
+        let rows = m.error_at(candidates, &Rational::new(1.into(), rounds));
+        return Some(Predicted::WinnerBySize { rows, worst });
+    }
     let average = on_average(choice, mechanism)? * unit;
     Some(match of_ranks {
         true => Predicted::Rank { worst, average },

@@ -23,7 +23,7 @@ use num_traits::One;
 use super::complete::complete;
 use super::cost::{Accounts, Fallback};
 use super::goal::{Groups, priced, refuse_complete};
-use super::number::{size, within};
+use super::number::{Noise, size, within};
 use crate::analysis::{Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
@@ -215,6 +215,7 @@ fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
         Some(Mechanism::Gaussian(noise)) => noise.error_at(&both),
         Some(
             Mechanism::Exponential(_)
+            | Mechanism::Generalized(_)
             | Mechanism::PermuteAndFlip(_)
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
@@ -289,6 +290,7 @@ impl Costs<'_> {
                 }
             }
             MechanismName::Exponential
+            | MechanismName::GeneralizedExponential
             | MechanismName::PermuteAndFlip
             | MechanismName::NoisyMax
             | MechanismName::RandomizedResponse => {
@@ -399,7 +401,7 @@ impl Costs<'_> {
         let [noise, count] = joint.as_slice() else {
             return Err(too_noisy(text, &MechanismError::ScaleTooLarge));
         };
-        let accuracy = within(measure, &|beta| noise.error_at(beta));
+        let accuracy = within(measure, Noise::Gaussian(noise), 1);
         let loss = Loss::gaussian(epsilon, delta, noise.rho());
         let mechanism = Mechanism::Gaussian(noise.clone());
         Ok((Mechanized { mechanism, loss, accuracy, ..single }, count.clone()))
@@ -494,6 +496,7 @@ impl Costs<'_> {
             Some(Mechanism::Gaussian(noise)) => threshold_of_gaussian(noise, groups, delta),
             Some(
                 Mechanism::Exponential(_)
+                | Mechanism::Generalized(_)
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)

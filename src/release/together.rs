@@ -18,7 +18,7 @@ use crate::grid::Grid;
 use crate::mechanism::{Laplace, NoisyMax};
 use crate::privacy::{Epsilon, Rational};
 use crate::release::mechanism::{Mechanism, Mechanized};
-use crate::release::number::{size, within};
+use crate::release::number::{Noise, size, within};
 
 /// How a measure is computed from a vector that it shares with others.
 #[derive(Debug, Clone, PartialEq)]
@@ -275,7 +275,8 @@ fn drawn(
             unit,
             others: others.collect(),
         };
-        let accuracy = within(measure, &|beta| together.error_at(&noise, beta));
+        let accuracy =
+            within(measure, Noise::Vector(&|beta| together.error_at(&noise, beta), &noise), 1);
         let own = mechanized.get(member.at)?.clone();
         let mechanism = Mechanism::Laplace(noise.clone());
         Some((member.at, Mechanized { mechanism, accuracy, together: Some(together), ..own }))

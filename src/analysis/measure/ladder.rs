@@ -141,6 +141,7 @@ fn refused(
         MechanismName::Gaussian
         | MechanismName::Default
         | MechanismName::Exponential
+        | MechanismName::GeneralizedExponential
         | MechanismName::PermuteAndFlip
         | MechanismName::NoisyMax
         | MechanismName::RandomizedResponse => {
@@ -211,6 +212,7 @@ pub(crate) fn proposed(
         MechanismName::Default if clause.grouping.is_none() => MechanismName::Laplace,
         MechanismName::Default
         | MechanismName::Exponential
+        | MechanismName::GeneralizedExponential
         | MechanismName::PermuteAndFlip
         | MechanismName::NoisyMax
         | MechanismName::RandomizedResponse => return None,

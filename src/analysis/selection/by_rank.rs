@@ -16,7 +16,7 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::candidates::{axis_values, listed_numbers, prior, unit_of};
-use super::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Source};
+use super::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Sizes, SizesOfRows, Source};
 use crate::analysis::expr::facts::{grid_unit, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
@@ -178,7 +178,7 @@ pub(crate) fn on_line(
     Ok(line_choice(
         &call,
         clause,
-        Line { axis, score, unit, row, largest: row, range },
+        Line { axis, score, unit, row, largest: row, range, prices_times: None },
         read,
         limits,
         frame,
@@ -196,6 +196,8 @@ pub(crate) struct Line {
     pub(crate) largest: u128,
     /// The range by one unit in one group.
     pub(crate) range: u128,
+    /// For revenues: the quantity by which a row changes a score at most, times its price.
+    pub(crate) prices_times: Option<u128>,
 }
 
 pub(crate) fn line_choice(
@@ -223,6 +225,11 @@ pub(crate) fn line_choice(
     };
     let largest = line.largest.checked_mul(limits.per_partition.into());
     let all_rows = limits.total.map(|rows| (rows, line.row));
+    let sizes = line.prices_times.map(|quantity| Sizes {
+        of_rows: SizesOfRows::Prices(quantity),
+        rows: limits.per_partition,
+        total: limits.total,
+    });
     let choice = Choice {
         outer: frame.outer(),
         selector: clause.selector,
@@ -232,6 +239,7 @@ pub(crate) fn line_choice(
         range: line.range,
         largest: largest.ok_or_else(|| too_large(text))?,
         l1: None,
+        sizes,
         sharing: shared(&limits, frame, line.range, all_rows, text)?,
         unit: line.unit,
     };
@@ -321,7 +329,7 @@ pub(crate) fn revenue(
     Ok(line_choice(
         call,
         clause,
-        Line { axis, score, unit, row, largest, range },
+        Line { axis, score, unit, row, largest, range, prices_times: Some(quantity) },
         read,
         limits,
         frame,

@@ -11,6 +11,7 @@
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+use num_traits::ToPrimitive;
 
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::dialect::Selector;
@@ -130,6 +131,26 @@ pub enum Prior {
     LogUniform,
 }
 
+/// How much one row changes the score of each candidate by itself, where candidates differ in that, and how many rows a unit has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizes {
+    /// The most that a row changes a score by, up or down, in units of the score.
+    pub of_rows: SizesOfRows,
+    /// The rows of a unit in one selection.
+    pub rows: u64,
+    /// The rows of a unit in all outer groups together, if that is bounded.
+    pub total: Option<u64>,
+}
+
+/// How much one row changes the score of each candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SizesOfRows {
+    /// By its price times this quantity.
+    Prices(u128),
+    /// By this, in the order of the candidates.
+    Listed(Vec<u128>),
+}
+
 /// A selection, with how much one unit can change its scores.
 #[derive(Debug, Clone)]
 pub struct Choice {
@@ -149,6 +170,8 @@ pub struct Choice {
     pub largest: u128,
     /// The sensitivity Δ₁ of all scores in all outer groups together, if candidates are group keys and it is bounded.
     pub l1: Option<u128>,
+    /// How much a row changes each score, where that differs.
+    pub sizes: Option<Sizes>,
     /// How the selections of several groups share the cost.
     pub sharing: Sharing,
     /// The value of one unit of the score.
@@ -173,11 +196,28 @@ impl Choice {
         }
     }
 
+    /// How many of the rounds depend on the data: where all candidates are chosen, the last of them is what is left.
+    ///
+    /// # Guarantee
+    /// The other rounds choose among a single candidate, if any, whatever the scores are. At least 1.
+    pub fn rounds_drawn(&self) -> u64 {
+        let eligible = match &self.prior {
+            Prior::Uniform | Prior::LogUniform => self.candidates(),
+            Prior::Weights(weights) => {
+                u64::try_from(weights.iter().filter(|weight| **weight > 0).count()).ok()
+            }
+        };
+        match eligible {
+            Some(eligible) if self.rounds >= eligible => eligible.saturating_sub(1).max(1),
+            Some(_) | None => self.rounds,
+        }
+    }
+
     /// The range that the mechanism of a single draw is calibrated to, at the whole cost ε.
     ///
     /// # Guarantee
     /// k draws for each outer group, each ε-private for scores of the returned range, are together ε-private for the
-    /// scores of this choice. With k rounds, each has ε/k. If a unit is in C outer groups, each has ε/C. If a unit
+    /// scores of this choice. With k rounds that depend on the data, each has ε/k. If a unit is in C outer groups, each has ε/C. If a unit
     /// has M rows in total, the ranges of its changes to the selections' scores add up to at most M times that of a
     /// row, so each selection may use ε with that range. `monotonic=false` uses twice the largest change instead of
     /// the range. Exact; `None` on overflow.
@@ -189,7 +229,78 @@ impl Choice {
             Sharing::Rows(all) if monotonic => all,
             Sharing::Rows(all) => all.checked_mul(2)?,
         };
-        spread.checked_mul(self.rounds.into())
+        spread.checked_mul(self.rounds_drawn().into())
+    }
+
+    /// How many draws depend on one unit; each has an equal share of ε.
+    ///
+    /// # Guarantee
+    /// [`Choice::calibrated`] divides ε by this number, or, if rows are shared, into parts that add up to ε in each round.
+    pub fn draws_of_unit(&self) -> u64 {
+        match self.sharing {
+            Sharing::Alone | Sharing::Rows(_) => self.rounds_drawn(),
+            Sharing::Groups(groups) => self.rounds_drawn().saturating_mul(groups),
+        }
+    }
+
+    /// The rows of a unit in all draws together, for a mechanism that measures each score by what a row changes it by; `None` if
+    /// all scores are alike in that, or on overflow.
+    ///
+    /// # Guarantee
+    /// A draw whose scores change, in that measure, by ranges of at most r for r rows of a unit may use ε at the returned number
+    /// of rows; all draws together are then ε-private. As [`Choice::calibrated`]: in each of k rounds a unit has its rows in each
+    /// of C outer groups, or M rows in all of them.
+    pub fn rows_in_draws(&self) -> Option<u128> {
+        let Sizes { rows, total, .. } = self.sizes.as_ref()?;
+        let rows = match self.sharing {
+            Sharing::Alone => u128::from(*rows),
+            Sharing::Groups(groups) => u128::from(*rows).checked_mul(groups.into())?,
+            Sharing::Rows(_) => u128::from((*total)?),
+        };
+        rows.checked_mul(self.rounds_drawn().into())
+    }
+
+    /// How much a row changes the score of a candidate at most; `None` if all are alike in that, or there is no such candidate.
+    pub fn size_of(&self, candidate: u64) -> Option<u128> {
+        let at = usize::try_from(candidate).ok()?;
+        match (&self.sizes.as_ref()?.of_rows, &self.source) {
+            (SizesOfRows::Listed(sizes), _) => sizes.get(at).copied(),
+            (
+                SizesOfRows::Prices(quantity),
+                Source::Line { axis, score: LineScore::Revenue { prices } },
+            ) => {
+                let price = match prices {
+                    Prices::Ticks(ticks) if candidate < axis.count() => ticks.unit(candidate),
+                    Prices::Ticks(_) => return None,
+                    Prices::Listed(prices) => *prices.get(at)?,
+                };
+                u128::try_from(price).ok()?.checked_mul(*quantity)
+            }
+            (
+                SizesOfRows::Prices(_),
+                Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. },
+            ) => None,
+        }
+    }
+
+    /// The largest of the sizes, and one in the middle: the median of listed ones; for prices, which are compared by their ratio,
+    /// the geometric mean of the ends.
+    pub fn sizes_in_short(&self) -> Option<(u128, f64)> {
+        let float = |size: u128| size.to_f64();
+        match &self.sizes.as_ref()?.of_rows {
+            SizesOfRows::Listed(sizes) => {
+                let mut sorted = sizes.clone();
+                sorted.sort_unstable();
+                Some((*sorted.last()?, float(*sorted.get(sorted.len() / 2)?)?))
+            }
+            SizesOfRows::Prices(_) => {
+                let count = self.candidates()?;
+                let last = self.size_of(count.checked_sub(1)?)?;
+                let first =
+                    [0, 1].into_iter().filter_map(|i| self.size_of(i)).find(|size| *size > 0);
+                Some((last, (float(first?)? * float(last)?).sqrt()))
+            }
+        }
     }
 }
 

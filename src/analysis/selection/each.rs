@@ -9,11 +9,14 @@ use crate::analysis::measure::call::{Call, Frame, argument_of};
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::Read;
 use crate::analysis::measure::read::read;
+use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure, TermColumns};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::candidates::{axis_values, prior};
-use crate::analysis::selection::choice::{CandidateAxis, Choice, Prior, Source};
+use crate::analysis::selection::choice::{
+    CandidateAxis, Choice, Prior, Sizes, SizesOfRows, Source,
+};
 use crate::analysis::selection::limits::{MOST_TERMS, log_uniform, rounds, shared, worthwhile};
 use crate::dialect::SelectionClause;
 use crate::grid::Grid;
@@ -40,6 +43,7 @@ pub(crate) fn each(
     let mut call = call.clone();
     let mut terms = Vec::with_capacity(values.len());
     let mut hull: Option<Read> = None;
+    let mut own: Vec<(Grid, u128)> = Vec::with_capacity(values.len());
     let (mut shared_filter, mut shared_argument) = (None, None);
     for value in &values {
         let literal = |expr: &Expr| with_candidate(expr, value);
@@ -62,6 +66,7 @@ pub(crate) fn each(
         let by = clause.by.as_str();
         let one = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
         let value = column_of(&one.input, by, &text)?;
+        own.push((one.grid, one.lo.unsigned_abs().max(one.hi.unsigned_abs())));
         terms.push((TermColumns { value, filter }, argument.clone(), one.input.clone()));
         hull = Some(match hull {
             None => one,
@@ -100,11 +105,23 @@ pub(crate) fn each(
         range,
         largest: largest.ok_or_else(|| too_large(&text))?,
         l1: None,
+        sizes: sizes(&own, read.grid, &limits),
         sharing: shared(&limits, frame, range, all_rows, &text)?,
         unit: grid_unit(read.grid),
     };
     worthwhile(&choice, &text)?;
     Ok(frame.measure(&call, read, limits, choice))
+}
+
+/// How much a row changes each sum, if they are on one grid and differ in that.
+fn sizes(own: &[(Grid, u128)], grid: Grid, limits: &ContributionBounds) -> Option<Sizes> {
+    let on_grid = own.iter().all(|(own, _)| *own == grid);
+    let differ = own.windows(2).any(|pair| matches!(pair, [(_, a), (_, b)] if a != b));
+    (on_grid && differ).then(|| Sizes {
+        of_rows: SizesOfRows::Listed(own.iter().map(|(_, size)| *size).collect()),
+        rows: limits.per_partition,
+        total: limits.total,
+    })
 }
 
 /// The column that a candidate's sum adds up; `None` for one that counts.

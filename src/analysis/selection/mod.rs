@@ -104,6 +104,7 @@ pub(crate) fn of_keys(
         prior,
         range,
         largest,
+        sizes: None,
         l1: of_sums(&limits, weight).map(|change| change.l1),
         sharing: shared(&limits, frame, range, all_rows.zip(Some(weight)), &text)?,
         unit: grid_unit(read.grid),

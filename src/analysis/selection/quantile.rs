@@ -83,7 +83,7 @@ pub(crate) fn quantile(
         prior: None,
     };
     let axis = CandidateAxis::Ticks(ticks);
-    let line = Line { axis, score, unit, row, largest: row, range };
+    let line = Line { axis, score, unit, row, largest: row, range, prices_times: None };
     Ok(line_choice(call, &clause, line, read, limits, frame)?)
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, No
         range: 1,
         largest: 1,
         l1: None,
+        sizes: None,
         sharing: if frame.outer > 1 { Sharing::Groups(1) } else { Sharing::Alone },
         unit: Rational::from_integer(1.into()),
     };

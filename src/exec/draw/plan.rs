@@ -42,6 +42,7 @@ pub(super) fn noise(mechanism: &Mechanism, rng: &mut QueryRng) -> Result<i128, D
         Mechanism::Laplace(mechanism) => mechanism.draw(rng),
         Mechanism::Gaussian(mechanism) => mechanism.draw(rng),
         Mechanism::Exponential(_)
+        | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..)

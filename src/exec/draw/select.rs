@@ -11,7 +11,7 @@ use crate::exec::draw::gathered::Gathered;
 use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::failed;
 use crate::mechanism::{
-    Laplace, MechanismError, PriceGrid, Rank, ScoredRun, TickRuns, quantile_runs,
+    Laplace, MechanismError, PriceGrid, Rank, ScoredRun, SizedRun, TickRuns, quantile_runs,
 };
 use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
@@ -261,6 +261,11 @@ fn among(
                 let scored: Vec<ScoredRun> = runs.iter().map(|(_, run)| *run).collect();
                 mechanism.choose_runs(&scored, rng)?
             }
+            (Mechanism::Generalized(mechanism), Prior::Uniform) => {
+                let sized =
+                    runs.iter().map(|run| sized(choice, run)).collect::<Result<Vec<_>, _>>();
+                mechanism.choose_runs(&sized?, rng)?
+            }
             (Mechanism::PermuteAndFlip(mechanism), _) => {
                 place_of(&runs, mechanism.choose(&listed(&runs)?, rng)?)?
             }
@@ -268,7 +273,8 @@ fn among(
                 place_of(&runs, mechanism.choose(&listed(&runs)?, rng)?)?
             }
             (
-                Mechanism::Laplace(_)
+                Mechanism::Generalized(_)
+                | Mechanism::Laplace(_)
                 | Mechanism::Gaussian(_)
                 | Mechanism::Unknown(..)
                 | Mechanism::ChosenBound(_),
@@ -300,6 +306,16 @@ fn best_of_noisy(
     let mut noisy: Vec<(i128, u64)> = noisy.zip(candidates).collect();
     noisy.sort_unstable_by_key(|(score, candidate)| (Reverse(*score), *candidate));
     Ok(noisy.into_iter().take(most).map(|(_, candidate)| candidate).collect())
+}
+
+/// A run with what one row changes each of its scores by, which grows evenly as the scores do.
+fn sized(choice: &Choice, (start, run): &(u64, ScoredRun)) -> Result<SizedRun, DrawError> {
+    let size = |candidate: u64| {
+        choice.size_of(candidate).and_then(|size| i128::try_from(size).ok()).ok_or_else(failed)
+    };
+    let first = size(*start)?;
+    let size_step = if run.count > 1 { size(*start + 1)? - first } else { 0 };
+    Ok(SizedRun { run: *run, size: first, size_step })
 }
 
 /// Every candidate as a run by itself, with its prior weight.

@@ -310,12 +310,21 @@ pub(crate) fn check(sql: &str, part: &PrivateAggregate, full: &[Exact], without:
                 nearest
             }
             (ReleaseKind::Choice(choice), Exact::Vectors(full), Exact::Vectors(without)) => {
-                check_choice(sql, choice, &changes(full, without))
+                let groups = changes(full, without);
+                check_sizes(
+                    sql,
+                    choice,
+                    &groups.iter().map(|group| placed(group)).collect::<Vec<_>>(),
+                );
+                check_choice(sql, choice, &groups)
             }
             (ReleaseKind::Choice(choice), Exact::Lines(full), Exact::Lines(without)) => {
                 let pairs = full.iter().zip(without);
-                let groups: Vec<_> = pairs.map(|(full, without)| line(full, without)).collect();
-                check_choice(sql, choice, &groups)
+                let placed: Vec<_> = pairs.map(|(full, without)| line(full, without)).collect();
+                check_sizes(sql, choice, &placed);
+                let all =
+                    |group: &Vec<(u64, i128)>| group.iter().map(|(_, change)| *change).collect();
+                check_choice(sql, choice, &placed.iter().map(all).collect::<Vec<_>>())
             }
             (ReleaseKind::Choice(choice), Exact::Keys(full), Exact::Keys(without)) => {
                 check_unknown(sql, choice, full, without)
@@ -331,7 +340,7 @@ pub(crate) fn check(sql: &str, part: &PrivateAggregate, full: &[Exact], without:
 type Line = [(u64, u64, i128, i128)];
 
 /// The changes of the scores of a line, where runs begin and end: in between, they lie in between.
-fn line(full: &Line, without: &Line) -> Vec<i128> {
+fn line(full: &Line, without: &Line) -> Vec<(u64, i128)> {
     let ends = |line: &Line| -> Vec<u64> {
         line.iter().flat_map(|(start, count, ..)| [*start, start + count - 1]).collect()
     };
@@ -342,7 +351,30 @@ fn line(full: &Line, without: &Line) -> Vec<i128> {
         score + step * i128::from(place - start)
     };
     let places: BTreeSet<u64> = ends(full).into_iter().chain(ends(without)).collect();
-    places.into_iter().map(|place| at(full, place) - at(without, place)).collect()
+    places.into_iter().map(|place| (place, at(full, place) - at(without, place))).collect()
+}
+
+/// The changes of listed candidates, each with its candidate.
+fn placed(changes: &[i128]) -> Vec<(u64, i128)> {
+    (0..).zip(changes.iter().copied()).collect()
+}
+
+/// Where candidates have sizes of their own: each score moves by no more than the rows of the unit move it, in each group and
+/// in all together.
+fn check_sizes(sql: &str, choice: &Choice, groups: &[Vec<(u64, i128)>]) {
+    let Some(sizes) = &choice.sizes else { return };
+    let rows = groups.iter().map(|group| {
+        let rows = group.iter().map(|(candidate, change)| {
+            let size = choice.size_of(*candidate).unwrap();
+            assert!(size > 0 || *change == 0, "{sql}\n{candidate} moves by {change}: {choice:?}");
+            change.unsigned_abs().div_ceil(size.max(1))
+        });
+        rows.max().unwrap_or(0)
+    });
+    let rows: Vec<u128> = rows.collect();
+    assert!(rows.iter().all(|rows| *rows <= u128::from(sizes.rows)), "{sql}\n{rows:?}: {choice:?}");
+    let claimed = choice.rows_in_draws().unwrap() / u128::from(choice.rounds_drawn());
+    assert!(rows.iter().sum::<u128>() <= claimed, "{sql}\n{rows:?} > {claimed}: {choice:?}");
 }
 
 fn changes(full: &[Vec<i128>], without: &[Vec<i128>]) -> Vec<Vec<i128>> {
@@ -374,7 +406,7 @@ fn check_choice(sql: &str, choice: &Choice, groups: &[Vec<i128>]) -> (u128, u128
         let moved: u128 = groups.iter().flatten().map(|change| change.unsigned_abs()).sum();
         assert!(moved <= most, "{sql}\nΔ₁ {moved} > {choice:?}");
     }
-    let claimed = choice.calibrated(true).unwrap() / u128::from(choice.rounds);
+    let claimed = choice.calibrated(true).unwrap() / u128::from(choice.rounds_drawn());
     assert!(all <= claimed, "{sql}\nall together {all} > {claimed}: {choice:?}");
     (all, claimed)
 }

@@ -403,7 +403,14 @@ fn ending(dice: &mut Dice) -> &'static str {
 fn selection(dice: &mut Dice, of: &Source) -> String {
     let selector =
         dice.pick(&["ARGMAX", "ARGMAX", "ARGMIN", "TOP 2", "BOTTOM 3", "TOP 0", "TOP 100"]);
-    let name = dice.pick(&["EXPONENTIAL", "EXPONENTIAL", "PERMUTE_AND_FLIP", "NOISY_MAX", "AUTO"]);
+    let name = dice.pick(&[
+        "EXPONENTIAL",
+        "EXPONENTIAL",
+        "GENERALIZED_EXPONENTIAL",
+        "PERMUTE_AND_FLIP",
+        "NOISY_MAX",
+        "AUTO",
+    ]);
     let bounds = bounds(dice);
     let mechanism = mechanism(dice, name, &bounds);
     let filtered = match dice.one_in(3) {

@@ -435,7 +435,8 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
     format!("SELECT {keys}{releases} FROM {from}{condition}{group}")
 }
 
-const CHOOSERS: [&str; 4] = ["EXPONENTIAL", "PERMUTE_AND_FLIP", "NOISY_MAX", "AUTO"];
+const CHOOSERS: [&str; 5] =
+    ["EXPONENTIAL", "PERMUTE_AND_FLIP", "NOISY_MAX", "AUTO", "GENERALIZED_EXPONENTIAL"];
 
 /// Named bounds.
 fn per(dice: &mut Dice, what: &str) -> String {
@@ -608,11 +609,16 @@ fn selection(
                 "RANGE(3, 4, 0.5)",
                 "RANGE(0.5, 3)",
             ]);
-            let prior = dice.pick(&["", "", " PRIOR LOG_UNIFORM"]);
+            let (mechanism, prior) = dice.pick(&[
+                ("EXPONENTIAL", ""),
+                ("EXPONENTIAL", " PRIOR LOG_UNIFORM"),
+                ("GENERALIZED_EXPONENTIAL", ""),
+                ("AUTO", ""),
+            ]);
             let bid = dice.pick(&["x", "a", "m", "b", "CLAMP(y, -1, 4)"]);
             let quantity = dice.pick(&["", "", ", CLAMP(b, 0, 3)", ", CLAMP(x, -2, 2)"]);
             format!(
-                "SELECT {keys}{selector} EXPONENTIAL(eps=1{bounds}) p IN {candidates} BY REVENUE({bid}, p{quantity}){}{prior} FROM {from}{condition}{group}",
+                "SELECT {keys}{selector} {mechanism}(eps=1{bounds}) p IN {candidates} BY REVENUE({bid}, p{quantity}){}{prior} FROM {from}{condition}{group}",
                 filter(dice)
             )
         }

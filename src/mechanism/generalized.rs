@@ -1,0 +1,316 @@
+//! The generalised exponential mechanism: candidates whose scores a row changes by different amounts, each measured by its own.
+//!
+//! Runs of candidates go in, each with its score and its size, which is how much one row can change that score; the winner's
+//! run and its place in it come out. It assumes that a unit has a limited number of rows. The choice is then ε-differentially
+//! private, and its error against a candidate grows with the size of *that* candidate, not with the largest one: the best of
+//! the prices 0.01 to 100 costs what a price of 1.37 costs where that is the best.
+//!
+//! Prices 1 and 100, revenues 50 and 0, ε = 1: the exponential mechanism weighs them by exp(50/100), this one by exp(−ε·7/2)
+//! and less for the second.
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use super::rate::report_up;
+use super::{Exponential, MechanismError, ScoredRun};
+use crate::privacy::{Epsilon, Rational};
+use crate::sampler::QueryRng;
+
+/// The bits of the largest size: a score of 2⁴⁶ rows then leaves room for what is computed from it.
+const SIZE_BITS: u32 = 70;
+
+/// The bits of the largest score in levels.
+const HEIGHT_BITS: u32 = 124;
+
+/// The most levels that are told apart, so that a choice among 10⁹ candidates is drawn from few runs.
+const MOST_LEVELS: f64 = 131_072.0;
+
+/// A run of candidates with evenly changing scores and sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizedRun {
+    /// The candidates and their scores; their weights are not looked at.
+    pub run: ScoredRun,
+    /// How much one row can change the score of the first candidate, at least 0. **Public**, as are all sizes.
+    pub size: i128,
+    /// How much larger each further candidate's size is.
+    pub size_step: i128,
+}
+
+/// A calibrated generalised exponential mechanism.
+///
+/// With the sizes Δ and the scores q, candidate i has the margin s(i) = min over j of ((q_i − t·Δ_i) − (q_j − t·Δ_j))/(Δ_i + Δ_j),
+/// in rows: 0 for the best of q − t·Δ, less for all others. Its level is ⌊K·s(i)⌋, and what lies below the lowest level is on it.
+/// The exponential mechanism chooses by level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generalized {
+    choice: Exponential,
+    /// K.
+    per_row: u32,
+    /// t.
+    shift: u32,
+    deepest: u32,
+}
+
+impl Generalized {
+    /// The mechanism that makes choices among scores ε-private, if the rows of a unit in all of them together are at most
+    /// `rows`, and the largest size is `largest`. Its error is told for `rounds` choices together.
+    ///
+    /// # Guarantee
+    /// A row changes the difference of two scores by at most Δ_i + Δ_j, so r rows of a unit change every margin by at most r,
+    /// and its level by at most K·r, up or down: a level of at least v says that K·(q_i − q_j) ≥ K·t·(Δ_i − Δ_j) + v·(Δ_i + Δ_j)
+    /// for all j, and then afterwards the same holds with v − K·r. Cutting off at a lowest level brings levels closer. So their range is at most
+    /// 2·K·r, and [`Exponential`] is calibrated to 2·K·`rows`; choices whose ranges add up to that are ε-private together. t, K
+    /// and the lowest level are functions of public numbers, and privacy does not depend on them.
+    /// Source: Raskhodnikova, Smith 2016, section 5, with levels for real margins.
+    ///
+    /// # Errors
+    /// [`MechanismError::RangeTooWide`] when a size exceeds 2⁷⁰ or ε is so small that more than 2¹⁷ levels are needed.
+    pub fn calibrate(
+        candidates: usize,
+        rounds: u64,
+        largest: u128,
+        rows: u128,
+        epsilon: &Epsilon,
+    ) -> Result<Self, MechanismError> {
+        let wide = MechanismError::RangeTooWide;
+        if largest >> SIZE_BITS > 0 {
+            return Err(wide);
+        }
+        // A level then changes a weight by a factor of e^(1/16) or less, unless it takes 64 of them to a row.
+        let fine = epsilon.value() * Rational::from_integer(8.into())
+            / Rational::from_integer(BigInt::from(rows.max(1)));
+        let per_row = fine.ceil().to_integer().to_u32().unwrap_or(64).clamp(1, 64);
+        let levels = rows.checked_mul(u128::from(2 * per_row));
+        let choice = Exponential::calibrate(levels.ok_or(wide)?, epsilon)?;
+        let below = |beta: &Rational| {
+            Some(choice.error_at(candidates, beta)).filter(|levels| *levels < MOST_LEVELS)?.to_u32()
+        };
+        let one = Rational::from_integer(1.into());
+        let twentieth = &one / Rational::from_integer(BigInt::from(rounds.max(1)) * 20);
+        let rare = &one / Rational::from_integer(BigInt::from(1_u64 << 60));
+        let (Some(worst), Some(rarest)) = (below(&twentieth), below(&rare)) else {
+            return Err(MechanismError::RangeTooWide);
+        };
+        Ok(Self { choice, per_row, shift: worst.div_ceil(per_row), deepest: rarest + 1 })
+    }
+
+    /// The exponent per row of margin.
+    pub fn exponent(&self) -> Rational {
+        self.choice.exponent() * Rational::from_integer(self.per_row.into())
+    }
+
+    /// t: by how many rows of its own size a candidate is put back.
+    pub fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// How many rows of its own size any candidate may score above the winner, at confidence 1 − β.
+    ///
+    /// # Guarantee
+    /// P(q_winner < q_j − rows·Δ_j for some j) ≤ β, whatever the scores are: a candidate on the level 0 exists, so the winner
+    /// is less than w levels below with that probability, w from [`Exponential::error_at`]; then q_w ≥ q_j − (t + w/K)·Δ_j +
+    /// (t − w/K)·Δ_w, and where w ≤ K·t, the last term is not negative. Infinite where w > K·t, which holds for a β below that
+    /// of the calibration only: 1/20 among all rounds.
+    pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
+        let levels = self.choice.error_at(candidates, beta);
+        let (shift, per_row) = (f64::from(self.shift), f64::from(self.per_row));
+        if levels > shift * per_row { f64::INFINITY } else { report_up(shift + levels / per_row) }
+    }
+
+    /// How much any candidate may score above the winner, in rows of the largest size, at confidence 1 − β.
+    ///
+    /// # Guarantee
+    /// As [`Generalized::error_at`], with the largest size for Δ_j and Δ_w; finite for every β.
+    pub fn worst_at(&self, candidates: usize, beta: &Rational) -> f64 {
+        let levels = self.choice.error_at(candidates, beta) / f64::from(self.per_row);
+        report_up(levels + levels.max(f64::from(self.shift)))
+    }
+
+    /// The run of the winner, and its place in it.
+    ///
+    /// # Guarantee
+    /// P(i) ∝ exp(exponent·level(i)), exactly, over all candidates of the runs. The time grows with the number of runs and
+    /// levels, and with the logarithm of the number of candidates.
+    ///
+    /// # Errors
+    /// [`MechanismError::RangeTooWide`] for a score of more than 2⁴⁶ rows of the largest size, or a negative size: the caller
+    /// has excluded both by public bounds. [`MechanismError::Sampler`] when there is no candidate.
+    pub fn choose_runs(
+        &self,
+        runs: &[SizedRun],
+        rng: &mut QueryRng,
+    ) -> Result<(usize, u64), MechanismError> {
+        let levels = self.levels(runs)?;
+        let scored: Vec<ScoredRun> = levels.iter().map(|(_, _, run)| *run).collect();
+        let (winner, place) = self.choice.choose_runs(&scored, rng)?;
+        let (run, first, _) = levels.get(winner).ok_or(MechanismError::RangeTooWide)?;
+        let place = first.checked_add(place).ok_or(MechanismError::RangeTooWide)?;
+        Ok((*run, place))
+    }
+
+    /// The candidates by level: for each stretch of a run that is on one level, the run, the place of its first candidate, and
+    /// the level as the score of all of them.
+    ///
+    /// # Guarantee
+    /// Every candidate is in exactly one stretch, with ⌊K·s⌋ of its margin s or the lowest level, whichever is higher.
+    ///
+    /// # Errors
+    /// As those of [`Generalized::choose_runs`].
+    pub fn levels(
+        &self,
+        runs: &[SizedRun],
+    ) -> Result<Vec<(usize, u64, ScoredRun)>, MechanismError> {
+        let tops = self.tops(runs)?;
+        let mut stretches = Vec::with_capacity(runs.len());
+        for (index, run) in runs.iter().enumerate() {
+            let Some(last) = run.run.count.checked_sub(1) else { continue };
+            let depth = |place: u64| self.line(run, place).map(|line| self.depth(line, &tops));
+            let of_last = depth(last)?;
+            let mut first = 0;
+            loop {
+                let here = depth(first)?;
+                // What is at least on a level is a stretch at one end of the run, because both sides of the comparison change
+                // evenly. So levels rise along a run, or fall, and halving finds the last candidate on the level of the first.
+                let (mut low, mut high) = (if of_last == here { last } else { first }, last);
+                while high - low > 1 {
+                    let middle = low + (high - low) / 2;
+                    if depth(middle)? == here { low = middle } else { high = middle }
+                }
+                let score = -i128::from(here);
+                let stretch = ScoredRun { count: low - first + 1, score, step: 0, weight: 1 };
+                stretches.push((index, first, stretch));
+                if low == last {
+                    break;
+                }
+                first = low + 1;
+            }
+        }
+        Ok(stretches)
+    }
+
+    /// What a candidate's level is computed from.
+    fn line(&self, run: &SizedRun, place: u64) -> Result<Line, MechanismError> {
+        let more = i128::from(place).checked_mul(run.size_step);
+        let size = more.and_then(|more| more.checked_add(run.size));
+        let size = size.filter(|size| (0..=1 << SIZE_BITS).contains(size));
+        let height = size.and_then(|size| {
+            let back = size.checked_mul(self.shift.into())?;
+            run.run.score_at(place)?.checked_sub(back)?.checked_mul(self.per_row.into())
+        });
+        match size.zip(height) {
+            Some((size, height)) if height.unsigned_abs() >> HEIGHT_BITS == 0 => {
+                Ok(Line { height, size })
+            }
+            Some(_) | None => Err(MechanismError::RangeTooWide),
+        }
+    }
+
+    /// For each depth below the level 0, the highest of all candidates' lines: those of a run are highest at one of its ends.
+    fn tops(&self, runs: &[SizedRun]) -> Result<Vec<i128>, MechanismError> {
+        let mut envelope = Envelope::new(self.deepest);
+        for run in runs {
+            let Some(last) = run.run.count.checked_sub(1) else { continue };
+            envelope.insert(self.line(run, 0)?);
+            if last > 0 {
+                envelope.insert(self.line(run, last)?);
+            }
+        }
+        Ok((0..=self.deepest).map(|depth| envelope.top(depth)).collect())
+    }
+
+    /// The least depth d at which a candidate's line, rising, has reached the top of all lines, falling: K·s ≥ −d for its margin
+    /// s. The deepest, if it is not reached before.
+    fn depth(&self, line: Line, tops: &[i128]) -> u32 {
+        let (mut low, mut high) = (0, self.deepest);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let top = usize::try_from(middle).ok().and_then(|middle| tops.get(middle));
+            if top.is_none_or(|top| line.height + i128::from(middle) * line.size >= *top) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+}
+
+/// A candidate at depth d below the level 0: `height` + d·`size` as the one whose level is sought, `height` − d·`size` as one of
+/// those that it is compared with. Sizes and heights are so small that neither overflows.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    /// K·(q − t·Δ).
+    height: i128,
+    /// Δ.
+    size: i128,
+}
+
+impl Line {
+    fn falling(self, depth: u32) -> i128 {
+        self.height - i128::from(depth) * self.size
+    }
+}
+
+/// The highest of falling lines at every depth: a Li Chao tree.
+struct Envelope {
+    deepest: u32,
+    nodes: Vec<Option<Line>>,
+}
+
+impl Envelope {
+    fn new(deepest: u32) -> Self {
+        let leaves = deepest.saturating_add(1).next_power_of_two();
+        let nodes = usize::try_from(leaves).map_or(0, |leaves| leaves.saturating_mul(2));
+        Self { deepest, nodes: vec![None; nodes] }
+    }
+
+    /// Two lines cross once: of a node's depths, the line that is higher in the middle stays, and the other one goes on to the half
+    /// in which it may be higher.
+    fn insert(&mut self, mut line: Line) {
+        let (mut node, mut first, mut last) = (1, 0, self.deepest);
+        while let Some(kept) = self.nodes.get_mut(node) {
+            let middle = first + (last - first) / 2;
+            let Some(old) = kept else {
+                *kept = Some(line);
+                return;
+            };
+            if line.falling(middle) > old.falling(middle) {
+                std::mem::swap(&mut line, old);
+            }
+            let old = *old;
+            if first == last {
+                return;
+            }
+            if line.falling(first) > old.falling(first) {
+                (node, last) = (2 * node, middle);
+            } else if line.falling(last) > old.falling(last) {
+                (node, first) = (2 * node + 1, middle + 1);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The highest line at a depth; without lines, the lowest number.
+    fn top(&self, depth: u32) -> i128 {
+        let (mut node, mut first, mut last) = (1, 0, self.deepest);
+        let mut top = i128::MIN;
+        while let Some(Some(line)) = self.nodes.get(node) {
+            top = top.max(line.falling(depth));
+            let middle = first + (last - first) / 2;
+            if first == last {
+                break;
+            }
+            if depth <= middle {
+                (node, last) = (2 * node, middle);
+            } else {
+                (node, first) = (2 * node + 1, middle + 1);
+            }
+        }
+        top
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_precision_loss, reason = "a test's numbers are small")]
+mod tests;
