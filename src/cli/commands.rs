@@ -113,7 +113,12 @@ pub(super) const COMMANDS: [Command; 11] = [
     command("\\d", "[table]", "the tables and views, or the columns of one", Action::Describe),
     command("\\budget", "", "all budgets: limit, spent, left", Action::Budget),
     command("\\explain", "QUERY", "the plan and the cost of a query; free", Action::Explain),
-    command("\\plot", "QUERY", "run a grouped query and draw bars with error bars", Action::Plot),
+    command(
+        "\\plot",
+        "QUERY",
+        "run a grouped query and draw bars with error bars; \\plot accuracy QUERY draws its error by cost, without running it",
+        Action::Plot,
+    ),
     command("\\timing", "", "show or hide the time that statements take", Action::Timing),
     command("\\format", FORMATS, "the format of answers", Action::Format),
     command("\\x", "", "one line for each cell, or tables again", Action::Expanded),

@@ -54,6 +54,11 @@ pub(super) enum Failure {
     /// `\plot` of a result without bars.
     #[error("there is nothing to plot: the answer needs a numeric column and at least one row")]
     NoBars,
+    /// `\plot accuracy` of a query whose errors are not known beforehand.
+    #[error(
+        "there is nothing to plot: no error of this query is known before it runs; EXPLAIN PRIVACY says why"
+    )]
+    NoErrors,
 }
 
 impl Failure {
@@ -63,7 +68,7 @@ impl Failure {
             Self::Engine(error) => error.kind(),
             Self::File { .. } => "file",
             Self::Stream(_) | Self::Unwritten(_) | Self::Editor(_) => "stream",
-            Self::NoBars | Self::NotTheOwner | Self::NoPublicTable(_) => "usage",
+            Self::NoBars | Self::NoErrors | Self::NotTheOwner | Self::NoPublicTable(_) => "usage",
             Self::Start { .. } | Self::Unprintable(_) | Self::UnknownOutput | Self::Lost => {
                 "internal"
             }

@@ -8,7 +8,7 @@
 //! Never-married  █████████████████████├──┤  10683 ± 3.00
 //! ```
 
-use hushql::visible;
+use hushql::{Accuracy, AccuracyKind, Forecast, visible};
 
 use super::view::{Cell, View, percent};
 
@@ -49,6 +49,42 @@ pub(super) fn plot(view: &View, width: u16) -> Option<String> {
         None => name.into_owned(),
     };
     Some(format!("{title}\n{}", draw(&bars, usize::from(width))))
+}
+
+/// Draws the error of each column at several costs, the columns below each other.
+///
+/// Returns `None` if no error is known beforehand.
+pub(super) fn accuracy(forecasts: &[Forecast], width: u16) -> Option<String> {
+    let mut columns: Vec<(&str, AccuracyKind)> = Vec::new();
+    for one in forecasts.iter().flat_map(|forecast| &forecast.accuracy) {
+        let column = (one.column.as_str(), one.kind);
+        if unit_of(one.kind).is_some() && !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    let drawn = columns.into_iter().filter_map(|(column, kind)| {
+        let error = |forecast: &Forecast| {
+            let own = |one: &&Accuracy| one.column == column && one.kind == kind;
+            let value = forecast.accuracy.iter().find(own)?.value;
+            let text = visible::rounded(value);
+            Some(Bar { label: forecast.cost.to_string(), value, margin: None, text })
+        };
+        let bars: Vec<_> = forecasts.iter().filter_map(error).collect();
+        let title = format!("{}, {} with 95 %", visible::line(column), unit_of(kind)?);
+        Some(format!("{title}\n{}", draw(&bars, usize::from(width))))
+    });
+    let drawn: Vec<_> = drawn.collect();
+    (!drawn.is_empty()).then(|| drawn.join("\n\n"))
+}
+
+/// What an error at 95 % is one of; `None` for other kinds of accuracy.
+fn unit_of(kind: AccuracyKind) -> Option<&'static str> {
+    match kind {
+        AccuracyKind::Within | AccuracyKind::Drawn => Some("off by at most"),
+        AccuracyKind::Winner => Some("below the best score by at most"),
+        AccuracyKind::Rank => Some("off by at most so many ranks"),
+        _ => None,
+    }
 }
 
 fn bar(view: &View, place: usize, row: &[Cell], index: usize) -> Option<Bar> {
@@ -187,6 +223,20 @@ c  │          0";
             |bar: &Bar| format!("{}  {}  {}", bar.label, scale.strip(bar.value, None), bar.text);
         let lines: Vec<_> = bars.iter().map(line).collect();
         format!("n\n{}", lines.join("\n"))
+    }
+
+    #[test]
+    fn errors_are_drawn_by_cost() {
+        let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();
+        let sql = "SELECT LAPLACE(eps=0.5) COUNT(*) AS n, EXPONENTIAL(eps=0.5) MEDIAN(age) AS middle FROM adult";
+        let forecasts = session.forecast(sql).unwrap();
+        let text = accuracy(&forecasts, 60).unwrap();
+        assert!(text.starts_with("n, off by at most with 95 %\nε = 0.0625  ████"), "{text}");
+        assert!(text.contains("\n\nmiddle, off by at most so many ranks with 95 %\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        let bare = session.forecast("SELECT 1");
+        assert!(bare.unwrap_err().to_string().contains("no release states an eps"));
+        assert_eq!(accuracy(&[], 60), None);
     }
 
     #[test]

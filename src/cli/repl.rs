@@ -220,7 +220,18 @@ impl Shell {
         Ok(())
     }
 
+    /// Draws how accurate a query would be at less and more than its cost; nothing is spent.
+    fn plot_accuracy(&mut self, query: &str) -> Result<(), Failure> {
+        let forecasts = self.session.forecast(query)?;
+        let width = self.printer.width.unwrap_or(WIDTH);
+        let drawn = plot::accuracy(&forecasts, width).ok_or(Failure::NoErrors)?;
+        self.printer.result(&drawn)
+    }
+
     async fn plot(&mut self, query: &str) -> Result<(), Failure> {
+        if let Some(query) = query.strip_prefix("accuracy ") {
+            return self.plot_accuracy(query);
+        }
         let Some(output) = self.ask(query, &mut Interrupt::that_cancels()).await? else {
             return Ok(());
         };

@@ -31,6 +31,7 @@ use crate::resources::Resources;
 pub(crate) use session::Session;
 
 mod explained;
+pub(crate) mod forecast;
 pub(crate) mod output;
 pub(crate) mod range;
 pub(crate) mod session;

@@ -239,7 +239,7 @@ impl PreparedPart {
 }
 
 /// The columns of an answer under their headings.
-fn headed(schema: &Schema) -> SchemaRef {
+pub(crate) fn headed(schema: &Schema) -> SchemaRef {
     let headed = |field: &Arc<Field>| match heading(field.name()) {
         Cow::Borrowed(_) => Arc::clone(field),
         Cow::Owned(name) => Arc::new(field.as_ref().clone().with_name(name)),
