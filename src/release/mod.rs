@@ -177,10 +177,15 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     for aggregate in analysis.parts() {
         let default = default_cost(&analysis, aggregate.subject().unit_domain(), catalog);
         let calibrated = match aggregate.unknown_partitions() {
-            Some(groups) => {
-                threshold::for_unknown_partitions(aggregate, groups, &default, &accounts)
-                    .map(|(mechanized, selection)| (mechanized, Some(selection)))
-            }
+            Some(groups) => threshold::for_unknown_partitions(
+                aggregate, groups, &default, &accounts,
+            )
+            .map(|(mut mechanized, selection)| {
+                if !accounts.counts_rho() {
+                    draw_together(aggregate, &mut mechanized, selection.counter());
+                }
+                (mechanized, Some(selection))
+            }),
             None => {
                 let groups = Groups::Public(aggregate.keys().all().len());
                 let at = |measure: &Measure| mechanize(measure, &default, &accounts);
@@ -190,7 +195,7 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                     .collect::<Result<Vec<_>, _>>()
                     .map(|mut mechanized| {
                         if !accounts.counts_rho() {
-                            draw_together(aggregate, &mut mechanized);
+                            draw_together(aggregate, &mut mechanized, None);
                         }
                         (mechanized, None)
                     })

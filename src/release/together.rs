@@ -1,6 +1,6 @@
 //! COUNT, SUM and AVG of one column, drawn together: one noisy vector, from which all of them are computed.
 //!
-//! In: the calibrated measures of a part with public keys. Out: for those that are drawn together, the noise of the vector (A, B)
+//! In: the calibrated measures of a part. Out: for those that are drawn together, the noise of the vector (A, B)
 //! = (Σ(x − lo), Σ(hi − x)) at the sum of their ε, and what each of them reads of it, with w = hi − lo:
 //!
 //! ```text
@@ -14,6 +14,7 @@
 use num_traits::ToPrimitive;
 
 use crate::analysis::{ContributionBounds, Input, Measure, PrivateAggregate, ReleaseKind};
+use crate::dialect::MechanismName;
 use crate::grid::Grid;
 use crate::mechanism::{Laplace, NoisyMax};
 use crate::privacy::{Epsilon, Rational};
@@ -123,16 +124,23 @@ struct Shared {
     range: (Grid, i128, i128),
 }
 
-/// Lets measures of a part with public keys be drawn together where all of them err less.
+/// Lets measures of a part be drawn together where all of them err less; the one whose number decides which groups come out
+/// stays as it is.
 ///
 /// # Guarantee
 /// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they are charged their ε: the
 /// release is private at what they cost. Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to
 /// hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
 /// holds no floats. COUNT(*) will not do: a NULL in a column that promised none would be counted and not summed.
+/// Of groups that only the data know, those of one unit alone come out with the probability that their threshold has, which is
+/// compared with another draw; in all others the vector is as private as the numbers that are read of it would be.
 /// Whether they are drawn together follows from the query and the catalog.
-pub(super) fn draw_together(part: &PrivateAggregate, mechanized: &mut [Mechanized]) {
-    let mut done: Vec<usize> = Vec::new();
+pub(super) fn draw_together(
+    part: &PrivateAggregate,
+    mechanized: &mut [Mechanized],
+    deciding: Option<usize>,
+) {
+    let mut done: Vec<usize> = deciding.into_iter().collect();
     for seed in 0..mechanized.len() {
         let Some(shared) = part.measures().get(seed).and_then(shared) else { continue };
         if done.contains(&seed) {
@@ -165,13 +173,16 @@ fn member(
     one: &Mechanized,
 ) -> Option<Member> {
     let parameters = &measure.clause.parameters;
+    // The δ of OPTIONS is that of the threshold.
+    let states_delta =
+        parameters.delta.is_some() && measure.clause.mechanism != MechanismName::Default;
     let is_plain = matches!(one.mechanism, Mechanism::Laplace(_))
         && matches!(measure.release_kind, ReleaseKind::Number(_))
         && one.loss.delta().is_none_or(|delta| *delta == Rational::default())
         && measure.ladder.is_none()
         && measure.clause.finding.is_none()
         && parameters.within.is_none()
-        && parameters.delta.is_none();
+        && !states_delta;
     let alike = measure.filter == with.filter && measure.limits == with.limits;
     if !is_plain || !alike {
         return None;

@@ -51,8 +51,8 @@ fn exact(
     let sums = |measure: usize, place: usize| {
         let plan = specification.draw_plans.get(measure)?;
         match gathered.get(plan.bounded_input)? {
-            Gathered::Sums(sums) => sums.get(plan.first + place),
-            Gathered::Places(_) | Gathered::Keys { .. } | Gathered::Groups { .. } => None,
+            Gathered::Sums(sums) | Gathered::Groups { sums, .. } => sums.get(plan.first + place),
+            Gathered::Places(_) | Gathered::Keys { .. } => None,
         }
     };
     let columns = match together.vector {

@@ -245,8 +245,8 @@ async fn noise_has_the_scale_of_all_counts_together() {
     let unit = Unit::Column { column: "id".to_owned(), max_rows: Some(4), unique: false };
     let people = People { unit, ..sample() };
     let counts = uniform(&KEYS, |k| count(&people, |r| r.2 == *k));
-    let sql = "SELECT TOP 3 AUTO(eps=2, rows=1, groups=2) k FROM people GROUP BY k";
-    people.follows(sql, &best_of_noisy(1.0, 3, &counts), 56).await;
+    let sql = "SELECT TOP 3 AUTO(eps=1, rows=1, groups=2) k FROM people GROUP BY k";
+    people.follows(sql, &best_of_noisy(2.0, 3, &counts), 56).await;
 }
 
 /// Which of both it is follows from the published bounds; what is asked for by its name stays, and hears of the other.

@@ -22,7 +22,7 @@ use crate::privacy::selection::pearson;
 
 const ROWS: i64 = 120;
 
-/// Numbers from −3 to 5 and some NULL, prices in cents, a flag of 0 and 1, and floats with a NaN.
+/// Numbers from −3 to 5 and some NULL, prices in cents, a flag of 0 and 1, floats with a NaN, and numbers without a domain.
 fn batch() -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|i| i / 3)));
     let g: ArrayRef =
@@ -34,9 +34,11 @@ fn batch() -> RecordBatch {
     let flag: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|i| i % 2)));
     let f = (0..ROWS).map(|i| if i == 5 { f64::NAN } else { i as f64 / 16.0 });
     let f: ArrayRef = Arc::new(Float64Array::from_iter_values(f));
-    let columns = [("id", ids), ("g", g), ("n", n), ("price", price), ("flag", flag), ("f", f)];
+    let c: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|i| i % 2)));
+    let columns =
+        [("id", ids), ("g", g), ("n", n), ("price", price), ("flag", flag), ("f", f), ("c", c)];
     RecordBatch::try_from_iter_with_nullable(
-        columns.map(|(name, a)| (name, a, name != "flag" && name != "id")),
+        columns.map(|(name, a)| (name, a, !["flag", "id", "c"].contains(&name))),
     )
     .unwrap()
 }
@@ -117,8 +119,23 @@ fn what_is_drawn_together() {
     // A mean of a small ε gains, and a count of a large one would lose.
     let uneven = "LAPLACE(eps=9) COUNT(n), LAPLACE(eps=0.1) AVG(n), LAPLACE(eps=0.1) SUM(n)";
     assert_eq!(of(uneven, person()), [false, true, true]);
+    // What states δ pays for the threshold, too; what decides which groups come out has the noise of its threshold.
     let groups = "SELECT g, LAPLACE(eps=1, delta=1e-6) AVG(n), LAPLACE(eps=1) SUM(n) FROM t GROUP BY n % 1000, g";
     assert!(together(groups, person()).iter().all(|one| !one));
+    let paid = "SELECT LAPLACE(eps=1, delta=1e-6) COUNT(*), LAPLACE(eps=1) AVG(n), LAPLACE(eps=1) SUM(n) FROM t GROUP BY c";
+    assert_eq!(together(paid, person()), [false, true, true]);
+    let options = |list: &str| {
+        format!(
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6) {list} FROM t GROUP BY n % 1000"
+        )
+    };
+    assert_eq!(together(&options("AVG(n), SUM(n)"), person()), [true; 2]);
+    assert_eq!(together(&options("AVG(n), SUM(n), COUNT(n)"), person()), [true; 3]);
+    // The number of rows decides.
+    assert_eq!(
+        together(&options("COUNT(*), AVG(flag), SUM(flag)"), Unit::Row),
+        [false, true, true]
+    );
 }
 
 /// Each costs what it says, errs less than alone, and has the noise of the vector at the sum of the ε.
@@ -177,6 +194,30 @@ async fn draws_follow_the_law_of_one_vector() {
         .sum::<f64>()
         / all;
     assert!((covariance - variance).abs() < 6.0 * variance * 3.0 / all.sqrt(), "{covariance}");
+}
+
+/// In groups that only the data know, too: a group of all rows comes out, and its numbers have the noise of the vector.
+#[tokio::test]
+async fn groups_of_the_data_have_one_vector() {
+    let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=3, delta=0.01) AVG(flag) AS a, SUM(flag) AS s FROM t GROUP BY c / 1000";
+    let release = release(sql, Unit::Row);
+    assert!(release.mechanisms(0).iter().all(|one| one.together.is_some()));
+    assert_eq!(*release.loss().epsilon().unwrap(), parse_decimal("3").unwrap());
+    let draws = drawn(&release, 60_000, 13).await;
+    // Two shares of three, at w = 1.
+    let alpha = (-2.0_f64).exp();
+    let law = |x: i64| (1.0 - alpha) / (1.0 + alpha) * alpha.powi(i32::try_from(x.abs()).unwrap());
+    let seen = |x: i64| draws.iter().filter(|draw| draw[1] as i64 - ROWS / 2 == x).count() as f64;
+    let mut cells: Vec<(f64, f64)> = (-2..=2).map(|x| (seen(x), law(x))).collect();
+    let (rest, mass) = cells.iter().fold((60_000.0, 1.0), |(n, p), cell| (n - cell.0, p - cell.1));
+    cells.push((rest, mass));
+    pearson("a sum of a group of the data", cells.into_iter(), 60_000.0);
+    // The mean is that of the same vector: A/(A + B), with A the sum.
+    let fits = |draw: &Vec<f64>| {
+        let all = draw[1] / draw[0];
+        (all - all.round()).abs() < 1e-6
+    };
+    assert!(draws.iter().filter(|draw| draw[0] > 0.0 && draw[0] < 1.0).all(fits));
 }
 
 /// The exact values of column n in a group of rows.

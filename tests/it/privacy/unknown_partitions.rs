@@ -182,7 +182,8 @@ fn options_share_epsilon_with_the_threshold() {
     assert_eq!(epsilon(&three.loss()), third.clone() * decimal("3"));
     assert_eq!(delta(&three.loss()), million);
     assert_eq!(epsilon(three.partition_selection(0).unwrap().loss().unwrap()), third);
-    assert_eq!(scale(&three.mechanisms(0)[0].mechanism), decimal("9") / third);
+    // SUM and AVG are read of one vector, which has both their shares.
+    assert_eq!(scale(&three.mechanisms(0)[0].mechanism), decimal("9") / (third * decimal("2")));
     // The number of units is among them: δ is for the threshold, which costs no ε.
     let two = of("SUM(n), COUNT(*)", "epsilon=1, delta=1e-6");
     assert_eq!(summary(&two), (decimal("1"), million.clone(), 28, Some(1)));
