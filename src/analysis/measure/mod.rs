@@ -72,6 +72,10 @@ pub enum Input {
 /// The columns of one candidate's aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TermColumns {
+    /// The least that a row adds to the sum, in units of the measure's grid; nothing that is added goes below.
+    pub lo: i128,
+    /// The most that a row adds.
+    pub hi: i128,
     /// The column that is counted or summed; without one, rows are counted.
     pub value: Option<usize>,
     /// The FILTER.
@@ -147,7 +151,7 @@ impl Input {
             | Self::MeanPerUnit(column) => to(column),
             Self::Terms { kind, columns } => {
                 kind.renumber(to);
-                for TermColumns { value, filter } in columns {
+                for TermColumns { value, filter, .. } in columns {
                     value.iter_mut().for_each(to);
                     filter.iter_mut().for_each(to);
                 }

@@ -43,7 +43,6 @@ pub(crate) fn each(
     let mut call = call.clone();
     let mut terms = Vec::with_capacity(values.len());
     let mut hull: Option<Read> = None;
-    let mut own: Vec<(Grid, u128)> = Vec::with_capacity(values.len());
     let (mut shared_filter, mut shared_argument) = (None, None);
     for value in &values {
         let literal = |expr: &Expr| with_candidate(expr, value);
@@ -66,8 +65,8 @@ pub(crate) fn each(
         let by = clause.by.as_str();
         let one = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
         let value = column_of(&one.input, by, &text)?;
-        own.push((one.grid, one.lo.unsigned_abs().max(one.hi.unsigned_abs())));
-        terms.push((TermColumns { value, filter }, argument.clone(), one.input.clone()));
+        let term = TermColumns { value, filter, lo: one.lo, hi: one.hi };
+        terms.push((term, one.grid));
         hull = Some(match hull {
             None => one,
             Some(before) if before.grid == one.grid => {
@@ -79,7 +78,14 @@ pub(crate) fn each(
     let read = hull.ok_or_else(|| too_large(&text))?;
     let kind = read.input.clone();
     let once = matches!(kind, Input::Units);
-    let columns = terms.into_iter().map(|(term, _, _)| term).collect();
+    // On a coarser grid than its own, a term has the range of all.
+    let on_grid = |(term, grid): (TermColumns, Grid)| match grid == read.grid {
+        true => term,
+        false => TermColumns { lo: read.lo, hi: read.hi, ..term },
+    };
+    let columns: Vec<TermColumns> = terms.into_iter().map(on_grid).collect();
+    let own = columns.iter().map(|term| term.lo.unsigned_abs().max(term.hi.unsigned_abs()));
+    let own: Vec<u128> = own.collect();
     let read = Read { input: Input::Terms { kind: Box::new(kind), columns }, ..read };
     let keys = frame.outer;
     let mut limits = frame.limits(&call, &read, keys)?;
@@ -105,7 +111,7 @@ pub(crate) fn each(
         range,
         largest: largest.ok_or_else(|| too_large(&text))?,
         l1: None,
-        sizes: sizes(&own, read.grid, &limits),
+        sizes: sizes(own, &limits),
         sharing: shared(&limits, frame, range, all_rows, &text)?,
         unit: grid_unit(read.grid),
     };
@@ -113,12 +119,15 @@ pub(crate) fn each(
     Ok(frame.measure(&call, read, limits, choice))
 }
 
-/// How much a row changes each sum, if they are on one grid and differ in that.
-fn sizes(own: &[(Grid, u128)], grid: Grid, limits: &ContributionBounds) -> Option<Sizes> {
-    let on_grid = own.iter().all(|(own, _)| *own == grid);
-    let differ = own.windows(2).any(|pair| matches!(pair, [(_, a), (_, b)] if a != b));
-    (on_grid && differ).then(|| Sizes {
-        of_rows: SizesOfRows::Listed(own.iter().map(|(_, size)| *size).collect()),
+/// How much a row changes each sum, if they differ in that.
+///
+/// # Guarantee
+/// The operators clamp each term by its own range, also what they keep of a unit's rows: k rows change its sum by at most k times
+/// its size.
+fn sizes(own: Vec<u128>, limits: &ContributionBounds) -> Option<Sizes> {
+    let differ = own.windows(2).any(|pair| matches!(pair, [a, b] if a != b));
+    differ.then(|| Sizes {
+        of_rows: SizesOfRows::Listed(own),
         rows: limits.per_partition,
         total: limits.total,
     })

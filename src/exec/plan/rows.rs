@@ -11,9 +11,7 @@ use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
-use crate::analysis::{
-    Input, InputShape, JointMoments, Measure, Moments, PrivateAggregate, TermColumns,
-};
+use crate::analysis::{Input, InputShape, JointMoments, Measure, Moments, PrivateAggregate};
 use crate::exec::datafusion::private_plans::planned;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::exec::plan::sums::{Term, TermKind};
@@ -91,7 +89,7 @@ pub(crate) fn column(plan: &LogicalPlan, i: usize) -> Expr {
 /// A measure in the form that the bounding operator computes.
 pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>> {
     let Measure { filter, grid, lo, hi, .. } = *measure;
-    let simple = |input: &Input, column: Option<usize>, filter| {
+    let within = |input: &Input, column: Option<usize>, filter, lo: i128, hi: i128| {
         Ok(match (input, column) {
             (Input::Rows, _) => InputKind::CountRows { filter },
             (Input::Values(_), Some(column)) => InputKind::CountValues { column, filter },
@@ -110,6 +108,7 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
             _ => return internal_err!("this input is not one sum of a key"),
         })
     };
+    let simple = |input: &Input, column| within(input, column, filter, lo, hi);
     let kinds = match &measure.input {
         Input::SumPerUnit(column) => {
             // One value may be as large as the whole sum; the sum itself is clamped.
@@ -127,7 +126,7 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
         }
         Input::Terms { kind, columns } => columns
             .iter()
-            .map(|TermColumns { value, filter }| simple(kind, *value, *filter))
+            .map(|term| within(kind, term.value, term.filter, term.lo, term.hi))
             .collect::<Result<_>>()?,
         Input::Values(c)
         | Input::Sum(c)
@@ -135,10 +134,10 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
         | Input::Moments(Moments { column: c, .. })
         | Input::Joint(JointMoments { column: c, .. })
         | Input::MeanPerUnit(c) => {
-            vec![simple(&measure.input, Some(*c), filter)?]
+            vec![simple(&measure.input, Some(*c))?]
         }
         Input::Distinct(_) => return internal_err!("distinct values are not a sum over rows"),
-        Input::Rows | Input::Units => vec![simple(&measure.input, None, filter)?],
+        Input::Rows | Input::Units => vec![simple(&measure.input, None)?],
         Input::Places { .. } => return internal_err!("places are not sums of a key"),
     };
     let limits = EnforcedBounds {

@@ -84,7 +84,10 @@ impl Term {
                     let kind = match (kind.as_ref(), one.value) {
                         (Input::Rows, _) => TermKind::Count,
                         (Input::Values(_), Some(column)) => TermKind::CountValues(column),
-                        (Input::Sum(_), Some(column)) => sum(column, Measured::Value),
+                        (Input::Sum(_), Some(column)) => {
+                            let (lo, hi, measured) = (one.lo, one.hi, Measured::Value);
+                            TermKind::Sum { column, grid, lo, hi, measured }
+                        }
                         _ => return internal_err!("a candidate counts rows or sums values"),
                     };
                     Ok(Self { kind, filter: one.filter })

@@ -361,6 +361,26 @@ async fn prices_follow_their_revenue() {
     people.follows(sql, &best, 10).await;
 }
 
+/// A person's five rows, of which one is kept, move the sum of a small candidate by its own range, and not by the widest one: all
+/// five were once added up to it, under the range of the largest candidate.
+#[tokio::test]
+async fn what_is_kept_moves_a_sum_by_its_own_range() {
+    let people = People {
+        rows: vec![(1, "x", "a", 1.0, 1); 5],
+        unit: Unit::Column { column: "id".to_owned(), max_rows: Some(5), unique: false },
+    };
+    // The score of 1 is 1. Eight levels to a row, eight rows to put back.
+    let sizes = [1_i64, 2, 9];
+    let back = |size: &i64| i64::from(*size == 1) - 8 * size;
+    let level = |own: &i64| {
+        let gaps = sizes.iter().map(|other| (8 * (back(own) - back(other)), own + other));
+        gaps.map(|(gap, sizes)| gap.div_euclid(sizes)).min().unwrap() as f64
+    };
+    let law = exponential(1.0 / 16.0, &uniform(&sizes, level));
+    let sql = "SELECT ARGMAX GENERALIZED_EXPONENTIAL(eps=1, rows=1) t IN (1, 2, 9) BY SUM(CASE WHEN n = t THEN t ELSE 0 END) FROM people";
+    people.follows(sql, &law, 63).await;
+}
+
 /// What was chosen is gone: the prices behind it once moved up into its place, so that it was drawn again, the query
 /// failed after its charge, and how often told how the scores were.
 #[tokio::test]

@@ -642,7 +642,10 @@ fn selection(
         }
         2 => {
             let candidates = dice.pick(&["(1, 2, 5)", "RANGE(0, 3, 1)", "(0.5, 2)"]);
-            let score = match dice.below(8) {
+            let score = match dice.below(11) {
+                8 => format!("SUM(t * {}){}", clamped(dice), filter(dice)),
+                9 => format!("SUM(CASE WHEN a = t THEN t * {} ELSE 0 END)", clamped(dice)),
+                10 => format!("SUM({}) FILTER (WHERE a <= t AND x > -2)", clamped(dice)),
                 5 => format!("COUNT(a * t){}", filter(dice)),
                 6 => format!("COUNT(DISTINCT {}) FILTER (WHERE a > t)", any(dice)),
                 7 => format!(
