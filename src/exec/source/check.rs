@@ -12,7 +12,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::held::{Held, HeldFiles, STORE, Stamp};
-use super::lenient::{Lines, Shape, read_cells};
+use super::lenient::{Shape, read_cells};
 use super::{hashes_content, plain_columns, same_columns, shape};
 use crate::catalog::{FileFormat, Fingerprint, Source, Table, Unit};
 use crate::error::Error;
@@ -142,9 +142,11 @@ impl OpenFiles {
             let (location, fingerprint) = (location.clone(), fingerprint.clone());
             self.rely_on(Verified { location, fingerprint, hashes });
         }
-        let named = match (format, shape(*format, options)?) {
-            (FileFormat::Csv, Shape::Csv { header: true, delimiter }) => {
-                let header = header_of(&held, delimiter).map_err(|_| unread("cannot be read"))?;
+        let shape = shape(*format, options)?;
+        let named = match (format, shape) {
+            (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
+                let header =
+                    header_of(&held, shape, delimiter).map_err(|_| unread("cannot be read"))?;
                 header.iter().eq(table.columns.iter().map(|column| column.name.as_bytes()))
             }
             // Any line may belong to a person, so only the declaration describes these files.
@@ -197,9 +199,9 @@ fn changed(table: &Table, what: &str, write: String) -> Error {
 }
 
 /// The cells of the first line of a CSV file.
-fn header_of(held: &Arc<Held>, delimiter: u8) -> io::Result<csv::ByteRecord> {
+fn header_of(held: &Arc<Held>, shape: Shape, delimiter: u8) -> io::Result<csv::ByteRecord> {
     let mut record = csv::ByteRecord::new();
-    if let Some(line) = Lines::new(held.reader()).next()? {
+    if let Some(line) = shape.lines(held.reader())?.next()? {
         read_cells(line, delimiter, &mut record);
     }
     Ok(record)

@@ -2,11 +2,11 @@
 //!
 //! In: a text file and the declared columns. Out: batches of those columns. A cell that is not a value of its column's
 //! type is NULL. A line with another number of cells, or that is not a JSON object, is a row of NULLs. Bytes that are
-//! not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error makes the reading fail. Each line is one
+//! not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error, and damage to a compressed file, makes the reading fail. Each line is one
 //! row, so that one person's text never affects how another person's line is read.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringBuilder};
@@ -17,6 +17,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 
+use super::compressed::Compression;
 use super::held::{Held, Reader};
 
 /// Rows in a batch.
@@ -34,15 +35,29 @@ pub(super) enum Shape {
         header: bool,
         /// The separator of cells.
         delimiter: u8,
+        /// How the file is compressed.
+        compression: Compression,
     },
     /// One JSON object in each line.
-    Json,
+    Json {
+        /// How the file is compressed.
+        compression: Compression,
+    },
 }
 
 impl Shape {
     /// Whether the file itself names its columns.
     pub(super) fn has_names(self) -> bool {
         !matches!(self, Self::Csv { header: false, .. })
+    }
+
+    /// The lines of a file of this format.
+    ///
+    /// # Errors
+    /// If the memory for expanding a compressed file cannot be had.
+    pub(super) fn lines(self, file: Reader) -> io::Result<Lines> {
+        let (Self::Csv { compression, .. } | Self::Json { compression }) = self;
+        Ok(Lines::new(compression.text(file)?))
     }
 }
 
@@ -78,11 +93,12 @@ impl PartitionStream for LenientFile {
         builder.spawn_blocking(move || {
             let mut rows = Rows::new(&schema);
             let mut emit = |batch: RecordBatch| output.blocking_send(Ok(batch)).is_ok();
+            let lines = shape.lines(file)?;
             match shape {
-                Shape::Csv { header, delimiter } => {
-                    csv_rows(file, header, delimiter, &mut rows, &mut emit)?;
+                Shape::Csv { header, delimiter, .. } => {
+                    csv_rows(lines, header, delimiter, &mut rows, &mut emit)?;
                 }
-                Shape::Json => json_rows(file, &mut rows, &mut emit)?,
+                Shape::Json { .. } => json_rows(lines, &mut rows, &mut emit)?,
             }
             if rows.len > 0 {
                 emit(rows.batch()?);
@@ -137,13 +153,12 @@ impl Rows {
 }
 
 fn csv_rows(
-    file: Reader,
+    mut lines: Lines,
     header: bool,
     delimiter: u8,
     rows: &mut Rows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
-    let mut lines = Lines::new(file);
     if header {
         lines.next()?;
     }
@@ -162,21 +177,21 @@ fn csv_rows(
 
 /// The lines of a text file without their line endings; skips empty lines and a byte order mark.
 pub(super) struct Lines {
-    reader: BufReader<Reader>,
+    reader: BufReader<Box<dyn Read + Send>>,
     line: Vec<u8>,
     first: bool,
 }
 
 impl Lines {
-    pub(super) fn new(file: Reader) -> Self {
-        let reader = BufReader::with_capacity(1 << 20, file);
+    fn new(text: Box<dyn Read + Send>) -> Self {
+        let reader = BufReader::with_capacity(1 << 20, text);
         Self { reader, line: Vec::new(), first: true }
     }
 
     /// The next line.
     ///
     /// # Errors
-    /// If the disk fails.
+    /// If the disk fails, or a compressed file is damaged.
     pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             self.line.clear();
@@ -218,11 +233,10 @@ pub(super) fn read_cells(line: &[u8], delimiter: u8, record: &mut csv::ByteRecor
 }
 
 fn json_rows(
-    file: Reader,
+    mut lines: Lines,
     rows: &mut Rows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
-    let mut lines = Lines::new(file);
     let names: Vec<String> = rows.schema.fields().iter().map(|f| f.name().clone()).collect();
     while let Some(line) = lines.next()? {
         if line.trim_ascii().is_empty() {

@@ -7,6 +7,7 @@
 pub(crate) mod ledger;
 
 mod check;
+mod compressed;
 mod held;
 mod lenient;
 pub(crate) mod same;
@@ -38,9 +39,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use sqlparser::ast as sql;
 
 pub(crate) use check::{OpenFiles, register};
+use compressed::{COMPRESSION, Compression};
 pub(crate) use held::HeldFiles;
 use held::{Held, Reader};
-use lenient::{LenientFile, Lines, Shape, read_cells, read_object};
+use lenient::{LenientFile, Shape, read_cells, read_object};
 
 use crate::catalog::{Column, FileFormat, Privacy, RESERVED, Source, Table};
 use crate::error::Error;
@@ -73,12 +75,19 @@ pub(crate) fn declared(
     for (key, value) in options {
         let key = key.trim_start_matches("format.");
         match (format, key) {
-            (FileFormat::Csv, "has_header" | "delimiter") | (_, CONTENT_HASH) => {}
+            (FileFormat::Csv, "has_header" | "delimiter")
+            | (FileFormat::Csv | FileFormat::Json, COMPRESSION)
+            | (_, CONTENT_HASH) => {}
             _ => return Err(Error::catalog(format!("{format} files have no option `{key}`"))),
         }
         known.insert(key.to_owned(), value.clone());
     }
     is_true(known.get(CONTENT_HASH), CONTENT_HASH, false)?;
+    if let (FileFormat::Csv | FileFormat::Json, Some(named)) =
+        (format, Compression::by_name(location))
+    {
+        known.entry(COMPRESSION.to_owned()).or_insert_with(|| named.to_owned());
+    }
     let shape = shape(format, &known)?;
     let shown = path.to_string_lossy();
     let read = |e| Error::catalog_from(format!("`{shown}` cannot be read"), e);
@@ -158,10 +167,11 @@ fn shape(format: FileFormat, options: &BTreeMap<String, String>) -> Result<Shape
         Some([byte]) => *byte,
         Some(_) => return Err(Error::catalog("the delimiter of a CSV file is one character")),
     };
+    let compression = Compression::of_options(options)?;
     Ok(match format {
-        FileFormat::Json => Shape::Json,
+        FileFormat::Json => Shape::Json { compression },
         FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
-            Shape::Csv { header, delimiter }
+            Shape::Csv { header, delimiter, compression }
         }
     })
 }
@@ -206,7 +216,7 @@ fn schema_of(
                 arrow::ipc::reader::FileReader::try_new(held.reader(), None).map_err(wrong)?;
             reader.schema()
         }
-        (FileFormat::Csv, Shape::Csv { header, delimiter }) => {
+        (FileFormat::Csv, Shape::Csv { header, delimiter, .. }) => {
             let format = arrow::csv::reader::Format::default()
                 .with_header(*header)
                 .with_delimiter(*delimiter)
@@ -214,8 +224,8 @@ fn schema_of(
             let sample = sample(held.reader(), shape).map_err(read)?;
             Arc::new(format.infer_schema(sample.as_slice(), None).map_err(wrong)?.0)
         }
-        (FileFormat::Json, _) | (FileFormat::Csv, Shape::Json) => {
-            let sample = sample(held.reader(), &Shape::Json).map_err(read)?;
+        (FileFormat::Json, _) | (FileFormat::Csv, Shape::Json { .. }) => {
+            let sample = sample(held.reader(), shape).map_err(read)?;
             let (schema, _) =
                 arrow::json::reader::infer_json_schema(sample.as_slice(), None).map_err(wrong)?;
             Arc::new(schema)
@@ -234,7 +244,7 @@ fn schema_of(
 fn sample(file: Reader, shape: &Shape) -> io::Result<Vec<u8>> {
     let (mut sample, mut rows, mut width) = (Vec::new(), 0, None);
     let mut record = csv::ByteRecord::new();
-    let mut lines = Lines::new(file);
+    let mut lines = shape.lines(file)?;
     while let Some(line) = lines.next()? {
         let whole = match shape {
             Shape::Csv { delimiter, .. } => {
@@ -242,12 +252,12 @@ fn sample(file: Reader, shape: &Shape) -> io::Result<Vec<u8>> {
                     && std::str::from_utf8(line).is_ok()
                     && *width.get_or_insert(record.len()) == record.len()
             }
-            Shape::Json => read_object(line).is_some(),
+            Shape::Json { .. } => read_object(line).is_some(),
         };
         if whole {
             sample.extend_from_slice(line);
             sample.push(b'\n');
-        } else if rows == 0 && *shape != Shape::Json {
+        } else if rows == 0 && matches!(shape, Shape::Csv { .. }) {
             // Without a first line, the number of columns is unknown.
             return Ok(Vec::new());
         }

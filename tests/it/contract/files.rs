@@ -1,6 +1,7 @@
 //! Files of columns that few have: what is declared of them can be asked of them, with rows and without.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use arrow::ipc::writer::FileWriter;
 use datafusion::parquet::arrow::ArrowWriter;
+use flate2::write::GzEncoder;
 use hushql::{Engine, Error};
 
 use crate::privacy::draws::declared;
@@ -124,5 +126,94 @@ async fn text_leads_from_one_format_to_another() {
         let answer = lab.query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         let n = answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0);
         assert_eq!(n, expected, "{sql}");
+    }
+}
+
+/// The bytes as gzip, in two members, which is what is left of two files that were put together.
+fn gzip(text: &str) -> Vec<u8> {
+    let (first, second) = text.split_at(text.len() / 2);
+    let member = |text: &str| {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    [member(first), member(second)].concat()
+}
+
+/// Text files are read as if they were not compressed, whether their name or an option says how they are.
+#[tokio::test]
+async fn compressed_text_is_read_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv: String = (0..20_000).map(|i| format!("{i},{}\n", i % 7)).collect();
+    let csv = format!("id,n\n{csv}");
+    let json: String = (0..20_000).map(|i| format!("{{\"id\":{i},\"n\":{}}}\n", i % 7)).collect();
+    let zstd = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
+    for (name, bytes, format, options) in [
+        ("a.csv.gz", gzip(&csv), "CSV", ""),
+        ("b.csv.ZST", zstd(&csv), "CSV", ""),
+        ("c", gzip(&csv), "CSV", " OPTIONS ('compression' 'gzip')"),
+        ("d.csv.gz", csv.clone().into_bytes(), "CSV", " OPTIONS ('format.compression' 'NONE')"),
+        ("e.json.gz", gzip(&json), "JSON", ""),
+        ("f.json", zstd(&json), "JSON", " OPTIONS ('compression' 'zstd')"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let engine = Engine::in_memory().unwrap();
+        let location = path.display();
+        let lab = declared(
+            &engine,
+            &[
+                format!(
+                    "CREATE EXTERNAL TABLE t STORED AS {format} LOCATION '{location}'{options}"
+                ),
+                "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE".to_owned(),
+                "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)".to_owned(),
+                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=2000000)".to_owned(),
+            ],
+        )
+        .await;
+        // The noise is 0 but for a chance of less than 1e-100000.
+        let sql = "SELECT LAPLACE(eps=500000) COUNT(*), LAPLACE(eps=500000) SUM(n) FROM t";
+        let answer = lab.query(sql).await.unwrap();
+        let number = |i: usize| answer.batches()[0].column(i).as_primitive::<Int64Type>().value(0);
+        let sum: i64 = (0..20_000).map(|i| i % 7).sum();
+        assert_eq!((number(0), number(1)), (20_000, sum), "{name}");
+        // It is another file, as any would be.
+        std::fs::write(&path, gzip("id,n\n1,2\n")).unwrap();
+        assert!(lab.query(sql).await.unwrap_err().to_string().contains("changed"), "{name}");
+    }
+}
+
+/// A file that is cut short fails as a whole, with the sentence that says nothing, and what is no such file is refused when it is
+/// declared.
+#[tokio::test]
+async fn damaged_compression_is_no_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv: String = (0..200_000).map(|i| format!("{i},{}\n", i * 7_919 % 10_007)).collect();
+    let whole = gzip(&format!("id,n\n{csv}"));
+    let path = folder.path().join("t.csv.gz");
+    std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
+    let engine = Engine::in_memory().unwrap();
+    let created = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}'", path.display());
+    let lab = declared(
+        &engine,
+        &[
+            created.clone(),
+            "ALTER TABLE t SET PRIVACY UNIT ROW".to_owned(),
+            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=9)".to_owned(),
+        ],
+    )
+    .await;
+    let failed = lab.query("SELECT LAPLACE(eps=1) COUNT(*) FROM t").await.unwrap_err();
+    assert!(matches!(failed, Error::Execution), "{failed:?}");
+    let owner = Engine::in_memory().unwrap().owner();
+    for (bytes, options, says) in [
+        (b"id,n\n1,2\n".to_vec(), "", "cannot be read"),
+        (whole.clone(), " OPTIONS ('compression' 'brotli')", "'gzip', 'zstd' or 'none'"),
+        (whole.clone(), " OPTIONS ('compression' 'zstd')", "cannot be read"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let refused = owner.execute(&format!("{created}{options}")).await.unwrap_err();
+        assert!(refused.to_string().contains(says), "{refused}");
     }
 }
