@@ -171,9 +171,9 @@ impl Unit {
         let rows = |most: Option<u64>| most.map_or(String::new(), |n| format!(" MAX ROWS {n}"));
         match self {
             Self::Row => "ROW".to_owned(),
-            Self::Column { column, unique: true, .. } => format!("({}) UNIQUE", quoted(column)),
-            Self::Column { column, max_rows, unique: false } => {
-                format!("({}){}", quoted(column), rows(*max_rows))
+            Self::Column { column, max_rows, unique } => {
+                let unique = if *unique { " UNIQUE" } else { "" };
+                format!("({}){unique}{}", quoted(column), rows(*max_rows))
             }
             Self::Via(link) => {
                 let names = |names: &[String]| {
@@ -267,7 +267,7 @@ pub enum Domain {
 /// A name as it is written in a statement.
 pub(crate) fn quoted(name: &str) -> String {
     let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
-        && !name.starts_with(|c: char| c.is_ascii_digit());
+        && name.starts_with(|c: char| !c.is_ascii_digit());
     if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 

@@ -21,6 +21,7 @@
 pub const RESERVED: &str = "__hushql";
 
 mod accounting;
+pub(crate) mod alter;
 mod budget;
 pub(crate) mod describe;
 mod digest;

@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
 
-use super::budget::check_limit;
 use super::{Budget, Catalog, CatalogError, CatalogVersion, PerQuery, Table, View};
 use crate::catalog::version::Joined;
 use crate::privacy::{Notion, Spend};
@@ -331,7 +330,7 @@ pub(crate) fn accounts(connection: &Connection) -> Result<Vec<Account>, CatalogE
     Ok(accounts)
 }
 
-/// Stores a new budget, of which `spent` is already spent.
+/// Stores a new budget, of which `spent` is already spent. The caller has checked it.
 ///
 /// # Errors
 /// [`CatalogError::DuplicateBudget`] when the name is taken.
@@ -340,7 +339,7 @@ pub(crate) fn insert_budget(
     budget: &Budget,
     spent: Spend,
 ) -> Result<(), CatalogError> {
-    budget.check()?;
+    budget.check_without_limit()?;
     if accounts(connection)?.iter().any(|account| account.budget.name == budget.name) {
         return Err(CatalogError::DuplicateBudget { budget: budget.name.clone() });
     }
@@ -369,40 +368,6 @@ pub(crate) fn insert_budget(
             ":spent_loss": spent.nano,
             ":spent_delta": spent.atto_delta,
         },
-    )?;
-    reseal_budgets(connection)
-}
-
-/// Sets the limit of a budget; a limit below what is spent leaves nothing.
-///
-/// # Errors
-/// [`CatalogError::UnknownBudget`], [`CatalogError::Amount`] when the limit is out of range, or
-/// [`CatalogError::Accounting`] when the budget counts in another measure.
-pub(crate) fn set_limit(
-    connection: &Connection,
-    budget: &str,
-    limit: Spend,
-    promise: Option<Spend>,
-) -> Result<(), CatalogError> {
-    check_limit(budget, limit)?;
-    let accounts = accounts(connection)?;
-    let known = accounts.iter().find(|account| account.budget.name == budget);
-    let known = known.ok_or_else(|| CatalogError::UnknownBudget { budget: budget.to_owned() })?;
-    let known = &known.budget;
-    if known.limit.notion != limit.notion || known.promise.is_some() != promise.is_some() {
-        return Err(known.counts_otherwise());
-    }
-    connection.execute(
-        "UPDATE budget SET limit_loss = ?2, limit_delta = ?3, floor_loss = spent_loss,
-             floor_delta = spent_delta, promised_epsilon = ?4, promised_delta = ?5
-         WHERE name = ?1",
-        params![
-            budget,
-            limit.nano,
-            limit.atto_delta,
-            promise.map(|promise| promise.nano),
-            promise.map(|promise| promise.atto_delta),
-        ],
     )?;
     reseal_budgets(connection)
 }

@@ -24,6 +24,7 @@ mod ast;
 mod candidates;
 pub(crate) mod clauses;
 mod declaration;
+mod declare;
 mod domain_query;
 pub(crate) mod error;
 mod grouping_sets;
@@ -84,7 +85,8 @@ pub(crate) use view::view_query;
 pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{
-    Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
+    Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, SpentClause, Taken,
+    UnitClause,
 };
 
 /// Reads one statement of the usual size; a `;` at its end is allowed.
