@@ -168,11 +168,7 @@ fn per_query(budget: &Budget) -> String {
         Notion::Concentrated => ("min_rho", "max_rho"),
     };
     let loss = |nano: i64| Spend::of_epsilon(nano, 0).loss_text();
-    let delta = |atto: i64| match atto {
-        // What is written is greater than 0, and rounded down.
-        0 => "1e-19".to_owned(),
-        _ => Spend::of_epsilon(0, atto).delta_text(),
-    };
+    let delta = |atto: i64| Spend::of_epsilon(0, atto).delta_text();
     let amounts = [
         ("default", default.map(loss)),
         ("default_rho", default_rho.map(loss)),
