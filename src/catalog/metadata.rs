@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, CatalogError, View};
+use super::{Budget, CatalogError, ExportFolder, View};
 use crate::catalog::name::check_name;
 use crate::catalog::version::{CatalogVersion, Joined};
 
@@ -349,6 +349,7 @@ pub struct Catalog {
     pub(super) tables: BTreeMap<String, Table>,
     views: BTreeMap<String, View>,
     budgets: BTreeMap<String, Budget>,
+    exports: BTreeMap<String, ExportFolder>,
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
 }
@@ -371,6 +372,23 @@ impl Catalog {
     pub fn with_views(mut self, views: impl IntoIterator<Item = View>) -> Self {
         self.views.extend(views.into_iter().map(|view| (view.name.clone(), view)));
         self
+    }
+
+    /// The same snapshot with these export folders.
+    #[must_use]
+    pub(crate) fn with_exports(mut self, exports: impl IntoIterator<Item = ExportFolder>) -> Self {
+        self.exports.extend(exports.into_iter().map(|export| (export.analyst.clone(), export)));
+        self
+    }
+
+    /// The folder into which answers of an analyst may be written.
+    pub(crate) fn export_folder(&self, analyst: &str) -> Option<&str> {
+        self.exports.get(analyst).map(|export| export.export_folder.as_str())
+    }
+
+    /// All export folders, by analyst.
+    pub(crate) fn exports(&self) -> impl Iterator<Item = &ExportFolder> {
+        self.exports.values()
     }
 
     /// The view of this name; no table has the same name.

@@ -26,6 +26,7 @@ mod budget;
 pub(crate) mod describe;
 mod digest;
 mod error;
+mod export;
 pub(crate) mod joins;
 mod metadata;
 pub(crate) mod name;
@@ -37,6 +38,7 @@ mod view;
 pub use accounting::zcdp_limit;
 pub use budget::{Budget, PerQuery};
 pub use error::CatalogError;
+pub use export::ExportFolder;
 pub(crate) use metadata::quoted;
 pub use metadata::{
     Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,

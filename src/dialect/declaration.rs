@@ -128,6 +128,13 @@ pub enum Declaration {
         /// The new limit.
         limit: Box<LimitClause>,
     },
+    /// `ALTER VAULT SET EXPORT FOLDER 'path' FOR analyst`, or `DROP EXPORT FOLDER FOR analyst`.
+    SetExport {
+        /// The analyst.
+        analyst: String,
+        /// The folder into which their answers may be written; `None` drops it.
+        folder: Option<String>,
+    },
     /// `DROP PRIVACY BUDGET [IF EXISTS] name`.
     DropBudget {
         /// The budget's name.

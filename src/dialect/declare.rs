@@ -49,6 +49,7 @@ pub(super) fn declaration(
             create_view(parser, dialect, places, taken)
         }
         "alter" if take_word(parser, "TABLE") => Ok(alter_table(parser)?),
+        "alter" if take_word(parser, "VAULT") => Ok(alter_vault(parser)?),
         "drop" if take_word(parser, "TABLE") => {
             let if_exists = word_then(parser, "IF", "EXISTS");
             Ok(Declaration::DropTable { name: name(parser)?, if_exists })
@@ -175,6 +176,21 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
         other_people = some_names(parser)?;
     }
     Ok(Declaration::SetUnit { table, unit, other_people })
+}
+
+/// `SET EXPORT FOLDER 'path' FOR analyst` or `DROP EXPORT FOLDER FOR analyst`, which follows ALTER VAULT.
+fn alter_vault(parser: &mut Parser) -> Result<Declaration, ParserError> {
+    let sets = take_word(parser, "SET");
+    if !sets {
+        expect_word(parser, "DROP")?;
+    }
+    expect_word(parser, "EXPORT")?;
+    expect_word(parser, "FOLDER")?;
+    let folder = if sets { Some(parser.parse_literal_string()?) } else { None };
+    expect_word(parser, "FOR")?;
+    // Names of analysts are not those of tables: their letters are as they are.
+    let analyst = parser.parse_identifier()?.value;
+    Ok(Declaration::SetExport { analyst, folder })
 }
 
 /// `a, b`.

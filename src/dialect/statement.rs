@@ -4,6 +4,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::ast::{ExplainFormat, Statement};
+use super::copy::{copies, copy};
 use super::declaration::Show;
 use super::declare::{declaration, word_then};
 use super::domain_query::{asks_for_domain, domain_query};
@@ -84,6 +85,7 @@ pub(crate) fn statement(
         "select" | "with" | "(" | "values" => Statement::Query(query(&mut parser, dialect)?),
         "analyze" if asks_for_domain(&parser) => Statement::Query(domain_query(&mut parser)?),
         "explain" => explain(&mut parser, dialect)?,
+        "copy" if copies(&parser) => copy(&mut parser, dialect)?,
         "show" | "describe" => Statement::Show(show(&mut parser)?),
         "alter" if suggests(&parser) => Statement::Show(suggestion(&mut parser)?),
         "create" | "alter" | "drop" => {
@@ -115,7 +117,7 @@ fn unknown_statement(word: &str) -> Refusal {
         Reason::Statement,
         word.to_uppercase(),
         "HushQL does not run this kind of statement",
-        "SELECT …, EXPLAIN PRIVACY SELECT …, SHOW TABLES, SHOW PRIVACY; owners also CREATE and ALTER",
+        "SELECT …, EXPLAIN PRIVACY SELECT …, COPY (SELECT …) TO 'file.csv', SHOW TABLES, SHOW PRIVACY; owners also CREATE and ALTER",
     )
 }
 

@@ -32,6 +32,7 @@ use crate::owner::typed::ExternalTable;
 use crate::resources::Resources;
 pub(crate) use session::Session;
 
+mod copy;
 mod explained;
 pub(crate) mod output;
 pub(crate) mod range;

@@ -61,6 +61,13 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
         script.statement(&budget_statement(&state.budget, *spent));
     }
     views(&catalog, &mut script);
+    for export in catalog.exports() {
+        script.statement(&format!(
+            "ALTER VAULT SET EXPORT FOLDER '{}' FOR \"{}\"",
+            export.export_folder.replace('\'', "''"),
+            export.analyst
+        ));
+    }
     Ok(script.text)
 }
 

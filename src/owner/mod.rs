@@ -5,6 +5,7 @@
 //! itself, so that the owner learns at once if a declaration would drop rows.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use crate::analysis::{MOST_KEYS, enforced, typed};
@@ -31,6 +32,7 @@ mod amounts;
 pub(crate) mod columns;
 pub(crate) mod doctor;
 pub(crate) mod dump;
+pub(crate) mod exports;
 pub(crate) mod script;
 pub(crate) mod suggest;
 mod twins;
@@ -68,6 +70,9 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                 return Ok(format!("there is a table {name} already; it stays as it is"));
             }
             let table = files::declared(name, columns, file_format(format)?, location, options)?;
+            if let Source::File { location, .. } = &table.source {
+                exports::not_in_one(&catalog, Path::new(location))?;
+            }
             let shown = table.columns.len();
             let twin = twins::notice(&catalog, &table);
             let until = "it is undeclared until SET PRIVACY UNIT or SET PUBLIC";
@@ -174,6 +179,9 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let (limit, promise) = limit_of(limit, promise.map(|_| before.atto_delta > 0))?;
             inner.vault.set_budget_limit(name, limit, promise)?;
             Ok(format!("budget {name}: {}", left_text(inner.vault.budget(name)?.left)))
+        }
+        Declaration::SetExport { analyst, folder } => {
+            exports::set(inner, analyst, folder.as_deref())
         }
         Declaration::DropBudget { name, if_exists } => {
             if *if_exists && catalog.budget(name).is_none() {

@@ -10,11 +10,14 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::PoisonError;
 
 use crate::catalog::store::{self, Account};
 use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Table, alter};
 use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::VaultError;
+use crate::ledger::records::analyst;
 use crate::ledger::vault::{BudgetState, Vault, state};
 use crate::privacy::Cost;
 
@@ -141,6 +144,27 @@ impl Vault {
                 Ok(store::update_table(connection, table)?)
             })
         })
+    }
+
+    /// Declares the folder into which the answers of an analyst may be written, or that there is none.
+    ///
+    /// # Errors
+    /// [`VaultError::AnalystName`] for a name that no analyst can have.
+    pub(crate) fn set_export(&self, analyst: &str, folder: Option<&str>) -> Result<(), VaultError> {
+        analyst::admit(analyst)?;
+        // Everyone reads the history, and not everyone knows where files are.
+        let done = if folder.is_some() { "declared" } else { "dropped" };
+        let words = format!("export folder of {analyst}: {done}");
+        self.declare_as(vec![words], |connection, _| {
+            Ok(store::set_export(connection, analyst, folder)?)
+        })
+    }
+
+    /// The anchor with which the vault was opened.
+    pub(crate) fn anchor(&self) -> Option<PathBuf> {
+        // A handle that a panic poisoned is used no more; its anchor is where it was.
+        let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        handle.anchor.as_ref().map(|anchor| anchor.path().to_owned())
     }
 
     /// Whether the vault was opened with an anchor.

@@ -5,6 +5,7 @@ pub(crate) mod chosen_bounds;
 pub(crate) mod declarations;
 pub(crate) mod errors;
 pub(crate) mod examples;
+pub(crate) mod exports;
 pub(crate) mod files;
 pub(crate) mod functions;
 pub(crate) mod grammar;
