@@ -132,6 +132,25 @@ impl Budget {
     /// above the maximum or the limit, or a ρ where ε is counted.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), CatalogError> {
+        self.check_without_limit()?;
+        let refuse = |reason| Err(CatalogError::Amount { budget: self.name.clone(), reason });
+        let above = |small: Option<i64>, large: i64| small.is_some_and(|small| small > large);
+        let PerQuery { default_delta, min, .. } = self.per_query;
+        let default = self.per_query.default_in(self.limit.notion);
+        if above(default, self.limit.nano) || above(default_delta, self.limit.atto_delta) {
+            return refuse("the default per query is above the limit");
+        }
+        if above(min, self.limit.nano) {
+            return refuse("the minimum per query is above the limit");
+        }
+        Ok(())
+    }
+
+    /// Checks the declaration against itself, but not what a query spends against the limit, which may have been lowered since.
+    ///
+    /// # Errors
+    /// As [`Budget::check`].
+    pub(crate) fn check_without_limit(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         check_limit(&self.name, self.limit)?;
         let PerQuery { default, default_rho, default_delta, min, max, max_delta } = self.per_query;
@@ -158,19 +177,11 @@ impl Budget {
         if above(default, max) || above(default_delta, max_delta) {
             return refuse("the default per query is above the maximum per query");
         }
-        if above(default, Some(self.limit.nano))
-            || above(default_delta, Some(self.limit.atto_delta))
-        {
-            return refuse("the default per query is above the limit");
-        }
         if above(min, default) {
             return refuse("the default per query is below the minimum per query");
         }
         if above(min, max) {
             return refuse("the minimum per query is above the maximum per query");
-        }
-        if above(min, Some(self.limit.nano)) {
-            return refuse("the minimum per query is above the limit");
         }
         Ok(())
     }

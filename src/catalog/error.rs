@@ -76,6 +76,16 @@ pub enum CatalogError {
         /// The name that is taken.
         budget: String,
     },
+    /// A budget that would be replaced is for another table.
+    #[error(
+        "the privacy budget `{budget}` is for the table `{table}`; DROP PRIVACY BUDGET {budget} first, or use another name"
+    )]
+    OtherTable {
+        /// The budget.
+        budget: String,
+        /// The table that it is for.
+        table: String,
+    },
     /// A budget was declared for a table that is not private.
     #[error(
         "the table `{table}` has no privacy unit, so there is nothing to budget; write `ALTER TABLE {table} SET PRIVACY UNIT …` first"

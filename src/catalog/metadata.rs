@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, CatalogError, View};
+use super::{Budget, CatalogError, ExportFolder, View};
 use crate::catalog::name::check_name;
 use crate::catalog::version::{CatalogVersion, Joined};
 
@@ -171,9 +171,9 @@ impl Unit {
         let rows = |most: Option<u64>| most.map_or(String::new(), |n| format!(" MAX ROWS {n}"));
         match self {
             Self::Row => "ROW".to_owned(),
-            Self::Column { column, unique: true, .. } => format!("({}) UNIQUE", quoted(column)),
-            Self::Column { column, max_rows, unique: false } => {
-                format!("({}){}", quoted(column), rows(*max_rows))
+            Self::Column { column, max_rows, unique } => {
+                let unique = if *unique { " UNIQUE" } else { "" };
+                format!("({}){unique}{}", quoted(column), rows(*max_rows))
             }
             Self::Via(link) => {
                 let names = |names: &[String]| {
@@ -267,7 +267,7 @@ pub enum Domain {
 /// A name as it is written in a statement.
 pub(crate) fn quoted(name: &str) -> String {
     let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
-        && !name.starts_with(|c: char| c.is_ascii_digit());
+        && name.starts_with(|c: char| !c.is_ascii_digit());
     if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
@@ -349,6 +349,7 @@ pub struct Catalog {
     pub(super) tables: BTreeMap<String, Table>,
     views: BTreeMap<String, View>,
     budgets: BTreeMap<String, Budget>,
+    exports: BTreeMap<String, ExportFolder>,
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
 }
@@ -371,6 +372,23 @@ impl Catalog {
     pub fn with_views(mut self, views: impl IntoIterator<Item = View>) -> Self {
         self.views.extend(views.into_iter().map(|view| (view.name.clone(), view)));
         self
+    }
+
+    /// The same snapshot with these export folders.
+    #[must_use]
+    pub(crate) fn with_exports(mut self, exports: impl IntoIterator<Item = ExportFolder>) -> Self {
+        self.exports.extend(exports.into_iter().map(|export| (export.analyst.clone(), export)));
+        self
+    }
+
+    /// The folder into which answers of an analyst may be written.
+    pub(crate) fn export_folder(&self, analyst: &str) -> Option<&str> {
+        self.exports.get(analyst).map(|export| export.export_folder.as_str())
+    }
+
+    /// All export folders, by analyst.
+    pub(crate) fn exports(&self) -> impl Iterator<Item = &ExportFolder> {
+        self.exports.values()
     }
 
     /// The view of this name; no table has the same name.

@@ -21,10 +21,12 @@
 pub const RESERVED: &str = "__hushql";
 
 mod accounting;
+pub(crate) mod alter;
 mod budget;
 pub(crate) mod describe;
 mod digest;
 mod error;
+mod export;
 pub(crate) mod joins;
 mod metadata;
 pub(crate) mod name;
@@ -36,6 +38,7 @@ mod view;
 pub use accounting::zcdp_limit;
 pub use budget::{Budget, PerQuery};
 pub use error::CatalogError;
+pub use export::ExportFolder;
 pub(crate) use metadata::quoted;
 pub use metadata::{
     Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,

@@ -10,7 +10,8 @@
 //! spent amount never falls, and never rises beyond the limit.
 //!
 //! ```text
-//! declared_table(name, body): also views     seal('tables')   = SHA-256 of every name and body
+//! declared_table(name, body): also views and export folders, whose names no table can have
+//!                                            seal('tables')   = SHA-256 of every name and body
 //! joined_space(space, other)                 in seal('tables') too
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column
 //! ```
@@ -20,8 +21,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
 
-use super::budget::check_limit;
-use super::{Budget, Catalog, CatalogError, CatalogVersion, PerQuery, Table, View};
+use super::{Budget, Catalog, CatalogError, CatalogVersion, ExportFolder, PerQuery, Table, View};
 use crate::catalog::version::Joined;
 use crate::privacy::{Notion, Spend};
 
@@ -171,7 +171,7 @@ pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
 /// [`CatalogError::Damaged`] when rows differ from their seals or contradict themselves.
 pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let rows = checked_table_rows(connection)?;
-    let (mut tables, mut views) = (Vec::new(), Vec::new());
+    let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
             Declared::Table(table) => {
@@ -184,6 +184,11 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
                 views.push(view);
                 read
             }
+            Declared::Export(export) => {
+                let key = ExportFolder::key(&export.analyst);
+                exports.push(export);
+                (key, Ok(()))
+            }
         };
         if own != *name || checked.is_err() {
             return Err(Kind::Tables.damage());
@@ -191,7 +196,8 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     }
     let budgets = accounts(connection)?.into_iter().map(|account| account.budget);
     let joined = Joined::from_pairs(joined_rows(connection)?);
-    Ok(Catalog::new(tables, budgets).with_views(views).kept_as(version(connection)?, joined))
+    let catalog = Catalog::new(tables, budgets).with_views(views).with_exports(exports);
+    Ok(catalog.kept_as(version(connection)?, joined))
 }
 
 /// The version of the present declarations.
@@ -224,6 +230,7 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
             return Err(CatalogError::DuplicateTable { table: table.name.clone() });
         }
         Some(Declared::View(_)) => return Err(CatalogError::IsView { view: table.name.clone() }),
+        Some(Declared::Export(_)) => return Err(Kind::Tables.damage()),
     }
     connection.execute(
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
@@ -251,6 +258,7 @@ pub(crate) fn insert_view(
         Some(Declared::Table(_)) => {
             return Err(CatalogError::DuplicateTable { table: view.name.clone() });
         }
+        Some(Declared::Export(_)) => return Err(Kind::Tables.damage()),
     }
     connection.execute(
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
@@ -270,7 +278,10 @@ pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), Cat
         Some(Declared::Table(_)) => {
             return Err(CatalogError::IsTable { table: name.to_owned() });
         }
-        None => return Err(CatalogError::UnknownView { view: name.to_owned() }),
+        // Names that a user wrote can be those of export folders here, and are those of nothing.
+        Some(Declared::Export(_)) | None => {
+            return Err(CatalogError::UnknownView { view: name.to_owned() });
+        }
     }
     connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])?;
     reseal_tables(connection)
@@ -289,6 +300,30 @@ pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(),
     )?;
     if changed != 1 {
         return Err(CatalogError::UnknownTable { table: table.name.clone() });
+    }
+    reseal_tables(connection)
+}
+
+/// Stores the export folder of an analyst in the place of the one before, or deletes it.
+pub(crate) fn set_export(
+    connection: &Connection,
+    analyst: &str,
+    folder: Option<&str>,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let key = ExportFolder::key(analyst);
+    match folder {
+        Some(folder) => {
+            let (analyst, export_folder) = (analyst.to_owned(), folder.to_owned());
+            connection.execute(
+                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![key, body(&ExportFolder { analyst, export_folder })?],
+            )?;
+        }
+        None => {
+            connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+        }
     }
     reseal_tables(connection)
 }
@@ -331,7 +366,7 @@ pub(crate) fn accounts(connection: &Connection) -> Result<Vec<Account>, CatalogE
     Ok(accounts)
 }
 
-/// Stores a new budget, of which `spent` is already spent.
+/// Stores a new budget, of which `spent` is already spent. The caller has checked it.
 ///
 /// # Errors
 /// [`CatalogError::DuplicateBudget`] when the name is taken.
@@ -340,7 +375,7 @@ pub(crate) fn insert_budget(
     budget: &Budget,
     spent: Spend,
 ) -> Result<(), CatalogError> {
-    budget.check()?;
+    budget.check_without_limit()?;
     if accounts(connection)?.iter().any(|account| account.budget.name == budget.name) {
         return Err(CatalogError::DuplicateBudget { budget: budget.name.clone() });
     }
@@ -369,40 +404,6 @@ pub(crate) fn insert_budget(
             ":spent_loss": spent.nano,
             ":spent_delta": spent.atto_delta,
         },
-    )?;
-    reseal_budgets(connection)
-}
-
-/// Sets the limit of a budget; a limit below what is spent leaves nothing.
-///
-/// # Errors
-/// [`CatalogError::UnknownBudget`], [`CatalogError::Amount`] when the limit is out of range, or
-/// [`CatalogError::Accounting`] when the budget counts in another measure.
-pub(crate) fn set_limit(
-    connection: &Connection,
-    budget: &str,
-    limit: Spend,
-    promise: Option<Spend>,
-) -> Result<(), CatalogError> {
-    check_limit(budget, limit)?;
-    let accounts = accounts(connection)?;
-    let known = accounts.iter().find(|account| account.budget.name == budget);
-    let known = known.ok_or_else(|| CatalogError::UnknownBudget { budget: budget.to_owned() })?;
-    let known = &known.budget;
-    if known.limit.notion != limit.notion || known.promise.is_some() != promise.is_some() {
-        return Err(known.counts_otherwise());
-    }
-    connection.execute(
-        "UPDATE budget SET limit_loss = ?2, limit_delta = ?3, floor_loss = spent_loss,
-             floor_delta = spent_delta, promised_epsilon = ?4, promised_delta = ?5
-         WHERE name = ?1",
-        params![
-            budget,
-            limit.nano,
-            limit.atto_delta,
-            promise.map(|promise| promise.nano),
-            promise.map(|promise| promise.atto_delta),
-        ],
     )?;
     reseal_budgets(connection)
 }
@@ -441,13 +442,14 @@ fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     serde_json::to_string(declared).map_err(|_| Kind::Tables.damage())
 }
 
-/// What a row of `declared_table` declares. Tables and views have different fields, and neither accepts a field of the
-/// other.
+/// What a row of `declared_table` declares. Tables, views and export folders have different fields, and none accepts a field of
+/// another.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Declared {
     Table(Box<Table>),
     View(View),
+    Export(ExportFolder),
 }
 
 fn read(body: &str) -> Result<Declared, CatalogError> {
@@ -463,6 +465,7 @@ fn declared(connection: &Connection, name: &str) -> Result<Option<Declared>, Cat
 fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(Declared::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
+        Some(Declared::Export(_)) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
         Some(Declared::Table(_)) | None => Ok(()),
     }
 }

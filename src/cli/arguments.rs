@@ -26,7 +26,7 @@ exhausted.\nResults go to standard output, everything else to standard error.";
     hushql init PATH\n       \
     hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
-    hushql adopt|check|upgrade VAULT [--anchor FILE]\n       \
+    hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
     hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -78,6 +78,22 @@ enum Command {
     /// Adopt a vault that was copied, restored, renamed or moved; use no other copy of it from then on
     Adopt {
         /// The only copy of the vault that is in use
+        vault: PathBuf,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+    },
+    /// Find what to mend in the declarations, files and permissions of a vault, with the statement that mends it
+    Doctor {
+        /// The vault
+        vault: PathBuf,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+    },
+    /// Write the declarations of a vault, and what is spent, as a script that rebuilds them in another vault
+    Dump {
+        /// The vault
         vault: PathBuf,
         /// The vault's anchor, if it has one
         #[arg(long = "anchor", value_name = "FILE")]
@@ -277,6 +293,10 @@ pub(super) enum Task {
     Adopt { vault: PathBuf, anchor: Option<PathBuf> },
     /// Upgrades a vault from an older format.
     Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
+    /// Finds what to mend in a vault.
+    Doctor { vault: PathBuf, anchor: Option<PathBuf> },
+    /// Writes the declarations of a vault as a script.
+    Dump { vault: PathBuf, anchor: Option<PathBuf> },
     /// Verifies a vault.
     Check { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
@@ -323,7 +343,7 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `upgrade` or `slt`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade` or `slt`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -334,6 +354,8 @@ impl Arguments {
             }
             (Some(Command::Adopt { vault, held }), _) => Task::Adopt { vault, anchor: held },
             (Some(Command::Check { vault, held }), _) => Task::Check { vault, anchor: held },
+            (Some(Command::Doctor { vault, held }), _) => Task::Doctor { vault, anchor: held },
+            (Some(Command::Dump { vault, held }), _) => Task::Dump { vault, anchor: held },
             (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
             (Some(Command::Slt { files, stage }), _) => Task::Suites { files, stage },
             (Some(Command::Demo { ask }), _) => {

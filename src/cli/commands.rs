@@ -100,8 +100,8 @@ const ELSEWHERE: [(&str, &str); 12] = [
         "an analyst is a name that hushql --analyst NAME states; the ledger lists who asked what",
     ),
     ("\\df", "grammar.md lists the functions"),
-    ("\\o", "hushql VAULT -c QUERY --format csv > FILE writes an answer to a file"),
-    ("\\copy", "hushql VAULT -c QUERY --format csv > FILE writes an answer to a file"),
+    ("\\o", "COPY (QUERY) TO 'answer.csv' writes an answer to a file"),
+    ("\\copy", "COPY (QUERY) TO 'answer.csv' writes an answer to a file"),
     ("\\!", "this shell runs no programs"),
     (".shell", "this shell runs no programs"),
 ];

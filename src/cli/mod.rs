@@ -30,11 +30,11 @@ mod view;
 
 use std::io::IsTerminal;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hushql::ledger::Vault;
-use hushql::{Engine, Error, Resources, Session};
+use hushql::{Engine, Error, Output, Resources, Session};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use self::arguments::Arguments;
@@ -112,6 +112,15 @@ async fn perform(
             said(printer, &format!("vault {} has the present format", vault.display()))
         }
         Task::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
+        Task::Dump { vault, anchor } => {
+            printer.script(&engine(&place(vault, anchor))?.dump()?)?;
+            Ok(0)
+        }
+        Task::Doctor { vault, anchor } => {
+            let findings = engine(&place(vault, anchor))?.doctor()?;
+            printer.output(&Output::Answer(findings))?;
+            Ok(0)
+        }
         Task::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         Task::Ask { place, asker, source } => {
             let session = open(&place, &asker, resources)?;
@@ -130,13 +139,23 @@ async fn perform(
     }
 }
 
-fn open(place: &Place, asker: &Asker, resources: Resources) -> Result<Session, Failure> {
-    let engine = match place {
+fn place(vault: PathBuf, anchor: Option<PathBuf>) -> Place {
+    match anchor {
+        Some(anchor) => Place::Anchored { vault, anchor },
+        None => Place::Vault(vault),
+    }
+}
+
+fn engine(place: &Place) -> Result<Engine, Failure> {
+    Ok(match place {
         Place::Demo => Engine::demo()?,
         Place::Vault(path) => Engine::open(path)?,
         Place::Anchored { vault, anchor } => Engine::open_anchored(vault, anchor)?,
-    };
-    let engine = engine.with_resources(resources)?;
+    })
+}
+
+fn open(place: &Place, asker: &Asker, resources: Resources) -> Result<Session, Failure> {
+    let engine = engine(place)?.with_resources(resources)?;
     Ok(match asker {
         Asker::Owner => engine.owner(),
         Asker::Analyst(name) => engine.analyst(name)?,

@@ -9,7 +9,7 @@
 //! ```
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 
 use clap::ValueEnum;
 use hushql::{Answer, Output, Receipt, visible};
@@ -181,6 +181,14 @@ impl Printer {
     /// Prints a result: text on standard output.
     pub(super) fn result(self, text: &str) -> Result<(), Failure> {
         out(&format!("{}\n", visible::lines(text)))
+    }
+
+    /// Prints a script: as it is, because other names would be other tables, but on a terminal, where it is read by people.
+    pub(super) fn script(self, text: &str) -> Result<(), Failure> {
+        match io::stdout().is_terminal() {
+            true => out(&visible::lines(text)),
+            false => out(text),
+        }
     }
 
     /// Prints a remark, unless the printer is quiet.

@@ -10,6 +10,7 @@ use sqlparser::ast as sql;
 pub use super::asked::Parameters;
 use super::declaration::{Declaration, Show};
 use crate::catalog::RESERVED;
+use crate::dialect::copy_format::CopyFormat;
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon};
 use crate::refusal::Refusal;
@@ -49,6 +50,15 @@ pub enum Statement {
     },
     /// `EXPLAIN query`: DataFusion's plan, for public tables.
     Explain(QueryStatement),
+    /// `COPY (query) TO 'path'`: the answer in a file.
+    Copy {
+        /// The query.
+        query: Box<QueryStatement>,
+        /// The path, as written.
+        path: String,
+        /// The format that the path's ending names.
+        format: CopyFormat,
+    },
     /// An owner's declaration.
     Declare(Box<Declaration>),
     /// A statement that shows the catalog or the budgets.

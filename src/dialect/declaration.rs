@@ -9,12 +9,12 @@
 use sqlparser::ast as sql;
 
 use crate::dialect::literal::Literal;
-use crate::privacy::{Delta, Epsilon, Rho};
+use crate::privacy::{Delta, Epsilon, Rational, Rho};
 
 /// A statement that only an owner may use.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declaration {
-    /// `CREATE EXTERNAL TABLE name [(columns)] STORED AS format LOCATION 'path' [OPTIONS (…)]`.
+    /// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format LOCATION 'path' [OPTIONS (…)]`.
     CreateTable {
         /// The table's name.
         name: String,
@@ -26,13 +26,17 @@ pub enum Declaration {
         location: String,
         /// Options of the format.
         options: Vec<(String, String)>,
+        /// What happens to a table of this name.
+        taken: Taken,
     },
-    /// `DROP TABLE name`: removes the table; what was charged to it remains.
+    /// `DROP TABLE [IF EXISTS] name`: removes the table; what was charged to it remains.
     DropTable {
         /// The table's name.
         name: String,
+        /// Whether a missing table is not an error.
+        if_exists: bool,
     },
-    /// `CREATE [OR REPLACE] VIEW name [(columns)] AS query`.
+    /// `CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query`.
     CreateView {
         /// The view's name.
         name: String,
@@ -40,8 +44,8 @@ pub enum Declaration {
         columns: Vec<String>,
         /// The query, as written: plain SQL.
         query: String,
-        /// Whether a view of this name is replaced.
-        replace: bool,
+        /// What happens to a view of this name.
+        taken: Taken,
     },
     /// `DROP VIEW [IF EXISTS] name`.
     DropView {
@@ -85,7 +89,17 @@ pub enum Declaration {
         /// The column's name.
         column: String,
     },
-    /// `CREATE PRIVACY BUDGET name FOR table LIMIT (…) [PER QUERY (…)]`.
+    /// `ALTER TABLE name SET PRIVACY SPENT (…) [TOGETHER WITH name, …]`: raises what counts as spent on the people of a
+    /// table, which need not exist any more, and joins these names for good.
+    SetSpent {
+        /// The table's name.
+        table: String,
+        /// What was spent, at least.
+        spent: Box<SpentClause>,
+        /// Names whose charges count for the same people.
+        together: Vec<String>,
+    },
+    /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)] [SPENT (…)]`.
     CreateBudget {
         /// The budget's name.
         name: String,
@@ -95,6 +109,17 @@ pub enum Declaration {
         limit: Box<LimitClause>,
         /// The PER QUERY parameters.
         per_query: Box<PerQueryClause>,
+        /// What was spent on these people already, at least.
+        spent: Option<Box<SpentClause>>,
+        /// What happens to a budget of this name.
+        taken: Taken,
+    },
+    /// `ALTER PRIVACY BUDGET name SET PER QUERY (…)`, or `DROP PER QUERY`: replaces all of these parameters.
+    AlterPerQuery {
+        /// The budget's name.
+        name: String,
+        /// The new PER QUERY parameters.
+        per_query: Box<PerQueryClause>,
     },
     /// `ALTER PRIVACY BUDGET name SET LIMIT (…)`.
     AlterBudget {
@@ -103,11 +128,46 @@ pub enum Declaration {
         /// The new limit.
         limit: Box<LimitClause>,
     },
-    /// `DROP PRIVACY BUDGET name`.
+    /// `ALTER VAULT SET EXPORT FOLDER 'path' FOR analyst`, or `DROP EXPORT FOLDER FOR analyst`.
+    SetExport {
+        /// The analyst.
+        analyst: String,
+        /// The folder into which their answers may be written; `None` drops it.
+        folder: Option<String>,
+    },
+    /// `DROP PRIVACY BUDGET [IF EXISTS] name`.
     DropBudget {
         /// The budget's name.
         name: String,
+        /// Whether a missing budget is not an error.
+        if_exists: bool,
     },
+}
+
+/// What CREATE does where its name is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Taken {
+    /// It fails.
+    #[default]
+    Fail,
+    /// `IF NOT EXISTS`: what has the name stays as it is.
+    Keep,
+    /// `OR REPLACE`: the new declaration takes its place.
+    Replace,
+}
+
+/// `SPENT (epsilon=…, delta=…, rho=…, rho_delta=…)`: at least this much was spent. Beside a `rho` without an `epsilon`, `delta`
+/// is that of the ρ.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpentClause {
+    /// The ε, if everything spent has one.
+    pub epsilon: Option<Rational>,
+    /// The δ of the ε.
+    pub delta: Option<Rational>,
+    /// The ρ; without it, the largest that the ε and δ can have.
+    pub rho: Option<Rational>,
+    /// The δ of the ρ.
+    pub rho_delta: Option<Rational>,
 }
 
 /// The privacy unit of a table.
@@ -149,7 +209,7 @@ pub enum DomainClause {
         /// Its column.
         column: String,
     },
-    /// `BETWEEN (lo, hi) [STEP s] [OR NULL]`.
+    /// `BETWEEN (lo, hi) [STEP s] [OR NULL]`, or `BETWEEN lo AND hi …`.
     Between {
         /// The least value.
         lo: Literal,
@@ -220,4 +280,10 @@ pub enum Show {
     Describe(String),
     /// `SHOW CREATE VIEW name`, for owners.
     View(String),
+    /// `SHOW CREATE TABLE name`, for owners.
+    CreateTable(String),
+    /// `SHOW CREATE [PRIVACY] BUDGET name`, for owners.
+    CreateBudget(String),
+    /// `ALTER TABLE name SUGGEST PRIVACY`, for owners: drafts of declarations from the names and types of columns.
+    Suggest(String),
 }

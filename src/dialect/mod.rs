@@ -23,7 +23,10 @@ mod asked;
 mod ast;
 mod candidates;
 pub(crate) mod clauses;
+mod copy;
+mod copy_format;
 mod declaration;
+mod declare;
 mod domain_query;
 pub(crate) mod error;
 mod grouping_sets;
@@ -69,6 +72,7 @@ pub use ast::candidate_of;
 pub use ast::marked;
 pub use ast::marker;
 pub use ast::{Joint, Spread};
+pub use copy_format::CopyFormat;
 pub use error::DialectError;
 pub(crate) use grouping_sets::MOST_SETS;
 pub use literal::Literal;
@@ -84,7 +88,8 @@ pub(crate) use view::view_query;
 pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{
-    Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, UnitClause,
+    Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, SpentClause, Taken,
+    UnitClause,
 };
 
 /// Reads one statement of the usual size; a `;` at its end is allowed.

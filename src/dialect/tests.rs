@@ -168,6 +168,20 @@ fn declarations_parse() {
         "ALTER TABLE bids ALTER COLUMN bid SET PRIVACY DOMAIN BETWEEN (0, 5) STEP 0.01 OR NULL",
         "ALTER TABLE o ALTER COLUMN ts SET PRIVACY DOMAIN BETWEEN (TIMESTAMP '2025-01-01', DATE '2025-12-31')",
         "ALTER TABLE o ALTER COLUMN ts DROP PRIVACY DOMAIN",
+        "ALTER TABLE o ALTER COLUMN ts SET PRIVACY DOMAIN BETWEEN DATE '2025-01-01' AND DATE '2025-12-31' OR NULL",
+        "ALTER TABLE o ALTER x SET PRIVACY DOMAIN BETWEEN -5 AND 5 STEP 0.5",
+        "ALTER TABLE o SET PRIVACY SPENT (epsilon=0, delta=2, rho=1e3, rho_delta=0)",
+        "ALTER TABLE o SET PRIVACY SPENT (rho=1) TOGETHER WITH \"A b\", c;",
+        "CREATE EXTERNAL TABLE IF NOT EXISTS a STORED AS CSV LOCATION 'a.csv'",
+        "CREATE EXTERNAL TABLE if (not_exists INT) STORED AS CSV LOCATION 'a.csv'",
+        "CREATE OR REPLACE EXTERNAL TABLE a STORED AS CSV LOCATION 'a.csv'",
+        "CREATE OR REPLACE PRIVACY BUDGET r FOR a LIMIT (rho=1) SPENT (rho=1, delta=1e-7)",
+        "CREATE PRIVACY BUDGET IF NOT EXISTS r FOR a LIMIT (epsilon=1) PER QUERY (max=1) SPENT (epsilon=1)",
+        "ALTER PRIVACY BUDGET r SET PER QUERY (default=0.1)",
+        "ALTER PRIVACY BUDGET r DROP PER QUERY",
+        "DROP PRIVACY BUDGET IF EXISTS r",
+        "DROP TABLE IF EXISTS adult",
+        "CREATE VIEW IF NOT EXISTS v AS SELECT 1",
         "CREATE PRIVACY BUDGET r FOR adult LIMIT (epsilon=10, delta=1e-6) PER QUERY (default=0.1, max=1)",
         "CREATE PRIVACY BUDGET r FOR adult LIMIT (epsilon=10) PER QUERY (min=1e-4, max=1)",
         "CREATE PRIVACY BUDGET r FOR adult LIMIT (rho=1) PER QUERY (min_rho => 1e-4)",
@@ -187,8 +201,40 @@ fn declarations_parse() {
         "SHOW PRIVACY BUDGET r",
         "DESCRIBE adult",
         "SHOW CREATE VIEW v",
+        "SHOW CREATE TABLE v",
+        "SHOW CREATE BUDGET v",
+        "SHOW CREATE PRIVACY BUDGET privacy",
+        "alter table \"A b\" suggest privacy;",
+        "ALTER TABLE suggest SUGGEST PRIVACY",
     ] {
         assert!(matches!(parse(text), Ok(Statement::Show(_))), "{text}");
+    }
+}
+
+#[test]
+fn mistakes_in_declarations_are_errors() {
+    for (text, expected) in [
+        ("CREATE OR REPLACE VIEW IF NOT EXISTS v AS SELECT 1", "not both"),
+        ("CREATE OR REPLACE PRIVACY BUDGET IF NOT EXISTS b FOR t LIMIT (rho=1)", "not both"),
+        ("ALTER PRIVACY BUDGET b SET x", "SET PER QUERY"),
+        ("ALTER PRIVACY BUDGET IF EXISTS b SET LIMIT (rho=1)", "SET"),
+        ("ALTER TABLE t ALTER c SET PRIVACY DOMAIN BETWEEN 1, 2", "AND"),
+        ("ALTER TABLE t ALTER c SET PRIVACY DOMAIN BETWEEN (1 AND 2)", ","),
+        ("ALTER TABLE t ALTER c SET PRIVACY DOMAIN BETWEEN 1 AND x", "a literal"),
+        ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (sigma=1)", "not sigma"),
+        ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (rho=-1)", "rho is out of range"),
+        ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (rho='1')", "rho is out of range"),
+        ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (rho=1, rho=2)", "given twice"),
+        (
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (rho=1, delta=0, rho_delta=0)",
+            "one delta",
+        ),
+        ("ALTER TABLE t SET PRIVACY SPENT (epsilon=1) TOGETHER WITH", "identifier"),
+        ("ALTER TABLE t SUGGEST", "PRIVACY"),
+        ("ALTER TABLE t SUGGEST PRIVACY x", "the end of the statement"),
+    ] {
+        let message = syntax(text);
+        assert!(message.contains(expected), "{text}: {message}");
     }
 }
 

@@ -13,7 +13,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
-use super::declaration::Declaration;
+use super::declaration::{Declaration, Taken};
 use super::parser::HushDialect;
 use super::script::Places;
 use super::size::operators;
@@ -28,7 +28,7 @@ pub(super) fn create_view(
     parser: &mut Parser,
     dialect: &HushDialect,
     mut places: Places<'_>,
-    replace: bool,
+    taken: Taken,
 ) -> Result<Declaration, DialectError> {
     let view = name(parser)?;
     let columns = match parser.peek_token().token {
@@ -44,7 +44,7 @@ pub(super) fn create_view(
         _ => places.offset(behind.span.start),
     };
     let query = places.text.get(start..end).unwrap_or_default().trim_end().to_owned();
-    Ok(Declaration::CreateView { name: view, columns, query, replace })
+    Ok(Declaration::CreateView { name: view, columns, query, taken })
 }
 
 /// Reads the text of a view's query, and counts its operators.
@@ -109,10 +109,10 @@ mod tests {
         let Ok(Statement::Declare(declaration)) = parse(text) else {
             panic!("{text}: {:?}", parse(text))
         };
-        let Declaration::CreateView { name, columns, query, replace } = *declaration else {
+        let Declaration::CreateView { name, columns, query, taken } = *declaration else {
             panic!("{text}")
         };
-        (name, columns, query, replace)
+        (name, columns, query, taken == Taken::Replace)
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
             "CREATE VIEW v AS SELECT 1 AS x )",
             "CREATE VIEW v() AS SELECT 1",
             "CREATE VIEW a.v AS SELECT 1",
-            "CREATE VIEW IF NOT EXISTS v AS SELECT 1",
+            "CREATE OR REPLACE VIEW IF NOT EXISTS v AS SELECT 1",
             "CREATE OR VIEW v AS SELECT 1",
             "CREATE VIEW __hushql_v AS SELECT 1",
             "CREATE VIEW v(\"__hushql_unit\") AS SELECT 1",

@@ -142,6 +142,9 @@ impl Session {
             Statement::Query(query) => {
                 self.answer(query, text, None, clock).await.map(Output::Answer)
             }
+            Statement::Copy { query, path, format } => {
+                self.copied(*query, (&path, format), text, clock).await.map(Output::Answer)
+            }
             Statement::ExplainPrivacy { query, format } => {
                 let explanation = match query {
                     Ok(query) => {
@@ -220,7 +223,14 @@ impl Session {
     /// [`Error`], as [`Session::execute`] would give before reading anything.
     pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
         let clock = self.clock();
-        let Statement::Query(query) = self.parse(statement)? else { return Ok(Cost::default()) };
+        let query = match self.parse(statement)? {
+            Statement::Query(query) => query,
+            Statement::Copy { query, .. } => *query,
+            Statement::ExplainPrivacy { .. }
+            | Statement::Explain(_)
+            | Statement::Declare(_)
+            | Statement::Show(_) => return Ok(Cost::default()),
+        };
         let (session, state) = (self.clone(), self.state(&clock));
         self.told(clock.blocking(move || {
             Attempts::at(|| {

@@ -15,6 +15,8 @@ use crate::dialect::Show;
 use crate::error::Error;
 use crate::ledger::{BudgetState, Vault};
 use crate::mechanism::epsilon_of_rho;
+use crate::owner::script::{budget_statement, table_statements};
+use crate::owner::suggest::suggestions;
 use crate::privacy::{Delta, Rational, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 use crate::views;
@@ -38,20 +40,32 @@ pub(crate) fn show(inner: &Inner, show: &Show, to_owner: bool) -> Result<Answer,
             Some(view) => describe_view(inner, &catalog, view),
             None => describe(known(&catalog, name)?),
         },
-        Show::View(name) if to_owner => match catalog.view(name) {
+        Show::View(_) | Show::CreateTable(_) | Show::CreateBudget(_) | Show::Suggest(_)
+            if !to_owner =>
+        {
+            Err(for_owners(show).into())
+        }
+        Show::View(name) => match catalog.view(name) {
             Some(view) => table(&[("statement", vec![views::statement(view)])]),
             None if catalog.table(name).is_some() => {
                 Err(CatalogError::IsTable { table: name.clone() }.into())
             }
             None => Err(CatalogError::UnknownView { view: name.clone() }.into()),
         },
-        Show::View(_) => Err(Refusal::new(
-            Reason::Statement,
-            "SHOW CREATE VIEW",
-            "only owners see the text of a view",
-            "DESCRIBE view, or EXPLAIN PRIVACY of a query that reads it",
-        )
-        .into()),
+        Show::CreateTable(name) => {
+            let statements = table_statements(known(&catalog, name)?, &[]);
+            table(&[("statement", statements)])
+        }
+        Show::CreateBudget(name) => {
+            let budgets = vault.inventory()?.budgets;
+            let found = budgets.iter().find(|(state, _)| state.budget.name == *name);
+            let unknown = || CatalogError::UnknownBudget { budget: name.clone() };
+            let (state, spent) = found.ok_or_else(unknown)?;
+            table(&[("statement", vec![budget_statement(&state.budget, *spent)])])
+        }
+        Show::Suggest(name) => {
+            table(&[("statement", suggestions(&catalog, known(&catalog, name)?))])
+        }
         Show::Privacy => privacy(vault, &catalog),
         Show::History => history(vault, to_owner),
         Show::Budget(name) => match name {
@@ -59,6 +73,36 @@ pub(crate) fn show(inner: &Inner, show: &Show, to_owner: bool) -> Result<Answer,
             None => budgets(&vault.budgets()?),
         },
     }
+}
+
+/// The refusal of a statement that shows an owner's declarations.
+fn for_owners(show: &Show) -> Refusal {
+    let (what, why, instead) = match show {
+        Show::CreateTable(_) => (
+            "SHOW CREATE TABLE",
+            "only owners see where the rows of a table are",
+            "DESCRIBE table, or SHOW PRIVACY",
+        ),
+        Show::CreateBudget(_) => (
+            "SHOW CREATE BUDGET",
+            "only owners see the declarations of budgets",
+            "SHOW PRIVACY BUDGET name",
+        ),
+        Show::Suggest(_) => {
+            ("SUGGEST PRIVACY", "only owners declare", "DESCRIBE table, or SHOW PRIVACY")
+        }
+        Show::View(_)
+        | Show::Tables
+        | Show::Privacy
+        | Show::Budget(_)
+        | Show::History
+        | Show::Describe(_) => (
+            "SHOW CREATE VIEW",
+            "only owners see the text of a view",
+            "DESCRIBE view, or EXPLAIN PRIVACY of a query that reads it",
+        ),
+    };
+    Refusal::new(Reason::Statement, what, why, instead)
 }
 
 /// The table of this name.

@@ -22,6 +22,7 @@ mod margins;
 mod operator;
 mod plan;
 pub(crate) mod source;
+pub(crate) mod target;
 mod testing;
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,7 @@ pub use error::VaultError;
 pub use records::analyst::OWNER;
 pub use records::chain::{LedgerEntry, plan_hash};
 pub use records::history::Declared;
+pub(crate) use vault::declared::Inventory;
 pub(crate) use vault::pages::{Extent, PAGE};
 pub use vault::verify::Verified;
 pub use vault::{BudgetState, Vault};

@@ -5,30 +5,36 @@
 //! itself, so that the owner learns at once if a declaration would drop rows.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use arrow::array::AsArray;
-use arrow::datatypes::DataType;
-use datafusion::catalog::TableProvider;
-use datafusion::logical_expr::col;
-use num_bigint::BigInt;
-use num_traits::ToPrimitive;
-
 use crate::analysis::{MOST_KEYS, enforced, typed};
+use crate::catalog::describe::per_query_text;
 use crate::catalog::{
-    Budget, Catalog, Domain, FileFormat, PerQuery, Privacy, Source, Table, Unit, zcdp_limit,
+    Budget, Catalog, CatalogError, Domain, FileFormat, Privacy, Source, Table, Unit,
 };
-use crate::dialect::{Allowance, Declaration, DomainClause, LimitClause, Literal, PerQueryClause};
+use crate::dialect::{Declaration, DomainClause, Literal, SpentClause, Taken};
 use crate::engine::Inner;
 use crate::engine::show::known;
 use crate::error::Error;
 use crate::exec::source::OpenFiles;
 use crate::exec::{columns_of_public, source as files};
+use crate::owner::amounts::{amounts, limit_of, spent_of};
 use crate::owner::columns::{column_of, data_type};
-use crate::privacy::{Delta, Epsilon, Notion, ParameterError, Rational, Rho, Spend};
+use crate::privacy::Spend;
 use crate::sql_type::sql_type;
+use arrow::array::AsArray;
+use arrow::datatypes::DataType;
+use datafusion::catalog::TableProvider;
+use datafusion::logical_expr::col;
 
+mod amounts;
 pub(crate) mod columns;
+pub(crate) mod doctor;
+pub(crate) mod dump;
+pub(crate) mod exports;
+pub(crate) mod script;
+pub(crate) mod suggest;
 mod twins;
 pub(crate) mod typed;
 mod units;
@@ -57,14 +63,29 @@ pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<
 
 async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     match declaration {
-        Declaration::CreateTable { name, columns, format, location, options } => {
+        Declaration::CreateTable { name, columns, format, location, options, taken } => {
+            let catalog = inner.vault.catalog()?;
+            let known = catalog.table(name);
+            if known.is_some() && *taken == Taken::Keep {
+                return Ok(format!("there is a table {name} already; it stays as it is"));
+            }
             let table = files::declared(name, columns, file_format(format)?, location, options)?;
+            if let Source::File { location, .. } = &table.source {
+                exports::not_in_one(&catalog, Path::new(location))?;
+            }
             let shown = table.columns.len();
-            let twin = twins::notice(&*inner.vault.catalog()?, &table);
+            let twin = twins::notice(&catalog, &table);
+            let until = "it is undeclared until SET PRIVACY UNIT or SET PUBLIC";
+            if known.is_some() && *taken == Taken::Replace {
+                units::nothing_leads_through(&catalog, name)?;
+                inner.vault.replace_table(&catalog, &table)?;
+                let carried = carried(inner, &catalog, name)?;
+                return Ok(format!(
+                    "table {name} is replaced and has {shown} columns; its budgets and its charges remain, and {until}{twin}{carried}"
+                ));
+            }
             inner.vault.create_table(&table)?;
-            Ok(format!(
-                "table {name} has {shown} columns; it is undeclared until SET PRIVACY UNIT or SET PUBLIC{twin}"
-            ))
+            Ok(format!("table {name} has {shown} columns; {until}{twin}"))
         }
         Declaration::SetUnit { table, unit: clause, other_people } => {
             let catalog = inner.vault.catalog()?;
@@ -82,14 +103,17 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
     let catalog = &*inner.vault.catalog()?;
     match declaration {
         Declaration::CreateTable { .. } => Err(Error::Internal),
-        Declaration::DropTable { name } => {
+        Declaration::DropTable { name, if_exists } => {
+            if *if_exists && catalog.table(name).is_none() && catalog.view(name).is_none() {
+                return Ok(format!("there is no table {name}"));
+            }
             units::nothing_leads_through(catalog, name)?;
             known(catalog, name)?;
             inner.vault.drop_table(name)?;
             Ok(format!("table {name} is dropped; its charges remain"))
         }
-        Declaration::CreateView { name, columns, query, replace } => {
-            views::create(inner, name, columns, query, *replace)
+        Declaration::CreateView { name, columns, query, taken } => {
+            views::create(inner, name, columns, query, *taken)
         }
         Declaration::DropView { name, if_exists } => views::drop(inner, name, *if_exists),
         Declaration::SetUnit { table, unit, other_people } => {
@@ -122,14 +146,32 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             })?;
             Ok(format!("column {table}.{column} has no domain"))
         }
-        Declaration::CreateBudget { name, table, limit, per_query } => {
+        Declaration::SetSpent { table, spent, together } => {
+            let spent = inner.vault.set_spent(table, spent_of(spent)?, together)?;
+            let people: Vec<&str> =
+                std::iter::once(table).chain(together).map(String::as_str).collect();
+            Ok(format!("spent on the people of {}: {spent}", people.join(", ")))
+        }
+        Declaration::CreateBudget { name, table, limit, per_query, spent, taken } => {
+            if *taken == Taken::Keep && catalog.budget(name).is_some() {
+                return keep_budget(inner, catalog, name, table, spent.as_deref());
+            }
             let (limit, promise) = limit_of(limit, limit.zcdp.then_some(limit.thresholds))?;
             let per_query = amounts(per_query, limit.notion)?;
             inner.resources.check_least(per_query.least(limit.notion))?;
             let budget =
                 Budget { name: name.clone(), table: table.clone(), limit, promise, per_query };
-            let state = inner.vault.create_budget(&budget)?;
+            let spent = spent.as_deref().map(spent_of).transpose()?;
+            let state = inner.vault.put_budget(&budget, spent, *taken == Taken::Replace)?;
             Ok(format!("budget {name} for {table}: {}", left_text(state.left)))
+        }
+        Declaration::AlterPerQuery { name, per_query } => {
+            let Budget { limit, .. } = inner.vault.budget(name)?.budget;
+            let per_query = amounts(per_query, limit.notion)?;
+            inner.resources.check_least(per_query.least(limit.notion))?;
+            inner.vault.set_per_query(name, per_query)?;
+            let after = inner.vault.budget(name)?.budget;
+            Ok(format!("budget {name}: per query {}", per_query_text(&after)))
         }
         Declaration::AlterBudget { name, limit } => {
             // The accountant was fixed when the budget was created; the vault checks that again in its transaction.
@@ -138,11 +180,39 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             inner.vault.set_budget_limit(name, limit, promise)?;
             Ok(format!("budget {name}: {}", left_text(inner.vault.budget(name)?.left)))
         }
-        Declaration::DropBudget { name } => {
+        Declaration::SetExport { analyst, folder } => {
+            exports::set(inner, analyst, folder.as_deref())
+        }
+        Declaration::DropBudget { name, if_exists } => {
+            if *if_exists && catalog.budget(name).is_none() {
+                return Ok(format!("there is no budget {name}"));
+            }
             inner.vault.drop_budget(name)?;
             Ok(format!("budget {name} is dropped; its charges remain"))
         }
     }
+}
+
+/// IF NOT EXISTS for a budget that exists: it stays as it is, but for what SPENT adds.
+fn keep_budget(
+    inner: &Inner,
+    catalog: &Catalog,
+    name: &str,
+    table: &str,
+    spent: Option<&SpentClause>,
+) -> Result<String, Error> {
+    if let Some(spent) = spent {
+        match catalog.budget(name) {
+            Some(known) if known.table != table => {
+                let (budget, table) = (name.to_owned(), known.table.clone());
+                return Err(CatalogError::OtherTable { budget, table }.into());
+            }
+            Some(_) | None => {}
+        }
+        inner.vault.set_spent(table, spent_of(spent)?, &[])?;
+    }
+    let left = left_text(inner.vault.budget(name)?.left);
+    Ok(format!("there is a budget {name} already; it stays as it is: {left}"))
 }
 
 /// The remainder of a budget, for its owner.
@@ -342,81 +412,4 @@ fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
             sql_type(data_type)
         )))
     }
-}
-
-/// The limit in ledger units, and under ZCDP, with or without a part for thresholds, the promise from which it is derived.
-///
-/// # Guarantee
-/// Never more than declared: every part is rounded down; see [`zcdp_limit`].
-fn limit_of(clause: &LimitClause, zcdp: Option<bool>) -> Result<(Spend, Option<Spend>), Error> {
-    let atto = clause.delta.as_ref().map_or(Ok(0), |delta| units_down(delta.value(), 18))?;
-    let epsilon = match &clause.allowance {
-        Allowance::Rho(rho) => return Ok((Spend::of_rho(units_down(rho.value(), 9)?, atto), None)),
-        Allowance::Epsilon(epsilon) => epsilon,
-    };
-    let written = Spend::of_epsilon(units_down(epsilon.value(), 9)?, atto);
-    let Some(thresholds) = zcdp else { return Ok((written, None)) };
-    let too_small = "ACCOUNTANT ZCDP needs a delta, and an epsilon large enough for some rho";
-    let limit = zcdp_limit(written, thresholds).ok_or_else(|| Error::catalog(too_small))?;
-    Ok((limit, Some(written)))
-}
-
-/// A number as whole units of 10^−places.
-///
-/// # Guarantee
-/// Never less than the number: rounded up.
-fn units_up(value: &Rational, places: u32) -> Result<i64, Error> {
-    let units = value * Rational::from_integer(BigInt::from(10).pow(places));
-    Ok(units.ceil().to_integer().to_i64().ok_or(ParameterError::Overflow)?)
-}
-
-/// A number as whole units of 10^−places.
-///
-/// # Guarantee
-/// Never more than the number: rounded down.
-fn units_down(value: &Rational, places: u32) -> Result<i64, Error> {
-    let units = value * Rational::from_integer(BigInt::from(10).pow(places));
-    Ok(units.floor().to_integer().to_i64().ok_or(ParameterError::Overflow)?)
-}
-
-fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuery, Error> {
-    let units = |value: Option<&Rational>, places: u32| {
-        value.map(|value| units_down(value, places)).transpose()
-    };
-    let epsilon = |value: &Option<Epsilon>| units(value.as_ref().map(Epsilon::value), 9);
-    let rho = |value: &Option<Rho>| units(value.as_ref().map(Rho::value), 9);
-    let delta = |value: &Option<Delta>| units(value.as_ref().map(Delta::value), 18);
-    let max = match (notion, &clause.max, &clause.max_rho) {
-        (Notion::Approximate, _, None) => epsilon(&clause.max)?,
-        (Notion::Concentrated, None, _) => rho(&clause.max_rho)?,
-        (Notion::Approximate, _, Some(_)) => {
-            return Err(Error::catalog("a budget in epsilon takes max, not max_rho"));
-        }
-        (Notion::Concentrated, Some(_), _) => {
-            return Err(Error::catalog(
-                "this budget counts in rho, and some queries cost rho only: write max_rho instead of max",
-            ));
-        }
-    };
-    let least = |value: Option<&Rational>| value.map(|value| units_up(value, 9)).transpose();
-    let min = match (notion, &clause.min, &clause.min_rho) {
-        (Notion::Approximate, min, None) => least(min.as_ref().map(Epsilon::value))?,
-        (Notion::Concentrated, None, min) => least(min.as_ref().map(Rho::value))?,
-        (Notion::Approximate, _, Some(_)) => {
-            return Err(Error::catalog("a budget in epsilon takes min, not min_rho"));
-        }
-        (Notion::Concentrated, Some(_), _) => {
-            return Err(Error::catalog(
-                "this budget counts in rho, and some queries cost rho only: write min_rho instead of min",
-            ));
-        }
-    };
-    Ok(PerQuery {
-        default: epsilon(&clause.default)?,
-        default_rho: rho(&clause.default_rho)?,
-        default_delta: delta(&clause.default_delta)?,
-        min,
-        max,
-        max_delta: delta(&clause.max_delta)?,
-    })
 }

@@ -71,6 +71,20 @@ pub(super) fn may_be_private(
     )))
 }
 
+/// The private tables with the rows of this one that are declared to be about other people.
+pub(super) fn other_people(providers: &Providers, catalog: &Catalog, table: &Table) -> Vec<String> {
+    let unit_domain = catalog.unit_domain(&table.name);
+    let shared = |other: &Table| {
+        let both = unit_domain.zip(catalog.unit_domain(&other.name));
+        both.is_some_and(|(one, other)| catalog.same_people(one, other))
+    };
+    let twins = twins(providers, catalog, table).into_iter().map(|twin| twin.table);
+    twins
+        .filter(|other| !other.is_public() && !shared(other))
+        .map(|other| other.name.clone())
+        .collect()
+}
+
 /// Refuses to make a table public if its rows are private under another name.
 pub(super) fn may_be_public(
     providers: &Providers,

@@ -9,6 +9,7 @@
 //! ```
 
 use crate::catalog::{CatalogError, View};
+use crate::dialect::Taken;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::views::describe;
@@ -18,7 +19,7 @@ pub(super) fn create(
     name: &str,
     columns: &[String],
     query: &str,
-    replace: bool,
+    taken: Taken,
 ) -> Result<String, Error> {
     let view = View { name: name.to_owned(), columns: columns.to_vec(), query: query.to_owned() };
     view.check()?;
@@ -27,15 +28,21 @@ pub(super) fn create(
     if catalog.table(name).is_some() {
         return Err(CatalogError::DuplicateTable { table: view.name }.into());
     }
-    if catalog.view(name).is_some() && !replace {
-        return Err(CatalogError::DuplicateView { view: view.name }.into());
+    match (catalog.view(name), taken) {
+        (Some(_), Taken::Fail) => {
+            return Err(CatalogError::DuplicateView { view: view.name }.into());
+        }
+        (Some(_), Taken::Keep) => {
+            return Ok(format!("there is a view {name} already; it stays as it is"));
+        }
+        (Some(_), Taken::Replace) | (None, _) => {}
     }
     let after = catalog.as_ref().clone().with_views([view.clone()]);
     let columns = match describe(inner, &after, &view)?.len() {
         1 => "1 column".to_owned(),
         n => format!("{n} columns"),
     };
-    inner.vault.create_view(&view, replace)?;
+    inner.vault.create_view(&view, taken == Taken::Replace)?;
     Ok(format!(
         "view {name} has {columns}; each query that reads it is treated as if the view were a subquery"
     ))

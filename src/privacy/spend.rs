@@ -326,6 +326,35 @@ impl Cost {
         })
     }
 
+    /// What has to be added to `present` so that the sum is at least this cost; `None` if it is already.
+    ///
+    /// # Guarantee
+    /// Every amount of `present` plus the result is at least that of this cost, in each notion that the sum has; the sum has an
+    /// ε only if both have one, or if `present` has one and its ρ and its δ are at least those of this cost.
+    pub(crate) fn beyond(self, present: Self) -> Option<Self> {
+        let more = |least: Option<Spend>, present: Option<Spend>, zero: Spend| {
+            let (least, present) = (least.unwrap_or(zero), present.unwrap_or(zero));
+            Spend {
+                nano: least.nano.saturating_sub(present.nano).max(0),
+                atto_delta: least.atto_delta.saturating_sub(present.atto_delta).max(0),
+                ..zero
+            }
+        };
+        let is_something = |spend: &Spend| spend.nano > 0 || spend.atto_delta > 0;
+        let rho = more(self.concentrated, present.concentrated, Spend::of_rho(0, 0));
+        let epsilon = match (self.approximate, present.approximate) {
+            (Some(_), Some(_)) => {
+                Some(more(self.approximate, present.approximate, Spend::of_epsilon(0, 0)))
+            }
+            // Nothing can be added to an ε that the sum does not have.
+            (Some(_), None) => Some(Spend::of_epsilon(0, 0)),
+            (None, Some(_)) if !is_something(&rho) => Some(Spend::of_epsilon(0, 0)),
+            (None, _) => None,
+        };
+        (is_something(&rho) || epsilon.as_ref().is_some_and(is_something))
+            .then_some(Self { approximate: epsilon, concentrated: Some(rho) })
+    }
+
     /// The amount in this notion; `None` where there is none.
     ///
     /// ```

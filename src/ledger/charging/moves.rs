@@ -103,7 +103,11 @@ pub(crate) fn carried_over(
 }
 
 /// Writes, for every budget, the amount spent on the people of its table.
-fn carry(connection: &Connection, witness: &Witness, now: &Catalog) -> Result<(), Fault> {
+pub(crate) fn carry(
+    connection: &Connection,
+    witness: &Witness,
+    now: &Catalog,
+) -> Result<(), Fault> {
     for account in store::accounts(connection)? {
         let budget = &account.budget;
         let spent = witness.spent(&now.people(now.unit_domain_of(budget)))?;

@@ -58,6 +58,11 @@ impl Anchor {
         Ok(anchor)
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Creates an anchor at this place in the chain; it is durable once the vault has moved it.
     ///
     /// # Errors

@@ -109,6 +109,11 @@ impl Witness {
         self.costs_on(unit_domains).next().is_some()
     }
 
+    /// The unit domains on which anything was charged.
+    pub(crate) fn charged_names(&self) -> impl Iterator<Item = String> {
+        self.spent.keys().flatten().cloned()
+    }
+
     fn costs_on(&self, unit_domains: &BTreeSet<String>) -> impl Iterator<Item = Cost> {
         let named = move |names: &[String]| names.iter().any(|name| unit_domains.contains(name));
         self.spent.iter().filter(move |(names, _)| named(names)).map(|(_, sum)| *sum)

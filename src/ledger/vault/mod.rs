@@ -14,6 +14,7 @@
 //! # Ok::<(), hushql::ledger::VaultError>(())
 //! ```
 
+pub(crate) mod declared;
 mod open;
 pub(crate) mod pages;
 mod upgrade;
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::catalog::store::{self, Account, Kind};
-use crate::catalog::{Budget, Catalog, CatalogError, Table, View, describe};
+use crate::catalog::{Budget, Catalog, CatalogError, Table, View, alter, describe};
 use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::queue::{Group, Queue};
@@ -167,29 +168,6 @@ impl Vault {
         self.declare(|connection, _| Ok(store::delete_view(connection, name)?))
     }
 
-    /// Declares a budget for the unit domain of a private table; it follows the table into another unit domain.
-    ///
-    /// # Guarantee
-    /// It starts with everything that was ever charged to that unit domain, under any budget.
-    ///
-    /// # Errors
-    /// [`VaultError::Catalog`] if the name is taken, the table is missing or not private, an amount is out of range, or the
-    /// budget counts in ε but releases without an ε were charged.
-    pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
-        self.declare(|connection, witness| {
-            let catalog = store::load(connection)?;
-            let table = store::table(&catalog, &budget.table)?;
-            let not_private = || CatalogError::NotPrivate { table: budget.table.clone() };
-            let unit_domain = catalog.unit_domain(&table.name).ok_or_else(not_private)?;
-            witness.advance(connection)?;
-            let uncountable = || CatalogError::Uncountable { budget: budget.name.clone() };
-            let spent = witness.spent(&catalog.people(unit_domain))?;
-            let spent = spent.within(budget.limit.notion).ok_or_else(uncountable)?;
-            store::insert_budget(connection, budget, spent)?;
-            Ok(state(budget.clone(), spent))
-        })
-    }
-
     /// Sets the limit of a budget, and the (ε, δ) from which it was derived (`ACCOUNTANT ZCDP`). A limit below the spent
     /// amount leaves nothing, and gives nothing back.
     ///
@@ -201,7 +179,7 @@ impl Vault {
         limit: Spend,
         promise: Option<Spend>,
     ) -> Result<(), VaultError> {
-        self.declare(|connection, _| Ok(store::set_limit(connection, budget, limit, promise)?))
+        self.declare(|connection, _| Ok(alter::set_limit(connection, budget, limit, promise)?))
     }
 
     /// Removes a budget. Its charges remain: a later budget of the same tables starts with them.
@@ -347,11 +325,21 @@ impl Vault {
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
+        self.declare_as(Vec::new(), work)
+    }
+
+    /// Writes declarations, and into the history first these words and then their changes.
+    fn declare_as<T>(
+        &self,
+        mut words: Vec<String>,
+        work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
+    ) -> Result<T, VaultError> {
         self.write(|connection, witness| {
             let before = describe::texts(&store::load(connection)?);
             let value = work(connection, witness)?;
             let after = describe::texts(&store::load(connection)?);
-            history::append(connection, OWNER, describe::changes(&before, &after))?;
+            words.extend(describe::changes(&before, &after));
+            history::append(connection, OWNER, words)?;
             Ok(value)
         })
     }

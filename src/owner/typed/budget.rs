@@ -8,7 +8,9 @@
 //! ```
 
 use super::Declaration;
-use crate::dialect::{Allowance, Declaration as Parsed, LimitClause, PerQueryClause, decimal};
+use crate::dialect::{
+    Allowance, Declaration as Parsed, LimitClause, PerQueryClause, Taken, decimal,
+};
 use crate::error::Error;
 use crate::privacy::ParameterError;
 
@@ -307,7 +309,9 @@ impl PrivacyBudget {
             max_rho: amount(self.max_rho)?,
             max_delta: amount(self.max_delta)?,
         });
-        Ok(Parsed::CreateBudget { name: self.name, table: self.table, limit, per_query })
+        let (name, table) = (self.name, self.table);
+        let (spent, taken) = (None, Taken::Fail);
+        Ok(Parsed::CreateBudget { name, table, limit, per_query, spent, taken })
     }
 }
 

@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Schema, TimeUnit};
 use sqlparser::ast as sql;
 
 use super::Declaration;
-use crate::dialect::Declaration as Parsed;
+use crate::dialect::{Declaration as Parsed, Taken};
 use crate::error::Error;
 
 /// A file that is declared as a table: `CREATE EXTERNAL TABLE`.
@@ -219,7 +219,8 @@ impl ExternalTable {
             location.ok_or_else(|| Error::catalog("the path of a table's file is valid UTF-8"))?;
         let columns = columns.into_iter().map(|(name, t)| Ok((name, written_type(&t)?)));
         let columns = columns.collect::<Result<_, Error>>()?;
-        Ok(Parsed::CreateTable { name, columns, format: format.to_owned(), location, options })
+        let (format, taken) = (format.to_owned(), Taken::Fail);
+        Ok(Parsed::CreateTable { name, columns, format, location, options, taken })
     }
 }
 

@@ -1,0 +1,105 @@
+//! Files that answers are written into.
+//!
+//! In: a folder, a name and the batches of an answer. Out: a new file with them. It is made before the query is charged, so that
+//! what cannot be written is not paid for, and removed if the query fails. A file that exists is never touched.
+//!
+//! ```text
+//! open the folder, link by link ─▶ create the file, which must be new ─▶ (charge, run) ─▶ write ─▶ keep
+//!                                                                       └─ fails ─▶ remove
+//! ```
+
+pub(crate) mod folder;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use arrow::array::RecordBatch;
+use arrow::csv::WriterBuilder;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::json::LineDelimitedWriter;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::errors::ParquetError;
+
+use crate::dialect::CopyFormat;
+use crate::exec::target::folder::Folder;
+
+/// A new file for one answer; it is removed unless the answer was written.
+#[derive(Debug)]
+pub(crate) struct Target {
+    folder: Folder,
+    name: String,
+    file: Option<File>,
+}
+
+impl Target {
+    /// Creates the file.
+    ///
+    /// # Guarantee
+    /// `Ok` only if nothing had the name, not even a link: what is written goes into a file that is new, in the open folder.
+    ///
+    /// # Errors
+    /// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the name is taken.
+    pub(crate) fn create(folder: Folder, name: &str) -> io::Result<Self> {
+        let file = folder.create(name)?;
+        Ok(Self { folder, name: name.to_owned(), file: Some(file) })
+    }
+
+    /// Writes an answer, and keeps the file.
+    ///
+    /// # Errors
+    /// Those of the file system, and of a type that the format lacks; the file is then removed.
+    pub(crate) fn write(
+        mut self,
+        schema: &SchemaRef,
+        batches: &[RecordBatch],
+        format: CopyFormat,
+    ) -> io::Result<()> {
+        let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
+        let mut writer = BufWriter::new(file);
+        match format {
+            CopyFormat::Csv => csv(&mut writer, schema, batches).map_err(io::Error::other)?,
+            CopyFormat::Json => json(&mut writer, batches).map_err(io::Error::other)?,
+            CopyFormat::Parquet => {
+                parquet(&mut writer, schema, batches).map_err(io::Error::other)?
+            }
+        }
+        writer.flush()?;
+        drop(writer);
+        file.sync_all()?;
+        self.file = None;
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            // Nothing more can be done about a file that cannot be removed; it is empty or a part of an answer.
+            let _ = self.folder.remove(&self.name);
+        }
+    }
+}
+
+fn csv(to: impl Write, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<(), ArrowError> {
+    let mut writer = WriterBuilder::new().with_header(true).build(to);
+    // The header comes with the first batch.
+    writer.write(&RecordBatch::new_empty(schema.clone()))?;
+    batches.iter().try_for_each(|batch| writer.write(batch))
+}
+
+fn json(to: impl Write, batches: &[RecordBatch]) -> Result<(), ArrowError> {
+    let mut writer = LineDelimitedWriter::new(to);
+    batches.iter().try_for_each(|batch| writer.write(batch))?;
+    writer.finish()
+}
+
+fn parquet(
+    to: impl Write + Send,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+) -> Result<(), ParquetError> {
+    let mut writer = ArrowWriter::try_new(to, schema.clone(), None)?;
+    batches.iter().try_for_each(|batch| writer.write(batch))?;
+    writer.close().map(drop)
+}

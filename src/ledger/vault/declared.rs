@@ -1,0 +1,203 @@
+//! Declarations of a vault that touch what is spent: budgets, replaced tables, and amounts that were spent elsewhere.
+//!
+//! In: what an owner declares. Out: the declaration in the vault, with every budget at the sum of its charges. Nothing here
+//! gives back what was spent: a replaced table keeps its name, and with it its budgets and its charges; an amount that was
+//! spent elsewhere is an entry of the ledger like any charge.
+//!
+//! ```text
+//! CREATE PRIVACY BUDGET b FOR visits LIMIT (epsilon=5) SPENT (epsilon=3)      charged so far: ε = 1
+//!     →   an entry SPENT of ε = 2, and the budget with ε = 2 left
+//! ```
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+
+use crate::catalog::store::{self, Account};
+use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Table, alter};
+use crate::ledger::charging::{carried, charge, moves};
+use crate::ledger::error::VaultError;
+use crate::ledger::records::analyst;
+use crate::ledger::vault::{BudgetState, Vault, state};
+use crate::privacy::Cost;
+
+/// All declarations of one state of a vault, with what was spent.
+#[derive(Debug)]
+pub(crate) struct Inventory {
+    /// The declarations.
+    pub(crate) catalog: Catalog,
+    /// The budgets by name, each with everything spent on the people of its table, in every notion.
+    pub(crate) budgets: Vec<(BudgetState, Cost)>,
+    /// The names whose charges count for the same people, with what was spent on them; each has a charge or several names.
+    pub(crate) people: Vec<(BTreeSet<String>, Cost)>,
+}
+
+impl Vault {
+    /// Declares a budget for the unit domain of a private table; it follows the table into another unit domain.
+    ///
+    /// # Guarantee
+    /// It starts with everything that was ever charged to that unit domain, under any budget.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the name is taken, the table is missing or not private, an amount is out of range, or the
+    /// budget counts in ε but releases without an ε were charged.
+    pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
+        self.put_budget(budget, None, false)
+    }
+
+    /// As [`Vault::create_budget`], with at least `spent` on the people of its table, or in the place of a budget of this
+    /// name for the same table.
+    ///
+    /// # Guarantee
+    /// What is spent of no budget falls.
+    ///
+    /// # Errors
+    /// As [`Vault::create_budget`]; [`CatalogError::OtherTable`] if the budget of this name is for another table.
+    pub(crate) fn put_budget(
+        &self,
+        budget: &Budget,
+        spent: Option<Cost>,
+        replace: bool,
+    ) -> Result<BudgetState, VaultError> {
+        self.declare(|connection, witness| {
+            let catalog = store::load(connection)?;
+            let table = store::table(&catalog, &budget.table)?;
+            let not_private = || CatalogError::NotPrivate { table: budget.table.clone() };
+            let unit_domain = catalog.unit_domain(&table.name).ok_or_else(not_private)?;
+            witness.advance(connection)?;
+            match catalog.budget(&budget.name) {
+                Some(old) if replace && old.table == budget.table => {
+                    store::delete_budget(connection, &budget.name)?;
+                }
+                Some(old) if replace => {
+                    let (budget, table) = (budget.name.clone(), old.table.clone());
+                    return Err(CatalogError::OtherTable { budget, table }.into());
+                }
+                Some(_) | None => {}
+            }
+            match spent {
+                Some(least) => {
+                    carried::raise(connection, witness, &table.name, &[], least)?;
+                }
+                None => budget.check()?,
+            }
+            let uncountable = || CatalogError::Uncountable { budget: budget.name.clone() };
+            let spent = witness.spent(&catalog.people(unit_domain))?;
+            let spent = spent.within(budget.limit.notion).ok_or_else(uncountable)?;
+            store::insert_budget(connection, budget, spent)?;
+            Ok(state(budget.clone(), spent))
+        })
+    }
+
+    /// Sets what a query spends of a budget by default, at least and at most.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the budget does not exist, or an amount contradicts another or the limit.
+    pub(crate) fn set_per_query(
+        &self,
+        budget: &str,
+        per_query: PerQuery,
+    ) -> Result<(), VaultError> {
+        self.declare(|connection, _| Ok(alter::set_per_query(connection, budget, per_query)?))
+    }
+
+    /// Raises what counts as spent on the people of a table to at least this cost, and joins these names with the table's for
+    /// good. The tables need not exist any more.
+    ///
+    /// # Guarantee
+    /// What is spent of no budget falls, and no charge counts for fewer people than before.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if a name is unusable, or a budget in ε could not count an amount without an ε.
+    pub(crate) fn set_spent(
+        &self,
+        table: &str,
+        least: Cost,
+        together: &[String],
+    ) -> Result<Cost, VaultError> {
+        let names = match together {
+            [] => String::new(),
+            _ => format!(", together with {}", together.join(", ")),
+        };
+        let words = format!("spent on {table}: at least {least}{names}");
+        self.declare_as(vec![words], |connection, witness| {
+            witness.advance(connection)?;
+            carried::raise(connection, witness, table, together, least)
+        })
+    }
+
+    /// Puts a table in the place of one of the same name, after a decision that was based on this snapshot. Its budgets and its
+    /// charges remain.
+    ///
+    /// # Guarantee
+    /// As [`Vault::alter_tables`]. The history has an entry for it, even if the new declaration is the old one.
+    ///
+    /// # Errors
+    /// As [`Vault::alter_tables`].
+    pub(crate) fn replace_table(&self, planned: &Catalog, table: &Table) -> Result<(), VaultError> {
+        let words = format!("table {}: replaced", table.name);
+        self.declare_as(vec![words], |connection, witness| {
+            moves::redeclared(connection, witness, |before| {
+                if !planned.version().is(&before.version()) {
+                    return Err(VaultError::Redeclared.into());
+                }
+                Ok(store::update_table(connection, table)?)
+            })
+        })
+    }
+
+    /// Declares the folder into which the answers of an analyst may be written, or that there is none.
+    ///
+    /// # Errors
+    /// [`VaultError::AnalystName`] for a name that no analyst can have.
+    pub(crate) fn set_export(&self, analyst: &str, folder: Option<&str>) -> Result<(), VaultError> {
+        analyst::admit(analyst)?;
+        // Everyone reads the history, and not everyone knows where files are.
+        let done = if folder.is_some() { "declared" } else { "dropped" };
+        let words = format!("export folder of {analyst}: {done}");
+        self.declare_as(vec![words], |connection, _| {
+            Ok(store::set_export(connection, analyst, folder)?)
+        })
+    }
+
+    /// The anchor with which the vault was opened.
+    pub(crate) fn anchor(&self) -> Option<PathBuf> {
+        // A handle that a panic poisoned is used no more; its anchor is where it was.
+        let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        handle.anchor.as_ref().map(|anchor| anchor.path().to_owned())
+    }
+
+    /// Whether the vault was opened with an anchor.
+    ///
+    /// # Errors
+    /// [`VaultError::Poisoned`] after a failure that left the state of the vault unknown.
+    pub(crate) fn is_anchored(&self) -> Result<bool, VaultError> {
+        Ok(self.lock()?.anchor.is_some())
+    }
+
+    /// Everything that is declared, and what was spent, in one state of the vault.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] if the stored declarations were altered, or the file cannot be read.
+    pub(crate) fn inventory(&self) -> Result<Inventory, VaultError> {
+        self.read(|connection, witness| {
+            let catalog = store::load(connection)?;
+            let mut budgets = Vec::new();
+            for Account { budget, spent, .. } in charge::accounts(connection, witness, &catalog)? {
+                let cost = witness.spent(&catalog.people(catalog.unit_domain_of(&budget)))?;
+                budgets.push((state(budget, spent), cost));
+            }
+            let joined = store::joined_rows(connection)?;
+            let joined = joined.into_iter().flat_map(|(one, other)| [one, other]);
+            let names: BTreeSet<String> = joined.chain(witness.charged_names()).collect();
+            let people: BTreeSet<BTreeSet<String>> =
+                names.iter().map(|name| catalog.people(name)).collect();
+            let mut spent = Vec::new();
+            for names in people {
+                let cost = witness.spent(&names)?;
+                spent.push((names, cost));
+            }
+            Ok(Inventory { catalog, budgets, people: spent })
+        })
+    }
+}

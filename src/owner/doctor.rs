@@ -1,0 +1,272 @@
+//! Looks for what an owner should mend before analysts ask: in the declarations, in the permissions of files, in the vault.
+//!
+//! In: an open vault. Out: findings, each with the statement or command that mends it. Of files only the names and types of
+//! columns and the permissions are looked at; no finding depends on a value, and no bound, domain or MAX ROWS is proposed:
+//! one that follows from the rows would tell of one person's row.
+//!
+//! ```text
+//! visits  the table is undeclared, so every query on it is refused   ALTER TABLE visits SUGGEST PRIVACY drafts what to declare
+//! ```
+
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+use arrow::datatypes::DataType;
+
+use crate::catalog::{Catalog, Column, FileFormat, Privacy, Source, Table, Unit, quoted};
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::exec::source as files;
+use crate::owner::script::{created, declarable};
+use crate::owner::suggest::names_key_of;
+use crate::sql_type::sql_type;
+
+/// Something to mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// The table, column or file.
+    pub(crate) about: String,
+    /// What is wrong with it.
+    pub(crate) finding: String,
+    /// The statement or command that mends it.
+    pub(crate) remedy: String,
+}
+
+/// Everything to mend, first the vault and then the tables by name.
+///
+/// # Errors
+/// [`Error::Ledger`] when the vault cannot be read.
+pub(crate) fn examine(inner: &Inner) -> Result<Vec<Finding>, Error> {
+    let catalog = inner.vault.catalog()?;
+    let mut findings = Findings::default();
+    let path = inner.vault.path();
+    if path != ":memory:" {
+        vault(&mut findings, path, inner.vault.is_anchored()?);
+    }
+    for table in catalog.tables() {
+        declared(&mut findings, &catalog, table);
+        file(&mut findings, table);
+        links(&mut findings, &catalog, table);
+    }
+    Ok(findings.0)
+}
+
+fn vault(findings: &mut Findings, path: &str, is_anchored: bool) {
+    let written = in_shell(path);
+    if permissions(Path::new(path)).is_some_and(|mode| mode & 0o077 != 0) {
+        let finding = "other users of this machine may open the vault";
+        findings.add(path, finding, &format!("chmod 600 {written}"));
+    }
+    let folder = Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    if permissions(folder).is_some_and(|mode| mode & 0o022 != 0 && mode & 0o1000 == 0) {
+        let finding = "other users of this machine may replace files in the vault's folder";
+        let shown = folder.to_string_lossy();
+        findings.add(&shown, finding, &format!("chmod go-w {}", in_shell(&shown)));
+    }
+    if !is_anchored {
+        let finding = "the vault has no anchor: an older copy in its place would not be noticed";
+        findings.add(path, finding, &format!("hushql anchor {written} /ANOTHER/FOLDER/FILE"));
+    }
+}
+
+fn declared(findings: &mut Findings, catalog: &Catalog, table: &Table) {
+    let name = quoted(&table.name);
+    match &table.privacy {
+        Privacy::Undeclared => findings.add(
+            &table.name,
+            "the table is undeclared, so every query on it is refused",
+            &format!("ALTER TABLE {name} SUGGEST PRIVACY drafts what to declare"),
+        ),
+        Privacy::Public => {}
+        Privacy::Private(unit) => {
+            let unit_domain = catalog.unit_domain(&table.name).unwrap_or(&table.name);
+            if catalog.budgets_of(unit_domain).next().is_none() {
+                findings.add(
+                    &table.name,
+                    "the table is private and has no budget, so every query on it is refused",
+                    &format!("CREATE PRIVACY BUDGET {name} FOR {name} LIMIT (epsilon=…)"),
+                );
+            }
+            for column in &table.columns {
+                let is_key = unit.columns().contains(&column.name)
+                    || catalog
+                        .referring(&table.name)
+                        .filter_map(|other| other.unit()?.link())
+                        .any(|link| link.references.contains(&column.name));
+                if let Some(domain) = domain(column).filter(|_| !is_key) {
+                    let finding =
+                        "the column has no domain, so each query has to write its bounds or keys";
+                    let column = quoted(&column.name);
+                    findings.add(
+                        &format!("{name}.{column}"),
+                        finding,
+                        &format!(
+                            "ALTER TABLE {name} ALTER COLUMN {column} SET PRIVACY DOMAIN {domain}"
+                        ),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The form of a domain for a column that has none; `None` if it has one, or if its type takes none.
+fn domain(column: &Column) -> Option<&'static str> {
+    let data_type = DataType::from_str(&column.data_type).ok()?;
+    let form = match data_type {
+        DataType::Boolean => "IN (TRUE, FALSE)",
+        text if text.is_string() => "IN ('…', '…')",
+        number if number.is_numeric() || number.is_temporal() => "BETWEEN … AND …",
+        _ => return None,
+    };
+    column.domain.is_none().then_some(form)
+}
+
+fn file(findings: &mut Findings, table: &Table) {
+    let Source::File { format, location, options, .. } = &table.source else { return };
+    let (name, written) = (&table.name, in_shell(location));
+    let anew = created(table).map_or_else(String::new, |create| {
+        create.replacen("CREATE EXTERNAL", "CREATE OR REPLACE EXTERNAL", 1)
+    });
+    let options: Vec<(String, String)> =
+        options.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let found = match files::declared(name, &[], *format, location, &options) {
+        Ok(found) => found,
+        Err(_) => {
+            let finding = "the file of the table cannot be read in its format";
+            findings.add(name, finding, &format!("put the file back, or write {anew}"));
+            return;
+        }
+    };
+    // Names without a header are the reader's.
+    let names = |table: &Table| -> Vec<String> {
+        table.columns.iter().map(|column| column.name.clone()).collect()
+    };
+    let has_names = !options.iter().any(|(key, value)| key == "has_header" && value == "false");
+    let differs = match has_names {
+        true => names(&found) != names(table),
+        false => found.columns.len() != table.columns.len(),
+    };
+    if differs {
+        let finding = "the file has other columns than were declared";
+        let remedy = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE {} STORED AS {format} LOCATION '{}' …",
+            quoted(name),
+            location.replace('\'', "''")
+        );
+        findings.add(name, finding, &remedy);
+    }
+    let Some(mode) = permissions(Path::new(location)) else { return };
+    if !table.is_public() && mode & 0o077 != 0 {
+        let finding = "other users of this machine may open the file of the table";
+        findings.add(name, finding, &format!("chmod 600 {written}"));
+    } else if mode & 0o022 != 0 {
+        let finding = "other users of this machine may change the file of the table";
+        findings.add(name, finding, &format!("chmod go-w {written}"));
+    }
+}
+
+/// Columns that seem to lead to another table, and whose type keeps them from it.
+fn links(findings: &mut Findings, catalog: &Catalog, table: &Table) {
+    if table.is_public() {
+        return;
+    }
+    for target in catalog.tables().filter(|target| target.name != table.name) {
+        let Some(Unit::Column { column: id, .. }) = target.unit() else { continue };
+        let Some(id) = target.column(id) else { continue };
+        let declared = table.unit().and_then(Unit::link).filter(|link| link.table == target.name);
+        for column in &table.columns {
+            let leads = match declared {
+                Some(link) => link.columns.contains(&column.name),
+                None => names_key_of(&column.name, &target.name, &id.name),
+            };
+            if leads && column.data_type != id.data_type {
+                findings.add(
+                    &format!("{}.{}", quoted(&table.name), quoted(&column.name)),
+                    &format!(
+                        "the column is of type {}, and {}.{} of type {}: a link joins equal types",
+                        typed(column),
+                        quoted(&target.name),
+                        quoted(&id.name),
+                        typed(id)
+                    ),
+                    &retyped(table, column, id),
+                );
+            }
+        }
+    }
+}
+
+/// The type of a column, for a message.
+fn typed(column: &Column) -> String {
+    let data_type = DataType::from_str(&column.data_type);
+    data_type.map_or_else(|_| column.data_type.clone(), |data_type| sql_type(&data_type))
+}
+
+/// How a column gets the type of another.
+fn retyped(table: &Table, column: &Column, like: &Column) -> String {
+    let is_csv = matches!(table.source, Source::File { format: FileFormat::Csv, .. });
+    let can_be = DataType::from_str(&like.data_type).ok().as_ref().and_then(declarable);
+    let mut changed = table.clone();
+    if let Some(column) = changed.column_mut(&column.name) {
+        column.data_type.clone_from(&like.data_type);
+    }
+    match created(&changed).filter(|_| is_csv && can_be.is_some()) {
+        Some(create) => format!(
+            "{}, and declare its unit and domains again",
+            create.replacen("CREATE EXTERNAL", "CREATE OR REPLACE EXTERNAL", 1)
+        ),
+        None => format!("write the rows again with {} as {}", quoted(&column.name), typed(like)),
+    }
+}
+
+/// The permissions of a file or folder, where there are any.
+#[cfg(unix)]
+fn permissions(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    Some(fs::metadata(path).ok()?.permissions().mode())
+}
+
+#[cfg(not(unix))]
+fn permissions(_path: &Path) -> Option<u32> {
+    None
+}
+
+/// A path as a shell takes it.
+fn in_shell(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '=');
+    let path = if path.starts_with('-') { format!("./{path}") } else { path.to_owned() };
+    match path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, about: &str, finding: &str, remedy: &str) {
+        let (about, finding, remedy) = (about.to_owned(), finding.to_owned(), remedy.to_owned());
+        self.0.push(Finding { about, finding, remedy });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_shell;
+
+    #[test]
+    fn paths_are_written_for_a_shell() {
+        for (path, written) in [
+            ("/data/a-1_b.csv", "/data/a-1_b.csv"),
+            ("-rf", "./-rf"),
+            ("a b", "'a b'"),
+            ("it's; rm $HOME", "'it'\\''s; rm $HOME'"),
+        ] {
+            assert_eq!(in_shell(path), written);
+        }
+    }
+}

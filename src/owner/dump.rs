@@ -1,0 +1,138 @@
+//! The declarations of a vault as a script that rebuilds them, with what is spent.
+//!
+//! In: one state of the vault. Out: statements in an order in which each can be run: what was spent and is no budget's, tables
+//! behind those that they lead to, budgets, views behind those that they read. Names may be hostile: they are quoted in
+//! statements, and escaped in comments, which end with their line.
+//!
+//! # Guarantee
+//! In a vault where the script ran, at least as much is spent on the people of each name as in this one, and names whose
+//! charges count together do so there. Where more is spent already, that stays.
+//!
+//! ```text
+//! CREATE EXTERNAL TABLE visits (patient BIGINT, …) STORED AS CSV LOCATION '/data/visits.csv';
+//! ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 4;
+//! CREATE PRIVACY BUDGET study FOR visits LIMIT (epsilon=5) SPENT (epsilon=1, rho=0.462117158);
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+use crate::catalog::{Catalog, Source, View, quoted};
+use crate::dialect::view_query;
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::ledger::Inventory;
+use crate::owner::script::{budget_statement, spent_clause, table_statements};
+use crate::owner::twins;
+use crate::views::{named, statement};
+use crate::visible;
+
+/// The script. It reads the bytes of files only to find tables with the same rows.
+///
+/// # Errors
+/// [`Error::Ledger`] when the vault cannot be read.
+pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
+    let Inventory { catalog, budgets, people } = inner.vault.inventory()?;
+    let mut script = Script::default();
+    script.comment("The declarations of a vault of HushQL. Run them as the owner of a new vault:");
+    script.comment("  hushql NEW.db --owner -f FILE");
+    let budgeted = |names: &BTreeSet<String>| {
+        budgets.iter().any(|(state, _)| names.contains(catalog.unit_domain_of(&state.budget)))
+    };
+    for (names, spent) in &people {
+        let mut others = names.iter();
+        let Some(first) = others.next() else { continue };
+        let others: Vec<String> = others.map(|name| quoted(name)).collect();
+        if others.is_empty() && budgeted(names) {
+            continue;
+        }
+        let spent = spent_clause(*spent).unwrap_or_else(|| "(epsilon=0)".to_owned());
+        let together = match others.as_slice() {
+            [] => String::new(),
+            _ => format!(" TOGETHER WITH {}", others.join(", ")),
+        };
+        script.statement(&format!(
+            "ALTER TABLE {} SET PRIVACY SPENT {spent}{together}",
+            quoted(first)
+        ));
+    }
+    tables(inner, &catalog, &mut script);
+    for (state, spent) in &budgets {
+        script.statement(&budget_statement(&state.budget, *spent));
+    }
+    views(&catalog, &mut script);
+    for export in catalog.exports() {
+        script.statement(&format!(
+            "ALTER VAULT SET EXPORT FOLDER '{}' FOR \"{}\"",
+            export.export_folder.replace('\'', "''"),
+            export.analyst
+        ));
+    }
+    Ok(script.text)
+}
+
+/// Tables behind those that they lead to.
+fn tables(inner: &Inner, catalog: &Catalog, script: &mut Script) {
+    let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
+    let links = |name: &str| catalog.root(name).map_or(0, |(_, links)| links);
+    let mut tables: Vec<_> = catalog.tables().collect();
+    tables.sort_by_key(|table| (links(&table.name), table.name.as_str()));
+    let mut written = BTreeSet::new();
+    for table in tables {
+        if matches!(table.source, Source::Registered) {
+            script.comment(&format!(
+                "The table {} is registered by a program, which has to do so first.",
+                table.name
+            ));
+        }
+        let mut others = twins::other_people(&providers, catalog, table);
+        others.retain(|other| written.contains(other));
+        for statement in table_statements(table, &others) {
+            script.statement(&statement);
+        }
+        written.insert(table.name.clone());
+    }
+}
+
+/// Views behind those that they read. What is no longer a query, or leads to itself, can be created nowhere.
+fn views(catalog: &Catalog, script: &mut Script) {
+    let mut left: Vec<&View> = catalog.views().collect();
+    let mut written: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let (ready, later): (Vec<&View>, Vec<&View>) = left.into_iter().partition(|view| {
+            let read = view_query(&view.query).map(|(query, _)| named(&query, catalog));
+            read.is_ok_and(|read| read.iter().all(|name| written.contains(name)))
+        });
+        for view in &ready {
+            script.statement(&statement(view));
+            written.insert(view.name.clone());
+        }
+        left = later;
+        if ready.is_empty() {
+            break;
+        }
+    }
+    for view in left {
+        script.comment(&format!("The view {} cannot be created as it is.", view.name));
+    }
+}
+
+/// A text of statements and comments.
+#[derive(Default)]
+struct Script {
+    text: String,
+}
+
+impl Script {
+    fn statement(&mut self, statement: &str) {
+        self.text.push_str(statement);
+        // The text of a view may end with a comment.
+        self.text.push_str(if statement.contains("--") { "\n;\n" } else { ";\n" });
+    }
+
+    fn comment(&mut self, comment: &str) {
+        self.text.push_str("-- ");
+        self.text.push_str(&visible::line(comment));
+        self.text.push('\n');
+    }
+}

@@ -1,0 +1,94 @@
+//! Export folders: where the answers of an analyst may be written.
+//!
+//! In: a folder that an owner names. Out: its declaration, if nothing that HushQL reads or keeps is in it: an analyst who can
+//! write there could otherwise put rows into a table, or a journal beside the vault.
+//!
+//! ```text
+//! /srv/out, tables in /srv/data          →   answers of lab may be written into /srv/out
+//! /srv, tables in /srv/data              →   refused: the file of visits is in it
+//! ```
+
+use std::path::Path;
+use std::{fs, io};
+
+use crate::catalog::{Catalog, Source};
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::exec::target::folder::Folder;
+
+/// Declares the export folder of an analyst, or that there is none.
+///
+/// # Errors
+/// [`Error::Catalog`] for a folder that does not exist or overlaps with what HushQL reads and keeps, and the vault's own.
+pub(super) fn set(inner: &Inner, analyst: &str, folder: Option<&str>) -> Result<String, Error> {
+    let Some(folder) = folder else {
+        inner.vault.set_export(analyst, None)?;
+        return Ok(format!("answers of {analyst} are written into no folder"));
+    };
+    let cannot = |e| Error::catalog_from(format!("there is no folder `{folder}`"), e);
+    let path = fs::canonicalize(folder).map_err(cannot)?;
+    let shown =
+        path.to_str().ok_or_else(|| Error::catalog("the path of a folder is valid UTF-8"))?;
+    let opened = Folder::open(&path).map_err(cannot)?;
+    let found = overlap(inner, &*inner.vault.catalog()?, &opened, &path).map_err(cannot)?;
+    if let Some(found) = found {
+        return Err(Error::catalog(format!(
+            "`{folder}` cannot be an export folder: {found}. Choose a folder that holds nothing else"
+        )));
+    }
+    inner.vault.set_export(analyst, Some(shown))?;
+    Ok(format!("answers of {analyst} may be written into {shown}: COPY (query) TO 'file.csv'"))
+}
+
+/// What is in a folder that answers must not be written to, if anything.
+///
+/// # Errors
+/// Those of the file system: what cannot be looked at may overlap.
+pub(crate) fn overlap(
+    inner: &Inner,
+    catalog: &Catalog,
+    folder: &Folder,
+    path: &Path,
+) -> io::Result<Option<String>> {
+    for table in catalog.tables() {
+        if let Source::File { location, .. } = &table.source
+            && folder.contains(Path::new(location))?
+        {
+            return Ok(Some(format!("the file of the table {} is in it", table.name)));
+        }
+    }
+    let vault = inner.vault.path();
+    if vault != ":memory:" && folder.contains(Path::new(vault))? {
+        return Ok(Some("the vault is in it".to_owned()));
+    }
+    if let Some(anchor) = inner.vault.anchor()
+        && folder.contains(&anchor)?
+    {
+        return Ok(Some("the vault's anchor is in it".to_owned()));
+    }
+    if let Some(spill) = &inner.resources.spill {
+        let spill = fs::canonicalize(spill)?;
+        if folder.contains(&spill)? || Folder::open(&spill)?.contains(path)? {
+            return Ok(Some("it overlaps with the folder to spill to".to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses to declare a file as a table that an analyst may put into an export folder.
+///
+/// # Errors
+/// [`Error::Catalog`] with the analyst's name.
+pub(super) fn not_in_one(catalog: &Catalog, location: &Path) -> Result<(), Error> {
+    for export in catalog.exports() {
+        // Nothing is written into a folder that cannot be opened.
+        let Ok(folder) = Folder::open(Path::new(&export.export_folder)) else { continue };
+        if folder.contains(location).unwrap_or(true) {
+            return Err(Error::catalog(format!(
+                "the file is in the export folder of {0}, who could exchange it: move it, or write ALTER VAULT DROP EXPORT FOLDER FOR \"{0}\"",
+                export.analyst
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Declarations as the statements that make them.
+//!
+//! In: tables and budgets of the catalog. Out: SQL that the parser reads as the same declarations. Names and values may come
+//! from a hostile file; they are quoted wherever SQL would read them as something else.
+//!
+//! ```text
+//! table "order", unit "a""b"   →   ALTER TABLE order SET PRIVACY UNIT ("a""b")
+//! ```
+
+use std::str::FromStr;
+
+use arrow::datatypes::{DataType, TimeUnit};
+
+use crate::catalog::{
+    Budget, Column, Domain, FileFormat, PerQuery, Privacy, Source, Table, quoted,
+};
+use crate::privacy::{Cost, Notion, Spend};
+use crate::sql_type::sql_type;
+
+/// The statements that declare a table, its unit and its domains, in order. A table that a program registers is not created
+/// by a statement.
+pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<String> {
+    let name = quoted(&table.name);
+    let privacy = match &table.privacy {
+        Privacy::Undeclared => None,
+        Privacy::Public => Some(format!("ALTER TABLE {name} SET PUBLIC")),
+        Privacy::Private(unit) => {
+            let others: Vec<String> = other_people.iter().map(|other| quoted(other)).collect();
+            let others = match others.as_slice() {
+                [] => String::new(),
+                _ => format!(" OTHER PEOPLE THAN {}", others.join(", ")),
+            };
+            Some(format!("ALTER TABLE {name} SET PRIVACY UNIT {}{others}", unit.declaration()))
+        }
+    };
+    let domains = table.columns.iter().filter_map(|column| {
+        let domain = domain(column.domain.as_ref()?, data_type(column).as_ref());
+        let column = quoted(&column.name);
+        Some(format!("ALTER TABLE {name} ALTER COLUMN {column} SET PRIVACY DOMAIN {domain}"))
+    });
+    created(table).into_iter().chain(privacy).chain(domains).collect()
+}
+
+/// CREATE EXTERNAL TABLE, for a file. Only the columns of a CSV file can have other types than those that are inferred.
+pub(crate) fn created(table: &Table) -> Option<String> {
+    let Source::File { format, location, options, .. } = &table.source else { return None };
+    let columns = match format {
+        FileFormat::Csv => {
+            let columns = table.columns.iter().map(|column| {
+                let data_type = declarable(&data_type(column)?)?;
+                Some(format!("{} {data_type}", quoted(&column.name)))
+            });
+            columns.collect::<Option<Vec<_>>>().unwrap_or_default()
+        }
+        FileFormat::Parquet | FileFormat::Json | FileFormat::Arrow => Vec::new(),
+    };
+    let columns = match columns.as_slice() {
+        [] => String::new(),
+        _ => format!(" ({})", columns.join(", ")),
+    };
+    let options: Vec<String> =
+        options.iter().map(|(key, value)| format!("{} {}", text(key), text(value))).collect();
+    let options = match options.as_slice() {
+        [] => String::new(),
+        _ => format!(" OPTIONS ({})", options.join(", ")),
+    };
+    let (name, location) = (quoted(&table.name), text(location));
+    Some(format!(
+        "CREATE EXTERNAL TABLE {name}{columns} STORED AS {format} LOCATION {location}{options}"
+    ))
+}
+
+/// The type of a column; `None` for a type that this version of Arrow does not know.
+fn data_type(column: &Column) -> Option<DataType> {
+    DataType::from_str(&column.data_type).ok()
+}
+
+/// The name of a type with which a column may be declared.
+pub(crate) fn declarable(data_type: &DataType) -> Option<String> {
+    let can_be = matches!(
+        data_type,
+        DataType::Boolean
+            | DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Float32
+            | DataType::Float64
+            | DataType::Utf8
+            | DataType::Date32
+            | DataType::Timestamp(TimeUnit::Microsecond, None)
+            | DataType::Decimal128(_, 0..)
+    );
+    can_be.then(|| sql_type(data_type))
+}
+
+fn domain(domain: &Domain, data_type: Option<&DataType>) -> String {
+    match domain {
+        Domain::In(values) => {
+            let values: Vec<String> = values
+                .iter()
+                .map(|value| {
+                    value.as_ref().map_or("NULL".to_owned(), |value| literal(value, data_type))
+                })
+                .collect();
+            format!("IN ({})", values.join(", "))
+        }
+        Domain::Between { lo, hi, step, or_null } => {
+            let (lo, hi) = (literal(lo, data_type), literal(hi, data_type));
+            let step = step.as_ref().map_or(String::new(), |step| format!(" STEP {step}"));
+            let or_null = if *or_null { " OR NULL" } else { "" };
+            format!("BETWEEN ({lo}, {hi}){step}{or_null}")
+        }
+    }
+}
+
+/// A value of a domain as a literal of its column's type.
+fn literal(value: &str, data_type: Option<&DataType>) -> String {
+    match data_type {
+        Some(data_type) if data_type.is_numeric() => value.to_owned(),
+        Some(DataType::Boolean) => value.to_uppercase(),
+        Some(DataType::Date32 | DataType::Date64) => format!("DATE {}", text(value)),
+        Some(DataType::Timestamp(..)) => format!("TIMESTAMP {}", text(value)),
+        Some(_) | None => text(value),
+    }
+}
+
+/// A text as a literal.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+/// The statement that creates a budget of which this much is spent.
+pub(crate) fn budget_statement(budget: &Budget, spent: Cost) -> String {
+    let limit = match budget.promise {
+        Some(promise) => {
+            let thresholds = match budget.limit.atto_delta {
+                0 => " (thresholds=0)",
+                _ => "",
+            };
+            format!("({}) ACCOUNTANT ZCDP{thresholds}", amount(promise))
+        }
+        None => format!("({})", amount(budget.limit)),
+    };
+    let per_query = per_query(budget);
+    // Without SPENT, what a query spends has to fit into the limit, which may have been lowered since.
+    let spent = match spent_clause(spent) {
+        None if budget.check().is_err() => " SPENT (epsilon=0)".to_owned(),
+        None => String::new(),
+        Some(spent) => format!(" SPENT {spent}"),
+    };
+    let (name, table) = (quoted(&budget.name), quoted(&budget.table));
+    format!("CREATE PRIVACY BUDGET {name} FOR {table} LIMIT {limit}{per_query}{spent}")
+}
+
+fn amount(spend: Spend) -> String {
+    let delta = match spend.atto_delta {
+        0 => String::new(),
+        _ => format!(", delta={}", spend.delta_text()),
+    };
+    format!("{}={}{delta}", spend.notion.name(), spend.loss_text())
+}
+
+fn per_query(budget: &Budget) -> String {
+    let PerQuery { default, default_rho, default_delta, min, max, max_delta } = budget.per_query;
+    let (least, most) = match budget.limit.notion {
+        Notion::Approximate => ("min", "max"),
+        Notion::Concentrated => ("min_rho", "max_rho"),
+    };
+    let loss = |nano: i64| Spend::of_epsilon(nano, 0).loss_text();
+    let delta = |atto: i64| Spend::of_epsilon(0, atto).delta_text();
+    let amounts = [
+        ("default", default.map(loss)),
+        ("default_rho", default_rho.map(loss)),
+        ("default_delta", default_delta.map(delta)),
+        (least, min.map(loss)),
+        (most, max.map(loss)),
+        ("max_delta", max_delta.map(delta)),
+    ];
+    let amounts: Vec<String> = amounts
+        .into_iter()
+        .filter_map(|(name, amount)| Some(format!("{name}={}", amount?)))
+        .collect();
+    match amounts.as_slice() {
+        [] => String::new(),
+        _ => format!(" PER QUERY ({})", amounts.join(", ")),
+    }
+}
+
+/// What follows SPENT; `None` if nothing was spent.
+pub(crate) fn spent_clause(spent: Cost) -> Option<String> {
+    if spent.is_nothing() {
+        return None;
+    }
+    let (epsilon, rho) = (spent.within(Notion::Approximate), spent.within(Notion::Concentrated));
+    let amounts: Vec<String> = match (epsilon, rho) {
+        (Some(epsilon), Some(rho)) => {
+            let rho_delta = match rho.atto_delta {
+                0 => String::new(),
+                _ => format!(", rho_delta={}", rho.delta_text()),
+            };
+            vec![amount(epsilon), format!("rho={}{rho_delta}", rho.loss_text())]
+        }
+        (epsilon, rho) => epsilon.or(rho).map(amount).into_iter().collect(),
+    };
+    Some(format!("({})", amounts.join(", ")))
+}

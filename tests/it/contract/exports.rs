@@ -1,0 +1,258 @@
+//! Answers in files: by owners anywhere, by analysts in their export folder alone.
+
+use std::fs;
+use std::path::Path;
+
+use super::program::{Run, Study};
+
+/// A study whose analyst `lab` has an export folder `out`.
+fn study() -> Study {
+    let study = Study::with_people();
+    fs::create_dir(study.path("out")).unwrap();
+    study.owner("ALTER VAULT SET EXPORT FOLDER 'out' FOR lab").says(0, &["may be written into"]);
+    study
+}
+
+fn copied(study: &Study, to: &str) -> Run {
+    study.lab(&format!(
+        "COPY (SELECT city, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY city) TO '{to}'"
+    ))
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn answers_are_written_in_every_format() {
+    let study = study();
+    for (name, starts) in [("a.csv", "city,n\n"), ("a.json", "{\"city\":"), ("a.parquet", "PAR1")] {
+        let run = copied(&study, name);
+        run.says(0, &["cost ε = 1"]);
+        assert!(run.out.contains(name), "{run:?}");
+        let bytes = fs::read(study.path("out").join(name)).unwrap();
+        assert!(bytes.starts_with(starts.as_bytes()), "{name}: {bytes:?}");
+    }
+    let csv = fs::read_to_string(study.path("out").join("a.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    // What was written is a table like any other file.
+    study
+        .owner(
+            "COPY (SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age > 50) TO 'of owner.parquet';
+             COPY (SELECT 1 AS x WHERE FALSE) TO 'empty.csv';
+             CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'of owner.parquet';
+             ALTER TABLE t SET PUBLIC; SELECT n FROM t",
+        )
+        .says(0, &[]);
+    assert_eq!(fs::read_to_string(study.path("empty.csv")).unwrap(), "x\n");
+}
+
+/// Whatever the name is: it is refused before the charge, and nothing is made outside of the folder.
+#[test]
+fn names_lead_nowhere_else() {
+    let study = study();
+    let before = (study.spent(), names(study.folder()));
+    for name in [
+        "../a.csv",
+        "/tmp/hushql-export-attack.csv",
+        "./a.csv",
+        "sub/a.csv",
+        ".a.csv",
+        "..csv",
+        "a\\b.csv",
+        "a\n.csv",
+        "-a.csv",
+        "~/a.csv",
+        "a.csv/../../b.csv",
+    ] {
+        copied(&study, name).says(3, &["HQ003"]);
+    }
+    copied(&study, "a.txt").says(1, &["ends with .csv"]);
+    copied(&study, &format!("{}.csv", "a".repeat(300))).says(3, &["HQ003"]);
+    assert_eq!((study.spent(), names(study.folder())), before);
+    assert!(names(&study.path("out")).is_empty());
+    assert!(!Path::new("/tmp/hushql-export-attack.csv").exists());
+}
+
+/// Nothing is overwritten, and nothing is paid for what would be.
+#[test]
+fn no_file_is_overwritten() {
+    let study = study();
+    study.write("out/a.csv", "mine");
+    let before = study.spent();
+    copied(&study, "a.csv").says(1, &["`a.csv` exists already"]);
+    assert_eq!(study.spent(), before);
+    assert_eq!(fs::read_to_string(study.path("out/a.csv")).unwrap(), "mine");
+    study.owner("COPY (SELECT 1 AS x) TO 'out/a.csv'").says(1, &["exists already"]);
+    assert_eq!(fs::read_to_string(study.path("out/a.csv")).unwrap(), "mine");
+}
+
+/// A query that is refused, or that no budget pays, leaves no file.
+#[test]
+fn a_query_that_fails_leaves_no_file() {
+    let study = study();
+    for (query, status) in [
+        ("SELECT age FROM people", 3),
+        ("SELECT LAPLACE(eps=40000) COUNT(*), LAPLACE(eps=40000) AVG(age) FROM people", 3),
+        ("SELECT nothing FROM people", 1),
+    ] {
+        let run = study.lab(&format!("COPY ({query}) TO 'a.csv'"));
+        assert!(run.status == status || run.status == 4, "{run:?}");
+        assert!(names(&study.path("out")).is_empty(), "{query}");
+    }
+    study.owner("DROP PRIVACY BUDGET b").says(0, &[]);
+    copied(&study, "a.csv").says(3, &[]);
+    assert!(names(&study.path("out")).is_empty());
+}
+
+/// Links in the folder are not followed, wherever they lead; a folder on the way that became a link is none.
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let study = study();
+    study.write("secret.csv", "secret");
+    symlink(study.path("secret.csv"), study.path("out/there.csv")).unwrap();
+    symlink(study.path("nothing.csv"), study.path("out/dangling.csv")).unwrap();
+    symlink(study.folder(), study.path("out/folder.csv")).unwrap();
+    let before = study.spent();
+    // Whether what a link names exists cannot be told.
+    let said: Vec<String> = ["there.csv", "dangling.csv", "folder.csv"]
+        .iter()
+        .map(|name| {
+            let run = copied(&study, name);
+            run.says(1, &["exists already"]);
+            run.err.replace(name, "X")
+        })
+        .collect();
+    assert!(said.iter().all(|one| *one == said[0]), "{said:?}");
+    assert_eq!(fs::read_to_string(study.path("secret.csv")).unwrap(), "secret");
+    assert!(!study.path("nothing.csv").exists());
+    // The folder itself is exchanged for a link to one that holds the vault.
+    fs::rename(study.path("out"), study.path("was")).unwrap();
+    symlink(study.folder(), study.path("out")).unwrap();
+    copied(&study, "b.csv").says(1, &["the export folder cannot be used"]);
+    assert!(!study.path("b.csv").exists());
+    fs::remove_file(study.path("out")).unwrap();
+    let gone = copied(&study, "b.csv");
+    gone.says(1, &["the export folder cannot be used"]);
+    assert!(!gone.err.contains("out"), "{gone:?}");
+    assert_eq!(study.spent(), before);
+}
+
+/// A folder that holds what HushQL reads or keeps is no export folder, whichever of them came first.
+#[test]
+fn export_folders_hold_nothing_else() {
+    let study = study();
+    fs::create_dir_all(study.path("data/below")).unwrap();
+    study.write("data/below/t.csv", "x\n1\n");
+    study.owner("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'data/below/t.csv'").says(0, &[]);
+    for folder in ["data", "data/below", ".", "/"] {
+        let sql = format!("ALTER VAULT SET EXPORT FOLDER '{folder}' FOR lab");
+        study.owner(&sql).says(1, &["cannot be an export folder"]);
+    }
+    for folder in ["nothing", "people.csv"] {
+        let sql = format!("ALTER VAULT SET EXPORT FOLDER '{folder}' FOR lab");
+        study.owner(&sql).says(1, &["there is no folder"]);
+    }
+    // A table whose file an analyst could exchange.
+    study.write("out/mine.csv", "x\n1\n");
+    study
+        .owner("CREATE EXTERNAL TABLE mine STORED AS CSV LOCATION 'out/mine.csv'")
+        .says(1, &["in the export folder of lab"]);
+    // The folder to spill to.
+    fs::create_dir_all(study.path("spill/below")).unwrap();
+    for folder in ["spill", "spill/below"] {
+        let sql = format!("ALTER VAULT SET EXPORT FOLDER '{folder}' FOR lab");
+        let run = study.run(&["study.db", "--spill", "spill", "--owner", "-c", &sql]);
+        run.says(1, &["the folder to spill to"]);
+    }
+    let spilled =
+        ["study.db", "--spill", "out", "--analyst", "lab", "-c", "COPY (SELECT 1 AS x) TO 'a.csv'"];
+    study.run(&spilled).says(1, &["the export folder cannot be used"]);
+    // The anchor.
+    study.run(&["anchor", "study.db", "out/a.anchor"]).says(0, &[]);
+    let anchored = [
+        "study.db",
+        "--anchor",
+        "out/a.anchor",
+        "--analyst",
+        "lab",
+        "-c",
+        "COPY (SELECT 1 AS x) TO 'a.csv'",
+    ];
+    study.run(&anchored).says(1, &["the export folder cannot be used"]);
+    assert_eq!(names(&study.path("out")), ["a.anchor", "mine.csv"]);
+}
+
+#[test]
+fn each_analyst_has_a_folder_of_their_own() {
+    let study = study();
+    let ask = ["study.db", "--analyst", "other", "-c", "COPY (SELECT 1 AS x) TO 'a.csv'"];
+    study.run(&ask).says(3, &["HQ003", "no export folder"]);
+    study.lab("ALTER VAULT SET EXPORT FOLDER '/' FOR lab").says(3, &["HQ003"]);
+    study.lab("ALTER VAULT DROP EXPORT FOLDER FOR lab").says(3, &["HQ003"]);
+    study.owner("ALTER VAULT SET EXPORT FOLDER 'out' FOR owner").says(1, &[]);
+    // The history says that there is one, and not where.
+    let history = study.lab("SHOW PRIVACY HISTORY").out;
+    assert!(history.contains("export folder of lab: declared"), "{history}");
+    assert!(!history.contains("/out"), "{history}");
+    let dump = study.run(&["dump", "study.db"]).out;
+    assert!(
+        dump.contains("ALTER VAULT SET EXPORT FOLDER '") && dump.contains("FOR \"lab\";"),
+        "{dump}"
+    );
+    study.run(&["check", "study.db"]).says(0, &["is sound"]);
+    study.owner("ALTER VAULT DROP EXPORT FOLDER FOR lab").says(0, &[]);
+    copied(&study, "a.csv").says(3, &["no export folder"]);
+    // No name of a statement is that of an export folder.
+    study.owner("ALTER VAULT SET EXPORT FOLDER 'out' FOR lab").says(0, &[]);
+    for sql in [
+        "DROP TABLE \".export lab\"",
+        "DROP VIEW \".export lab\"",
+        "CREATE VIEW \".export lab\" AS SELECT 1 AS x",
+        "ALTER TABLE \".export lab\" SET PUBLIC",
+        "DESCRIBE \".export lab\"",
+    ] {
+        assert_eq!(study.owner(sql).status, 1, "{sql}");
+    }
+    copied(&study, "a.csv").says(0, &[]);
+}
+
+/// While an analyst exchanges the folder for a link to another and back, nothing is written into the other.
+#[cfg(unix)]
+#[test]
+fn a_race_writes_nothing_elsewhere() {
+    use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let study = study();
+    fs::create_dir(study.path("target")).unwrap();
+    let (out, moved) = (study.path("out"), study.path("moved"));
+    let (target, stop) = (study.path("target"), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                if fs::rename(&out, &moved).is_ok() {
+                    symlink(&target, &out).unwrap();
+                    std::thread::yield_now();
+                    fs::remove_file(&out).unwrap();
+                    fs::rename(&moved, &out).unwrap();
+                }
+            }
+        });
+        for round in 0..12 {
+            let sql: String =
+                (0..8).map(|i| format!("COPY (SELECT 1 AS x) TO 'r{round}_{i}.csv';")).collect();
+            let ask = ["study.db", "--analyst", "lab", "--keep-going", "-c", &sql];
+            let run = study.run(&ask);
+            assert!(run.status <= 1, "{run:?}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(names(&target).is_empty(), "{:?}", names(&target));
+}

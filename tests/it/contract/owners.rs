@@ -1,0 +1,262 @@
+//! What owners do with a whole vault: writing its declarations out and rebuilding them, in the same vault and in another.
+
+use super::program::Study;
+
+const SETUP: &str = "
+CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv';
+ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE;
+ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN 0 AND 120 OR NULL;
+CREATE EXTERNAL TABLE \"Visits \"\"at\"\" night's\" (visit BIGINT, person BIGINT, \"a \"\"b\" DOUBLE, \"it's\" VARCHAR, \"\" BOOLEAN, \"select\" DATE)
+  STORED AS CSV LOCATION 'visits''s.csv' OPTIONS ('delimiter' ';', 'has_header' 'true');
+ALTER TABLE \"Visits \"\"at\"\" night's\" SET PRIVACY UNIT VIA (person) REFERENCES people(id) MAX ROWS 4;
+ALTER TABLE \"Visits \"\"at\"\" night's\" ALTER COLUMN \"a \"\"b\" SET PRIVACY DOMAIN BETWEEN (-1.5, 1e3) STEP 0.25;
+ALTER TABLE \"Visits \"\"at\"\" night's\" ALTER COLUMN \"it's\" SET PRIVACY DOMAIN IN ('O''Hara', 'a;--', 'NULL', NULL, '
+-- two lines');
+ALTER TABLE \"Visits \"\"at\"\" night's\" ALTER COLUMN \"\" SET PRIVACY DOMAIN IN (TRUE, FALSE);
+ALTER TABLE \"Visits \"\"at\"\" night's\" ALTER COLUMN \"select\" SET PRIVACY DOMAIN BETWEEN (DATE '2025-01-01', DATE '2025-12-31');
+CREATE EXTERNAL TABLE copy STORED AS CSV LOCATION 'copy.csv';
+ALTER TABLE copy SET PRIVACY UNIT (id) OTHER PEOPLE THAN people;
+CREATE EXTERNAL TABLE wards STORED AS CSV LOCATION 'wards.csv';
+ALTER TABLE wards SET PUBLIC;
+CREATE EXTERNAL TABLE undeclared STORED AS CSV LOCATION 'wards2.csv';
+CREATE PRIVACY BUDGET \"all; of 'it\" FOR people LIMIT (epsilon=9.000000001, delta=1.5e-6)
+  PER QUERY (default=0.1, default_delta=1e-18, min=0.000001, max=5, max_delta=1e-7);
+CREATE PRIVACY BUDGET z FOR \"Visits \"\"at\"\" night's\" LIMIT (epsilon=40, delta=1e-6) ACCOUNTANT ZCDP PER QUERY (default=0.05, min_rho=1e-5, max_rho=2);
+CREATE PRIVACY BUDGET t FOR copy LIMIT (epsilon=8, delta=1e-6) ACCOUNTANT ZCDP (thresholds=0);
+CREATE PRIVACY BUDGET r FOR copy LIMIT (rho=2, delta=1e-6) PER QUERY (default_rho=0.5, max_rho=1);
+ALTER PRIVACY BUDGET r SET LIMIT (rho=0.25, delta=1e-6);
+CREATE VIEW a_reads_b AS SELECT age FROM b_is_read;
+CREATE VIEW x AS SELECT 1 AS one;
+CREATE VIEW b_is_read (\"Id\", age) AS SELECT id, age FROM people -- adults
+  WHERE age >= 18 /* ; */ AND id <> 7 -- and more
+;
+CREATE OR REPLACE VIEW x AS SELECT one FROM (SELECT 1 AS one) AS y;
+";
+
+/// A vault with every kind of declaration, hostile names, and charges.
+fn study() -> Study {
+    let study = Study::new();
+    study.write("people.csv", "id,age\n1,30\n2,41\n3,52\n");
+    study.write("copy.csv", "id,age\n1,30\n2,41\n3,52\n");
+    study.write(
+        "visits's.csv",
+        "visit;person;\"a \"\"b\";it's;;select\n1;1;0.5;O'Hara;true;2025-02-03\n2;1;7;x;false;2025-02-04\n",
+    );
+    study.write("wards.csv", "code,beds\nA,3\n");
+    study.write("wards2.csv", "code,beds\nB,3\n");
+    let ordered = SETUP.replace("CREATE VIEW a_reads_b AS SELECT age FROM b_is_read;\n", "")
+        + "CREATE VIEW a_reads_b AS SELECT age FROM b_is_read;";
+    study.owner(&ordered).says(0, &[]);
+    for (eps, table) in [(1, "people"), (2, "\"Visits \"\"at\"\" night's\"")] {
+        study.lab(&format!("SELECT LAPLACE(eps={eps}) COUNT(*) FROM {table}")).says(0, &[]);
+    }
+    study.lab("SELECT GAUSSIAN(rho=0.1, rows=1) COUNT(*) FROM copy").says(0, &[]);
+    study
+}
+
+fn dump(study: &Study, vault: &str) -> String {
+    let run = study.run(&["dump", vault]);
+    run.says(0, &[]);
+    run.out
+}
+
+/// Everything that everyone may see of the declarations and of what is spent.
+fn shown(study: &Study, vault: &str) -> Vec<String> {
+    let statements = [
+        "SHOW TABLES",
+        "SHOW PRIVACY",
+        "SHOW PRIVACY BUDGET",
+        "DESCRIBE people",
+        "DESCRIBE \"Visits \"\"at\"\" night's\"",
+        "DESCRIBE a_reads_b",
+        "SHOW CREATE VIEW b_is_read",
+        "SHOW CREATE TABLE \"Visits \"\"at\"\" night's\"",
+        "SHOW CREATE BUDGET \"all; of 'it\"",
+    ];
+    let ask = |sql: &&str| {
+        let run = study.run(&[vault, "--owner", "--format", "csv", "-c", sql]);
+        run.says(0, &[]);
+        run.out
+    };
+    statements.iter().map(ask).collect()
+}
+
+#[test]
+fn a_dump_rebuilds_the_declarations_and_what_is_spent() {
+    let study = study();
+    let script = dump(&study, "study.db");
+    study.write("dump.sql", &script);
+    study.run(&["init", "other.db"]).says(0, &[]);
+    study.run(&["other.db", "--owner", "-f", "dump.sql"]).says(0, &[]);
+    assert_eq!(shown(&study, "study.db"), shown(&study, "other.db"), "{script}");
+    assert_eq!(script, dump(&study, "other.db"));
+    study.run(&["check", "other.db"]).says(0, &["is sound"]);
+    // What is spent is there, and binds.
+    assert!(script.contains("SPENT (epsilon=3, rho="), "{script}");
+    let ask =
+        ["other.db", "--analyst", "lab", "-c", "SELECT LAPLACE(eps=0.1) COUNT(*) FROM people"];
+    study.run(&ask).says(0, &["ε = 5.9"]);
+}
+
+/// In its own vault a dump gives nothing back, and adds nothing that is spent already.
+#[test]
+fn a_dump_that_is_run_again_gives_nothing_back() {
+    let study = study();
+    let script = dump(&study, "study.db");
+    study.write("dump.sql", &script);
+    study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM people").says(0, &[]);
+    let before = (study.spent(), dump(&study, "study.db"));
+    study.run(&["study.db", "--owner", "--keep-going", "-f", "dump.sql"]).says(1, &["already"]);
+    assert_eq!(before, (study.spent(), dump(&study, "study.db")));
+    study.write(
+        "again.sql",
+        script.replace("CREATE PRIVACY BUDGET", "CREATE OR REPLACE PRIVACY BUDGET"),
+    );
+    study.run(&["study.db", "--owner", "--keep-going", "-f", "again.sql"]).says(1, &["already"]);
+    assert_eq!(before, (study.spent(), dump(&study, "study.db")));
+}
+
+/// What was spent on tables that are gone, or that have no budget now, is not forgotten; nor are joined people.
+#[test]
+fn a_dump_remembers_what_no_budget_shows() {
+    let study = Study::with_people();
+    study.write("visits.csv", "visit,person\n1,1\n2,1\n");
+    study
+        .owner(
+            "ALTER TABLE people SET PRIVACY UNIT (id);
+             CREATE EXTERNAL TABLE visits STORED AS CSV LOCATION 'visits.csv';
+             ALTER TABLE visits SET PRIVACY UNIT (person);
+             CREATE PRIVACY BUDGET v FOR visits LIMIT (epsilon=10)",
+        )
+        .says(0, &[]);
+    study.lab("SELECT LAPLACE(eps=1, rows=1) COUNT(*) FROM people").says(0, &[]);
+    study.lab("SELECT LAPLACE(eps=2, rows=1) COUNT(*) FROM visits").says(0, &[]);
+    study
+        .owner(
+            "ALTER TABLE visits SET PRIVACY UNIT VIA (person) REFERENCES people(id);
+             ALTER TABLE visits SET PRIVACY UNIT (person);
+             DROP PRIVACY BUDGET v; DROP TABLE visits",
+        )
+        .says(0, &[]);
+    let script = dump(&study, "study.db");
+    study.write("dump.sql", &script);
+    study.run(&["init", "other.db"]).says(0, &[]);
+    study.run(&["other.db", "--owner", "-f", "dump.sql"]).says(0, &[]);
+    let rebuilt = "CREATE EXTERNAL TABLE visits STORED AS CSV LOCATION 'visits.csv';
+        ALTER TABLE visits SET PRIVACY UNIT (person);
+        CREATE PRIVACY BUDGET v FOR visits LIMIT (epsilon=10)";
+    let run = study.run(&["other.db", "--owner", "-c", rebuilt]);
+    run.says(0, &["budget v for visits: ε = 7 left"]);
+    // Charges of either count for both.
+    let asked = [
+        "other.db",
+        "--analyst",
+        "lab",
+        "-c",
+        "SELECT LAPLACE(eps=1, rows=1) COUNT(*) FROM visits",
+    ];
+    study.run(&asked).says(0, &["ε = 6"]);
+    let again = dump(&study, "other.db");
+    assert!(again.contains("ALTER TABLE people SET PRIVACY SPENT (epsilon=4, rho="), "{again}");
+    assert!(again.contains("TOGETHER WITH visits;"), "{again}");
+}
+
+/// A larger amount elsewhere is raised here; a smaller one changes nothing.
+#[test]
+fn a_dump_raises_what_is_spent_in_another_vault() {
+    let study = Study::with_people();
+    study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM people").says(0, &[]);
+    let script = dump(&study, "study.db");
+    study.write(
+        "dump.sql",
+        script.replace("CREATE PRIVACY BUDGET", "CREATE OR REPLACE PRIVACY BUDGET"),
+    );
+    study.run(&["init", "other.db"]).says(0, &[]);
+    study.run(&["other.db", "--owner", "-f", "dump.sql"]).says(0, &[]);
+    let ask = ["other.db", "--analyst", "lab", "-c", "SELECT LAPLACE(eps=1) COUNT(*) FROM people"];
+    study.run(&ask).says(0, &[]);
+    study.run(&["other.db", "--owner", "--keep-going", "-f", "dump.sql"]).says(1, &["already"]);
+    let shown = study.run(&["other.db", "--owner", "-c", "SHOW CREATE BUDGET b"]);
+    assert!(shown.out.contains("SPENT (epsilon=2, rho="), "{shown:?}");
+    // Analysts neither dump nor see where files are.
+    let refused = study.lab("SHOW CREATE TABLE people");
+    refused.says(3, &["HQ003"]);
+    assert!(!refused.err.contains("people.csv"), "{refused:?}");
+    study.lab("ALTER TABLE people SET PRIVACY SPENT (epsilon=1)").says(3, &["HQ003"]);
+}
+
+/// Drafts do not depend on the file: not even on whether it is there.
+#[test]
+fn drafts_read_no_file() {
+    let study = Study::new();
+    study.write("people.csv", "user_id,age,O'Hara\n1,30,x\n2,117,y\n");
+    study.owner("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'people.csv'").says(0, &[]);
+    let ask = || study.owner("ALTER TABLE t SUGGEST PRIVACY").out;
+    let drafts = ask();
+    assert!(drafts.contains("SET PRIVACY UNIT (user_id);"), "{drafts}");
+    assert!(drafts.contains("BETWEEN (0, 120)") && !drafts.contains("117"), "{drafts}");
+    study.write("people.csv", "user_id,age,O'Hara\n5,-7,x\n9,4000,y\n");
+    assert_eq!(ask(), drafts);
+    std::fs::remove_file(study.path("people.csv")).unwrap();
+    assert_eq!(ask(), drafts);
+    study.lab("ALTER TABLE t SUGGEST PRIVACY").says(3, &["HQ003"]);
+}
+
+/// What is found does not depend on rows, only on names, types and permissions.
+#[test]
+fn the_doctor_reads_no_values() {
+    let study = Study::with_people();
+    study.write("visits.csv", "visit,person_id,fee\n1,1,10\n2,1,7000\n");
+    study.write("new.csv", "x\n1\n");
+    study
+        .owner(
+            "ALTER TABLE people SET PRIVACY UNIT (id);
+             CREATE EXTERNAL TABLE visits (visit INT, person_id INT, fee DOUBLE) STORED AS CSV LOCATION 'visits.csv';
+             ALTER TABLE visits SET PRIVACY UNIT (person_id);
+             CREATE EXTERNAL TABLE \"new one\" STORED AS CSV LOCATION 'new.csv'",
+        )
+        .says(0, &[]);
+    let ask = || {
+        let run = study.run(&["doctor", "study.db", "--format", "csv"]);
+        run.says(0, &[]);
+        run.out
+    };
+    let found = ask();
+    for expected in [
+        "no anchor",
+        "hushql anchor study.db",
+        "ALTER TABLE \"\"new one\"\" SUGGEST PRIVACY",
+        "CREATE PRIVACY BUDGET visits FOR visits",
+        "ALTER TABLE visits ALTER COLUMN fee SET PRIVACY DOMAIN BETWEEN … AND …",
+        "visits.person_id,\"the column is of type INT, and people.id of type BIGINT",
+        "CREATE OR REPLACE EXTERNAL TABLE visits (visit INT, person_id BIGINT, fee DOUBLE)",
+    ] {
+        assert!(found.contains(expected), "no `{expected}` in {found}");
+    }
+    assert!(!found.contains("7000") && !found.contains("MAX ROWS"), "{found}");
+    study.write("visits.csv", "visit,person_id,fee\n1,9,-3\n2,9,1\n3,9,99999\n");
+    assert_eq!(ask(), found);
+    study.write("visits.csv", "visit,person_id\n1,9\n");
+    assert!(ask().contains("visits,the file has other columns than were declared"));
+    std::fs::remove_file(study.path("visits.csv")).unwrap();
+    assert!(ask().contains("visits,the file of the table cannot be read"));
+    #[cfg(unix)]
+    {
+        use std::fs::{Permissions, set_permissions};
+        use std::os::unix::fs::PermissionsExt;
+        let set = |name: &str, mode| {
+            set_permissions(study.path(name), Permissions::from_mode(mode)).unwrap();
+        };
+        for mode in [0o640, 0o604, 0o620] {
+            set("people.csv", mode);
+            set("study.db", mode);
+            let found = ask();
+            assert!(found.contains("chmod 600 study.db"), "{mode:o}: {found}");
+            assert!(found.contains("people,other users of this machine may open"), "{found}");
+        }
+        set("people.csv", 0o600);
+        set("study.db", 0o600);
+        assert!(!ask().contains("people,other users"));
+        assert!(!ask().contains("chmod 600 study.db"));
+    }
+}
