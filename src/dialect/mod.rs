@@ -27,6 +27,7 @@ mod declaration;
 mod domain_query;
 pub(crate) mod error;
 mod grouping_sets;
+mod headings;
 mod histogram;
 mod literal;
 mod lower;
