@@ -62,6 +62,7 @@ pub use error::{BindError, Unbound};
 pub(crate) use marker::marker_function;
 pub(crate) use sources::is_ledger;
 pub use sources::{LEDGER, Sources};
+pub(crate) use words::of_a_constant;
 
 /// A query with its names and types resolved.
 #[derive(Debug)]
