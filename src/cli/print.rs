@@ -142,7 +142,10 @@ impl Printer {
 
     fn answer(self, answer: &Answer) -> Result<(), Failure> {
         self.paid(answer, || {
-            let view = View::for_answer(answer)?;
+            let mut view = View::for_answer(answer)?;
+            if self.screen.is_some() && matches!(self.format, Format::Table | Format::Expanded) {
+                table::with_neat_budgets(&mut view);
+            }
             match self.format {
                 Format::Table => self.show(&table::table(&view, self.frame())),
                 Format::Expanded => self.show(&table::expanded(&view, self.frame().most)),

@@ -56,18 +56,6 @@ pub(super) fn table(view: &View, frame: Frame) -> String {
         rows.push(vec!["…".to_owned(); header.len()]);
     }
     rows.extend(last.map(|row| with_margins(view, row)));
-    if frame.width.is_some() {
-        for (at, (title, _)) in header.iter().enumerate() {
-            let cells = rows.iter_mut().filter_map(|row| row.get_mut(at));
-            match title.as_str() {
-                "spent" => cells.for_each(|cell| *cell = with_neat_amounts(cell, Spend::neat_up)),
-                "left" | "declared" => {
-                    cells.for_each(|cell| *cell = with_neat_amounts(cell, Spend::neat_down));
-                }
-                _ => {}
-            }
-        }
-    }
     let mut text = grid(&header, &rows, frame);
     // A terminal breaks lines anywhere, also inside of numbers.
     let is_wide = |width: u16| text.lines().any(|line| line.chars().count() > usize::from(width));
@@ -198,6 +186,22 @@ fn supported(number: &str, error: f64) -> Cow<'_, str> {
     let rounded = format!("{value:.decimals$}");
     let is_zero = rounded.bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
     if is_zero { rounded.trim_start_matches('-').to_owned().into() } else { rounded.into() }
+}
+
+/// Shows what is spent and left of budgets as people write it, in answers about budgets.
+pub(super) fn with_neat_budgets(view: &mut View) {
+    for (at, column) in view.columns.iter().enumerate() {
+        let neat: fn(Spend) -> Spend = match column.name.as_str() {
+            "spent" => Spend::neat_up,
+            "left" | "declared" => Spend::neat_down,
+            _ => continue,
+        };
+        for cell in view.rows.iter_mut().filter_map(|row| row.get_mut(at)) {
+            if let Cell::Text(text) = cell {
+                *text = with_neat_amounts(text, neat);
+            }
+        }
+    }
 }
 
 /// A text of budgets with its amounts as people write them: `ε = 9.900000001` as `ε = 9.9`.
@@ -404,6 +408,19 @@ mod tests {
         assert_eq!(left("ε = 9.999999999"), "ε = 9.999999999", "more is not left");
         assert_eq!(spent("ε = 0.333333333"), "ε = 0.333333333");
         assert_eq!(left("ε"), "ε");
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let column = |name: &str| Column { name: name.to_owned(), kind: Kind::Text, margin: None };
+        let mut budgets = View {
+            columns: ["spent", "left", "other"].map(column).into(),
+            rows: vec![vec![
+                text("ε = 0.099999999"),
+                text("ε = 9.900000001"),
+                text("ε = 0.099999999"),
+            ]],
+            winners: Vec::new(),
+        };
+        with_neat_budgets(&mut budgets);
+        assert_eq!(budgets.rows, [[text("ε = 0.1"), text("ε = 9.9"), text("ε = 0.099999999")]]);
     }
 
     #[test]

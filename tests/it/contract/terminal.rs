@@ -226,6 +226,12 @@ fn long_answers_show_both_ends_or_are_paged() {
     terminal.until("long answers are paged");
     terminal.press(query);
     terminal.until("347");
+    // Amounts are shown as they were written; a pipe gets what is stored.
+    terminal.press("SELECT AVG(age), SUM(age), COUNT(*) FROM adult;\r");
+    terminal.until("cost ε = 0.1 · left adult ε = 9.9");
+    terminal.press("SHOW PRIVACY BUDGET adult;\r");
+    let shown = terminal.until("default 0.1");
+    assert!(shown.contains("ε = 0.1 ") && shown.contains("ε = 9.9, δ"), "{shown}");
     terminal.press("\\pset pager off\r");
     terminal.until("long answers are not paged");
     terminal.press("\\timing on\r");
