@@ -62,6 +62,7 @@ pub use error::{BindError, Unbound};
 pub(crate) use marker::marker_function;
 pub(crate) use sources::is_ledger;
 pub use sources::{LEDGER, Sources};
+pub(crate) use words::of_a_constant;
 
 /// A query with its names and types resolved.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Bound {
 /// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of comparisons that would not mean
 /// what they say.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
-    let QueryStatement { tree, releases, range_of: _, null_values } = query;
+    let QueryStatement { tree, releases, range_of: _, null_values, headings: _ } = query;
     let context = Context::new(sources, &releases, null_values);
     let options = ParserOptions::new().with_collect_spans(true);
     let explained =

@@ -120,6 +120,21 @@ fn known(sentence: &str) -> Option<String> {
             "a condition is true or false, and {what} is of type {of}: write a comparison, such as {what} IS NOT NULL"
         ));
     }
+    if let Some(name) = sentence
+        .strip_prefix("WITH query name \"")
+        .and_then(|rest| rest.strip_suffix("\" specified more than once"))
+    {
+        return Some(format!("WITH names two queries {name}: give one another name"));
+    }
+    if let Some(what) = sentence
+        .strip_prefix("HAVING clause references: ")
+        .and_then(|rest| rest.split_once(" must appear in the GROUP BY clause"))
+    {
+        let what = in_literals(what.0);
+        return Some(format!(
+            "HAVING looks at groups, and {what} is neither a key of GROUP BY nor an aggregate: write WHERE {what}"
+        ));
+    }
     if let Some(of) =
         sentence.strip_prefix("Unary operator 'NOT' requires a boolean expression, got ")
     {
@@ -165,7 +180,11 @@ fn known(sentence: &str) -> Option<String> {
 }
 
 /// Messages that are always the same, by how they begin or end.
-const FIXED: [(&str, &str); 18] = [
+const FIXED: [(&str, &str); 20] = [
+    (
+        "For SELECT DISTINCT, ORDER BY expressions",
+        "with DISTINCT, ORDER BY names columns of the SELECT list: write their position or alias, as in SELECT DISTINCT lower(x) AS y FROM t ORDER BY y",
+    ),
     ("Fail to find the coerced type", UNFIT),
     (
         "Correlated scalar subquery in the GROUP BY clause must also be in the aggregate expressions",
@@ -196,6 +215,7 @@ const FIXED: [(&str, &str); 18] = [
     ("concat does not support zero arguments", "concat takes texts: write concat(x, y)"),
     ("coalesce must have at least one argument", "coalesce takes values: write COALESCE(x, 0)"),
     ("Cannot infer common argument type for", UNFIT),
+    ("Cannot automatically convert", UNFIT),
     ("Cannot infer common string type for", UNFIT),
     ("Cannot coerce arithmetic expression", UNFIT),
     ("Cannot get result type for temporal operation", UNFIT),
@@ -364,6 +384,17 @@ fn called(call: &str) -> Option<String> {
         return Some("NULLIF takes two values: write NULLIF(x, 0)".to_owned());
     }
     None
+}
+
+/// Why a constant cannot be read: `'x' is not INT` for `Cannot cast string 'x' to value of Int32 type`.
+pub(crate) fn of_a_constant(why: &str) -> String {
+    const SENTENCES: [[&str; 3]; 2] =
+        [["Cannot cast string ", " to value of ", " type"], ["Can't cast value ", " to type ", ""]];
+    let parts = SENTENCES.iter().find_map(|[start, between, end]| {
+        let (value, of) = why.strip_prefix(start)?.rsplit_once(between)?;
+        Some((value, of.strip_suffix(end)?))
+    });
+    parts.map_or_else(|| why.to_owned(), |(value, of)| format!("{value} is not {}", in_types(of)))
 }
 
 /// A message with types as SQL writes them.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use hushql::Resources;
 
 use super::print::Format;
@@ -27,7 +28,9 @@ exhausted.\nResults go to standard output, everything else to standard error.";
     hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
-    hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]")]
+    hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]\n       \
+    hushql completions SHELL\n       \
+    hushql man")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -115,6 +118,13 @@ enum Command {
         #[command(flatten)]
         stage: Stage,
     },
+    /// Print completions for a shell, to be put where it looks for them
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, to be put into a folder man1 as hushql.1
+    Man,
 }
 
 /// Where suites run, and who runs their statements.
@@ -142,7 +152,7 @@ struct Ask {
     /// Declare and query as the owner
     #[arg(long, conflicts_with = "analyst")]
     owner: bool,
-    /// Query as this analyst
+    /// Query as this analyst [default: HUSHQL_ANALYST, or the configuration file]
     #[arg(long, value_name = "NAME")]
     analyst: Option<String>,
     /// Run these statements and exit; may be given several times
@@ -157,9 +167,9 @@ struct Ask {
 /// How answers are displayed, when a script ends, and whether the shell keeps a history.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Style {
-    /// The format of answers
-    #[arg(long, value_enum, global = true, default_value_t = Format::Table)]
-    pub(super) format: Format,
+    /// The format of answers [default: table]
+    #[arg(long, value_enum, global = true)]
+    pub(super) format: Option<Format>,
     /// Run all statements of a script, even after a failure
     #[arg(long, global = true)]
     pub(super) keep_going: bool,
@@ -301,6 +311,10 @@ pub(super) enum Task {
     Check { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
     Suites { files: Vec<PathBuf>, stage: Stage },
+    /// Prints the completions for a shell.
+    Completions { shell: Shell },
+    /// Prints the manual page.
+    Man,
     /// Runs statements.
     Ask { place: Place, asker: Asker, source: Source },
 }
@@ -337,13 +351,16 @@ pub(super) enum Source {
 }
 
 impl Arguments {
-    /// The task, or the usage error that prevents it.
-    pub(super) fn into_task(self) -> Result<(Task, Style, Allowed), clap::Error> {
+    /// The task, or the usage error that prevents it. `analyst` asks if the arguments name nobody.
+    pub(super) fn into_task(
+        self,
+        analyst: Option<String>,
+    ) -> Result<(Task, Style, Allowed), clap::Error> {
         let usage = |kind, message: &str| Self::command().error(kind, message);
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade` or `slt`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `slt`, `completions` or `man`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -358,6 +375,8 @@ impl Arguments {
             (Some(Command::Dump { vault, held }), _) => Task::Dump { vault, anchor: held },
             (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
             (Some(Command::Slt { files, stage }), _) => Task::Suites { files, stage },
+            (Some(Command::Completions { shell }), _) => Task::Completions { shell },
+            (Some(Command::Man), _) => Task::Man,
             (Some(Command::Demo { ask }), _) => {
                 let (asker, source) = ask.split();
                 let asker = asker.unwrap_or_else(|| Asker::Analyst("demo".to_owned()));
@@ -365,9 +384,9 @@ impl Arguments {
             }
             (None, Some(path)) => {
                 let (asker, source) = self.ask.split();
-                let Some(asker) = asker else {
+                let Some(asker) = asker.or_else(|| analyst.map(Asker::Analyst)) else {
                     let message = "no user is given: add `--analyst NAME` to ask questions, or \
-                    `--owner` to declare tables";
+                    `--owner` to declare tables; HUSHQL_ANALYST may name the analyst, too";
                     return Err(usage(ErrorKind::MissingRequiredArgument, message));
                 };
                 let place = match self.anchor {
@@ -412,7 +431,7 @@ mod tests {
     use super::*;
 
     fn task(line: &str) -> Result<(Task, Style, Allowed), clap::Error> {
-        Arguments::try_parse_from(line.split(' '))?.into_task()
+        Arguments::try_parse_from(line.split(' '))?.into_task(None)
     }
 
     #[test]
@@ -497,6 +516,8 @@ mod tests {
                     source: Source::Input,
                 },
             ),
+            ("hushql completions fish", Task::Completions { shell: Shell::Fish }),
+            ("hushql man", Task::Man),
             (
                 "hushql demo --analyst lab --format json -f -",
                 Task::Ask { place: Place::Demo, asker: lab(), source: Source::Input },
@@ -506,7 +527,7 @@ mod tests {
             assert_eq!(task(line).unwrap().0, expected, "{line}");
         }
         let (_, style, allowed) = task("hushql --format csv --keep-going demo -q").unwrap();
-        assert!(style.keep_going && style.quiet && style.format == Format::Csv);
+        assert!(style.keep_going && style.quiet && style.format == Some(Format::Csv));
         assert_eq!(allowed.resources(), Resources::default());
         let line = "hushql demo --memory 2GB --spill /tmp --timeout 60 --max-rows 10";
         let resources = task(line).unwrap().2.resources();
@@ -519,19 +540,35 @@ mod tests {
         assert_eq!((resources.rows, resources.rows_of_a_unit), (usize::MAX, u64::MAX));
     }
 
+    #[test]
+    fn the_environment_may_name_the_analyst() {
+        let asker = |line: &str| {
+            let parsed = Arguments::try_parse_from(line.split(' ')).unwrap();
+            match parsed.into_task(Some("lab".to_owned())).unwrap().0 {
+                Task::Ask { asker, .. } => asker,
+                task => panic!("{task:?}"),
+            }
+        };
+        let analyst = |name: &str| Asker::Analyst(name.to_owned());
+        assert_eq!(asker("hushql study.db"), analyst("lab"));
+        assert_eq!(asker("hushql study.db --analyst other"), analyst("other"));
+        assert_eq!(asker("hushql study.db --owner"), Asker::Owner);
+        assert_eq!(asker("hushql demo"), analyst("demo"));
+    }
+
     /// `-c "-- a comment"` was once taken for an unknown option.
     #[test]
     fn any_text_is_a_statement() {
         for text in ["-- why\nSELECT 1", "-1", "--x", "-c", "--owner", "-", "--", "", " -- x"] {
             for before in [&["demo"][..], &["study.db", "--owner"]] {
                 let words = [&["hushql"], before, &["-c", text]].concat();
-                let task = Arguments::try_parse_from(words).unwrap().into_task().unwrap().0;
+                let task = Arguments::try_parse_from(words).unwrap().into_task(None).unwrap().0;
                 let Task::Ask { source, .. } = task else { panic!("{text}: {task:?}") };
                 assert_eq!(source, Source::Text(text.to_owned()));
             }
         }
         let words = ["hushql", "demo", "-c", "SELECT 1 -- one;", "-c", "SELECT 2;"];
-        let twice = Arguments::try_parse_from(words).unwrap().into_task().unwrap().0;
+        let twice = Arguments::try_parse_from(words).unwrap().into_task(None).unwrap().0;
         let Task::Ask { source: Source::Text(text), .. } = twice else { panic!("{twice:?}") };
         let statements = hushql::split_statements(&text).unwrap();
         let statements: Vec<_> = statements.iter().map(|one| one.text().trim()).collect();
@@ -569,6 +606,8 @@ mod tests {
             "hushql --anchor a check study.db",
             "hushql --anchor a demo",
             "hushql slt",
+            "hushql completions",
+            "hushql completions cmd",
             "hushql demo --format xml",
             "hushql demo --memory 2XB",
             "hushql demo --memory 0",

@@ -30,8 +30,14 @@ pub(super) enum Action {
     Expanded,
     /// Limits the rows that are shown.
     Rows,
+    /// Turns the pager on or off.
+    Pager,
     /// Runs a file.
     Include,
+    /// Ends the statement before it, as `;` does.
+    Run,
+    /// Discards the statement before it.
+    Reset,
 }
 
 /// One command.
@@ -59,8 +65,11 @@ const fn command(
 /// The formats of answers.
 const FORMATS: &str = "table|expanded|markdown|csv|json";
 
+/// The argument of what is on or off; without it, the other of both is chosen.
+const SWITCH: &str = "[on|off]";
+
 /// Names that other shells have for these commands.
-const OTHER_NAMES: [(&str, &str); 24] = [
+const OTHER_NAMES: [(&str, &str); 31] = [
     ("\\h", "\\?"),
     ("\\help", "\\?"),
     (".help", "\\?"),
@@ -78,23 +87,48 @@ const OTHER_NAMES: [(&str, &str); 24] = [
     (".timer", "\\timing"),
     (".timing", "\\timing"),
     (".mode", "\\format"),
-    ("\\pset", "\\format"),
     (".format", "\\format"),
     (".explain", "\\explain"),
     (".plot", "\\plot"),
     (".maxrows", "\\rows"),
     (".read", "\\i"),
     ("\\include", "\\i"),
+    ("\\ir", "\\i"),
+    ("\\dS", "\\d"),
+    ("\\describe", "\\d"),
+    ("\\tables", "\\d"),
+    ("\\expanded", "\\x"),
+    ("\\go", "\\g"),
+    ("\\reset", "\\r"),
+    ("\\budgets", "\\budget"),
 ];
 
 /// What other shells have and this one has not, and what to do instead.
-const ELSEWHERE: [(&str, &str); 12] = [
+const ELSEWHERE: [(&str, &str); 30] = [
     ("\\l", "a vault is one database: \\d lists its tables, \\budget its budgets"),
     (".databases", "a vault is one database: \\d lists its tables, \\budget its budgets"),
     ("\\c", "another vault has its own shell: hushql OTHER.db"),
     (".open", "another vault has its own shell: hushql OTHER.db"),
+    ("\\list", "a vault is one database: \\d lists its tables, \\budget its budgets"),
+    ("\\connect", "another vault has its own shell: hushql OTHER.db"),
+    ("\\conninfo", "the command line names the vault and the analyst; \\budget shows what is left"),
     ("\\set", "there are no variables; \\format, \\rows, \\timing and \\x change the output"),
+    ("\\unset", "there are no variables; \\format, \\rows, \\timing and \\x change the output"),
+    (".parameter", "there are no variables; \\format, \\rows, \\timing and \\x change the output"),
     ("\\echo", "there are no variables; SELECT 'text' prints a text"),
+    (".print", "there are no variables; SELECT 'text' prints a text"),
+    ("\\p", "the lines above belong to the statement until ; ends it, or \\r discards it"),
+    ("\\e", "this shell runs no programs; Up brings the last statement back, to be edited"),
+    ("\\edit", "this shell runs no programs; Up brings the last statement back, to be edited"),
+    ("\\s", "Up goes through the history, Ctrl-R searches it"),
+    ("\\a", "\\format csv writes no borders"),
+    ("\\t", "\\format csv writes no borders; hushql -q leaves out remarks"),
+    (".headers", "answers always have headers"),
+    (".header", "answers always have headers"),
+    (".width", "columns are as wide as their cells; \\x writes a line for each"),
+    ("\\watch", "each run of a query is charged anew"),
+    ("\\dn", "there are no schemas; \\d lists the tables"),
+    ("\\di", "there are no indexes; \\d lists the tables"),
     (
         "\\du",
         "an analyst is a name that hushql --analyst NAME states; the ledger lists who asked what",
@@ -107,7 +141,7 @@ const ELSEWHERE: [(&str, &str); 12] = [
 ];
 
 /// Every command.
-pub(super) const COMMANDS: [Command; 11] = [
+pub(super) const COMMANDS: [Command; 14] = [
     command("\\?", "", "this list", Action::Help),
     command("\\q", "", "leave (Ctrl-D does too)", Action::Quit),
     command("\\d", "[table]", "the tables and views, or the columns of one", Action::Describe),
@@ -119,12 +153,59 @@ pub(super) const COMMANDS: [Command; 11] = [
         "run a grouped query and draw bars with error bars; \\plot accuracy QUERY draws its error by cost, without running it",
         Action::Plot,
     ),
-    command("\\timing", "", "show or hide the time that statements take", Action::Timing),
+    command("\\timing", SWITCH, "show or hide the time that statements take", Action::Timing),
     command("\\format", FORMATS, "the format of answers", Action::Format),
-    command("\\x", "", "one line for each cell, or tables again", Action::Expanded),
+    command("\\x", SWITCH, "one line for each cell, or tables again", Action::Expanded),
     command("\\rows", "N|all", "how many rows of an answer a terminal shows", Action::Rows),
+    command("\\pager", SWITCH, "page through long answers, all of their rows", Action::Pager),
     command("\\i", "FILE", "run the statements in a file (owner and demo only)", Action::Include),
+    command("\\g", "", "end the statement and run it, as ; does", Action::Run),
+    command("\\r", "", "discard the unfinished statement, as Ctrl-C does", Action::Reset),
 ];
+
+/// What an argument of a command may be, for completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Complements {
+    /// A table.
+    Table,
+    /// One of these words, between `|`.
+    Words(&'static str),
+    /// A statement.
+    Statement,
+    /// Nothing that is known.
+    Nothing,
+}
+
+/// What completes the argument of a command.
+pub(super) fn complements(name: &str) -> Complements {
+    let Some(command) = command_named(own_name(name)) else { return Complements::Nothing };
+    match command.action {
+        Action::Describe => Complements::Table,
+        Action::Explain | Action::Plot => Complements::Statement,
+        Action::Timing | Action::Expanded | Action::Pager => Complements::Words("on|off"),
+        Action::Format => Complements::Words(FORMATS),
+        Action::Rows => Complements::Words("all"),
+        Action::Help
+        | Action::Quit
+        | Action::Budget
+        | Action::Include
+        | Action::Run
+        | Action::Reset => Complements::Nothing,
+    }
+}
+
+/// The name that a command has here.
+fn own_name(name: &str) -> &str {
+    OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, own)| own)
+}
+
+fn command_named(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name == name)
+}
+
+/// What psql calls the settings of its output, and the commands that they are here.
+const SETTINGS: [(&str, &str); 4] =
+    [("format", "\\format"), ("expanded", "\\x"), ("x", "\\x"), ("pager", "\\pager")];
 
 /// Reads a command line.
 ///
@@ -134,20 +215,48 @@ pub(super) fn parse(line: &str) -> Result<(Action, &str), String> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let argument = argument.trim();
-    let known = OTHER_NAMES.iter().find(|(other, _)| *other == name);
-    let name = known.map_or(name, |(_, own)| own);
+    let (name, argument) = match name {
+        "\\pset" => setting(argument)?,
+        _ => (own_name(name), argument),
+    };
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(other, _)| *other == name) {
         return Err(format!("there is no {name} here; {instead}"));
     }
-    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+    let Some(command) = command_named(name) else {
         let near = nearest(name).map_or_else(String::new, |near| format!("did you mean {near}? "));
         return Err(format!("there is no command {name}; {near}\\? lists them"));
     };
     let wanted = command.argument;
+    if command.action == Action::Help && !argument.is_empty() {
+        return Err("grammar.md describes the statements; \\? lists the commands".to_owned());
+    }
     match (wanted.is_empty(), wanted.starts_with('['), argument.is_empty()) {
         (true, _, false) => Err(format!("{name} takes no argument")),
         (false, false, true) => Err(format!("write {name} {wanted}")),
         _ => Ok((command.action, argument)),
+    }
+}
+
+/// The command for a setting of psql, such as `format csv`, and its argument.
+fn setting(text: &str) -> Result<(&'static str, &str), String> {
+    let (name, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let known = SETTINGS.iter().find(|(setting, _)| *setting == name);
+    known.map(|(_, own)| (*own, value.trim())).ok_or_else(|| {
+        "of the settings of \\pset there are format, expanded and pager: write \\format, \\x or \\pager"
+            .to_owned()
+    })
+}
+
+/// Reads `on` or `off`; without either, the opposite of what is.
+///
+/// # Errors
+/// A sentence that says what may be written.
+pub(super) fn switched(name: &str, argument: &str, is_on: bool) -> Result<bool, String> {
+    match argument.to_ascii_lowercase().as_str() {
+        "" => Ok(!is_on),
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(format!("write {name} on, or {name} off")),
     }
 }
 
@@ -165,10 +274,26 @@ pub(super) fn is_command(input: &str) -> bool {
 /// The command for a plain word, as in other shells: `help`, `quit` and `exit` are not SQL.
 pub(super) fn plain_word(input: &str) -> Option<&'static str> {
     let word = input.trim().trim_end_matches(';').trim_end();
+    // `help SELECT` asks for help, too.
+    let word = match word.split_once(char::is_whitespace) {
+        Some((first, rest)) if first.eq_ignore_ascii_case("help") && !rest.contains(['(', ',']) => {
+            first
+        }
+        Some(_) | None => word,
+    };
     [("help", "\\?"), ("?", "\\?"), ("quit", "\\q"), ("exit", "\\q")]
         .into_iter()
         .find(|(plain, _)| word.eq_ignore_ascii_case(plain))
         .map(|(_, command)| command)
+}
+
+/// The table of `DESC table`, as in other shells: here, DESC is a word of ORDER BY alone.
+pub(super) fn described(input: &str) -> Option<&str> {
+    let mut words = input.trim().trim_end_matches(';').split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some(desc), Some(table), None) if desc.eq_ignore_ascii_case("desc") => Some(table),
+        _ => None,
+    }
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
@@ -222,8 +347,17 @@ mod tests {
         assert_eq!(plain_word("help"), Some("\\?"));
         assert_eq!(plain_word(" Exit; "), Some("\\q"));
         assert_eq!(plain_word("quit"), Some("\\q"));
-        assert_eq!(plain_word("help me"), None);
+        assert_eq!(plain_word("help SELECT;"), Some("\\?"));
+        assert_eq!(plain_word("exit now"), None);
         assert_eq!(plain_word(""), None);
+    }
+
+    #[test]
+    fn desc_describes() {
+        assert_eq!(described("DESC adult;"), Some("adult"));
+        assert_eq!(described(" desc adult "), Some("adult"));
+        assert_eq!(described("DESCRIBE adult"), None);
+        assert_eq!(described("desc adult now"), None);
     }
 
     #[test]
@@ -232,6 +366,15 @@ mod tests {
         assert_eq!(parse("\\dt adult;"), Ok((Action::Describe, "adult")));
         assert_eq!(parse(".mode csv"), Ok((Action::Format, "csv")));
         assert_eq!(parse("\\quit"), Ok((Action::Quit, "")));
+        assert_eq!(parse("\\pset format csv"), Ok((Action::Format, "csv")));
+        assert_eq!(parse("\\pset pager off"), Ok((Action::Pager, "off")));
+        assert!(parse("\\pset null x").unwrap_err().contains("\\format"));
+        assert_eq!(parse(".timer on"), Ok((Action::Timing, "on")));
+        for (written, before, after) in
+            [("", true, false), ("", false, true), ("on", true, true), ("OFF", true, false)]
+        {
+            assert_eq!(switched("\\x", written, before), Ok(after), "{written}");
+        }
         assert!(parse("\\l").unwrap_err().contains("\\d lists its tables"));
         assert!(parse("\\! ls").unwrap_err().contains("runs no programs"));
         for (other, own) in OTHER_NAMES {
@@ -254,6 +397,8 @@ mod tests {
         assert!(parse("\\bugdet").unwrap_err().contains("did you mean \\budget?"));
         assert!(parse("\\xyzzyxyzzy").unwrap_err().ends_with("; \\? lists them"));
         assert_eq!(parse("\\plot").unwrap_err(), "write \\plot QUERY");
-        assert_eq!(parse("\\timing on").unwrap_err(), "\\timing takes no argument");
+        assert_eq!(parse("\\budget b").unwrap_err(), "\\budget takes no argument");
+        assert!(parse("\\h SELECT").unwrap_err().starts_with("grammar.md"));
+        assert_eq!(switched("\\x", "maybe", true).unwrap_err(), "write \\x on, or \\x off");
     }
 }

@@ -34,13 +34,13 @@ pub(super) async fn script(
         Ok(statements) => statements,
         Err(error) => {
             let failure = Failure::from(error);
-            let said = printer.failure(&failure);
+            let said = printer.failure_in(text, &failure, None);
             return ended(failure.exit_status(), said);
         }
     };
     let (mut status, mut interrupt) = (0, Interrupt::that_ends_the_process());
-    let alone = statements.len() == 1;
-    for statement in statements {
+    let count = statements.len();
+    for (at, statement) in statements.into_iter().enumerate() {
         let result = match execute(session, statement.text(), &mut interrupt).await {
             Ok(Some(output)) => printer.output(&output),
             Ok(None) => Ok(()),
@@ -53,12 +53,24 @@ pub(super) async fn script(
         if status == 0 {
             status = failure.exit_status();
         }
-        let said = printer.failure_at(&failure, (!alone).then_some(statement.place().0));
+        let said = printer.failure_in(text, &failure, (count > 1).then_some(statement.place().0));
         if said.is_err() || !keep_going {
+            if let Some(sentence) = skipped(count - at - 1, "; --keep-going runs all") {
+                printer.note(&sentence);
+            }
             return ended(status, said);
         }
     }
     Ok(status)
+}
+
+/// What is said of the statements behind the last one that ran.
+pub(super) fn skipped(count: usize, hint: &str) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some(format!("the statement after it was not run{hint}")),
+        n => Some(format!("the {n} statements after it were not run{hint}")),
+    }
 }
 
 /// The end of a script after its last output: a reader that has gone does not hide an earlier failure.

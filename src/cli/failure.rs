@@ -22,6 +22,9 @@ pub(super) enum Failure {
     /// A file could not be read or copied.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
+    /// A line of the configuration file is wrong.
+    #[error("{}, line {line}: {why}", path.display())]
+    Setting { path: PathBuf, line: usize, why: String },
     /// Standard output or input broke.
     #[error("{0}")]
     Stream(#[from] io::Error),
@@ -68,7 +71,11 @@ impl Failure {
             Self::Engine(error) => error.kind(),
             Self::File { .. } => "file",
             Self::Stream(_) | Self::Unwritten(_) | Self::Editor(_) => "stream",
-            Self::NoBars | Self::NoErrors | Self::NotTheOwner | Self::NoPublicTable(_) => "usage",
+            Self::NoBars
+            | Self::NoErrors
+            | Self::NotTheOwner
+            | Self::NoPublicTable(_)
+            | Self::Setting { .. } => "usage",
             Self::Start { .. } | Self::Unprintable(_) | Self::UnknownOutput | Self::Lost => {
                 "internal"
             }
@@ -109,13 +116,22 @@ impl Failure {
 
     /// Whether its message contains a position in the text.
     pub(super) fn has_position(&self) -> bool {
-        matches!(self, Self::Engine(error) if error.position().is_some())
+        self.place().is_some()
+    }
+
+    /// The line and the column in the text where it lies.
+    pub(super) fn place(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Engine(error) => error.position(),
+            _ => None,
+        }
     }
 
     /// The exit status of a run with this first failure.
     pub(super) fn exit_status(&self) -> u8 {
         match self {
             Self::Engine(error) => error.exit_status(),
+            Self::Setting { .. } => 2,
             _ => 1,
         }
     }

@@ -101,6 +101,29 @@ fn block_comment(rest: &str) -> (Kind, usize, bool) {
     }
 }
 
+/// What the last line of an unfinished input is inside of: an open quotation, comment or bracket.
+pub(super) fn inside(input: &str) -> Option<char> {
+    let pieces = pieces(input);
+    if let Some(last) = pieces.last().filter(|last| last.open) {
+        return Some(match last.kind {
+            Kind::Text => '\'',
+            Kind::Name => '"',
+            Kind::Comment | Kind::Word | Kind::Number | Kind::Space | Kind::Symbol => '*',
+        });
+    }
+    let mut depth = 0_usize;
+    for piece in pieces.iter().filter(|piece| piece.kind == Kind::Symbol) {
+        match piece.text {
+            "(" => depth = depth.saturating_add(1),
+            ")" => depth = depth.saturating_sub(1),
+            // Brackets do not reach beyond their statement.
+            ";" => depth = 0,
+            _ => {}
+        }
+    }
+    (depth > 0).then_some('(')
+}
+
 /// Whether an input is complete: empty, a backslash command, or statements with a `;` after the last one.
 pub(super) fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
@@ -138,6 +161,23 @@ mod tests {
         let expected =
             [Kind::Word, Kind::Space, Kind::Number, Kind::Text, Kind::Name, Kind::Comment];
         assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn what_is_open_is_known() {
+        for (input, open) in [
+            ("SELECT 1", None),
+            ("SELECT 'a", Some('\'')),
+            ("SELECT \"a", Some('"')),
+            ("SELECT /* a", Some('*')),
+            ("SELECT COUNT(", Some('(')),
+            ("SELECT (1); SELECT", None),
+            ("SELECT ((1)", Some('(')),
+            ("SELECT (1; SELECT 2", None),
+            ("SELECT ')', (", Some('(')),
+        ] {
+            assert_eq!(inside(input), open, "{input}");
+        }
     }
 
     #[test]

@@ -13,15 +13,22 @@
 
 mod arguments;
 mod commands;
+mod complete;
+mod config;
+mod consent;
 mod editor;
 mod exec;
 mod failure;
 mod history;
 mod json;
 mod lex;
+mod manual;
+mod pager;
+mod plain;
 mod plot;
 mod print;
 mod progress;
+mod prompt;
 mod repl;
 mod slt;
 mod table;
@@ -39,8 +46,10 @@ use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use self::arguments::Arguments;
 use self::arguments::{Asker, Place, Source, Style, Task};
+use self::config::Settings;
 use self::failure::Failure;
-use self::print::Printer;
+use self::print::{Format, Printer};
+use self::repl::Start;
 
 /// Room on a worker's stack for deep statements, until the parser refuses them.
 const STACK: usize = 16 << 20;
@@ -48,19 +57,29 @@ const STACK: usize = 16 << 20;
 /// Runs the task that the arguments describe.
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     print::silence_panics();
-    let (task, style, allowed) = match arguments.into_task() {
+    let settings = match config::read() {
+        Ok(settings) => settings,
+        Err(failure) => {
+            Printer::new(Format::Table, false).warn(&failure.text());
+            return ExitCode::from(failure.exit_status());
+        }
+    };
+    let (task, style, allowed) = match arguments.into_task(config::analyst(&settings)) {
         Ok(parsed) => parsed,
         Err(usage) => usage.exit(),
     };
-    let mut printer = Printer::new(style.format, style.quiet);
+    let mut printer = Printer::new(style.format.unwrap_or(Format::Table), style.quiet);
     if std::io::stdout().is_terminal() {
-        printer.width = repl::terminal_width();
+        printer.screen = repl::terminal();
+    }
+    if plain::is_wanted() || settings.ascii {
+        printer = printer.with_ascii();
     }
     printer.csv_safe = style.csv_safe;
     printer.csv_errors = style.csv_errors;
     let work = || {
         let runtime = runtime()?;
-        let result = runtime.block_on(perform(task, style, allowed.resources(), printer));
+        let result = runtime.block_on(perform(task, style, settings, allowed.resources(), printer));
         // A cancelled query may still work on its last batch; the program does not wait for it.
         runtime.shutdown_background();
         result
@@ -92,6 +111,7 @@ fn runtime() -> Result<Runtime, Failure> {
 async fn perform(
     task: Task,
     style: Style,
+    settings: Settings,
     resources: Resources,
     printer: Printer,
 ) -> Result<u8, Failure> {
@@ -121,6 +141,8 @@ async fn perform(
             printer.output(&Output::Answer(findings))?;
             Ok(0)
         }
+        Task::Completions { shell } => printer.raw(&manual::completions(shell)),
+        Task::Man => printer.raw(&manual::page()?),
         Task::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         Task::Ask { place, asker, source } => {
             let session = open(&place, &asker, resources)?;
@@ -128,9 +150,15 @@ async fn perform(
                 Source::Text(text) => text,
                 Source::File(path) => exec::read(&path)?,
                 Source::Input if std::io::stdin().is_terminal() => {
-                    let history = (!style.no_history).then(|| history::file(&place, &asker));
-                    let demo = matches!(place, Place::Demo);
-                    return repl::run(session, printer, demo, history.flatten()).await;
+                    let keeps = !style.no_history && !settings.no_history;
+                    let history = keeps.then(|| history::file(&place, &asker)).flatten();
+                    let start = Start {
+                        demo: matches!(place, Place::Demo),
+                        has_format: style.format.is_some(),
+                        history,
+                        settings,
+                    };
+                    return repl::run(session, printer, start).await;
                 }
                 Source::Input => exec::read_input()?,
             };

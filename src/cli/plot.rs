@@ -10,6 +10,7 @@
 
 use hushql::{Accuracy, AccuracyKind, Forecast, visible};
 
+use super::table::shown_with;
 use super::view::{Cell, View, percent};
 
 /// The longest label, in characters; longer labels are cut.
@@ -93,10 +94,12 @@ fn bar(view: &View, place: usize, row: &[Cell], index: usize) -> Option<Bar> {
     let label = row.iter().zip(&view.columns).enumerate();
     let label = label.filter(|(at, (_, column))| *at != index && column.margin.is_none());
     let label: Vec<_> = label.map(|(_, (cell, _))| cell.text()).collect();
-    let margin = view.columns.get(index)?.margin.as_ref();
+    let column = view.columns.get(index)?;
+    let margin = column.margin.as_ref();
     let margin = margin.and_then(|margin| margin.errors.get(place).copied().flatten());
     let margin = margin.filter(|error| error.is_finite());
-    Some(Bar { label: cut(&label.join(" · ")), value, margin, text: text.clone() })
+    let text = shown_with(column.kind, row.get(index)?, margin);
+    Some(Bar { label: cut(&label.join(" · ")), value, margin, text })
 }
 
 /// At most [`LABEL`] characters, without control characters.

@@ -8,6 +8,7 @@
 //! stdout │ the answer as table, CSV or JSON        stderr │ cost ε = 1 · left adult ε = 9
 //! ```
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 
@@ -15,9 +16,10 @@ use clap::ValueEnum;
 use hushql::{Answer, Output, Receipt, visible};
 
 use super::failure::Failure;
+use super::pager::Screen;
 use super::table::Frame;
 use super::view::View;
-use super::{json, table};
+use super::{json, pager, plain, table};
 
 /// Suppresses the output of panics: a panic message may quote a cell, and the number of messages may depend on the rows.
 /// The session returns the same error as for every failure.
@@ -45,6 +47,30 @@ pub(super) enum Format {
     Json,
 }
 
+impl Format {
+    /// The format of this name, or of what other shells call it.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let other = match name.to_ascii_lowercase().as_str() {
+            "box" | "column" | "aligned" | "wrapped" | "ascii" | "duckbox" => Some(Self::Table),
+            "line" | "vertical" => Some(Self::Expanded),
+            "unaligned" => Some(Self::Csv),
+            _ => None,
+        };
+        other.or_else(|| Self::from_str(name, true).ok())
+    }
+
+    /// How answers look, in a sentence.
+    pub(super) fn sentence(self) -> &'static str {
+        match self {
+            Self::Table => "answers are tables",
+            Self::Expanded => "answers have a line for each cell",
+            Self::Markdown => "answers are tables of Markdown",
+            Self::Csv => "answers are CSV",
+            Self::Json => "answers are JSON",
+        }
+    }
+}
+
 /// The destination and the style of a run's output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Printer {
@@ -56,10 +82,21 @@ pub(super) struct Printer {
     pub(super) csv_safe: bool,
     /// Whether CSV has the errors of released numbers in columns behind them.
     pub(super) csv_errors: bool,
-    /// The width of the terminal, if there is one.
-    pub(super) width: Option<u16>,
+    /// The terminal on standard output, if there is one.
+    pub(super) screen: Option<Screen>,
     /// The most rows of an answer that a terminal shows.
     pub(super) rows: Option<usize>,
+    /// The program that pages what is longer than the terminal.
+    pub(super) pager: Option<&'static str>,
+    /// Whether terminals get signs of ASCII in the place of others.
+    ascii: Ascii,
+}
+
+/// Which of the streams get ASCII only.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ascii {
+    results: bool,
+    messages: bool,
 }
 
 /// The rows that a terminal shows of a long answer: twenty from either end.
@@ -68,7 +105,22 @@ const ROWS: usize = 40;
 impl Printer {
     /// A printer for any stream; it does not limit the width of tables.
     pub(super) fn new(format: Format, quiet: bool) -> Self {
-        Self { format, quiet, csv_safe: false, csv_errors: false, width: None, rows: Some(ROWS) }
+        Self {
+            format,
+            quiet,
+            csv_safe: false,
+            csv_errors: false,
+            screen: None,
+            rows: Some(ROWS),
+            pager: None,
+            ascii: Ascii::default(),
+        }
+    }
+
+    /// The printer, with signs of ASCII on those streams that are terminals.
+    pub(super) fn with_ascii(self) -> Self {
+        let results = io::stdout().is_terminal();
+        Self { ascii: Ascii { results, messages: io::stderr().is_terminal() }, ..self }
     }
 
     /// Prints the outcome of a statement.
@@ -90,15 +142,14 @@ impl Printer {
 
     fn answer(self, answer: &Answer) -> Result<(), Failure> {
         self.paid(answer, || {
-            let view = View::for_answer(answer)?;
-            // Elsewhere than on a terminal, nothing is left out.
-            let most = self.rows.filter(|_| self.width.is_some());
+            let mut view = View::for_answer(answer)?;
+            if self.screen.is_some() && matches!(self.format, Format::Table | Format::Expanded) {
+                table::with_neat_budgets(&mut view);
+            }
             match self.format {
-                Format::Table => {
-                    self.result(&table::table(&view, Frame { width: self.width, most }))
-                }
-                Format::Expanded => self.result(&table::expanded(&view, most)),
-                Format::Markdown => self.result(&table::markdown(&view)),
+                Format::Table => self.show(&table::table(&view, self.frame())),
+                Format::Expanded => self.show(&table::expanded(&view, self.frame().most)),
+                Format::Markdown => self.show(&table::markdown(&view)),
                 Format::Csv => out(&table::csv(&view, self.csv_safe, self.csv_errors)),
                 Format::Json => self.result(&json::answer(answer, &view).map_err(io::Error::from)?),
             }
@@ -133,7 +184,7 @@ impl Printer {
     pub(super) fn explanation(self, explanation: &hushql::Explanation) -> Result<(), Failure> {
         match self.format {
             Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
-                self.result(explanation.to_string().trim_end())
+                self.show(explanation.to_string().trim_end())
             }
             Format::Json => self.result(&json::one_line(&explanation.to_json())),
         }
@@ -152,7 +203,7 @@ impl Printer {
 
     /// Prints a failure.
     pub(super) fn failure(self, failure: &Failure) -> Result<(), Failure> {
-        self.failure_at(failure, None)
+        self.failure_in("", failure, None)
     }
 
     /// Prints the failure that ends the run, on standard error if standard output failed.
@@ -164,18 +215,67 @@ impl Printer {
         self.failure(failure)
     }
 
-    /// Prints the failure of a statement, and the line of the script at which it begins, if it is one of several.
-    pub(super) fn failure_at(self, failure: &Failure, line: Option<u64>) -> Result<(), Failure> {
+    /// Prints the failure of a statement in a text; and the line at which it begins, if it is one of several. A terminal
+    /// shows the place in the text.
+    pub(super) fn failure_in(
+        self,
+        text: &str,
+        failure: &Failure,
+        line: Option<u64>,
+    ) -> Result<(), Failure> {
         match self.format {
             Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
                 self.warn(&failure.text());
                 if let Some(line) = line.filter(|_| !failure.has_position()) {
                     self.warn(&format!("  line:  {line} of the script"));
                 }
+                let place = failure.place().filter(|_| io::stderr().is_terminal());
+                if let Some(shown) = place.and_then(|place| pointed(text, place, self.width())) {
+                    self.warn(&shown);
+                }
                 Ok(())
             }
             Format::Json => self.result(&json::failure(failure, line).map_err(io::Error::from)?),
         }
+    }
+
+    /// The width for messages.
+    fn width(self) -> usize {
+        self.screen.map_or(80, |screen| usize::from(screen.width))
+    }
+
+    /// Writes bytes to standard output as they are.
+    pub(super) fn raw(self, bytes: &[u8]) -> Result<u8, Failure> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.flush()?;
+        Ok(0)
+    }
+
+    /// Prints a result for people: on standard output, or through the pager if it is longer than the terminal.
+    pub(super) fn show(self, text: &str) -> Result<(), Failure> {
+        let text = visible::lines(text);
+        let text = self.plain(&text);
+        let is_long = self.screen.is_some_and(|screen| !pager::fits(&text, screen));
+        match self.pager.filter(|_| is_long) {
+            Some(program) if pager::page(program, &text) => Ok(()),
+            Some(_) | None => out(&format!("{text}\n")),
+        }
+    }
+
+    /// What a table shows, and how.
+    pub(super) fn frame(self) -> Frame {
+        Frame {
+            width: self.screen.map(|screen| screen.width),
+            // Elsewhere than on a terminal, nothing is left out; neither is it where it can be paged.
+            most: self.rows.filter(|_| self.screen.is_some() && self.pager.is_none()),
+            ascii: self.ascii.results,
+        }
+    }
+
+    /// A text as results are displayed: with signs of ASCII, if the terminal wants them.
+    pub(super) fn plain(self, text: &str) -> Cow<'_, str> {
+        if self.ascii.results { plain::ascii(text) } else { text.into() }
     }
 
     /// Prints a result: text on standard output.
@@ -200,8 +300,10 @@ impl Printer {
 
     /// Prints a necessary message on standard error.
     pub(super) fn warn(self, text: &str) {
+        let text = visible::lines(text);
+        let text = if self.ascii.messages { plain::ascii(&text) } else { text };
         // If standard error has gone, the message cannot be printed anywhere.
-        let _ = writeln!(io::stderr().lock(), "{}", visible::lines(text));
+        let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
 
@@ -212,6 +314,25 @@ fn out(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The line of a text and a caret below the column, both from 1; of a long line, the part around it.
+fn pointed(text: &str, (line, column): (u64, u64), width: usize) -> Option<String> {
+    const MARGIN: usize = 2;
+    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+    let before = usize::try_from(column).ok()?.checked_sub(1)?;
+    if line.trim().is_empty() || before > line.chars().count() {
+        return None;
+    }
+    let room = width.saturating_sub(MARGIN + 2).max(20);
+    // Two thirds of the room are before the caret.
+    let cut = if line.chars().count() <= room { 0 } else { before.saturating_sub(room / 3 * 2) };
+    let part = |from: usize, length: usize| {
+        let part: String = line.chars().skip(from).take(length).collect();
+        visible::line(&part).replace("\\t", " ")
+    };
+    let indent = part(cut, before - cut).chars().count();
+    Some(format!("  {}\n{:>2$}", part(cut, room), "^", indent + MARGIN + 1))
+}
+
 fn receipt_line(receipt: &Receipt) -> String {
     let mut line = format!("cost {}", receipt.spent.neat());
     for (index, (budget, left)) in receipt.left.iter().enumerate() {
@@ -220,4 +341,34 @@ fn receipt_line(receipt: &Receipt) -> String {
         let _ = write!(line, "{lead} {} {}", visible::line(budget), left.neat_down());
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caret_is_below_the_place() {
+        let text = "SELECT 1;\nSELECT oops FROM t";
+        assert_eq!(pointed(text, (2, 8), 80).unwrap(), "  SELECT oops FROM t\n         ^");
+        assert_eq!(pointed("SELECT\toops", (1, 8), 80).unwrap(), "  SELECT oops\n         ^");
+        assert_eq!(pointed("é\u{1b}x", (1, 3), 80).unwrap(), "  é\\u{1b}x\n         ^");
+        assert_eq!(pointed(text, (3, 1), 80), None);
+        assert_eq!(pointed("x", (1, 9), 80), None);
+        // The end of a text is a place.
+        assert_eq!(pointed("SELECT", (1, 7), 80).unwrap(), "  SELECT\n        ^");
+        let long = format!("{}oops{}", "x, ".repeat(50), ", y".repeat(50));
+        let shown = pointed(&long, (1, 151), 60).unwrap();
+        let (line, caret) = shown.split_once('\n').unwrap();
+        assert!(line.chars().count() <= 60, "{shown}");
+        assert_eq!(line.find("oops"), caret.find('^'), "{shown}");
+    }
+
+    #[test]
+    fn formats_have_the_names_of_other_shells() {
+        assert_eq!(Format::named("BOX"), Some(Format::Table));
+        assert_eq!(Format::named("line"), Some(Format::Expanded));
+        assert_eq!(Format::named("Json"), Some(Format::Json));
+        assert_eq!(Format::named("xml"), None);
+    }
 }

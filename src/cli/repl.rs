@@ -4,30 +4,40 @@
 //! default, shows the smallest remainder of a budget in its prompt, and survives every failure except the loss of its
 //! terminal.
 //!
+//! A statement may have several lines; after the first one, the prompt shows what is open. A line that was pasted while the
+//! shell asked about a cost is kept for after the answer.
+//!
 //! ```text
-//! hushql ε 9.0> SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status;
+//! hushql ε 9.0> SELECT ARGMAX EXPONENTIAL(eps=1) status
+//!            -> FROM adult GROUP BY status;
 //! this query costs ε = 1. Run it? (y/N) y
 //! ```
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::ValueEnum;
 use futures::FutureExt;
 use hushql::ledger::BudgetState;
-use hushql::privacy::{Cost, Notion, Spend};
+use hushql::privacy::Spend;
 use hushql::{Output, Session, split_statements};
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{ColorMode, CompletionType, Config, DefaultEditor, Editor, Helper};
 
-use super::commands::{self, Action};
-use super::editor::{Assistant, Vocabulary};
+use super::commands::{self, Action, is_command, switched};
+use super::complete::Vocabulary;
+use super::config::Settings;
+use super::consent::{self, Reply, marks};
+use super::editor::Assistant;
 use super::exec::{self, Interrupt};
 use super::failure::Failure;
+use super::lex;
+use super::pager::{self, Screen};
 use super::plot;
 use super::print::{Format, Printer};
+use super::prompt::{continuation, prompt};
 use super::table;
 use super::terminate;
 use super::view::View;
@@ -36,19 +46,29 @@ use super::view::View;
 const WIDTH: u16 = 80;
 /// The number of inputs in the history.
 const HISTORY: usize = 10_000;
+/// What is said where no pager may run.
+const NO_PAGER: &str = "a pager is a program: whoever starts this shell names it, with `pager = less` in the configuration file";
 
-/// Runs the shell until the user leaves; the exit status is then 0. It stores inputs in `history`, if that is given.
-pub(super) async fn run(
-    session: Session,
-    printer: Printer,
-    demo: bool,
-    history: Option<PathBuf>,
-) -> Result<u8, Failure> {
+/// How a shell begins.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    /// Whether its tables are the built-in ones.
+    pub(super) demo: bool,
+    /// Whether the command line chose a format.
+    pub(super) has_format: bool,
+    /// Where it stores inputs, if anywhere.
+    pub(super) history: Option<PathBuf>,
+    /// The settings of the user.
+    pub(super) settings: Settings,
+}
+
+/// Runs the shell until the user leaves; the exit status is then 0.
+pub(super) async fn run(session: Session, printer: Printer, start: Start) -> Result<u8, Failure> {
+    let demo = start.demo;
     // From here on, Ctrl-C between two prompts must not end the process: this takes over its signal.
     let _ = tokio::signal::ctrl_c().now_or_never();
     terminate::restores_the_terminal();
-    let reads_files = demo || session.is_owner();
-    let mut shell = Shell::new(session, printer, reads_files, history)?;
+    let mut shell = Shell::new(session, printer, start)?;
     let version = env!("CARGO_PKG_VERSION");
     printer.note(&format!(
         "HushQL {version} · a statement ends with ; · \\? lists the commands, \\q leaves"
@@ -75,19 +95,35 @@ struct Shell {
     printer: Printer,
     editor: Editor<Assistant, DefaultHistory>,
     history: Option<PathBuf>,
+    /// The lines of a statement that has not ended.
+    unfinished: String,
+    /// Lines that were pasted while the shell asked something.
+    pasted: VecDeque<String>,
     timing: bool,
+    /// The program that pages answers, if there may be one.
+    pager: Option<&'static str>,
     left: bool,
     /// Whether `\i` may read files, with the rights of this program.
     reads_files: bool,
 }
 
 impl Shell {
-    fn new(
-        session: Session,
-        printer: Printer,
-        reads_files: bool,
-        history: Option<PathBuf>,
-    ) -> Result<Self, Failure> {
+    fn new(session: Session, mut printer: Printer, start: Start) -> Result<Self, Failure> {
+        let Start { demo, has_format, history, settings } = start;
+        let reads_files = demo || session.is_owner();
+        // A pager can read files, too: an analyst has one only if whoever set up the account names it.
+        let pager = match &settings.pager {
+            Some(program) => Some(program.clone()),
+            None => reads_files.then(pager::from_environment),
+        };
+        let pager = pager.map(|program| &*Box::leak(program.into_boxed_str()));
+        printer.pager = pager.filter(|_| settings.pager.is_some());
+        if let Some(format) = settings.format.filter(|_| !has_format) {
+            printer.format = format;
+        }
+        if let Some(rows) = settings.rows {
+            printer.rows = Some(rows).filter(|rows| *rows > 0);
+        }
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::io::stdout().is_terminal();
         let config = Config::builder()
@@ -102,33 +138,110 @@ impl Shell {
             // The shell also works without a history; the same applies below, where it is written.
             let _ = editor.load_history(path);
         }
-        Ok(Self { session, printer, editor, history, timing: false, left: false, reads_files })
+        Ok(Self {
+            session,
+            printer,
+            editor,
+            history,
+            unfinished: String::new(),
+            pasted: VecDeque::new(),
+            timing: settings.timing,
+            pager,
+            left: false,
+            reads_files,
+        })
     }
 
     /// The next input, or `None` if the user leaves.
     fn read(&mut self) -> Result<Option<String>, Failure> {
-        self.printer.width = width(&mut self.editor);
+        self.printer.screen = screen(&mut self.editor);
         if let (Some(helper), Ok(tables)) = (self.editor.helper_mut(), self.session.tables()) {
             helper.vocabulary = Vocabulary::new(tables);
         }
         let left: Vec<_> =
             self.session.budgets().unwrap_or_default().iter().map(|state| state.left).collect();
-        let prompt = prompt(&left);
+        let prompt = self.printer.plain(&prompt(&left)).into_owned();
         loop {
-            match self.editor.readline(&prompt) {
-                Ok(input) if input.trim().is_empty() => {}
-                Ok(input) => {
-                    self.remember(&input);
-                    return Ok(Some(input));
+            let before = std::mem::take(&mut self.unfinished);
+            let line = match self.line(&prompt, &before) {
+                Ok(line) => line,
+                // The statement can be brought back, and mended.
+                Err(ReadlineError::Interrupted) => {
+                    self.remember(&before);
+                    continue;
                 }
-                Err(ReadlineError::Interrupted) => {}
-                Err(ReadlineError::Eof) => return Ok(None),
+                Err(ReadlineError::Eof) => {
+                    if !before.is_empty() {
+                        self.remember(&before);
+                        self.printer.warn("the unfinished statement was not run");
+                    }
+                    return Ok(None);
+                }
                 Err(error) => return Err(error.into()),
+            };
+            if before.is_empty() {
+                match whole(&line) {
+                    _ if line.trim().is_empty() => continue,
+                    true => {
+                        self.remember(&line);
+                        return Ok(Some(line));
+                    }
+                    false => self.unfinished = line,
+                }
+                continue;
             }
+            // In a quotation, everything is text.
+            if !matches!(lex::inside(&before), Some('\'' | '"' | '*')) {
+                if is_command(&line) && line.trim_start().starts_with('\\') {
+                    match commands::parse(&line) {
+                        Ok((Action::Run, _)) => {
+                            let input = format!("{before};");
+                            self.remember(&input);
+                            return Ok(Some(input));
+                        }
+                        Ok((Action::Reset, _)) => {
+                            self.remember(&before);
+                            continue;
+                        }
+                        Ok(_) | Err(_) => {}
+                    }
+                    // The statement goes on behind the command.
+                    self.unfinished = before;
+                    return Ok(Some(line));
+                }
+                if commands::plain_word(&line).is_some() {
+                    self.printer.note(
+                        "this line belongs to the statement above: Ctrl-C discards it, \\q leaves",
+                    );
+                }
+            }
+            let input = format!("{before}\n{line}");
+            if lex::is_complete(&input) {
+                self.remember(&input);
+                return Ok(Some(input));
+            }
+            self.unfinished = input;
+        }
+    }
+
+    /// The next line: one that was pasted while the shell asked something, or one that is typed now.
+    fn line(&mut self, prompt: &str, before: &str) -> Result<String, ReadlineError> {
+        if let Some(line) = self.pasted.pop_front() {
+            return Ok(line);
+        }
+        if let Some(helper) = self.editor.helper_mut() {
+            before.clone_into(&mut helper.before);
+        }
+        match before.is_empty() {
+            true => self.editor.readline(prompt),
+            false => self.editor.readline(&continuation(prompt, before)),
         }
     }
 
     fn remember(&mut self, input: &str) {
+        if input.trim().is_empty() {
+            return;
+        }
         let added = self.editor.add_history_entry(input.trim());
         if let (Ok(true), Some(path)) = (added, &self.history) {
             let _ = self.editor.append_history(path);
@@ -137,7 +250,10 @@ impl Shell {
 
     async fn answer(&mut self, input: &str) -> Result<(), Failure> {
         let input = commands::plain_word(input).unwrap_or(input);
-        if !commands::is_command(input) {
+        if let Some(table) = commands::described(input) {
+            return self.act(Action::Describe, table).await;
+        }
+        if !is_command(input) {
             return self.script(input).await;
         }
         match commands::parse(input) {
@@ -151,7 +267,7 @@ impl Shell {
 
     async fn act(&mut self, action: Action, argument: &str) -> Result<(), Failure> {
         match action {
-            Action::Help => self.printer.result(&commands::help()),
+            Action::Help => self.printer.show(&commands::help()),
             Action::Quit => {
                 self.left = true;
                 Ok(())
@@ -161,36 +277,16 @@ impl Shell {
             Action::Budget => self.budgets(),
             Action::Explain => self.printer.explanation(&self.session.explain(argument)?),
             Action::Plot => self.plot(argument).await,
-            Action::Timing => {
-                self.timing = !self.timing;
-                self.printer.note(if self.timing { "times are shown" } else { "times are hidden" });
-                Ok(())
-            }
-            Action::Format => {
-                match Format::from_str(argument, true) {
-                    Ok(format) => self.printer.format = format,
-                    Err(_) => {
-                        self.printer.warn("the formats are table, expanded, markdown, csv and json")
-                    }
-                }
-                Ok(())
-            }
-            Action::Expanded => {
-                let (format, sentence) = match self.printer.format {
-                    Format::Expanded => (Format::Table, "answers are tables"),
-                    Format::Table | Format::Markdown | Format::Csv | Format::Json => {
-                        (Format::Expanded, "answers have a line for each cell")
-                    }
-                };
-                self.printer.format = format;
-                self.printer.note(sentence);
-                Ok(())
-            }
-            Action::Rows => {
-                match argument.parse::<usize>() {
-                    Ok(rows) if rows > 0 => self.printer.rows = Some(rows),
-                    Err(_) if argument.eq_ignore_ascii_case("all") => self.printer.rows = None,
-                    Ok(_) | Err(_) => self.printer.warn("write \\rows 100, or \\rows all"),
+            Action::Timing
+            | Action::Format
+            | Action::Expanded
+            | Action::Rows
+            | Action::Pager
+            | Action::Run
+            | Action::Reset => {
+                match self.set(action, argument) {
+                    Ok(sentence) => self.printer.note(sentence),
+                    Err(sentence) => self.printer.warn(&sentence),
                 }
                 Ok(())
             }
@@ -207,15 +303,80 @@ impl Shell {
         }
     }
 
-    /// Runs statements until one fails, is declined or is cancelled.
+    /// Changes how answers are displayed; says what is so now, or what to write.
+    fn set(&mut self, action: Action, argument: &str) -> Result<&'static str, String> {
+        let printer = &mut self.printer;
+        match action {
+            Action::Timing => {
+                self.timing = switched("\\timing", argument, self.timing)?;
+                Ok(if self.timing { "times are shown" } else { "times are hidden" })
+            }
+            Action::Format => {
+                printer.format = Format::named(argument)
+                    .ok_or("the formats are table, expanded, markdown, csv and json")?;
+                Ok(printer.format.sentence())
+            }
+            Action::Expanded => {
+                let is_on = switched("\\x", argument, printer.format == Format::Expanded)?;
+                printer.format = if is_on { Format::Expanded } else { Format::Table };
+                Ok(printer.format.sentence())
+            }
+            Action::Rows => {
+                printer.rows = match argument.parse::<usize>() {
+                    Ok(rows) if rows > 0 => Some(rows),
+                    Err(_) if argument.eq_ignore_ascii_case("all") => None,
+                    Ok(_) | Err(_) => return Err("write \\rows 100, or \\rows all".to_owned()),
+                };
+                Ok(match printer.rows {
+                    Some(_) => "longer answers show their first and their last rows",
+                    None => "all rows are shown",
+                })
+            }
+            Action::Pager => {
+                let is_on = switched("\\pager", argument, printer.pager.is_some())?;
+                printer.pager = match is_on {
+                    true => Some(self.pager.ok_or(NO_PAGER)?),
+                    false => None,
+                };
+                Ok(if is_on { "long answers are paged" } else { "long answers are not paged" })
+            }
+            Action::Run => Err("there is no statement to end: write one, then \\g or ;".to_owned()),
+            Action::Reset => Ok("there is no unfinished statement"),
+            Action::Help
+            | Action::Quit
+            | Action::Describe
+            | Action::Budget
+            | Action::Explain
+            | Action::Plot
+            | Action::Include => Err("this command changes no display".to_owned()),
+        }
+    }
+
+    /// Runs statements until one fails, is declined or is cancelled, and says how many were not run.
     async fn script(&mut self, text: &str) -> Result<(), Failure> {
         let mut interrupt = Interrupt::that_cancels();
-        for statement in split_statements(text)? {
+        let statements = split_statements(text)?;
+        let count = statements.len();
+        for (at, statement) in statements.iter().enumerate() {
             let asked = self.ask(statement.text(), &mut interrupt).await;
-            let Some(output) = asked.map_err(|failure| failure.in_script(&statement))? else {
-                break;
+            let printed = match asked.map_err(|failure| failure.in_script(statement)) {
+                Ok(Some(output)) => self.printer.output(&output).map(|()| true),
+                Ok(None) => Ok(false),
+                Err(failure) => Err(failure),
             };
-            self.printer.output(&output)?;
+            match printed {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(failure) if failure.is_final() => return Err(failure),
+                Err(failure) => {
+                    let line = (count > 1).then_some(statement.place().0);
+                    self.printer.failure_in(text, &failure, line)?;
+                }
+            }
+            if let Some(sentence) = exec::skipped(count - at - 1, "") {
+                self.printer.note(&sentence);
+            }
+            break;
         }
         Ok(())
     }
@@ -223,9 +384,9 @@ impl Shell {
     /// Draws how accurate a query would be at less and more than its cost; nothing is spent.
     fn plot_accuracy(&mut self, query: &str) -> Result<(), Failure> {
         let forecasts = self.session.forecast(query)?;
-        let width = self.printer.width.unwrap_or(WIDTH);
+        let width = self.printer.screen.map_or(WIDTH, |screen| screen.width);
         let drawn = plot::accuracy(&forecasts, width).ok_or(Failure::NoErrors)?;
-        self.printer.result(&drawn)
+        self.printer.show(&drawn)
     }
 
     async fn plot(&mut self, query: &str) -> Result<(), Failure> {
@@ -236,12 +397,12 @@ impl Shell {
             return Ok(());
         };
         let Output::Answer(answer) = &output else { return Err(Failure::NoBars) };
-        let width = self.printer.width.unwrap_or(WIDTH);
+        let width = self.printer.screen.map_or(WIDTH, |screen| screen.width);
         let drawn =
             self.printer.paid(answer, || Ok(plot::plot(&View::for_answer(answer)?, width)))?;
         match drawn {
             Some(drawn) => {
-                self.printer.paid(answer, || self.printer.result(&drawn))?;
+                self.printer.paid(answer, || self.printer.show(&drawn))?;
                 self.printer.receipt(answer);
             }
             // The answer is charged, so it is shown as rows if it has no bars.
@@ -257,11 +418,12 @@ impl Shell {
         interrupt: &mut Interrupt,
     ) -> Result<Option<Output>, Failure> {
         let Some(cost) = exec::cost(&self.session, statement, interrupt).await else {
+            self.pasted.clear();
             self.printer.warn("cancelled; nothing was charged");
             return Ok(None);
         };
-        if needs_consent(cost, &marks(&self.session.budgets().unwrap_or_default()))
-            && !self.consents(&format!("this query costs {cost}. Run it? (y/N) "))?
+        if consent::is_needed(cost, &marks(&self.session.budgets().unwrap_or_default()))
+            && !self.consents(&format!("this query costs {}. Run it? (y/N) ", cost.neat()))?
         {
             self.printer.note("not run; nothing was charged");
             return Ok(None);
@@ -272,6 +434,7 @@ impl Shell {
             false => exec::execute(&self.session, statement, interrupt).await?,
         };
         if output.is_none() {
+            self.pasted.clear();
             self.printer.warn("cancelled; what was charged stays charged");
         } else if self.timing {
             self.printer.warn(&format!("time {} ms", started.elapsed().as_millis()));
@@ -279,14 +442,26 @@ impl Shell {
         Ok(output)
     }
 
+    /// Asks until the answer is one: what else comes was pasted behind the query, and waits for its turn.
     fn consents(&mut self, question: &str) -> Result<bool, Failure> {
-        self.asking(true);
-        let reply = self.editor.readline(question);
-        self.asking(false);
-        match reply {
-            Ok(reply) => Ok(is_yes(&reply)),
-            Err(ReadlineError::Interrupted | ReadlineError::Eof) => Ok(false),
-            Err(error) => Err(error.into()),
+        let question = self.printer.plain(question).into_owned();
+        loop {
+            self.asking(true);
+            let asked = Instant::now();
+            let reply = self.editor.readline(&question);
+            self.asking(false);
+            match reply {
+                Ok(line) => match consent::reply(&line, asked.elapsed()) {
+                    Reply::Yes => return Ok(true),
+                    Reply::No => return Ok(false),
+                    Reply::Input => self.pasted.push_back(line),
+                },
+                Err(ReadlineError::Interrupted | ReadlineError::Eof) => {
+                    self.pasted.clear();
+                    return Ok(false);
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 
@@ -301,12 +476,13 @@ impl Shell {
         let header: Vec<_> =
             titles.iter().enumerate().map(|(at, title)| ((*title).to_owned(), at >= 2)).collect();
         let rows: Vec<_> = self.session.budgets()?.iter().map(budget_row).collect();
-        self.printer.result(&table::grid(&header, &rows, self.printer.width))
+        self.printer.show(&table::grid(&header, &rows, self.printer.frame()))
     }
 }
 
 fn budget_row(state: &BudgetState) -> Vec<String> {
-    let amounts = [state.budget.limit, state.spent, state.left];
+    // As people write them: what is spent is never shown lower than it is, and what is left never higher.
+    let amounts = [state.budget.limit, state.spent.neat_up(), state.left.neat_down()];
     [state.budget.name.clone(), state.budget.table.clone()]
         .into_iter()
         .chain(
@@ -316,135 +492,37 @@ fn budget_row(state: &BudgetState) -> Vec<String> {
         .collect()
 }
 
-/// The most that a query may cost without a question: the PER QUERY defaults of its budgets, in the notions in which they
-/// count.
-///
-/// A budget without a default sets no such limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    notion: Notion,
-    loss: Option<i64>,
-    delta: Option<i64>,
+fn screen<H: Helper>(editor: &mut Editor<H, DefaultHistory>) -> Option<Screen> {
+    let (width, height) = editor.dimensions().filter(|(columns, _)| *columns > 0)?;
+    Some(Screen { width, height })
 }
 
-fn marks(budgets: &[BudgetState]) -> Vec<Mark> {
-    let mark = |state: &BudgetState| {
-        let (notion, defaults) = (state.budget.limit.notion, state.budget.per_query);
-        Mark { notion, loss: defaults.default_in(notion), delta: defaults.default_delta }
-    };
-    budgets.iter().map(mark).collect()
+/// The size of the program's terminal.
+pub(super) fn terminal() -> Option<Screen> {
+    screen(&mut DefaultEditor::new().ok()?)
 }
 
-fn needs_consent(cost: Cost, marks: &[Mark]) -> bool {
-    marks.iter().any(|mark| {
-        cost.within(mark.notion).is_some_and(|spend| {
-            mark.loss.is_some_and(|loss| spend.nano > loss)
-                || mark.delta.is_some_and(|delta| spend.atto_delta > delta)
-        })
-    })
-}
-
-fn is_yes(reply: &str) -> bool {
-    ["y", "yes"].iter().any(|yes| reply.trim().eq_ignore_ascii_case(yes))
-}
-
-/// The prompt, with the smallest remainders of ε and of ρ, rounded down.
-fn prompt(left: &[Spend]) -> String {
-    let least = |notion| {
-        left.iter().filter(|left| left.notion == notion).min_by_key(|left| left.nano).map(rest)
-    };
-    let parts: String =
-        [Notion::Approximate, Notion::Concentrated].into_iter().filter_map(least).collect();
-    format!("hushql{parts}> ")
-}
-
-/// ` ε 9.9`
-fn rest(left: &Spend) -> String {
-    const TENTH: i64 = 100_000_000;
-    let symbol = left.notion.symbol();
-    match left.nano {
-        ..=0 => format!(" {symbol} 0.0"),
-        1..TENTH => format!(" {symbol} {}", left.loss_text()),
-        nano => {
-            let tenths = nano / TENTH;
-            format!(" {symbol} {}.{}", tenths / 10, tenths % 10)
-        }
-    }
-}
-
-fn width<H: Helper>(editor: &mut Editor<H, DefaultHistory>) -> Option<u16> {
-    editor.dimensions().map(|(columns, _)| columns).filter(|columns| *columns > 0)
-}
-
-/// The width of the program's terminal.
-pub(super) fn terminal_width() -> Option<u16> {
-    width(&mut DefaultEditor::new().ok()?)
+/// Whether a first line needs no other one.
+fn whole(line: &str) -> bool {
+    commands::plain_word(line).is_some() || is_command(line) || lex::is_complete(line)
 }
 
 #[cfg(test)]
 mod tests {
-    use hushql::privacy::Loss;
-
     use super::*;
-
-    fn epsilon(nano: i64) -> [Spend; 1] {
-        [Spend::of_epsilon(nano, 0)]
-    }
-
-    #[test]
-    fn the_prompt_never_shows_more_than_is_left() {
-        assert_eq!(prompt(&[]), "hushql> ");
-        assert_eq!(prompt(&epsilon(9_000_000_000)), "hushql ε 9.0> ");
-        assert_eq!(prompt(&epsilon(9_999_999_999)), "hushql ε 9.9> ");
-        assert_eq!(prompt(&epsilon(12_345_000_000)), "hushql ε 12.3> ");
-        assert_eq!(prompt(&epsilon(50_000_000)), "hushql ε 0.05> ");
-        assert_eq!(prompt(&epsilon(0)), "hushql ε 0.0> ");
-        let both = [(1, 7), (2, 3)].map(|(a, b)| [Spend::of_epsilon(a, 0), Spend::of_rho(b, 0)]);
-        assert_eq!(prompt(&both.concat()), "hushql ε 0.000000001 ρ 0.000000003> ");
-    }
 
     /// An analyst with only the shell of a service account could once read any file with it: a syntax error quotes what it
     /// found.
     #[tokio::test]
     async fn an_analysts_shell_reads_no_files() {
         let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();
-        let mut shell = Shell {
-            session,
-            printer: Printer::new(Format::Table, true),
-            editor: Editor::with_config(Config::default()).unwrap(),
-            history: None,
-            timing: false,
-            left: false,
-            reads_files: false,
-        };
+        let printer = Printer::new(Format::Table, true);
+        let mut shell = Shell::new(session, printer, Start::default()).unwrap();
+        assert!(!shell.reads_files);
+        assert_eq!(shell.pager, None, "a pager could read them");
         shell.answer("\\i no-such-file.sql").await.unwrap();
         shell.reads_files = true;
         let missing = shell.answer("\\i no-such-file.sql").await;
         assert!(matches!(missing, Err(Failure::File { .. })), "{missing:?}");
-    }
-
-    #[test]
-    fn only_a_clear_yes_spends() {
-        assert!(is_yes("y") && is_yes(" YES "));
-        assert!(!is_yes("") && !is_yes("n") && !is_yes("yep") && !is_yes("y;"));
-    }
-
-    #[test]
-    fn what_costs_more_than_a_default_needs_consent() {
-        let mark = |loss, delta| [Mark { notion: Notion::Approximate, loss, delta }];
-        let cost = |epsilon: &str| {
-            let loss = Loss::approximate(&epsilon.parse().unwrap(), &"2e-18".parse().unwrap());
-            Cost::round_up(&loss).unwrap()
-        };
-        assert!(!needs_consent(cost("5e-9"), &mark(None, None)));
-        assert!(!needs_consent(cost("5e-9"), &mark(Some(5), None)));
-        assert!(needs_consent(cost("6e-9"), &mark(Some(5), None)));
-        assert!(needs_consent(cost("1e-9"), &mark(Some(5), Some(1))));
-        assert!(!needs_consent(cost("1e-9"), &mark(Some(5), Some(2))));
-        // An ε of 1 costs a ρ of tanh(1/2).
-        let rho = |loss| [Mark { notion: Notion::Concentrated, loss: Some(loss), delta: None }];
-        assert!(!needs_consent(cost("1"), &rho(462_117_158)));
-        assert!(needs_consent(cost("1"), &rho(462_117_157)));
-        assert!(marks(&[]).is_empty());
     }
 }

@@ -17,14 +17,22 @@ use std::ops::Range;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
+use hushql::privacy::Spend;
 use hushql::visible;
 
+use super::plain;
 use super::view::{Cell, Column, Kind, View, percent};
 
 /// The longest value in one line; longer values, such as domains of many words, continue in a second one.
 const WIDEST: u16 = 72;
 /// The spaces around a cell.
 const PADDING: u16 = 2;
+/// The longest word of a title that is not broken.
+const TITLE: usize = 12;
+/// The longest word of a cell that is not broken where there is room.
+const WORD: usize = 16;
+/// The longest number in a text that is not broken.
+const NUMBER: usize = 30;
 
 /// What a table shows of an answer: of more than `most` rows, the first and the last ones.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +41,8 @@ pub(super) struct Frame {
     pub(super) width: Option<u16>,
     /// The most rows that are shown.
     pub(super) most: Option<usize>,
+    /// Whether signs are ASCII.
+    pub(super) ascii: bool,
 }
 
 /// An answer as a table, and a line for each winner below it.
@@ -46,7 +56,12 @@ pub(super) fn table(view: &View, frame: Frame) -> String {
         rows.push(vec!["…".to_owned(); header.len()]);
     }
     rows.extend(last.map(|row| with_margins(view, row)));
-    let mut text = grid(&header, &rows, frame.width);
+    let mut text = grid(&header, &rows, frame);
+    // A terminal breaks lines anywhere, also inside of numbers.
+    let is_wide = |width: u16| text.lines().any(|line| line.chars().count() > usize::from(width));
+    if count > 0 && frame.width.is_some_and(is_wide) {
+        return expanded(view, frame.most);
+    }
     if is_cut {
         text.push_str(&format!("\n({} of {count} rows; \\rows all shows all)", rows.len() - 1));
     }
@@ -136,11 +151,15 @@ fn with_margin(view: &View, column: usize, row: usize) -> Vec<String> {
     let Some(Column { kind, margin, .. }) = view.columns.get(column) else { return Vec::new() };
     let Some(margin) = margin else { return vec![cell.text().to_owned()] };
     let error = margin.errors.get(row).copied().flatten();
-    let text = match error {
-        Some(error) if *kind == Kind::Number => supported(cell.text(), error),
-        Some(_) | None => cell.text().into(),
-    };
-    vec![text.into_owned(), error.map_or_else(String::new, visible::rounded)]
+    vec![shown_with(*kind, cell, error), error.map_or_else(String::new, visible::rounded)]
+}
+
+/// A cell as it is shown beside its error.
+pub(super) fn shown_with(kind: Kind, cell: &Cell, error: Option<f64>) -> String {
+    match error {
+        Some(error) if kind == Kind::Number => supported(cell.text(), error).into_owned(),
+        Some(_) | None => cell.text().to_owned(),
+    }
 }
 
 /// A number with the decimals that its error supports: down to the second digit of the error.
@@ -169,27 +188,102 @@ fn supported(number: &str, error: f64) -> Cow<'_, str> {
     if is_zero { rounded.trim_start_matches('-').to_owned().into() } else { rounded.into() }
 }
 
-/// A bordered table; a column is a title and whether it is aligned to the right.
-pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], width: Option<u16>) -> String {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
-    if let Some(width) = width {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    }
-    table.set_header(header.iter().map(|(title, _)| visible::line(title)));
-    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| visible::line(cell))));
-    for (i, (column, (_, right))) in table.column_iter_mut().zip(header).enumerate() {
-        column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(WIDEST)));
-        if *right {
-            column.set_cell_alignment(CellAlignment::Right);
-            // A number is never broken: half of one is another number.
-            let widths = rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count());
-            let widest = widths.max().and_then(|width| u16::try_from(width).ok()).unwrap_or(0);
-            let whole = Width::Fixed(widest.saturating_add(PADDING));
-            column.set_constraint(ColumnConstraint::LowerBoundary(whole));
+/// Shows what is spent and left of budgets as people write it, in answers about budgets.
+pub(super) fn with_neat_budgets(view: &mut View) {
+    for (at, column) in view.columns.iter().enumerate() {
+        let neat: fn(Spend) -> Spend = match column.name.as_str() {
+            "spent" => Spend::neat_up,
+            "left" | "declared" => Spend::neat_down,
+            _ => continue,
+        };
+        for cell in view.rows.iter_mut().filter_map(|row| row.get_mut(at)) {
+            if let Cell::Text(text) = cell {
+                *text = with_neat_amounts(text, neat);
+            }
         }
     }
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// A text of budgets with its amounts as people write them: `ε = 9.900000001` as `ε = 9.9`.
+fn with_neat_amounts(text: &str, neat: fn(Spend) -> Spend) -> String {
+    const NANO: usize = 9;
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((at, sign)) = rest.match_indices(['ε', 'ρ']).next() {
+        let (before, behind) = rest.split_at(at + sign.len());
+        shown.push_str(before);
+        rest = behind;
+        let Some(number) = behind.strip_prefix(" = ") else { continue };
+        let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+        let (number, after) = number.split_at(end);
+        let Some((whole, decimals)) = number.split_once('.').filter(|(_, d)| d.len() == NANO)
+        else {
+            continue;
+        };
+        let Ok(nano) = format!("{whole}{decimals}").parse() else { continue };
+        shown.push_str(" = ");
+        shown.push_str(&neat(Spend::of_epsilon(nano, 0)).loss_text());
+        rest = after;
+    }
+    shown + rest
+}
+
+/// A bordered table; a column is a title and whether it is aligned to the right. If the terminal is wide enough, words are
+/// not broken either.
+pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], frame: Frame) -> String {
+    let roomy = drawn(header, rows, frame, WORD);
+    let fits = |width: u16| roomy.lines().all(|line| line.chars().count() <= usize::from(width));
+    if frame.width.is_none_or(fits) { roomy } else { drawn(header, rows, frame, 0) }
+}
+
+/// A table that breaks no numbers, no short words of titles, and no words of cells up to this length.
+fn drawn(header: &[(String, bool)], rows: &[Vec<String>], frame: Frame, word: usize) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    if let Some(width) = frame.width {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    let cell = |text: &str| {
+        let text = visible::line(text);
+        if frame.ascii { plain::ascii(&text).into_owned() } else { text.into_owned() }
+    };
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
+    table.set_header(header.iter().map(|(title, _)| cell(title)));
+    table.add_rows(&rows);
+    for (i, (column, (title, right))) in table.column_iter_mut().zip(header).enumerate() {
+        if *right {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        // A number is never broken: half of one is another number. Neither is a word of a title, unless it is long.
+        let words = title.split_whitespace().map(|word| word.chars().count());
+        let words = words.filter(|length| *length <= TITLE);
+        let cells = rows.iter().filter_map(|row| row.get(i));
+        let whole =
+            cells.map(|cell| if *right { cell.chars().count() } else { longest(cell, word) });
+        let least = whole.chain(words).max().and_then(|width| u16::try_from(width).ok());
+        let (least, most) =
+            (Width::Fixed(least.unwrap_or(0).saturating_add(PADDING)), Width::Fixed(WIDEST));
+        column.set_constraint(match right {
+            true => ColumnConstraint::LowerBoundary(least),
+            false => ColumnConstraint::Boundaries { lower: least, upper: most },
+        });
+    }
+    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    let text = lines.join("\n");
+    if frame.ascii { plain::ascii(&text).into_owned() } else { text }
+}
+
+/// The length of the longest number, date or the like in a text, or of its longest word up to a length.
+fn longest(text: &str, short: usize) -> usize {
+    let is_number = |word: &&str| {
+        word.contains(|c: char| c.is_ascii_digit())
+            && word.chars().all(|c| c.is_ascii_digit() || ".,:+-eETZ%/".contains(c))
+            && word.len() <= NUMBER
+    };
+    let words = text.split(' ');
+    let whole = words.filter(|word| is_number(word) || word.chars().count() <= short);
+    whole.map(|word| word.chars().count()).max().unwrap_or(0)
 }
 
 /// An answer as CSV (RFC 4180, line feeds): a header and the rows; NULL is empty, empty text is `""`.
@@ -248,7 +342,7 @@ mod tests {
     use super::super::view::{Kind, Margin};
     use super::*;
 
-    const ALL: Frame = Frame { width: None, most: None };
+    const ALL: Frame = Frame { width: None, most: None, ascii: false };
 
     fn view() -> View {
         let margin = Some(Margin { errors: vec![Some(2.9957), None], confidence: 0.95 });
@@ -304,6 +398,48 @@ mod tests {
         }
     }
 
+    #[test]
+    fn amounts_are_as_written_and_never_flatter() {
+        let left = |text| with_neat_amounts(text, Spend::neat_down);
+        let spent = |text| with_neat_amounts(text, Spend::neat_up);
+        assert_eq!(left("ε = 9.900000001, δ = 1e-5"), "ε = 9.9, δ = 1e-5");
+        assert_eq!(left("limit ε = 10, left ρ = 0.500000002"), "limit ε = 10, left ρ = 0.5");
+        assert_eq!(spent("ε = 0.099999999 (ε ≤ 0.1)"), "ε = 0.1 (ε ≤ 0.1)");
+        assert_eq!(left("ε = 9.999999999"), "ε = 9.999999999", "more is not left");
+        assert_eq!(spent("ε = 0.333333333"), "ε = 0.333333333");
+        assert_eq!(left("ε"), "ε");
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let column = |name: &str| Column { name: name.to_owned(), kind: Kind::Text, margin: None };
+        let mut budgets = View {
+            columns: ["spent", "left", "other"].map(column).into(),
+            rows: vec![vec![
+                text("ε = 0.099999999"),
+                text("ε = 9.900000001"),
+                text("ε = 0.099999999"),
+            ]],
+            winners: Vec::new(),
+        };
+        with_neat_budgets(&mut budgets);
+        assert_eq!(budgets.rows, [[text("ε = 0.1"), text("ε = 9.9"), text("ε = 0.099999999")]]);
+    }
+
+    #[test]
+    fn what_is_wider_than_the_terminal_has_a_line_for_each_cell() {
+        let number = |at: usize| Cell::Number(format!("{at}23456789012345.5"));
+        let column =
+            |at: usize| Column { name: format!("c{at}"), kind: Kind::Number, margin: None };
+        let wide = View {
+            columns: (1..5).map(column).collect(),
+            rows: vec![(1..5).map(number).collect()],
+            winners: Vec::new(),
+        };
+        let at = |width| table(&wide, Frame { width: Some(width), ..ALL });
+        assert!(at(60).starts_with("─[ row 1 ]─\nc1  123456789012345.5\n"), "{}", at(60));
+        assert!(at(81).starts_with('┌'), "{}", at(81));
+        let ascii = table(&wide, Frame { ascii: true, ..ALL });
+        assert!(ascii.is_ascii() && ascii.starts_with("+---"), "{ascii}");
+    }
+
     /// A number that was broken over two lines read as two numbers.
     #[test]
     fn no_number_is_broken() {
@@ -311,7 +447,8 @@ mod tests {
             [("a long text".to_owned(), false), ("a long title of numbers".to_owned(), true)];
         let row = vec!["word ".repeat(9), "1234567890.123456789".to_owned()];
         for width in [10, 30, 40, 80] {
-            let text = grid(&header, std::slice::from_ref(&row), Some(width));
+            let frame = Frame { width: Some(width), ..ALL };
+            let text = grid(&header, std::slice::from_ref(&row), frame);
             assert!(text.contains("1234567890.123456789"), "{width}\n{text}");
         }
     }
@@ -327,12 +464,12 @@ mod tests {
             margin: margin.clone(),
         });
         let many = View { columns: columns.into(), rows: rows.collect(), winners: Vec::new() };
-        let text = table(&many, Frame { width: Some(80), most: Some(5) });
+        let text = table(&many, Frame { width: Some(80), most: Some(5), ..ALL });
         let cells: Vec<&str> =
             text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(cells, ["k", "r0", "r1", "r2", "…", "r499", "r500", "of"], "{text}");
         assert!(text.ends_with("\n(5 of 501 rows; \\rows all shows all)"), "{text}");
-        assert!(!table(&many, Frame { width: Some(80), most: Some(501) }).contains('…'));
+        assert!(!table(&many, Frame { width: Some(80), most: Some(501), ..ALL }).contains('…'));
         assert_eq!(expanded(&many, Some(2)).lines().count(), 8);
         assert_eq!(expanded(&many, None).lines().count(), 3 * 501);
     }
@@ -397,7 +534,7 @@ mod tests {
     #[test]
     fn values_do_not_steer_the_terminal() {
         let shown =
-            grid(&[("x".to_owned(), false)], &[vec!["\u{1b}[31mred\u{202e}\n".to_owned()]], None);
+            grid(&[("x".to_owned(), false)], &[vec!["\u{1b}[31mred\u{202e}\n".to_owned()]], ALL);
         assert!(shown.contains("\\u{1b}[31mred\\u{202e}\\n"), "{shown}");
     }
 }

@@ -86,6 +86,8 @@ pub struct QueryStatement {
     pub range_of: Option<ColumnName>,
     /// Whether a program has given NULL as a value of a parameter.
     pub null_values: bool,
+    /// How the columns without a name of their own were written, if every column is listed.
+    pub(crate) headings: Vec<Option<String>>,
 }
 
 /// A column of a table.

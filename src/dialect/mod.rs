@@ -30,6 +30,7 @@ mod declare;
 mod domain_query;
 pub(crate) mod error;
 mod grouping_sets;
+mod headings;
 mod histogram;
 mod literal;
 mod lower;

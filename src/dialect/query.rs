@@ -7,6 +7,7 @@ use sqlparser::tokenizer::Token;
 use crate::dialect::ast::QueryStatement;
 use crate::dialect::clauses::{Clauses, numbered};
 use crate::dialect::error::DialectError;
+use crate::dialect::headings::headings;
 use crate::dialect::lower::lower;
 use crate::dialect::parser::HushDialect;
 use crate::dialect::value::{Value, substitute};
@@ -28,9 +29,11 @@ pub(crate) fn query(
     parser: &mut Parser,
     dialect: &HushDialect,
 ) -> Result<QueryStatement, DialectError> {
-    let (tree, clauses) = lowered(parser, dialect)?;
+    let tree = parsed(parser, dialect)?;
+    let headings = headings(&tree);
+    let (tree, clauses) = lowered_tree(tree, dialect)?;
     let null_values = dialect.values.contains(&Value::Null);
-    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None, null_values })
+    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None, null_values, headings })
 }
 
 /// A query as plain SQL, and the dialect's own clauses in it.
@@ -38,10 +41,23 @@ pub(crate) fn lowered(
     parser: &mut Parser,
     dialect: &HushDialect,
 ) -> Result<(Box<sql::Query>, Clauses), DialectError> {
+    let tree = parsed(parser, dialect)?;
+    lowered_tree(tree, dialect)
+}
+
+/// A query as it is written, with the values of its parameters.
+fn parsed(parser: &mut Parser, dialect: &HushDialect) -> Result<Box<sql::Query>, DialectError> {
     let mut tree = parser.parse_query()?;
     if !dialect.values.is_empty() {
         substitute(&mut tree, &dialect.values)?;
     }
+    Ok(tree)
+}
+
+fn lowered_tree(
+    mut tree: Box<sql::Query>,
+    dialect: &HushDialect,
+) -> Result<(Box<sql::Query>, Clauses), DialectError> {
     let mut clauses = dialect.clauses.take();
     lower(&mut tree, &mut clauses).map_err(|error| match error {
         DialectError::Refused(refusal) => hiding_markers(&refusal, &clauses.releases).into(),

@@ -8,7 +8,7 @@ use super::session::{Session, not_a_query};
 use crate::answer::{Accuracy, predicted};
 use crate::dialect::{QueryStatement, ReleaseClause, Statement};
 use crate::error::Error;
-use crate::exec::headed;
+use crate::exec::{columns_of, under};
 use crate::privacy::{Cost, Epsilon, ParameterError, Rational, Rho};
 use crate::refusal::{Reason, Refusal};
 
@@ -55,7 +55,7 @@ impl Session {
             let at = |query: &QueryStatement| {
                 Attempts::at(|| session.due(query.clone(), &state)).map(|due| {
                     let release = due.planned().release();
-                    let schema = headed(release.analysis().public_plan().schema().as_arrow());
+                    let schema = under(&columns_of(release), &query.headings);
                     Forecast { cost: due.cost(), accuracy: predicted(release, &schema) }
                 })
             };

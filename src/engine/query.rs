@@ -99,9 +99,10 @@ impl Session {
         state: &SessionState,
         runtime: Option<Handle>,
     ) -> Result<Ready, Error> {
+        let headings = query.headings.clone();
         let due = self.due(query, state)?;
         self.quote(&due)?;
-        self.prepare_plans(due, state, runtime)
+        Ok(self.prepare_plans(due, state, runtime)?.under(&headings))
     }
 
     /// Stages 2 to 6: a query that is paid for. Planning has a thread of its own, under the statement's clock.

@@ -5,6 +5,7 @@
 
 use datafusion::common::DataFusionError;
 
+use crate::bind::of_a_constant;
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
 use crate::release::Release;
@@ -22,6 +23,7 @@ pub(super) fn unplanned(release: &Release, error: &DataFusionError) -> Error {
         .into(),
         (DataFusionError::ArrowError(..), []) => {
             let why = message.rsplit(" error: ").next().unwrap_or_default();
+            let why = of_a_constant(why);
             let why = format!("a constant in this query cannot be computed: {why}");
             Refusal::new(Reason::BadValue, "", why, "a value that fits its type").into()
         }

@@ -39,6 +39,7 @@ pub use testing::{Draws, Exact, ExactSums};
 pub use verify::VerifyError;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ::datafusion::common::tree_node::{Transformed, TreeNode};
@@ -111,6 +112,11 @@ impl Prepared {
     /// The answer's columns.
     pub(crate) fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
+    }
+
+    /// The release whose columns have these headings, as [`under`].
+    pub(crate) fn under(self, headings: &[Option<String>]) -> Self {
+        Self { schema: under(&self.schema, headings), ..self }
     }
 
     /// Bytes of memory that its operators take before the number of rows matters; known without one.
@@ -189,7 +195,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     for value in release.analysis().values() {
         values.push((value.clone(), over_released(value.plan(), &released, &state).await?));
     }
-    let schema = headed(release.analysis().public_plan().schema().as_arrow());
+    let schema = columns_of(release);
     let public_plan = over_released(release.error_bars().plan(), &released, &state).await?;
     let plans = parts.iter().map(|part| &part.plan).chain(values.iter().map(|(_, plan)| plan));
     // They run one after the other.
@@ -239,13 +245,35 @@ impl PreparedPart {
     }
 }
 
-/// The columns of an answer under their headings.
-pub(crate) fn headed(schema: &Schema) -> SchemaRef {
-    let headed = |field: &Arc<Field>| match heading(field.name()) {
-        Cow::Borrowed(_) => Arc::clone(field),
-        Cow::Owned(name) => Arc::new(field.as_ref().clone().with_name(name)),
+/// The columns of the answer to a release, before they have the headings of its query.
+pub(crate) fn columns_of(release: &Release) -> SchemaRef {
+    let schema = release.analysis().public_plan().schema();
+    headed(schema.as_arrow(), |_, name| match heading(name) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(name) => Some(name),
+    })
+}
+
+/// The columns under these headings, if they are those of all columns and no two become the same.
+pub(crate) fn under(schema: &SchemaRef, headings: &[Option<String>]) -> SchemaRef {
+    if headings.len() != schema.fields().len() {
+        return Arc::clone(schema);
+    }
+    let under = headed(schema, |at, _| headings.get(at).cloned().flatten());
+    let mut names = BTreeSet::new();
+    match under.fields().iter().all(|field| names.insert(field.name().clone())) {
+        true => under,
+        false => Arc::clone(schema),
+    }
+}
+
+/// The columns of an answer under their headings; those without one keep their names.
+fn headed(schema: &Schema, heading: impl Fn(usize, &str) -> Option<String>) -> SchemaRef {
+    let headed = |(at, field): (usize, &Arc<Field>)| match heading(at, field.name()) {
+        None => Arc::clone(field),
+        Some(name) => Arc::new(field.as_ref().clone().with_name(name)),
     };
-    let fields: Vec<_> = schema.fields().iter().map(headed).collect();
+    let fields: Vec<_> = schema.fields().iter().enumerate().map(headed).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 

@@ -1,6 +1,6 @@
 //! The declarations of a vault as a script that rebuilds them, with what is spent.
 //!
-//! In: one state of the vault. Out: statements in an order in which each can be run: what was spent and is no budget's, tables
+//! In: one state of the vault. Out: statements in an order in which each can be run: what was spent, which needs no table, tables
 //! behind those that they lead to, budgets, views behind those that they read. Names may be hostile: they are quoted in
 //! statements, and escaped in comments, which end with their line.
 //!
@@ -36,17 +36,16 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
     let mut script = Script::default();
     script.comment("The declarations of a vault of HushQL. Run them as the owner of a new vault:");
     script.comment("  hushql NEW.db --owner -f FILE");
-    let budgeted = |names: &BTreeSet<String>| {
-        budgets.iter().any(|(state, _)| names.contains(catalog.unit_domain_of(&state.budget)))
-    };
     for (names, spent) in &people {
         let mut others = names.iter();
         let Some(first) = others.next() else { continue };
         let others: Vec<String> = others.map(|name| quoted(name)).collect();
-        if others.is_empty() && budgeted(names) {
-            continue;
-        }
-        let spent = spent_clause(*spent).unwrap_or_else(|| "(epsilon=0)".to_owned());
+        // A budget's own SPENT comes too late where its statement, or one that it needs, cannot be run.
+        let spent = match (spent_clause(*spent), others.as_slice()) {
+            (Some(spent), _) => spent,
+            (None, []) => continue,
+            (None, _) => "(epsilon=0)".to_owned(),
+        };
         let together = match others.as_slice() {
             [] => String::new(),
             _ => format!(" TOGETHER WITH {}", others.join(", ")),
@@ -58,7 +57,11 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
     }
     tables(inner, &catalog, &mut script);
     for (state, spent) in &budgets {
-        script.statement(&budget_statement(&state.budget, *spent));
+        let statement = budget_statement(&state.budget, *spent);
+        match catalog.table(&state.budget.table).is_some_and(|table| table.unit().is_some()) {
+            true => script.statement(&statement),
+            false => script.comment(&format!("When its table has a privacy unit: {statement};")),
+        }
     }
     views(&catalog, &mut script);
     for export in catalog.exports() {

@@ -494,7 +494,8 @@ fn foreign_crates_stay_where_they_belong() {
                 "datafusion" | "arrow" if ["ledger", "sampler"].contains(&top.as_str()) => false,
                 "datafusion" => top == "exec" || !second.starts_with("physical_"),
                 "sqlparser" => top != "cli",
-                "clap" | "rustyline" | "comfy_table" | "indicatif" | "sqllogictest" => top == "cli",
+                "clap" | "clap_complete" | "clap_mangen" | "rustyline" | "comfy_table"
+                | "indicatif" | "sqllogictest" => top == "cli",
                 _ => true,
             };
             if !fine || (top == "cli" && path[0] == "datafusion") {

@@ -47,6 +47,11 @@ impl Ready {
         Quote { schema, cost: self.due.cost(), entries, unit_domains }
     }
 
+    /// The query whose answer has these headings, where there is one for a column.
+    pub(crate) fn under(self, headings: &[Option<String>]) -> Self {
+        Self { prepared: self.prepared.under(headings), ..self }
+    }
+
     /// What it asks of the ledger.
     pub(crate) fn due(&self) -> &Due {
         &self.due

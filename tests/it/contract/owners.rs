@@ -161,6 +161,29 @@ fn a_dump_remembers_what_no_budget_shows() {
     assert!(again.contains("TOGETHER WITH visits;"), "{again}");
 }
 
+/// A budget whose table has no unit cannot be rebuilt, and what was spent of it is not lost with it.
+#[test]
+fn a_dump_remembers_what_a_table_without_a_unit_has_spent() {
+    let study = Study::with_people();
+    study
+        .owner(
+            "ALTER TABLE people SET PRIVACY UNIT (id);
+             CREATE PRIVACY BUDGET p FOR people LIMIT (epsilon=10)",
+        )
+        .says(0, &[]);
+    study.lab("SELECT LAPLACE(eps=3, rows=1) COUNT(*) FROM people").says(0, &[]);
+    study
+        .owner("CREATE OR REPLACE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv'")
+        .says(0, &[]);
+    study.write("dump.sql", &dump(&study, "study.db"));
+    study.run(&["init", "other.db"]).says(0, &[]);
+    study.run(&["other.db", "--owner", "-f", "dump.sql"]).says(0, &[]);
+    let declared = "ALTER TABLE people SET PRIVACY UNIT (id);
+        CREATE PRIVACY BUDGET p FOR people LIMIT (epsilon=10)";
+    let run = study.run(&["other.db", "--owner", "-c", declared]);
+    run.says(0, &["budget p for people: ε = 7 left"]);
+}
+
 /// A larger amount elsewhere is raised here; a smaller one changes nothing.
 #[test]
 fn a_dump_raises_what_is_spent_in_another_vault() {

@@ -97,7 +97,7 @@ fn typed(study: &Study, arguments: &str, lines: &[String]) -> Option<Run> {
     let mut command = std::process::Command::new("script");
     command.args(["-qec", &format!("'{program}' {arguments}"), "/dev/null"]);
     command.current_dir(study.folder()).env("XDG_DATA_HOME", study.path("data"));
-    command.env("TERM", "xterm").env("HOME", study.folder());
+    command.env("TERM", "xterm").env("HOME", study.folder()).env("HUSHQL_CONFIG", "");
     let spawned =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = spawned.ok()?;
@@ -190,6 +190,76 @@ fn a_statement_may_begin_with_a_comment() {
     let run = study.run(&["study.db", "--analyst", "lab", "-f", "-odd --name.sql"]);
     run.says(0, &[]);
     assert!(run.out.contains("found"), "{run:?}");
+}
+
+/// Whoever asks every day names the analyst once.
+#[test]
+fn the_environment_and_a_file_name_the_analyst() {
+    let study = Study::with_people();
+    let ask = |variables: &[(&str, &str)], more: &[&str]| -> Run {
+        let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM people; \
+                   SELECT analyst FROM hushql.ledger ORDER BY sequence DESC LIMIT 1";
+        let mut command =
+            study.command(&[&["study.db", "--format", "csv", "-c", sql], more].concat());
+        command.envs(variables.iter().copied()).output().unwrap().into()
+    };
+    ask(&[], &[]).says(2, &["--analyst NAME", "HUSHQL_ANALYST"]);
+    study.write("config.toml", "analyst = \"filed\"\nformat = \"json\"\nrows = 1\n");
+    let file = ("HUSHQL_CONFIG", "config.toml");
+    for (variables, more, name) in [
+        (&[("HUSHQL_ANALYST", "lab")][..], &[][..], "lab"),
+        (&[file], &[], "filed"),
+        (&[file, ("HUSHQL_ANALYST", "lab")], &[], "lab"),
+        (&[file, ("HUSHQL_ANALYST", "lab")], &["--analyst", "other"], "other"),
+        (&[file, ("HUSHQL_ANALYST", "lab")], &["--owner"], "owner"),
+    ] {
+        let run = ask(variables, more);
+        run.says(0, &[]);
+        assert!(run.out.ends_with(&format!("analyst\n{name}\n")), "{run:?}");
+    }
+    study.write("config.toml", "analyst = \"filed\"\nformet = \"json\"\n");
+    ask(&[file], &[]).says(2, &["config.toml, line 2: there is no setting formet"]);
+    ask(&[("HUSHQL_CONFIG", "none.toml")], &["--owner"]).says(1, &["none.toml"]);
+}
+
+/// A column without a name had the planner's: `avg(adult.age)`, also for `CAST(AVG(age) AS INT)`.
+#[test]
+fn columns_are_headed_by_what_was_written() {
+    let study = Study::new();
+    let answer = |sql: &str| {
+        let run = study.run(&["demo", "--format", "json", "-c", sql]);
+        run.says(0, &[]).lines().remove(0)
+    };
+    for (list, columns) in [
+        ("AVG(age), COUNT(DISTINCT Occupation)", vec!["avg(age)", "count(DISTINCT occupation)"]),
+        ("LAPLACE(eps=1) AVG(age), 1 + 1", vec!["avg(age)", "1 + 1"]),
+        ("EXPONENTIAL(eps=1) QUANTILE(age, 0.25)", vec!["quantile(age, 0.25)"]),
+        ("CAST(AVG(age) AS INT), round(AVG(age),2) AS r", vec!["CAST(avg(age) AS INT)", "r"]),
+        ("count(*) FILTER (WHERE age>30)", vec!["count(*) FILTER (WHERE age > 30)"]),
+        // Two columns never have one name: then both keep that of the planner.
+        ("AVG(age), 1 AS \"avg(age)\"", vec!["avg(adult.age)", "avg(age)"]),
+    ] {
+        let answer = answer(&format!("SELECT {list} FROM adult"));
+        assert_eq!(answer["columns"], serde_json::json!(columns), "{list}: {answer}");
+        // The accuracy of a column has its name.
+        for one in answer["accuracy"].as_array().unwrap() {
+            assert!(columns.iter().any(|name| one["column"] == *name), "{answer}");
+        }
+    }
+    // Public queries are headed the same way. The names by which a query refers to its columns stay what they are.
+    let sql = "SELECT lower('A'), t.x + 1 FROM (SELECT 1 AS x) AS t ORDER BY t.x + 1";
+    assert_eq!(answer(sql)["columns"], serde_json::json!(["lower('A')", "t.x + 1"]));
+}
+
+#[test]
+fn completions_and_the_manual_page_are_printed() {
+    let study = Study::new();
+    let run = study.run(&["completions", "bash"]);
+    run.says(0, &[]);
+    assert!(run.out.contains("--keep-going"), "{run:?}");
+    let run = study.run(&["man"]);
+    run.says(0, &[]);
+    assert!(run.out.starts_with(".ie") || run.out.contains(".TH hushql"), "{run:?}");
 }
 
 /// Names under which a charge reads as the owner's.
