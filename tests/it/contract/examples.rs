@@ -79,7 +79,7 @@ const SHOWN: [(&str, &[&str]); 15] = [
         "people_with_many_orders",
         &[
             "| islands |",
-            "spends: ± 2.6",
+            "spends: ± 2.1",
             "made up, so it may be told: 1199; answered ",
             "per unit 160 rows in all (MAX ROWS, through the joins), 6 rows in a group (rows=), 2 groups (groups=)",
             "a unit's rows beyond these bounds, its further groups, values beyond their range",
