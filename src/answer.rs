@@ -43,6 +43,8 @@ pub enum AccuracyKind {
     Drawn,
     /// The winner's score is within the value of the best score.
     Winner,
+    /// No other candidate scores more than the winner by over the value times what a row can change *that* candidate's score by.
+    OwnRows,
     /// The value's rank is within the value of the best rank that a candidate has, in rows.
     Rank,
     /// On average the winner's score, or the value's rank, is within the value of the best.
@@ -57,6 +59,7 @@ impl fmt::Display for AccuracyKind {
             Self::Within => "within",
             Self::Drawn => "drawn",
             Self::Winner => "winner",
+            Self::OwnRows => "own_rows",
             Self::Rank => "rank",
             Self::Average => "average",
             Self::Truthful => "truthful",
@@ -307,6 +310,12 @@ impl fmt::Display for Answer {
                 AccuracyKind::Winner => write!(
                     f,
                     "\n{column}: within {} of the best score with {} %",
+                    rounded(*value),
+                    confidence * 100.0
+                )?,
+                AccuracyKind::OwnRows => write!(
+                    f,
+                    "\n{column}: no other candidate is better by more than {} of its own rows with {} %",
                     rounded(*value),
                     confidence * 100.0
                 )?,
@@ -588,8 +597,8 @@ fn accuracy(release: &Release, output: usize, drawn: &Drawn) -> Vec<Accuracy> {
             one(AccuracyKind::Winner, worst, CONFIDENCE),
             one(AccuracyKind::Average, average, 1.0),
         ],
-        Predicted::WinnerBySize { worst, .. } => {
-            vec![one(AccuracyKind::Winner, worst, CONFIDENCE)]
+        Predicted::WinnerBySize { rows, .. } => {
+            vec![one(AccuracyKind::OwnRows, rows, CONFIDENCE)]
         }
         Predicted::Truthful(value) => vec![one(AccuracyKind::Truthful, value, 1.0)],
         Predicted::Nothing => Vec::new(),

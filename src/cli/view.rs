@@ -160,6 +160,12 @@ fn winners(answer: &Answer) -> Vec<String> {
         AccuracyKind::Truthful => {
             Some(format!("{}: each answer truthful with {} %", a.column, rounded(a.value * 100.0)))
         }
+        AccuracyKind::OwnRows => Some(format!(
+            "{}: no other candidate is better by more than {} of its own rows ({})",
+            a.column,
+            rounded(a.value),
+            percent(a.confidence)
+        )),
         kind => winner(kind).then(|| line(a)),
     };
     all.iter().filter_map(truthful).collect()
@@ -209,6 +215,16 @@ mod tests {
             winner_line("x", "of the best", 10.0, 0.99, None),
             "x: within 10.0 of the best (99 %)"
         );
+    }
+
+    #[tokio::test]
+    async fn a_best_price_is_told_in_its_own_rows() {
+        let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();
+        let sql = "SELECT ARGMAX AUTO(eps=0.1) price IN RANGE(0.01, 20, 0.01) BY REVENUE(bid, price) FROM bids";
+        let answer = session.query(sql).await.unwrap();
+        let line = "price: no other candidate is better by more than 420 of its own rows";
+        assert_eq!(View::for_answer(&answer).unwrap().winners, [format!("{line} (95 %)")]);
+        assert!(answer.to_string().contains(&format!("\n{line} with 95 %")), "{answer}");
     }
 
     #[test]
