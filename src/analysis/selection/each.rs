@@ -126,7 +126,7 @@ pub(crate) fn each(
 /// its size.
 fn sizes(own: Vec<u128>, limits: &ContributionBounds) -> Option<Sizes> {
     let differ = own.windows(2).any(|pair| matches!(pair, [a, b] if a != b));
-    differ.then(|| Sizes {
+    differ.then_some(Sizes {
         of_rows: SizesOfRows::Listed(own),
         rows: limits.per_partition,
         total: limits.total,

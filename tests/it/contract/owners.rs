@@ -175,7 +175,7 @@ fn a_dump_remembers_what_a_table_without_a_unit_has_spent() {
     study
         .owner("CREATE OR REPLACE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv'")
         .says(0, &[]);
-    study.write("dump.sql", &dump(&study, "study.db"));
+    study.write("dump.sql", dump(&study, "study.db"));
     study.run(&["init", "other.db"]).says(0, &[]);
     study.run(&["other.db", "--owner", "-f", "dump.sql"]).says(0, &[]);
     let declared = "ALTER TABLE people SET PRIVACY UNIT (id);
