@@ -227,7 +227,7 @@ impl Fuzz {
                 }
             });
             let mut wrong = |what: &str| self.wrong.push(format!("{what}\n    EXPLAIN {sql}"));
-            if texts[0] != texts[1] {
+            if texts[0] != texts[1] && !reads_the_clock(sql) {
                 wrong(&format!("explained differently:\n{}\n{}", texts[0], texts[1]));
             }
             let lower = texts[0].to_lowercase();
@@ -293,6 +293,12 @@ impl Fuzz {
         drop(self.engines);
         self.wrong
     }
+}
+
+/// Whether a statement says when it is read, which is another moment in each session.
+fn reads_the_clock(sql: &str) -> bool {
+    let sql = sql.to_lowercase();
+    ["current_time", "localtime", "now (", "now("].iter().any(|word| sql.contains(word))
 }
 
 fn nothing_is(wrong: &[String]) {
