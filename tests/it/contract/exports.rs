@@ -138,6 +138,12 @@ fn links_are_not_followed() {
     symlink(study.folder(), study.path("out")).unwrap();
     copied(&study, "b.csv").says(1, &["the export folder cannot be used"]);
     assert!(!study.path("b.csv").exists());
+    // Or to one that holds nothing at all.
+    fs::remove_file(study.path("out")).unwrap();
+    fs::create_dir(study.path("elsewhere")).unwrap();
+    symlink(study.path("elsewhere"), study.path("out")).unwrap();
+    copied(&study, "b.csv").says(1, &["the export folder cannot be used"]);
+    assert!(!study.path("elsewhere/b.csv").exists());
     fs::remove_file(study.path("out")).unwrap();
     let gone = copied(&study, "b.csv");
     gone.says(1, &["the export folder cannot be used"]);
