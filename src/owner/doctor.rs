@@ -1,7 +1,7 @@
 //! Looks for what an owner should mend before analysts ask: in the declarations, in the permissions of files, in the vault.
 //!
-//! In: an open vault. Out: findings, each with the statement or command that mends it. Of files only the names and types of
-//! columns and the permissions are looked at; no finding depends on a value, and no bound, domain or MAX ROWS is proposed:
+//! In: an open vault. Out: findings, each with the statement or command that mends it. Of files only the names of columns, where
+//! something else than rows says them, and the permissions are looked at; no finding depends on a value, and no bound, domain or MAX ROWS is proposed:
 //! one that follows from the rows would tell of one person's row.
 //!
 //! ```text
@@ -132,24 +132,27 @@ fn file(findings: &mut Findings, table: &Table) {
     });
     let options: Vec<(String, String)> =
         options.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let found = match files::declared(name, &[], *format, location, &options) {
-        Ok(found) => found,
-        Err(_) => {
-            let finding = "the file of the table cannot be read in its format";
-            findings.add(name, finding, &format!("put the file back, or write {anew}"));
-            return;
+    // Files that do not describe their columns have rows alone, each of which may be a person's.
+    let describes_itself = match format {
+        FileFormat::Csv => {
+            options.iter().all(|(key, value)| key != "has_header" || value == "true")
         }
+        FileFormat::Parquet | FileFormat::Arrow => true,
+        FileFormat::Json => false,
     };
-    // Names without a header are the reader's.
+    let found = match describes_itself {
+        true => files::declared(name, &[], *format, location, &options).map(Some).ok(),
+        false => fs::File::open(location).map(|_| None).ok(),
+    };
+    let Some(found) = found else {
+        let finding = "the file of the table cannot be read in its format";
+        findings.add(name, finding, &format!("put the file back, or write {anew}"));
+        return;
+    };
     let names = |table: &Table| -> Vec<String> {
         table.columns.iter().map(|column| column.name.clone()).collect()
     };
-    let has_names = !options.iter().any(|(key, value)| key == "has_header" && value == "false");
-    let differs = match has_names {
-        true => names(&found) != names(table),
-        false => found.columns.len() != table.columns.len(),
-    };
-    if differs {
+    if found.is_some_and(|found| names(&found) != names(table)) {
         let finding = "the file has other columns than were declared";
         let remedy = format!(
             "CREATE OR REPLACE EXTERNAL TABLE {} STORED AS {format} LOCATION '{}' …",

@@ -259,6 +259,19 @@ fn the_doctor_reads_no_values() {
     assert!(!found.contains("7000") && !found.contains("MAX ROWS"), "{found}");
     study.write("visits.csv", "visit,person_id,fee\n1,9,-3\n2,9,1\n3,9,99999\n");
     assert_eq!(ask(), found);
+    // Nor where rows are all that there is: a key that one person has more, a first line that is none.
+    study.write("notes.json", "{\"id\":1}\n");
+    study.write("bare.csv", "1,2\n");
+    study
+        .owner(
+            "CREATE EXTERNAL TABLE notes STORED AS JSON LOCATION 'notes.json';
+             CREATE EXTERNAL TABLE bare STORED AS CSV LOCATION 'bare.csv' OPTIONS ('has_header' 'false')",
+        )
+        .says(0, &[]);
+    let more = ask();
+    study.write("notes.json", "{\"id\":1,\"note\":\"x\"}\n{\"id\":2}\n");
+    study.write("bare.csv", "\"1,2\n3\n");
+    assert_eq!(ask(), more);
     study.write("visits.csv", "visit,person_id\n1,9\n");
     assert!(ask().contains("visits,the file has other columns than were declared"));
     std::fs::remove_file(study.path("visits.csv")).unwrap();
