@@ -82,8 +82,13 @@ fn together_text(noise: &Laplace, together: &Together) -> String {
         Part::Mean => "lo + (hi − lo)·A/(A + B)",
     };
     format!(
-        "drawn together with {}, at the sum of their ε: discrete Laplace, scale {}, on A = Σ(x − lo) and B = Σ(hi − x); this is {read}",
+        "drawn together with {}, at {}: discrete Laplace, scale {}, on A = Σ(x − lo) and B = Σ(hi − x); this is {read}",
         together.others.join(", "),
+        if together.in_rho {
+            "the ε whose ρ is the sum of theirs"
+        } else {
+            "the sum of their ε"
+        },
         decimal_text(&(noise.scale() * &together.unit), 6),
     )
 }

@@ -181,9 +181,8 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                 aggregate, groups, &default, &accounts,
             )
             .map(|(mut mechanized, selection)| {
-                if !accounts.counts_rho() {
-                    draw_together(aggregate, &mut mechanized, selection.counter());
-                }
+                let in_rho = accounts.counts_rho();
+                draw_together(aggregate, &mut mechanized, selection.counter(), in_rho);
                 (mechanized, Some(selection))
             }),
             None => {
@@ -194,9 +193,7 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                     .map(|measure| at(&*priced(measure, groups, &accounts, &at)?))
                     .collect::<Result<Vec<_>, _>>()
                     .map(|mut mechanized| {
-                        if !accounts.counts_rho() {
-                            draw_together(aggregate, &mut mechanized, None);
-                        }
+                        draw_together(aggregate, &mut mechanized, None, accounts.counts_rho());
                         (mechanized, None)
                     })
             }

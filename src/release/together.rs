@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Each still costs what it says: the vector is one release at the sum of their ε, and the rest is computed from it. They are
-//! drawn together only if that errs less for each of them. Where a budget counts ρ, the sum of the ε would cost more.
+//! drawn together only if that errs less for each of them. Where a budget counts ρ, the sum of the ε would cost more than their
+//! ρ: there the vector has the largest ε that costs no more than both sums.
 
 use num_traits::ToPrimitive;
 
@@ -17,7 +18,7 @@ use crate::analysis::{ContributionBounds, Input, Measure, PrivateAggregate, Rele
 use crate::dialect::MechanismName;
 use crate::grid::Grid;
 use crate::mechanism::{Laplace, NoisyMax};
-use crate::privacy::{Epsilon, Rational};
+use crate::privacy::{Epsilon, Loss, Rational, Spend};
 use crate::release::mechanism::{Mechanism, Mechanized};
 use crate::release::number::{Noise, size, within};
 
@@ -35,6 +36,8 @@ pub struct Together {
     pub(crate) unit: Rational,
     /// The others, as they are written.
     pub(crate) others: Vec<String>,
+    /// Whether its ε is the one whose ρ is the sum of theirs, and not the sum of theirs.
+    pub(crate) in_rho: bool,
 }
 
 /// Where the exact integers of a vector are, by the numbers of the measures.
@@ -129,7 +132,7 @@ struct Shared {
 ///
 /// # Guarantee
 /// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they are charged their ε: the
-/// release is private at what they cost. Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to
+/// release is private at what they cost. Where a budget counts ρ, its ε is smaller: its ρ is at most the sum of theirs. Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to
 /// hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
 /// holds no floats. COUNT(*) will not do: a NULL in a column that promised none would be counted and not summed.
 /// Of groups that only the data know, those of one unit alone come out with the probability that their threshold has, which is
@@ -139,6 +142,7 @@ pub(super) fn draw_together(
     part: &PrivateAggregate,
     mechanized: &mut [Mechanized],
     deciding: Option<usize>,
+    in_rho: bool,
 ) {
     let mut done: Vec<usize> = deciding.into_iter().collect();
     for seed in 0..mechanized.len() {
@@ -150,7 +154,7 @@ pub(super) fn draw_together(
         let members = members.filter(|(at, _)| !done.contains(at));
         let members =
             members.filter_map(|(at, (measure, one))| member(part, &shared, at, measure, one));
-        for (at, one) in less_noisy(part, &shared, members.collect(), mechanized) {
+        for (at, one) in less_noisy(part, &shared, members.collect(), mechanized, in_rho) {
             done.push(at);
             mechanized[at] = one;
         }
@@ -219,9 +223,10 @@ fn less_noisy(
     with: &Shared,
     mut members: Vec<Member>,
     mechanized: &[Mechanized],
+    in_rho: bool,
 ) -> Vec<(usize, Mechanized)> {
     loop {
-        let drawn = drawn(part, with, &members, mechanized).unwrap_or_default();
+        let drawn = drawn(part, with, &members, mechanized, in_rho).unwrap_or_default();
         let errs_more = |(at, one): &&(usize, Mechanized)| {
             let alone = &mechanized[*at];
             size(one.accuracy) > size(alone.accuracy) || spread(one) > spread(alone)
@@ -243,12 +248,31 @@ fn spread(one: &Mechanized) -> Option<f64> {
     })
 }
 
+/// The largest ε, in units of the ledger, that is at most this one and whose pure release costs no more than this ρ; `None` if
+/// there is none.
+///
+/// # Guarantee
+/// What is released at it is covered by charges that add up to `most` in ε and to `rho` in ρ: see [`Loss::pure`], whose ρ grows
+/// with ε.
+fn within_rho(most: Rational, rho: &Rational) -> Option<Epsilon> {
+    let at = |nano: i64| Epsilon::new(Spend::of_epsilon(nano, 0).loss()).ok();
+    let suffices = |nano: i64| at(nano).is_some_and(|epsilon| Loss::pure(&epsilon).rho() <= rho);
+    let units = most * Rational::from_integer(1_000_000_000.into());
+    let (mut low, mut high) = (0, units.to_integer().to_i64()?.saturating_add(1));
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if suffices(middle) { low = middle } else { high = middle }
+    }
+    at(low)
+}
+
 /// All members with the noise of one vector.
 fn drawn(
     part: &PrivateAggregate,
     with: &Shared,
     members: &[Member],
     mechanized: &[Mechanized],
+    in_rho: bool,
 ) -> Option<Vec<(usize, Mechanized)>> {
     let first = |part: Part| members.iter().find(|m| m.part == part).map(|member| member.at);
     let (grid, lo, hi) = with.range;
@@ -272,7 +296,14 @@ fn drawn(
         return None;
     }
     let epsilon: Rational = members.iter().map(|member| &member.epsilon).sum();
-    let noise = Laplace::calibrate(l1, &Epsilon::new(epsilon).ok()?).ok()?;
+    let epsilon = match in_rho {
+        true => {
+            let losses = members.iter().filter_map(|member| mechanized.get(member.at));
+            within_rho(epsilon, &losses.map(|one| one.loss.rho()).sum())?
+        }
+        false => Epsilon::new(epsilon).ok()?,
+    };
+    let noise = Laplace::calibrate(l1, &epsilon).ok()?;
     let text = |member: &Member| Some(part.measures().get(member.at)?.clause.text.clone());
     let all = members.iter().map(|member| {
         let measure = part.measures().get(member.at)?;
@@ -285,6 +316,7 @@ fn drawn(
             width: hi - lo,
             unit,
             others: others.collect(),
+            in_rho,
         };
         let accuracy =
             within(measure, Noise::Vector(&|beta| together.error_at(&noise, beta), &noise), 1);

@@ -106,7 +106,15 @@ mod tests {
 
     fn together(part: Part, lo: i128, width: i128) -> Together {
         let vector = Vector::OfSums { count: 0, sum: 1 };
-        Together { vector, part, lo, width, unit: Rational::default(), others: Vec::new() }
+        Together {
+            vector,
+            part,
+            lo,
+            width,
+            unit: Rational::default(),
+            others: Vec::new(),
+            in_rho: false,
+        }
     }
 
     /// A row adds x − lo and hi − x, neither below 0, and w together.

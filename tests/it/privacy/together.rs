@@ -282,6 +282,7 @@ async fn engine(limit: &str) -> Session {
     for statement in [
         "ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS 3".to_owned(),
         "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (-3, 5)".to_owned(),
+        "ALTER TABLE t ALTER COLUMN flag SET PRIVACY DOMAIN BETWEEN (0, 1)".to_owned(),
         format!("CREATE PRIVACY BUDGET t FOR t LIMIT ({limit})"),
     ] {
         engine.owner().execute(&statement).await.unwrap();
@@ -289,17 +290,29 @@ async fn engine(limit: &str) -> Session {
     engine.analyst("lab").unwrap()
 }
 
-/// Where ρ is charged, the sum of two ε would cost more than both.
+/// Where ρ is charged, the sum of two ε would cost more than both: the vector has the ε whose ρ is the sum of theirs, and each
+/// still errs less than alone.
 #[tokio::test]
-async fn budgets_in_rho_draw_apart() {
-    let sql = "SELECT LAPLACE(eps=1) SUM(n) AS s, LAPLACE(eps=1) AVG(n) AS a FROM t";
-    for (limit, together) in [("epsilon=9", true), ("rho=9, delta=1e-6", false)] {
+async fn budgets_in_rho_draw_at_the_sum_of_both() {
+    let sql = "SELECT LAPLACE(eps=1) SUM(flag) AS s, LAPLACE(eps=1) AVG(flag) AS a FROM t";
+    // w = 1 and three rows: 3/2, and 3/x with x·tanh(x/2) = 2·tanh(1/2).
+    for (limit, scale) in [("epsilon=9", 1.5), ("rho=9, delta=1e-6", 2.035_855)] {
         let lab = engine(limit).await;
-        let explained = lab.explain(sql).unwrap().to_string();
-        assert_eq!(explained.contains("drawn together with avg(n)"), together, "{explained}");
+        let explained = lab.explain(sql).unwrap();
+        assert!(explained.to_string().contains("drawn together with avg(flag)"), "{explained}");
+        let told: serde_json::Value = serde_json::from_str(&explained.to_json()).unwrap();
+        let own = told["releases"][0]["scale"].as_f64().unwrap();
+        assert!((own - scale).abs() < 1e-3, "{limit}: {own}");
         let answer = lab.query(sql).await.unwrap();
         let values = answer.batches()[0].column(0).as_primitive::<Int64Type>().clone();
         assert_eq!(values.len(), 1);
         assert_eq!(answer.errors(0).flatten().count(), 1);
+        // Two prices of a release alone, in either notion.
+        let alone = lab.cost("SELECT LAPLACE(eps=1) SUM(flag) AS s FROM t").unwrap();
+        assert_eq!(answer.receipt().unwrap().spent, doubled(alone), "{limit}");
     }
+}
+
+fn doubled(cost: hushql::Cost) -> hushql::Cost {
+    cost.plus(cost).unwrap()
 }
