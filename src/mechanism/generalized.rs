@@ -58,8 +58,8 @@ impl Generalized {
     /// # Guarantee
     /// A row changes the difference of two scores by at most Δ_i + Δ_j, so r rows of a unit change every margin by at most r,
     /// and its level by at most K·r, up or down: a level of at least v says that K·(q_i − q_j) ≥ K·t·(Δ_i − Δ_j) + v·(Δ_i + Δ_j)
-    /// for all j, and then afterwards the same holds with v − K·r. Cutting off at a lowest level brings levels closer. So their range is at most
-    /// 2·K·r, and [`Exponential`] is calibrated to 2·K·`rows`; choices whose ranges add up to that are ε-private together. t, K
+    /// for all j, and then afterwards the same holds with v − K·r. Cutting off at a lowest level brings levels closer. So their
+    /// range is at most 2·K·r, and [`Exponential`] is calibrated to 2·K·`rows`; choices whose ranges add up to that are ε-private together. t, K
     /// and the lowest level are functions of public numbers, and privacy does not depend on them.
     /// Source: Raskhodnikova, Smith 2016, section 5, with levels for real margins.
     ///
@@ -112,17 +112,25 @@ impl Generalized {
     /// (t − w/K)·Δ_w, and where w ≤ K·t, the last term is not negative. Infinite where w > K·t, which holds for a β below that
     /// of the calibration only: 1/20 among all rounds.
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
-        let levels = self.choice.error_at(candidates, beta);
+        let levels = self.levels_at(candidates, beta);
         let (shift, per_row) = (f64::from(self.shift), f64::from(self.per_row));
         if levels > shift * per_row { f64::INFINITY } else { report_up(shift + levels / per_row) }
+    }
+
+    /// How many levels the winner is below the highest at most, at confidence 1 − β; infinite where that is the lowest level, on
+    /// which candidates may be any distance apart.
+    fn levels_at(&self, candidates: usize, beta: &Rational) -> f64 {
+        let levels = self.choice.error_at(candidates, beta);
+        if levels < f64::from(self.deepest) { levels } else { f64::INFINITY }
     }
 
     /// How much any candidate may score above the winner, in rows of the largest size, at confidence 1 − β.
     ///
     /// # Guarantee
-    /// As [`Generalized::error_at`], with the largest size for Δ_j and Δ_w; finite for every β.
+    /// As [`Generalized::error_at`], with the largest size for Δ_j and Δ_w. Infinite for a β below about 2⁻⁶⁰: nothing is known of
+    /// a candidate on the lowest level.
     pub fn worst_at(&self, candidates: usize, beta: &Rational) -> f64 {
-        let levels = self.choice.error_at(candidates, beta) / f64::from(self.per_row);
+        let levels = self.levels_at(candidates, beta) / f64::from(self.per_row);
         report_up(levels + levels.max(f64::from(self.shift)))
     }
 

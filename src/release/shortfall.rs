@@ -19,8 +19,8 @@ use crate::release::mechanism::{Mechanism, Predicted};
 /// is known.
 ///
 /// # Guarantee
-/// It is farther with probability at most β. Each of the k rounds that depend on the data has β/k. Where the best noisy scores win, the best remaining
-/// candidate is among the k truly best of its group, because fewer than k are gone. So only k·(n − 1) pairs of noises can put
+/// It is farther with probability at most β. Each of the k rounds that depend on the data has β/k. Where the best noisy scores
+/// win, the best remaining candidate is among the k truly best of its group, because fewer than k are gone. So only k·(n − 1) pairs of noises can put
 /// another candidate before it, and each difference of two noises exceeds the bound with the probability that
 /// [`NoisyMax::error_at`] adds up.
 pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational) -> Option<f64> {

@@ -132,8 +132,8 @@ struct Shared {
 ///
 /// # Guarantee
 /// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they are charged their ε: the
-/// release is private at what they cost. Where a budget counts ρ, its ε is smaller: its ρ is at most the sum of theirs. Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to
-/// hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
+/// release is private at what they cost. Where a budget counts ρ, its ε is smaller: its ρ is at most the sum of theirs.
+/// Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
 /// holds no floats. COUNT(*) will not do: a NULL in a column that promised none would be counted and not summed.
 /// Of groups that only the data know, those of one unit alone come out with the probability that their threshold has, which is
 /// compared with another draw; in all others the vector is as private as the numbers that are read of it would be.

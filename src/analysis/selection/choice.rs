@@ -217,8 +217,8 @@ impl Choice {
     ///
     /// # Guarantee
     /// k draws for each outer group, each ε-private for scores of the returned range, are together ε-private for the
-    /// scores of this choice. With k rounds that depend on the data, each has ε/k. If a unit is in C outer groups, each has ε/C. If a unit
-    /// has M rows in total, the ranges of its changes to the selections' scores add up to at most M times that of a
+    /// scores of this choice. With k rounds that depend on the data, each has ε/k. If a unit is in C outer groups, each has
+    /// ε/C. If a unit has M rows in total, the ranges of its changes to the selections' scores add up to at most M times that of a
     /// row, so each selection may use ε with that range. `monotonic=false` uses twice the largest change instead of
     /// the range. Exact; `None` on overflow.
     pub fn calibrated(&self, monotonic: bool) -> Option<u128> {

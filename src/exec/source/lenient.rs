@@ -2,8 +2,8 @@
 //!
 //! In: a text file and the declared columns. Out: batches of those columns. A cell that is not a value of its column's
 //! type is NULL. A line with another number of cells, or that is not a JSON object, is a row of NULLs. Bytes that are
-//! not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error, and damage to a compressed file, makes the reading fail. Each line is one
-//! row, so that one person's text never affects how another person's line is read.
+//! not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error, and damage to a compressed file, makes the
+//! reading fail. Each line is one row, so that one person's text never affects how another person's line is read.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};

@@ -2,7 +2,7 @@
 //!
 //! In: two paths. Out: what they have in common. A file that is declared twice has two budgets for the same people, so
 //! owners are warned when they declare the unit of a table. The comparison uses the present contents of the files; it
-//! does not detect the same rows in another order or format.
+//! does not detect the same rows in another order, format or compression.
 //!
 //! ```text
 //! /data/visits.csv, /data/link-to-visits.csv   one file

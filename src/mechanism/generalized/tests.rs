@@ -200,6 +200,10 @@ fn the_work_follows_the_levels() {
         assert!(mechanism.levels(&[refused]).is_err(), "{refused:?}");
     }
     assert!(mechanism.choose_runs(&[], &mut QueryRng::seeded_for_tests(1)).is_err());
+    // Of what is cut off at the lowest level nothing is known.
+    let few = Generalized::calibrate(7, 1, 9, 1, &epsilon("1")).unwrap();
+    let rows = |beta: &str| few.worst_at(7, &parse_decimal(beta).unwrap());
+    assert!(rows("1e-15").is_finite() && rows("1e-25").is_infinite());
     assert!(Generalized::calibrate(7, 1, 1 << 71, 1, &epsilon("1")).is_err());
     assert!(Generalized::calibrate(7, 1, 1, 1, &epsilon("1e-6")).is_err());
     assert!(Generalized::calibrate(7, 1, 1, u128::MAX, &epsilon("1")).is_err());
