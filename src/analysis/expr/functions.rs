@@ -89,6 +89,12 @@ pub(crate) fn function(
     let expr = match (call.func.name(), args.as_slice()) {
         // Whatever was claimed of its argument: the least integer has no magnitude.
         ("abs", [x]) if exact => checked_abs(x.clone(), &result),
+        // Its kernel subtracts in the places of NULLs too, where a row format leaves the least integer.
+        ("date_trunc", [part, x]) => {
+            let own = type_of(x, &scope.schema)?;
+            let args = vec![part.clone(), sound(x.clone(), &own)];
+            Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args })
+        }
         _ => Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args }),
     };
     // The start of a period can lie before every moment that the next function takes.
