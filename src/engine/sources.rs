@@ -16,6 +16,7 @@ use crate::bind::sources::{LEDGER, Sources};
 use crate::catalog::{Catalog, FileFormat, Source, Unit};
 use crate::engine::state::Inner;
 use crate::error::Error;
+use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
 use crate::exec::{LedgerTable, PrivateTable};
 use crate::refusal::{Reason, Refusal};
@@ -45,6 +46,10 @@ impl Inner {
                     table.unit().and_then(Unit::max_rows).and_then(|n| u32::try_from(n).ok());
                 let private = PrivateTable::new(&table.name, provider)
                     .with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED));
+                let private = match files::pinned(table, open) {
+                    Some(file) => private.in_file(file),
+                    None => private,
+                };
                 match &table.source {
                     Source::File { format: FileFormat::Parquet, .. } => Arc::new(private.pruned()),
                     Source::File { .. } | Source::Registered => Arc::new(private),

@@ -11,6 +11,7 @@ use datafusion::execution::SessionState;
 
 use crate::catalog::{Source, Table};
 use crate::error::Error;
+use crate::exec::KeptLookUps;
 use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
 use crate::ledger::Vault;
@@ -26,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) state: SessionState,
     pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
+    look_ups: Option<Arc<KeptLookUps>>,
 }
 
 /// Tables are left out: tables in memory would show their rows.
@@ -41,10 +43,19 @@ impl Inner {
         registered: Registered,
         resources: Resources,
     ) -> Result<Self, Error> {
-        let state = resources.session_state()?;
+        let mut state = resources.session_state()?;
+        let look_ups = KeptLookUps::within(&state.runtime_env().memory_pool).map(Arc::new);
+        if let Some(look_ups) = &look_ups {
+            state.config_mut().set_extension(Arc::clone(look_ups));
+        }
         let files = Arc::<HeldFiles>::default();
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
-        Ok(Self { vault, registered, state, resources, files })
+        Ok(Self { vault, registered, state, resources, files, look_ups })
+    }
+
+    /// Forgets what was kept of declared files, and closes them.
+    pub(crate) fn forget_look_ups(&self) {
+        self.look_ups.iter().for_each(|look_ups| look_ups.clear());
     }
 
     /// The files of a new statement; none of them is open yet.
@@ -64,6 +75,83 @@ impl Inner {
                 registered.get(&table.name).cloned()
             }
             Source::File { .. } => files::provider(table, open).ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use crate::{Engine, Resources};
+
+    const DECLARED: [&str; 6] = [
+        "ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE",
+        "ALTER TABLE orders SET PRIVACY UNIT VIA (person) REFERENCES people(id) MAX ROWS 9",
+        "ALTER TABLE items SET PRIVACY UNIT VIA (of_order) REFERENCES orders(number) MAX ROWS 9",
+        "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=900000)",
+        "ALTER PRIVACY BUDGET b SET PER QUERY (default=10000, max=10000)",
+        "ALTER TABLE items ALTER COLUMN price SET PRIVACY DOMAIN BETWEEN 0 AND 9",
+    ];
+
+    async fn asked(engine: &Engine) -> String {
+        let lab = engine.analyst("lab").unwrap();
+        let answer = lab.query("SELECT COUNT(*) AS n, SUM(price) AS p FROM items").await.unwrap();
+        let row = &answer.batches()[0];
+        let cell =
+            |i: usize| arrow::util::display::array_value_to_string(row.column(i), 0).unwrap();
+        format!("{} {}", cell(0), cell(1))
+    }
+
+    /// Links are kept while their files stay as they are, until the next declaration; not by an engine with
+    /// little memory.
+    #[tokio::test]
+    async fn links_are_kept_from_one_statement_to_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| format!("{}/{name}.csv", folder.path().display());
+        fs::write(path("people"), "id\n1\n2\n").unwrap();
+        fs::write(path("orders"), "number,person\n10,1\n20,2\n30,3\n").unwrap();
+        // The order 30 leads to nobody, and there is no order 40.
+        fs::write(path("items"), "of_order,price\n10,1\n10,2\n20,3\n30,4\n40,5\n,6\n").unwrap();
+        let within = |memory| Resources::default().with_memory(Some(memory));
+        let engine = Engine::in_memory().unwrap().with_resources(within(8 << 30)).unwrap();
+        let owner = engine.owner();
+        for name in ["people", "orders", "items"] {
+            let path = path(name);
+            let create = format!("CREATE EXTERNAL TABLE {name} STORED AS CSV LOCATION '{path}'");
+            owner.execute(&create).await.unwrap();
+        }
+        for statement in DECLARED {
+            owner.execute(statement).await.unwrap();
+        }
+        let kept = || engine.inner.look_ups.as_ref().map_or(0, |look_ups| look_ups.len());
+        // Files that were changed just now could be changed again without a trace.
+        assert_eq!((asked(&engine).await.as_str(), kept()), ("3 6", 0));
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        for _ in 0..2 {
+            assert_eq!((asked(&engine).await.as_str(), kept()), ("3 6", 2));
+        }
+        owner.execute("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000000)").await.unwrap();
+        assert_eq!(kept(), 0);
+        assert_eq!((asked(&engine).await.as_str(), kept()), ("3 6", 2));
+        // Order 20 becomes the first person's, in place and as another file; an item of order 30 belongs to her too.
+        let moved = "number,person\n10,1\n20,1\n30,1\n";
+        fs::write(path("orders"), moved).unwrap();
+        let lab = engine.analyst("lab").unwrap();
+        let refused = lab.query("SELECT COUNT(*) FROM items").await.unwrap_err();
+        assert_eq!(refused.code(), Some("HQ028"), "{refused}");
+        for statement in &DECLARED[1..3] {
+            owner.execute(statement).await.unwrap();
+        }
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_millis(1_100)).await;
+            assert_eq!((asked(&engine).await.as_str(), kept()), ("4 10", 2));
+        }
+        let limited = engine.clone().with_resources(within(1 << 30)).unwrap();
+        for _ in 0..2 {
+            assert_eq!(asked(&limited).await, "4 10");
+            assert!(limited.inner.look_ups.is_none());
         }
     }
 }

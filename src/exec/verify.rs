@@ -27,6 +27,7 @@ use super::datafusion::limited_joins::{LimitedJoinExec, may_spill};
 use super::datafusion::opaque::{OpaqueExec, goes_by_no_order, orders_its_rows};
 use super::operator::bound_contributions::BoundContributionsExec;
 use super::operator::count_places::CountPlacesExec;
+use super::operator::look_up::LookUpExec;
 use super::operator::private_scan::PrivateScanExec;
 use super::operator::privatize::PrivatizeExec;
 use super::operator::sample_rows::SampleContributionsExec;
@@ -174,6 +175,7 @@ fn verify_below(
         || plan.is::<BoundedWindowAggExec>()
         || plan.is::<CrossJoinExec>()
         || plan.is::<HashJoinExec>()
+        || plan.is::<LookUpExec>()
         || plan.is::<NestedLoopJoinExec>()
         || plan.is::<SortExec>()
         || plan.is::<SortPreservingMergeExec>()

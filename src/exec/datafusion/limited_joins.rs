@@ -36,6 +36,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::planning::Planning;
+use crate::exec::operator::look_up::LookUpExec;
 
 /// The rule; it runs after all other rules.
 #[derive(Debug)]
@@ -64,7 +65,10 @@ impl PhysicalOptimizerRule for LimitJoins {
 }
 
 fn is_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>() || plan.is::<HashJoinExec>()
+    plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.is::<HashJoinExec>()
+        || plan.is::<LookUpExec>()
 }
 
 /// Whether an operator is a nested-loop join that may write files below `parent`.

@@ -29,6 +29,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::exec::operator::bound_contributions::BoundContributionsExec;
+use crate::exec::operator::look_up::LookUpExec;
 use crate::exec::operator::sample_rows::SampleContributionsExec;
 
 /// What an operator reserves in addition to its columns: empty hash tables and buffers.
@@ -112,6 +113,7 @@ fn reserving(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
         return Some(3);
     }
     let keeps = plan.is::<HashJoinExec>()
+        || plan.is::<LookUpExec>()
         || plan.is::<CrossJoinExec>()
         || plan.is::<NestedLoopJoinExec>()
         || plan.is::<SampleContributionsExec>()

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! private_plans, constants, build_side,
-//! sizes                                     private rows: few rules, with a reason each
+//! look_ups, sizes                           private rows: few rules, with a reason each
 //! public_plans, session                     released and public rows: DataFusion's own rules
 //! lossy_casts, null_keys, wide_keys,
 //! dependencies, by_name, opaque             defects
@@ -18,6 +18,7 @@ mod by_name;
 mod constants;
 mod dependencies;
 pub(crate) mod limited_joins;
+mod look_ups;
 mod lossy_casts;
 pub(crate) mod memory;
 mod null_keys;

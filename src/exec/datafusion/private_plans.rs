@@ -7,7 +7,7 @@
 //! ```text
 //! logical    hide_casts · compute_constants · push_down_filter · extract_equijoin_predicate · common_sub_expression_eliminate
 //!            · forget_dependencies, optimize_projections
-//! physical   hide_properties · build_side, join_selection · FilterPushdown · EnsureRequirements
+//! physical   hide_properties · look_ups, build_side, join_selection · FilterPushdown · EnsureRequirements
 //!            · CombinePartialFinalAggregate · ProjectionPushdown · EnsureCooperative · SanityCheckPlan · limit_joins
 //! ```
 //!
@@ -37,6 +37,7 @@ use super::by_name::WhereNamesDiffer;
 use super::constants::ComputeConstants;
 use super::dependencies::Forget;
 use super::limited_joins::LimitJoins;
+use super::look_ups::LookUps;
 use super::lossy_casts::HideCasts;
 use super::null_keys::NoMoreKeys;
 use super::opaque::HideProperties;
@@ -61,7 +62,10 @@ pub(crate) async fn planned(
     }
     let optimized = Optimizer::with_rules(rules()).optimize(typed, state, |_, _| {})?;
     let state = SessionStateBuilder::new_from_existing(state.clone())
-        .with_physical_optimizer_rules(physical_rules(Sizes::for_state(state)))
+        .with_physical_optimizer_rules(physical_rules(
+            LookUps::for_state(state),
+            Sizes::for_state(state),
+        ))
         .build();
     state.query_planner().create_physical_plan(&optimized, &state).await
 }
@@ -86,9 +90,11 @@ fn rules() -> Vec<Rule> {
 }
 
 /// The physical rules, with the purpose of each.
-fn physical_rules(sizes: Sizes) -> Vec<PhysicalRule> {
+fn physical_rules(look_ups: LookUps, sizes: Sizes) -> Vec<PhysicalRule> {
     vec![
         Arc::new(HideProperties),
+        // A row finds its unit in an index that may be kept, after the charge only.
+        Arc::new(look_ups),
         // Decides which side of a join is kept in memory, and whether both are distributed: by declarations before the charge, by
         // numbers of rows afterwards.
         Arc::new(BuildSide::new(sizes)),
@@ -226,9 +232,13 @@ mod tests {
         ];
         assert_eq!(names, expected);
         let names: Vec<String> =
-            physical_rules(Sizes::Declared).iter().map(|rule| rule.name().to_owned()).collect();
+            physical_rules(LookUps::for_state(&session_state()), Sizes::Declared)
+                .iter()
+                .map(|rule| rule.name().to_owned())
+                .collect();
         let expected = [
             "hide_properties",
+            "look_ups",
             "build_side",
             "join_selection",
             "FilterPushdown",

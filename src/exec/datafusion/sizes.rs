@@ -27,6 +27,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::prelude::SessionConfig;
 
+use crate::exec::operator::look_up::LookUpExec;
 use crate::exec::operator::private_scan::PrivateScanExec;
 use crate::ledger::Charge;
 
@@ -117,6 +118,9 @@ impl Sizes {
         }
         match (plan.downcast_ref::<HashJoinExec>(), children.as_slice()) {
             (Some(join), [left, right]) => Estimate::joined(*left, *right, *join.join_type()),
+            (None, [rows, table]) if plan.is::<LookUpExec>() => {
+                Estimate::joined(*rows, *table, JoinType::Inner)
+            }
             (_, []) => Estimate::all(rows_of(plan).map_or(PUBLIC, number)),
             (_, children) => Estimate::sum(children),
         }

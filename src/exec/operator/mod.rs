@@ -6,11 +6,13 @@
 //! ```text
 //! PrivatizeExec                    draws, once, after the charge
 //!   BoundContributionsExec         at most l0 groups of a unit, and per_partition rows in each
-//!     PrivateScanExec              a private table, without statistics
+//!     LookUpExec                   the unit of each row, along links
+//!       PrivateScanExec            a private table, without statistics
 //! ```
 
 pub(crate) mod bound_contributions;
 pub(crate) mod count_places;
+pub(crate) mod look_up;
 pub(crate) mod private_scan;
 pub(crate) mod privatize;
 pub(crate) mod released_table;

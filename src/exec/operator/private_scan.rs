@@ -36,6 +36,10 @@ use datafusion::physical_plan::{
 };
 
 use crate::analysis::prunes;
+use crate::exec::operator::look_up::Pinned;
+
+/// The file of a table, once a statement has opened and verified it.
+pub(crate) type PinnedFile = Arc<dyn Fn() -> Option<Pinned> + Send + Sync>;
 
 /// A private table as the planner sees it.
 pub struct PrivateTable {
@@ -43,6 +47,7 @@ pub struct PrivateTable {
     inner: Arc<dyn TableProvider>,
     rows_of_a_unit: u32,
     prunes: bool,
+    file: Option<PinnedFile>,
 }
 
 /// Its rows are left out; a table in memory would show them.
@@ -55,7 +60,7 @@ impl fmt::Debug for PrivateTable {
 impl PrivateTable {
     /// Wraps the provider of the private table of this name.
     pub fn new(name: impl Into<String>, inner: Arc<dyn TableProvider>) -> Self {
-        Self { name: name.into(), inner, rows_of_a_unit: 1, prunes: false }
+        Self { name: name.into(), inner, rows_of_a_unit: 1, prunes: false, file: None }
     }
 
     /// The same table, but its source may skip parts of itself by the minimum and maximum of each part.
@@ -65,6 +70,13 @@ impl PrivateTable {
     #[must_use]
     pub fn pruned(mut self) -> Self {
         self.prunes = true;
+        self
+    }
+
+    /// The same table, but what is made of its rows may be kept for as long as this file stays as it is.
+    #[must_use]
+    pub(crate) fn in_file(mut self, file: PinnedFile) -> Self {
+        self.file = Some(file);
         self
     }
 
@@ -95,9 +107,10 @@ impl TableProvider for PrivateTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = self.inner.scan(state, projection, &[], None).await?;
         let properties = Arc::new(properties(&input));
-        let Self { name, rows_of_a_unit, prunes, .. } = self;
+        let Self { name, rows_of_a_unit, prunes, file, .. } = self;
         let (table, rows_of_a_unit, prunes) = (name.clone(), *rows_of_a_unit, *prunes);
-        Ok(Arc::new(PrivateScanExec { table, input, rows_of_a_unit, prunes, properties }))
+        let pinned = file.as_ref().and_then(|file| file());
+        Ok(Arc::new(PrivateScanExec { table, input, rows_of_a_unit, prunes, pinned, properties }))
     }
 }
 
@@ -153,6 +166,7 @@ pub struct PrivateScanExec {
     input: Arc<dyn ExecutionPlan>,
     rows_of_a_unit: u32,
     prunes: bool,
+    pinned: Option<Pinned>,
     properties: Arc<PlanProperties>,
 }
 
@@ -178,6 +192,11 @@ impl PrivateScanExec {
     /// The source without the marks: what it knows of its rows may be used after the charge only.
     pub(crate) fn unprotected(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
+    }
+
+    /// The file with all of its rows, if it was verified and stays open.
+    pub(crate) fn pinned(&self) -> Option<&Pinned> {
+        self.pinned.as_ref()
     }
 
     /// The table that is scanned.

@@ -16,6 +16,7 @@ use super::lenient::{Shape, read_cells};
 use super::{hashes_content, plain_columns, same_columns, shape};
 use crate::catalog::{FileFormat, Fingerprint, Source, Table, Unit};
 use crate::error::Error;
+use crate::exec::operator::look_up::Pinned;
 use crate::refusal::{Reason, Refusal};
 
 /// The files of one statement. Each file is opened at its first use, checked and read through the same handle, and
@@ -158,6 +159,22 @@ impl OpenFiles {
             }
         };
         if named { Ok(()) } else { Err(remade("has other columns than were declared")) }
+    }
+
+    /// The file of a table, if the file system says that it is the one that was verified, and would say so if it were written
+    /// to from now on: a file that was changed just now could be changed again at the same moment of a coarse clock.
+    pub(super) fn pinned(&self, table: &Table) -> Option<Pinned> {
+        let Source::File { format, location, options, fingerprint: Some(fingerprint) } =
+            &table.source
+        else {
+            return None;
+        };
+        let held = self.held(location).ok()?;
+        let stamp = held.stamp();
+        let is_pinned =
+            !hashes_content(options) && is_same(fingerprint, stamp) && stamp.is_settled();
+        let read = format!("{stamp:?} {format} {options:?}");
+        is_pinned.then(|| Pinned::new(read, stamp.size, held))
     }
 
     fn rely_on(&self, verified: Verified) {

@@ -17,6 +17,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -48,7 +49,18 @@ pub(super) struct Stamp {
     pub(super) changed_nanos: i64,
 }
 
+/// How long ago a file was last changed when no further change can go unnoticed. The clocks of file systems advance every ten
+/// milliseconds or oftener.
+const SETTLED: Duration = Duration::from_secs(1);
+
 impl Stamp {
+    /// Whether the file was last changed so long ago that another change would give it another stamp.
+    pub(super) fn is_settled(self) -> bool {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let changed = u64::try_from(self.changed_nanos).map_or(Duration::MAX, Duration::from_nanos);
+        now.checked_sub(changed).is_some_and(|ago| ago > SETTLED)
+    }
+
     fn from_metadata(metadata: &Metadata) -> Self {
         let nanos =
             |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);

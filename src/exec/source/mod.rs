@@ -47,6 +47,7 @@ use lenient::{LenientFile, Shape, read_cells, read_object};
 use crate::catalog::{Column, FileFormat, Privacy, RESERVED, Source, Table};
 use crate::error::Error;
 use crate::exec::datafusion::sizes::PaidFor;
+use crate::exec::operator::private_scan::PinnedFile;
 
 /// The option of a table whose file is identified by its bytes: `'true'` or `'false'`.
 const CONTENT_HASH: &str = "content_hash";
@@ -387,6 +388,14 @@ pub(crate) fn provider(
     };
     let open = Arc::clone(open);
     Ok(Arc::new(FileTable { table: table.clone(), schema, shape, open }))
+}
+
+/// The file of a table as a statement has opened and verified it; `None` for a table whose file is not verified by its
+/// properties.
+pub(crate) fn pinned(table: &Table, open: &Arc<OpenFiles>) -> Option<PinnedFile> {
+    let Source::File { fingerprint: Some(_), .. } = &table.source else { return None };
+    let (table, open) = (table.clone(), Arc::clone(open));
+    Some(Arc::new(move || open.pinned(&table)))
 }
 
 /// A declared file; a statement reads the file that it checked.

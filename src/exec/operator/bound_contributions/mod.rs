@@ -43,7 +43,7 @@ pub(crate) use keys::{KeyIndex, KeySpace, OUTSIDE};
 pub(crate) use keys::{canonical, is_float};
 pub(crate) use order::{HashKey, LateKey};
 pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
-pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, place_of};
+pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, integers, place_of};
 
 mod collect;
 mod columns;

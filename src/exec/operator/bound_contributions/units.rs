@@ -114,7 +114,10 @@ impl UnitCodes {
 }
 
 /// The codes of integers and dates: their own value.
-fn integers(units: &ArrayRef) -> Result<Vec<u64>> {
+///
+/// # Errors
+/// A constant text for other types.
+pub(crate) fn integers(units: &ArrayRef) -> Result<Vec<u64>> {
     fn signed<T: ArrowPrimitiveType>(units: &ArrayRef) -> Vec<u64>
     where
         T::Native: Into<i64>,

@@ -368,6 +368,7 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
                 ("", " GROUP BY date_bin(INTERVAL '5 hours', ts, '2025-01-01')"),
                 ("", " GROUP BY strftime(d, '%b %d')"),
                 ("", " GROUP BY to_char(ts, 'HH24')"),
+                ("", " GROUP BY date_format(ts, '%H')"),
                 ("HISTOGRAM(a, 2), ", ""),
                 ("HISTOGRAM(CLAMP(y, -2, 2), 3), f, ", " GROUP BY f"),
                 ("", " GROUP BY a / 3 * 3"),

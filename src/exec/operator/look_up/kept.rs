@@ -1,0 +1,158 @@
+//! Look-ups that are kept from one statement to the next.
+//!
+//! In: look-ups over files that stay open. Out: the same look-up, for a later statement that reads the same columns of the same
+//! files in the same way. A file is the same if the file system says that nobody wrote to it since it was verified: its device,
+//! inode, size and times. It stays open as long as a look-up of it is kept, so that no other file can take its inode.
+//!
+//! ```text
+//! Identity    orders 42.17.81920.… [o_orderkey, o_custkey] WHERE both IS NOT NULL, joined with customer 42.18.… [c_custkey]
+//! ```
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
+
+use super::index::LookUp;
+
+/// The most bytes that are kept.
+pub(crate) const MOST_BYTES: usize = 256 << 20;
+
+/// The least memory of an engine that keeps look-ups: what is kept is a small share of it.
+const LEAST_MEMORY: usize = 16 * MOST_BYTES;
+
+/// A file that stays open: how it is read, and what reveals that it was written to.
+#[derive(Clone)]
+pub(crate) struct Pinned {
+    stamp: String,
+    bytes: u64,
+    /// Holds the file open.
+    _open: Arc<dyn Any + Send + Sync>,
+}
+
+/// What it is read from is left out.
+impl fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pinned").finish_non_exhaustive()
+    }
+}
+
+impl Pinned {
+    /// A file with these properties, which is read as they say, and which `open` holds open.
+    pub(crate) fn new(stamp: String, bytes: u64, open: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { stamp, bytes, _open: open }
+    }
+}
+
+/// Which rows a look-up has, without reading them.
+///
+/// # Guarantee
+/// If two are equal, they stand for the same columns of the same rows, in some order.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    rows: String,
+    files: Vec<Pinned>,
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        let stamps = |of: &Self| of.files.iter().map(|file| file.stamp.clone()).collect::<Vec<_>>();
+        self.rows == other.rows && stamps(self) == stamps(other)
+    }
+}
+
+impl Identity {
+    /// Columns of a file; their description has their names and types.
+    pub(crate) fn of_file(file: Pinned, columns: &str) -> Self {
+        Self { rows: columns.to_owned(), files: vec![file] }
+    }
+
+    /// The bytes of the file whose rows these are; others are only looked up.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.first().map_or(0, |file| file.bytes)
+    }
+
+    /// What a step makes of these rows; its description must leave nothing open.
+    pub(crate) fn then(mut self, step: &str) -> Self {
+        self.rows = format!("({}) {step}", self.rows);
+        self
+    }
+
+    /// What a step makes of these rows and others.
+    pub(crate) fn with(mut self, other: Self, step: &str) -> Self {
+        self.rows = format!("({}) ({}) {step}", self.rows, other.rows);
+        self.files.extend(other.files);
+        self
+    }
+}
+
+/// The look-ups that an engine keeps, the most recently used one last.
+#[derive(Default)]
+pub(crate) struct KeptLookUps {
+    kept: Mutex<Vec<(Identity, Arc<LookUp>)>>,
+    _memory: Option<MemoryReservation>,
+}
+
+/// Private rows are left out.
+impl fmt::Debug for KeptLookUps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptLookUps").finish_non_exhaustive()
+    }
+}
+
+impl KeptLookUps {
+    /// The look-ups of an engine with this memory; `None` if it is too little to keep any.
+    ///
+    /// # Guarantee
+    /// The memory of all that may be kept is reserved now: what is kept at some time takes nothing from a statement.
+    pub(crate) fn within(memory: &Arc<dyn MemoryPool>) -> Option<Self> {
+        let reserved = match memory.memory_limit() {
+            MemoryLimit::Infinite => None,
+            MemoryLimit::Finite(limit) if limit >= LEAST_MEMORY => {
+                let reserved = MemoryConsumer::new("look-ups").register(memory);
+                reserved.try_grow(MOST_BYTES).ok()?;
+                Some(reserved)
+            }
+            MemoryLimit::Finite(_) | MemoryLimit::Unknown => return None,
+        };
+        Some(Self { kept: Mutex::default(), _memory: reserved })
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<(Identity, Arc<LookUp>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The look-up of these rows, if it is kept.
+    pub(super) fn find(&self, wanted: &Identity) -> Option<Arc<LookUp>> {
+        let mut all = self.all();
+        let at = all.iter().position(|(identity, _)| identity == wanted)?;
+        let found = all.remove(at);
+        let look_up = Arc::clone(&found.1);
+        all.push(found);
+        Some(look_up)
+    }
+
+    /// Keeps a look-up, and forgets those that were not used for longest if they are too large together.
+    pub(super) fn keep(&self, identity: Identity, look_up: &Arc<LookUp>) {
+        let mut all = self.all();
+        all.retain(|(kept, _)| *kept != identity);
+        all.push((identity, Arc::clone(look_up)));
+        let mut bytes: usize = all.iter().map(|(_, look_up)| look_up.size()).sum();
+        while bytes > MOST_BYTES && !all.is_empty() {
+            bytes -= all.remove(0).1.size();
+        }
+    }
+
+    /// Forgets all of them, and closes their files.
+    pub(crate) fn clear(&self) {
+        self.all().clear();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.all().len()
+    }
+}

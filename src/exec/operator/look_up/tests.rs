@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::util::display::array_value_to_string;
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::datasource::MemTable;
+use datafusion::datasource::TableProvider;
+use datafusion::execution::SessionState;
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::{ExecutionPlan, collect_partitioned};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::*;
+use crate::exec::session_state;
+
+/// The most rows of a batch that is joined.
+const MOST_ROWS: usize = 30;
+
+fn session(batch_size: usize) -> SessionState {
+    let mut state = session_state();
+    let options = state.config_mut().options_mut();
+    options.set("datafusion.execution.batch_size", &batch_size.to_string()).unwrap();
+    state
+}
+
+/// Rows with a key, which is often NULL or occurs again, and a text of their own, in some partitions and batches.
+fn random(dice: &mut ChaCha20Rng, name: &str, keys: i64, rows: usize) -> Vec<Vec<RecordBatch>> {
+    let batch = |dice: &mut ChaCha20Rng, rows: usize| {
+        let key =
+            |dice: &mut ChaCha20Rng| dice.random_bool(0.9).then(|| dice.random_range(-2..keys));
+        let of_keys: Int64Array = (0..rows).map(|_| key(dice)).collect();
+        let texts = (0..rows).map(|i| format!("{name}{i}{}", dice.random_range(0..1_000)));
+        let columns: [(String, ArrayRef, bool); 2] = [
+            (format!("{name}_t"), Arc::new(StringArray::from_iter_values(texts)), true),
+            (format!("{name}_k"), Arc::new(of_keys), true),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+    };
+    let sizes: Vec<Vec<usize>> = (0..dice.random_range(1..4))
+        .map(|_| (0..dice.random_range(1..3)).map(|_| dice.random_range(0..=rows)).collect())
+        .collect();
+    sizes.into_iter().map(|part| part.into_iter().map(|n| batch(dice, n)).collect()).collect()
+}
+
+async fn scan(parts: &[Vec<RecordBatch>], state: &SessionState) -> Arc<dyn ExecutionPlan> {
+    let table = MemTable::try_new(parts[0][0].schema(), parts.to_vec()).unwrap();
+    table.scan(state, None, &[], None).await.unwrap()
+}
+
+async fn rows(plan: Arc<dyn ExecutionPlan>, state: &SessionState) -> Vec<String> {
+    let (mut rows, is_look_up) = (Vec::new(), plan.is::<LookUpExec>());
+    for batch in collect_partitioned(plan, state.task_ctx()).await.unwrap().concat() {
+        // The rows of a batch stay together if each has one match at most.
+        let most = state.config().batch_size().max(MOST_ROWS);
+        assert!(batch.num_rows() <= most || !is_look_up);
+        for i in 0..batch.num_rows() {
+            let cell = |column: &ArrayRef| array_value_to_string(column, i).unwrap();
+            rows.push(batch.columns().iter().map(cell).collect::<Vec<_>>().join("|"));
+        }
+    }
+    rows.sort();
+    rows
+}
+
+fn identity() -> Identity {
+    Identity::of_file(Pinned::new("a file".to_owned(), 100, Arc::new(())), "a table")
+}
+
+/// Each kind of join that is replaced yields the rows of the hash join, with a new index and with the one that was kept.
+#[tokio::test]
+async fn a_look_up_yields_the_rows_of_a_join() {
+    let mut dice = ChaCha20Rng::seed_from_u64(31);
+    let (mut found, mut several) = (0, 0);
+    for _ in 0..150 {
+        let state = session([1, 3, 8_192][dice.random_range(0..3)]);
+        let (keys, most) =
+            ([3, 20, 1 << 40][dice.random_range(0..3)], dice.random_range(0..MOST_ROWS));
+        let own = random(&mut dice, "l", keys, most);
+        let table = random(&mut dice, "r", keys, most);
+        for (kind, columns) in [
+            (JoinType::Inner, Columns::RowsThenTable),
+            (JoinType::Inner, Columns::TableThenRows),
+            (JoinType::LeftSemi, Columns::Rows),
+        ] {
+            let (left, right) = (scan(&own, &state).await, scan(&table, &state).await);
+            let on = |name: &str, of: &Arc<dyn ExecutionPlan>| col(name, &of.schema()).unwrap();
+            let join = |a: &Arc<dyn ExecutionPlan>, b: &Arc<dyn ExecutionPlan>, on| {
+                let (a, b) = (Arc::clone(a), Arc::clone(b));
+                let mode = PartitionMode::CollectLeft;
+                let null = NullEquality::NullEqualsNothing;
+                HashJoinExec::try_new(a, b, vec![on], None, &kind, None, mode, null, false).unwrap()
+            };
+            let gathered = |plan: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
+                use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+                Arc::new(CoalescePartitionsExec::new(Arc::clone(plan)))
+            };
+            let (l, r) = (gathered(&left), gathered(&right));
+            let join = match columns {
+                Columns::TableThenRows => join(&r, &l, (on("r_k", &r), on("l_k", &l))),
+                Columns::Rows | Columns::RowsThenTable => {
+                    join(&l, &r, (on("l_k", &l), on("r_k", &r)))
+                }
+            };
+            let schema = join.schema();
+            let expected = rows(Arc::new(join), &state).await;
+            let kept = Arc::<KeptLookUps>::default();
+            for again in [false, true] {
+                assert_eq!(kept.len(), usize::from(again));
+                let kept = Arc::clone(&kept);
+                let by = By { of_rows: 1, of_table: 1, columns, kept, identity: identity() };
+                let (left, right) = (Arc::clone(&left), Arc::clone(&right));
+                let look_up = LookUpExec::new(left, right, by, Arc::clone(&schema));
+                assert_eq!(rows(Arc::new(look_up), &state).await, expected, "{columns:?}");
+            }
+            found += expected.len();
+            several +=
+                usize::from(expected.len() > own.concat().iter().map(RecordBatch::num_rows).sum());
+        }
+    }
+    assert!(found > 10_000 && several > 20, "{found} {several}");
+}
+
+/// What is kept is found by the same files, read in the same way, and by nothing else.
+#[test]
+fn an_index_is_found_by_its_files_and_what_is_made_of_them() {
+    let kept = KeptLookUps::default();
+    let file = |stamp: &str| Pinned::new(stamp.to_owned(), 100, Arc::new(()));
+    let of = |stamp: &str, columns: &str| Identity::of_file(file(stamp), columns);
+    let batch = random(&mut ChaCha20Rng::seed_from_u64(1), "t", 5, 5)[0][0].clone();
+    let look_up = Arc::new(LookUp::new(&batch.schema(), &[batch], 1).unwrap());
+    let identities = [
+        of("a", "x"),
+        of("b", "x"),
+        of("a", "y"),
+        of("a", "x").then("present [0]"),
+        of("a", "x").then("present [1]"),
+        of("a", "x").with(of("b", "x"), "look up"),
+        of("b", "x").with(of("a", "x"), "look up"),
+        of("a", "x").with(of("c", "x"), "look up"),
+        of("a", "x").with(of("b", "x").then("present [0]"), "look up"),
+        of("a", "x").then("present [0]").with(of("b", "x"), "look up"),
+    ];
+    for (i, identity) in identities.iter().enumerate() {
+        assert!(kept.find(identity).is_none(), "{i}");
+        kept.keep(identity.clone(), &look_up);
+        assert!(kept.find(identity).is_some(), "{i}");
+    }
+    assert_eq!(kept.len(), identities.len());
+    kept.clear();
+    assert!(identities.iter().all(|identity| kept.find(identity).is_none()));
+}
+
+/// Those that were not used for longest make room.
+#[test]
+fn what_is_kept_is_limited() {
+    let kept = KeptLookUps::default();
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..6_000_000));
+    let batch = RecordBatch::try_from_iter([("k", keys)]).unwrap();
+    let look_up = Arc::new(LookUp::new(&batch.schema(), &[batch], 0).unwrap());
+    let fit = MOST_BYTES / look_up.size();
+    assert!(fit >= 2, "{fit}");
+    let of = |i: usize| Identity::of_file(Pinned::new(i.to_string(), 100, Arc::new(())), "k");
+    for i in 0..fit {
+        kept.keep(of(i), &look_up);
+    }
+    assert!(kept.find(&of(0)).is_some());
+    kept.keep(of(fit), &look_up);
+    assert_eq!(kept.len(), fit);
+    assert!(kept.find(&of(0)).is_some() && kept.find(&of(1)).is_none());
+}
