@@ -21,6 +21,9 @@ use crate::release::{CONFIDENCE, PartitionSelection, Release};
 use crate::visible::{self, rounded};
 
 mod accuracy;
+mod consistent;
+
+use consistent::consistent_notes;
 
 pub use accuracy::{Accuracy, AccuracyKind};
 
@@ -369,7 +372,9 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     });
     let ends = analysis.called_ends().map_or(&[][..], |called| &called.told);
     let ends = ends.iter().filter_map(EndTold::note);
-    let notes = hidden.chain(chosen).chain(computed).chain(few).chain(ends).chain(bounds);
+    let consistent = consistent_notes(release);
+    let notes =
+        hidden.chain(chosen).chain(consistent).chain(computed).chain(few).chain(ends).chain(bounds);
     notes.chain(chosen_bounds(release, drawn)).collect()
 }
 

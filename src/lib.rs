@@ -102,6 +102,7 @@ mod error;
 mod explain;
 mod functions;
 mod guard;
+mod hierarchy;
 mod owner;
 mod resources;
 mod sql_type;

@@ -24,11 +24,15 @@ use above::null_on_failure::{null_on_failure, without_wrapping};
 use above::subquery_semantics::only_true_joins;
 use above::unranged::no_histogram;
 use context::Context;
+use hierarchies::hierarchies;
+use not_analyzed::lost;
+use outcome::released_parts;
 
 mod above;
 mod below;
 pub(crate) mod context;
 mod expr;
+mod hierarchies;
 mod keys;
 mod measure;
 pub(crate) mod not_analyzed;
@@ -46,6 +50,7 @@ pub use below::walk::MOST_ROWS_OF_A_UNIT;
 pub use below::walk::Tables;
 pub use expr::domain::{DomainError, typed};
 pub(crate) use expr::domain::{enforced, prunes};
+pub use hierarchies::Hierarchy;
 pub use keys::lookup::{Lookup, Lookups};
 pub use keys::public_keys::Keys;
 pub use keys::unknown::{Payer, UnknownPartitions};
@@ -135,5 +140,14 @@ fn analyze_as_written(
         let unknown = parts.iter_mut().filter_map(PrivateAggregate::unknown_partitions_mut);
         unknown.for_each(|groups| groups.rows_counter = None);
     }
-    Ok(Analysis { parts, public_plan, as_written, called_ends, values, steps })
+    let refused = |error: NotAnalyzed| error.said(|refusal| refusal.after(&steps));
+    let hierarchies = hierarchies(&parts).map_err(refused)?;
+    let early = |value: &Value| {
+        let read = released_parts(value.plan());
+        hierarchies.iter().any(|one| one.is_needed_early(value.before(), &read))
+    };
+    if values.iter().any(early) {
+        return Err(lost());
+    }
+    Ok(Analysis { parts, public_plan, as_written, called_ends, values, hierarchies, steps })
 }

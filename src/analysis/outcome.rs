@@ -1,10 +1,12 @@
 //! What an analysis finds: the private aggregates of a query, and the public plan above them.
 
 use arrow::array::RecordBatch;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ScalarValue, internal_err};
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::analysis::above::interval_ends::CalledEnds;
+use crate::analysis::hierarchies::Hierarchy;
 use crate::analysis::keys::unknown::UnknownPartitions;
 use crate::analysis::part::PrivateAggregate;
 use crate::catalog::RESERVED;
@@ -20,6 +22,8 @@ pub struct Analysis {
     /// The ends of intervals that the query asks for.
     pub(crate) called_ends: Option<CalledEnds>,
     pub(crate) values: Vec<Value>,
+    /// The releases whose numbers are made consistent.
+    pub(crate) hierarchies: Vec<Hierarchy>,
     pub(crate) steps: Vec<String>,
 }
 
@@ -57,6 +61,11 @@ impl Analysis {
         &self.values
     }
 
+    /// The releases whose numbers are made consistent, each with those of the other sets of its ROLLUP.
+    pub fn hierarchies(&self) -> &[Hierarchy] {
+        &self.hierarchies
+    }
+
     /// How the analysis went, step by step, for the explanation.
     pub fn steps(&self) -> &[String] {
         &self.steps
@@ -71,6 +80,19 @@ pub fn released_name(part: usize) -> String {
 /// The part whose released table this is the name of.
 pub fn released_part(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_released_")?.parse().ok()
+}
+
+/// The private aggregates whose released tables a plan reads, including subqueries.
+pub(crate) fn released_parts(plan: &LogicalPlan) -> Vec<usize> {
+    let mut found = Vec::new();
+    let walked = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            found.extend(released_part(scan.table_name.table()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    // If the plan cannot be walked, nothing is known.
+    walked.map(|_| found).unwrap_or_default()
 }
 
 /// A released value that later parts use.

@@ -14,6 +14,7 @@ use super::below::relation::PrivateRelation;
 use super::below::trace::Clamped;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
+use super::keys::complete::is_complete;
 use super::keys::public_keys::Keys;
 use super::keys::unknown::UnknownPartitions;
 use super::measure::input_columns::{
@@ -58,7 +59,9 @@ pub struct PrivateAggregate {
     released: SchemaRef,
     late: Vec<Option<Clamped>>,
     unknown_partitions: Option<UnknownPartitions>,
-    aggregate: Aggregate,
+    pub(super) aggregate: Aggregate,
+    /// For each key, whether every row has a listed value of it.
+    pub(super) complete: Vec<bool>,
     plain: Option<Selector>,
     steps: Vec<String>,
     aggregated_above: Option<String>,
@@ -256,6 +259,11 @@ pub(crate) fn cut(
     for (i, group) in groups.iter().enumerate() {
         columns.drop_strangers_late(group, keys.of_column(i));
     }
+    let complete = valued.group_expr.iter().zip(&groups).enumerate();
+    let complete = complete.map(|(i, (key, group))| {
+        is_complete(key, group, keys.of_column(i), &flow, sources.lookups)
+    });
+    let complete = complete.collect();
     let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
     let mut measures = {
         let mut frame = Frame {
@@ -310,6 +318,7 @@ pub(crate) fn cut(
         late,
         unknown_partitions,
         aggregate: aggregate.clone(),
+        complete,
         plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),
         aggregated_above: None,
@@ -467,6 +476,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
             false => in_literals(&expr.schema_name().to_string()),
         },
         finding: None,
+        consistent: None,
     })
 }
 

@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
 
 use super::marker::marker_function;
 use crate::catalog::RESERVED;
-use crate::dialect::{KeysClause, MOST_SETS, ReleaseClause, marked};
+use crate::dialect::{Consistent, KeysClause, MOST_SETS, ReleaseClause, marked};
 use crate::privacy::ParameterError;
 
 /// How many tables the sets of a statement may read together, counted at each use.
@@ -231,6 +231,9 @@ impl Sets {
                 Some(own) => *own,
                 None => {
                     let mut share = share_of(clause, count)?;
+                    // The releases of all sets belong together.
+                    share.consistent =
+                        share.consistent.map(|one| Consistent { of: written, ..one });
                     let keys = keys();
                     share.keys = if keys.iter().any(Option::is_some) { keys } else { Vec::new() };
                     self.releases.push(share);
@@ -241,7 +244,7 @@ impl Sets {
             let Some(clause) = self.releases.get(own) else {
                 return plan_err!("a share has its clause");
             };
-            call.func = marker_function(own, &clause.operand);
+            call.func = marker_function(own, clause);
             Ok(Transformed::yes(Expr::AggregateFunction(call)))
         })?;
         Ok(shared.data)

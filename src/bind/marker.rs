@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
 };
 
-use crate::dialect::{AggregateName, Operand, marker};
+use crate::dialect::{AggregateName, Operand, ReleaseClause, marker};
 
 /// The contents of a release's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,12 +37,14 @@ enum Kind {
 pub(super) struct Marker {
     name: String,
     kind: Kind,
+    /// Whether it is made consistent with those of other sets, and then whether its numbers are whole.
+    consistent: Option<bool>,
     signature: Signature,
 }
 
 impl Marker {
-    pub(super) fn new(n: usize, operand: &Operand) -> Self {
-        let kind = match operand {
+    pub(super) fn new(n: usize, clause: &ReleaseClause) -> Self {
+        let kind = match &clause.operand {
             Operand::Selection(_) | Operand::Response => Kind::Chosen,
             Operand::Aggregate(call) => match call.function {
                 AggregateName::Count => Kind::Count,
@@ -58,13 +60,14 @@ impl Marker {
             },
         };
         let signature = Signature::user_defined(Volatility::Volatile);
-        Self { name: marker(n), kind, signature }
+        let consistent = clause.consistent.map(|one| one.integer);
+        Self { name: marker(n), kind, consistent, signature }
     }
 }
 
-/// The function that represents a release of this operand.
-pub(crate) fn marker_function(n: usize, operand: &Operand) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::from(Marker::new(n, operand)))
+/// The function that represents a release.
+pub(crate) fn marker_function(n: usize, clause: &ReleaseClause) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(Marker::new(n, clause)))
 }
 
 /// The type in which a sum over this type is released.
@@ -95,8 +98,12 @@ impl AggregateUDFImpl for Marker {
         let Some(first) = arg_types.first() else { return plan_err!("a release needs an operand") };
         match self.kind {
             Kind::Chosen => Ok(first.clone()),
+            Kind::Count if self.consistent == Some(false) => Ok(DataType::Float64),
             Kind::Count => Ok(DataType::Int64),
-            Kind::Sum => sum_type(first),
+            Kind::Sum => Ok(match (sum_type(first)?, self.consistent) {
+                (own, None) | (own @ DataType::Int64, Some(true)) => own,
+                (_, Some(_)) => DataType::Float64,
+            }),
             Kind::Average => sum_type(first).map(|_| DataType::Float64),
             Kind::Spread if first.is_numeric() || first.is_null() => Ok(DataType::Float64),
             Kind::Spread => plan_err!("VAR and STDDEV take numbers, not {first}"),

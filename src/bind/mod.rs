@@ -286,7 +286,7 @@ impl<'a> Context<'a> {
             aggregates.insert("variance".to_owned(), variance);
         }
         for (n, release) in releases.iter().enumerate() {
-            let function = AggregateUDF::from(Marker::new(n, &release.operand));
+            let function = AggregateUDF::from(Marker::new(n, release));
             aggregates.insert(marker(n), Arc::new(function));
             if let Operand::Selection(selection) = &release.operand
                 && selection.named

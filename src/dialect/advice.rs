@@ -156,6 +156,10 @@ impl Tokens {
             let message = "KEYS needs its keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN";
             return self.said(here, message.to_owned());
         }
+        if self.word(here).is_some_and(|word| word.value.eq_ignore_ascii_case("consistent")) {
+            let message = "CONSISTENT stands behind the parentheses of ROLLUP: GROUP BY ROLLUP (a, b) CONSISTENT";
+            return self.said(here, message.to_owned());
+        }
         let before = here.checked_sub(1)?;
         let word = self.name(before)?;
         let clause = nearest(word, CLAUSES.into_iter())?;

@@ -119,6 +119,19 @@ pub struct ReleaseClause {
     pub text: String,
     /// The role of the release if the engine finds the bound of an aggregate.
     pub finding: Option<Finding>,
+    /// Whether it is made consistent with the releases of the other sets of its ROLLUP, and how.
+    pub consistent: Option<Consistent>,
+}
+
+/// `ROLLUP (…) CONSISTENT [NONNEGATIVE] [INTEGER]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consistent {
+    /// No number is below 0.
+    pub nonnegative: bool,
+    /// All numbers are whole.
+    pub integer: bool,
+    /// The number of the release as written, which those of all sets share.
+    pub of: usize,
 }
 
 /// The two releases that replace an aggregate whose bound the engine finds. Both carry the number of the bound.

@@ -21,6 +21,7 @@ use super::allow::{
 };
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
 use super::candidates::name_candidates;
+use super::consistent::{attach, take_consistent};
 use super::grouping_sets::{MOST_SETS, only_numbers, spell_out};
 use super::histogram::{no_histogram, spell_out_histogram};
 use super::mode::group_by_modes;
@@ -141,6 +142,7 @@ impl Lowering<'_> {
         standard_select(select)?;
         let Select { projection, from, selection, group_by, having, .. } = select;
         let options = self.take_options(projection);
+        let consistent = take_consistent(group_by)?;
         spell_out_histogram(projection, group_by, order_by.as_deref_mut())?;
         let left = MOST_SETS.saturating_sub(self.clauses.sets);
         self.clauses.sets += spell_out(group_by, projection, left)?;
@@ -161,7 +163,7 @@ impl Lowering<'_> {
         if options.is_some() {
             self.no_bare_mode(projection)?;
         }
-        if options.is_some() || !keys.is_empty() {
+        if options.is_some() || !keys.is_empty() || consistent.is_some() {
             let written = options.is_some();
             let options = options.unwrap_or_default();
             let items = projection.iter_mut().filter_map(item_expression);
@@ -184,6 +186,7 @@ impl Lowering<'_> {
         }
         let own = releases_of(projection, beside.clone(), implied.clone());
         only_numbers(group_by, own.iter().filter_map(|n| self.clauses.releases.get(*n)))?;
+        attach(consistent, &mut self.clauses.releases, &own)?;
         self.attach_keys(projection, beside, &keys, implied)?;
         self.name_releases(projection)
     }
@@ -371,6 +374,7 @@ impl Lowering<'_> {
                         grouping: None,
                         text,
                         finding: None,
+                        consistent: None,
                     });
                     ControlFlow::Continue(())
                 }

@@ -20,6 +20,7 @@ use super::ast::{
     AggregateCall, AggregateName, CandidatesClause, KeysClause, MechanismName, Operand, Parameters,
     PriorClause, ReleaseClause, SelectionClause, Selector, marker,
 };
+use super::consistent::consistent_sets;
 use super::histogram::{
     Histogram, bare_count, counted, histogram, marked_histogram, starts_histogram,
 };
@@ -82,6 +83,9 @@ impl Dialect for HushDialect {
                 histogram(parser)
                     .map(|Histogram { class, filter }| marked_histogram(class, bare_count(filter))),
             );
+        }
+        if let Some(sets) = consistent_sets(parser) {
+            return Some(sets);
         }
         starts_options(parser).then(|| self.options(parser))
     }
@@ -363,6 +367,7 @@ impl HushDialect {
             grouping: None,
             text,
             finding: None,
+            consistent: None,
         });
         clauses.releases.len() - 1
     }

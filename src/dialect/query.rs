@@ -4,6 +4,7 @@ use sqlparser::ast as sql;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+use super::consistent::is_mark;
 use crate::dialect::ast::QueryStatement;
 use crate::dialect::clauses::{Clauses, numbered};
 use crate::dialect::error::DialectError;
@@ -74,6 +75,9 @@ pub(crate) fn refuse_leftovers(tree: &sql::Query) -> Result<(), DialectError> {
             let name = function.name.to_string();
             if numbered(&name, "_keys_").is_some() {
                 return std::ops::ControlFlow::Break("write KEYS after a column of GROUP BY");
+            }
+            if is_mark(&name) {
+                return std::ops::ControlFlow::Break("write ROLLUP (…) CONSISTENT in GROUP BY");
             }
             if numbered(&name, "_options_").is_some() {
                 return std::ops::ControlFlow::Break(

@@ -2,6 +2,7 @@
 
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+use super::consistent::make_names;
 use crate::catalog::RESERVED;
 use crate::dialect::error::DialectError;
 
@@ -10,7 +11,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {
         .tokenize_with_location()?)
 }
 
-/// Drops white space, makes TOP an ordinary name, and refuses the engine's reserved names.
+/// Drops white space, makes TOP an ordinary name, also ROLLUP where CONSISTENT follows, and refuses the engine's reserved names.
 pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, DialectError> {
     let mut kept = Vec::with_capacity(tokens.len());
     for mut token in tokens {
@@ -36,6 +37,7 @@ pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
         }
         kept.push(token);
     }
+    make_names(&mut kept);
     Ok(kept)
 }
 

@@ -16,6 +16,7 @@
 //! ```
 
 mod aggregate;
+mod consistent;
 mod datafusion;
 mod draw;
 mod margins;
@@ -61,10 +62,11 @@ use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
 use crate::visible::heading;
+use consistent::{DrawnPart, Waiting};
 use datafusion::memory::Advance;
 use datafusion::sizes::PaidFor;
 use draw::plan::{DrawPlan, Specification};
-use margins::{Margin, margins, with_margins};
+use margins::{Margin, margins};
 use operator::bound_contributions::{HashKey, LateKey};
 use operator::privatize::{Permit, PrivatizeExec};
 use operator::released_table::ReleasedTable;
@@ -492,6 +494,7 @@ pub(crate) async fn run(
     let mut numbers = vec![None; values.len()];
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
+    let mut waiting = Waiting::default();
     for (i, part) in parts.into_iter().enumerate() {
         let needed = values.iter().zip(&mut numbers);
         for ((value, plan), number) in needed.filter(|((value, _), _)| value.before() == i) {
@@ -505,10 +508,11 @@ pub(crate) async fn run(
         let batches = collect(Arc::clone(&part.plan), Arc::clone(&context)).await?;
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
         let (columns, rows, rungs) = split(batch, part.columns, &part.beside, &part.is_chosen)?;
-        part.released.give(&with_margins(batch, &columns, &rungs, &part)?)?;
         mean_rows.push(rows);
-        chosen.push(rungs);
-        released.push(columns);
+        chosen.push(rungs.clone());
+        released.push(columns.clone());
+        let batch = batch.clone();
+        waiting.give(DrawnPart { index: i, part, batch, columns, rungs }, release)?;
     }
     let rows = execute_stream(public_plan, context)?;
     let drawn = Drawn { schema, mean_rows, rungs: chosen, released, values: numbers };

@@ -32,6 +32,7 @@ use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 use tighter::{of_the_data, tighter_lines};
 
 mod bounds;
+mod consistent;
 mod joint;
 mod ladder;
 mod loosest;
@@ -88,14 +89,18 @@ impl Explanation {
                 let share = share_text(part, position, hidden);
                 lines.extend(release_lines(part, measure, mechanized, share));
                 lines.extend(finding_line(measure));
+                let fitted = release.fitted(i, position);
+                lines.extend(fitted.map(consistent::line));
                 let compared = hidden.is_some_and(|hidden| hidden.counter() == Some(position));
                 let chosen_by = compared || release.analysis().is_chosen_by(i, position);
                 if chosen_by {
                     lines.push(("shown", DECIDES.to_owned()));
                 }
                 let mut object = release_json(part, measure, mechanized, hidden);
-                if let (true, Value::Object(map)) = (chosen_by, &mut object) {
-                    map.insert("decides_rows".to_owned(), json!(true));
+                if let Value::Object(map) = &mut object {
+                    let decides = chosen_by.then(|| ("decides_rows".to_owned(), json!(true)));
+                    let fitted = fitted.map(|f| ("consistent".to_owned(), consistent::object(f)));
+                    map.extend(decides.into_iter().chain(fitted));
                 }
                 releases.push(object);
                 names.push(privatize(measure, mechanized));
@@ -379,6 +384,9 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
         ),
         Predicted::Truthful(p) => {
             format!("each answer is true with {} %, whatever the data", rounded(p * 100.0))
+        }
+        Predicted::Nothing if measure.clause.consistent.is_some() => {
+            consistent::NO_ERROR.to_owned()
         }
         Predicted::Nothing => {
             "none is told: a bound would tell how many candidates the data have".to_owned()

@@ -31,6 +31,8 @@ pub(super) fn without_error(
 pub(super) fn without_bound(analysis: &Analysis, output: usize) -> &'static str {
     if analysis.origin(output).is_some() {
         "the noise may be all that there is: a larger eps gives one"
+    } else if analysis.reads_nonnegative(output) {
+        "none is known of numbers that are kept from falling below 0: without NONNEGATIVE there is one"
     } else if analysis.reads_moments(output) {
         "the error of a variance, correlation or line is known of itself alone, and not of what is computed from it"
     } else {

@@ -12,6 +12,7 @@ use crate::privacy::{Delta, Loss, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
 use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error};
+use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
 use goal::{Groups, priced};
 use together::draw_together;
@@ -19,6 +20,7 @@ use together::draw_together;
 pub(crate) mod accuracy;
 pub(crate) mod calibrate;
 mod complete;
+pub(crate) mod consistent;
 mod cost;
 mod goal;
 pub(crate) mod mechanism;
@@ -45,6 +47,7 @@ pub struct Release {
     mechanisms: Vec<Vec<Mechanized>>,
     selections: Vec<Option<PartitionSelection>>,
     error_bars: ErrorBars,
+    fits: Vec<Fit>,
 }
 
 impl Release {
@@ -93,11 +96,24 @@ impl Release {
     /// # Guarantee
     /// The number is off by more with probability at most 0.05/`among`.
     pub(crate) fn accuracy_among(&self, part: usize, measure: usize, among: u64) -> Predicted {
+        if let Some(level) = self.fitted(part, measure) {
+            return level.accuracy_among(among);
+        }
         let own = self.analysis.parts().get(part).and_then(|part| part.measures().get(measure));
         match (own, self.mechanisms(part).get(measure)) {
             (Some(own), Some(one)) => accuracy_among(own, one, among),
             _ => Predicted::Nothing,
         }
+    }
+
+    /// The trees of numbers that are made consistent, in the order of [`Analysis::hierarchies`].
+    pub(crate) fn fits(&self) -> &[Fit] {
+        &self.fits
+    }
+
+    /// How a measure is made consistent, if it is.
+    pub(crate) fn fitted(&self, part: usize, measure: usize) -> Option<&FittedLevel> {
+        self.fits.iter().flat_map(|fit| &fit.levels).find(|level| level.is_of(part, measure))
     }
 
     /// The accuracy of a number under each bound of its ladder, as [`Release::accuracy_among`]; none without a ladder.
@@ -210,8 +226,9 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
             analysis.compare(part, compared.clone());
         }
     }
+    let fits = fits(&analysis, &mut mechanisms);
     let error_bars = error_bars(&analysis, &selections);
-    Ok(Release { analysis, mechanisms, selections, error_bars })
+    Ok(Release { analysis, mechanisms, selections, error_bars, fits })
 }
 
 /// The parameters of a release as the ledger and the explanation display them.

@@ -185,6 +185,8 @@ fn member(
         && one.loss.delta().is_none_or(|delta| *delta == Rational::default())
         && measure.ladder.is_none()
         && measure.clause.finding.is_none()
+        // What is made consistent has the noise of its own level.
+        && measure.clause.consistent.is_none()
         && parameters.within.is_none()
         && !states_delta;
     let alike = measure.filter == with.filter && measure.limits == with.limits;

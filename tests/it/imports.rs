@@ -21,11 +21,12 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 28] = [
+const PLACES: [(&str, Place); 29] = [
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
     ("functions", Place::Shelf),
     ("grid", Place::Shelf),
+    ("hierarchy", Place::Shelf),
     ("ticks", Place::Shelf),
     ("mechanism", Place::Shelf),
     ("privacy", Place::Shelf),

@@ -186,6 +186,7 @@ fn histogram_for(paying: &[ReleaseClause]) -> Option<ReleaseClause> {
         grouping: None,
         text: format!("bounds of {of}, found at {price} by counts of buckets"),
         finding: None,
+        consistent: None,
     })
 }
 
@@ -273,7 +274,7 @@ impl Rewriting {
             return plan_err!("a histogram has its release");
         };
         let count = AggregateFunction::new_udf(
-            marker_function(self.counter, &clause.operand),
+            marker_function(self.counter, clause),
             vec![lit(1_i64)],
             false,
             call.params.filter.clone(),

@@ -14,8 +14,8 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Subquery};
 
-use crate::analysis::PrivateAggregate;
-use crate::analysis::outcome::{Analysis, released_part};
+use crate::analysis::outcome::{Analysis, released_part, released_parts};
+use crate::analysis::{Measure, PrivateAggregate};
 use crate::dialect::Finding;
 
 /// The release whose values an output column displays.
@@ -82,11 +82,21 @@ impl Analysis {
 
     /// Whether an output is computed from a variance, a correlation or a line, whose error follows from what was drawn.
     pub(crate) fn reads_moments(&self, output: usize) -> bool {
+        self.reads(output, &|one| one.moments().is_some() || one.joint().is_some())
+    }
+
+    /// Whether an output is computed from consistent numbers that are kept from falling below 0.
+    pub(crate) fn reads_nonnegative(&self, output: usize) -> bool {
+        self.reads(output, &|one| one.clause.consistent.is_some_and(|shape| shape.nonnegative))
+    }
+
+    /// Whether an output is computed from a measure of which this is true.
+    fn reads(&self, output: usize, is_such: &dyn Fn(&Measure) -> bool) -> bool {
         self.noisy_fields(output).iter().any(|(part, field)| {
             let own = self.parts.get(*part);
             let measure =
                 own.and_then(|own| own.measures().get(field.checked_sub(own.key_names().len())?));
-            measure.is_some_and(|one| one.moments().is_some() || one.joint().is_some())
+            measure.is_some_and(is_such)
         })
     }
 
@@ -103,7 +113,7 @@ impl Analysis {
         };
         let (part, least) =
             self.parts.iter().enumerate().find_map(|(i, part)| Some((i, least_of(part)?)))?;
-        let reads = |plan: &LogicalPlan| released_in(plan).contains(&part);
+        let reads = |plan: &LogicalPlan| released_parts(plan).contains(&part);
         let value = self.values.iter().position(|value| reads(value.plan()))?;
         Some((part, value, least))
     }
@@ -291,7 +301,7 @@ fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<Read> {
     let mut columns: Vec<Column> = expr.column_refs().into_iter().cloned().collect();
     let mut found = Vec::new();
     let mut within = |subquery: &Subquery| {
-        found.extend(released_in(&subquery.subquery).into_iter().map(Read::PrivateAggregate));
+        found.extend(released_parts(&subquery.subquery).into_iter().map(Read::PrivateAggregate));
         for outer in &subquery.outer_ref_columns {
             if let Expr::OuterReferenceColumn(_, column) = outer {
                 columns.push(column.clone());
@@ -309,12 +319,12 @@ fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<Read> {
         Ok(TreeNodeRecursion::Continue)
     });
     if walked.is_err() {
-        found.extend(released_in(input).into_iter().map(Read::PrivateAggregate));
+        found.extend(released_parts(input).into_iter().map(Read::PrivateAggregate));
     }
     for column in columns {
         match input.schema().maybe_index_of_column(&column) {
             Some(i) => found.extend(sources_of(input, i)),
-            None => found.extend(released_in(input).into_iter().map(Read::PrivateAggregate)),
+            None => found.extend(released_parts(input).into_iter().map(Read::PrivateAggregate)),
         }
     }
     found
@@ -351,19 +361,6 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
         LogicalPlan::Union(union) => {
             union.inputs.iter().flat_map(|input| sources_of(input, output)).collect()
         }
-        other => released_in(other).into_iter().map(Read::PrivateAggregate).collect(),
+        other => released_parts(other).into_iter().map(Read::PrivateAggregate).collect(),
     }
-}
-
-/// The private aggregates whose released tables a plan reads, including subqueries.
-fn released_in(plan: &LogicalPlan) -> Vec<usize> {
-    let mut found = Vec::new();
-    let walked = plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            found.extend(released_part(scan.table_name.table()));
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    // If the plan cannot be walked, nothing is known.
-    walked.map(|_| found).unwrap_or_default()
 }

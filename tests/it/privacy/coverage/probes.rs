@@ -385,7 +385,7 @@ fn choices() -> Vec<String> {
 
 /// Keys of groups, and what rows may stand below a release.
 fn groups() -> impl Iterator<Item = String> {
-    const KEYS: [&str; 15] = [
+    const KEYS: [&str; 16] = [
         "s",
         "c KEYS TABLE shares(word)",
         "c KEYS ('p', NULL)",
@@ -398,6 +398,7 @@ fn groups() -> impl Iterator<Item = String> {
         "CASE WHEN a > 3 THEN 'high' ELSE 'low' END",
         "ROLLUP(s, f)",
         "ROLLUP(c KEYS ('p', NULL), s)",
+        "ROLLUP(CASE WHEN a > 3 THEN 'high' ELSE 'low' END) CONSISTENT",
         "CUBE((s, f), c)",
         "GROUPING SETS ((s), (f, s), (s))",
         "GROUPING SETS (())",

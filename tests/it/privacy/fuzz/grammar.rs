@@ -375,8 +375,11 @@ fn numbers(dice: &mut Dice, of: &Source) -> String {
 /// Some keys, as they are or in sets.
 fn sets(dice: &mut Dice, keys: &[String]) -> String {
     let (first, all) = (&keys[0], keys.join(", "));
-    match dice.below(12) {
+    match dice.below(15) {
         0 => format!("ROLLUP ({all})"),
+        7 => format!("ROLLUP ({all}) CONSISTENT"),
+        8 => format!("ROLLUP ({all}) CONSISTENT NONNEGATIVE INTEGER"),
+        9 => format!("{first}, ROLLUP ({all}) CONSISTENT INTEGER"),
         1 => format!("CUBE ({all})"),
         2 => format!("GROUPING SETS (({all}), ({first}), ())"),
         3 => format!("{first}, ROLLUP ({all})"),

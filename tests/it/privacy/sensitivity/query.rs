@@ -388,6 +388,8 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
                 ("", " GROUP BY GROUPING SETS ((a % 2), (s KEYS DOMAIN, a % 2), ROLLUP (i4))"),
                 ("", " GROUP BY GROUPING SETS (())"),
                 ("s, ", " GROUP BY GROUPING SETS ((s), (s))"),
+                ("f, ", " GROUP BY ROLLUP (f) CONSISTENT"),
+                ("", " GROUP BY ROLLUP (b > 3, a % 2) CONSISTENT NONNEGATIVE INTEGER"),
             ]);
             (keys.to_owned(), group.to_owned())
         }

@@ -1,0 +1,257 @@
+//! How far apart one row moves the scores of two candidates, where the columns of the scores have finitely many values.
+//!
+//! In: the score of each candidate as an expression of the row, and the ranges of its columns. Out: the largest difference, over all
+//! rows that the ranges allow, between the most and the least that the row adds to a score. It may be much smaller than the range of the
+//! expression, since a row is the same for all candidates.
+//!
+//! ```text
+//! middle IN RANGE(20, 60, 5) BY SUM(ABS(age - middle)), age in 0..120      range 0..100, and one age is
+//! at most 40 further from one middle than from another
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal128Type, Field, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, lit, when};
+use num_traits::ToPrimitive;
+
+use crate::analysis::below::walk::Tables;
+use crate::analysis::expr::facts::{Facts, Scope};
+use crate::analysis::expr::shape::{parts_of, type_of};
+use crate::analysis::expr::total;
+use crate::analysis::measure::Input;
+use crate::catalog::RESERVED;
+use crate::grid::Grid;
+
+/// The most scores of single rows that are computed.
+const MOST_TRIED: usize = 1_000_000;
+
+/// The most parts of all scores together.
+const MOST_PARTS: usize = 20_000;
+
+/// Functions that are exact on whole numbers.
+const EXACT: [&str; 6] = ["abs", "clamp", "coalesce", "greatest", "least", "nullif"];
+
+/// The score of one candidate: what a row adds to it.
+#[derive(Debug)]
+pub(crate) struct Scored {
+    /// The rows that count.
+    pub(crate) filter: Option<Expr>,
+    /// What is added up or counted.
+    pub(crate) value: Option<Expr>,
+    /// What a row adds is clamped to these.
+    pub(crate) lo: i128,
+    pub(crate) hi: i128,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Oscillation {
+    /// The largest difference, in units of the score.
+    pub(crate) most: u128,
+    /// How many rows were tried.
+    pub(crate) rows: usize,
+}
+
+/// The largest difference between two scores that one row makes; `None` where it is not known: for columns with other than few whole
+/// numbers, expressions that are not exact, and too many of both.
+///
+/// # Guarantee
+/// For every row that reaches the scores, the most and the least that it adds to the score of a candidate, of which it adds 0 where it
+/// does not count, differ by this at most. Every such row has in each column NULL or a whole number of the range that the scan and the
+/// filters enforce, and each of these rows is tried, by the functions that run on rows. It depends on declarations and on the query alone.
+pub(crate) fn oscillation(
+    scored: &[Scored],
+    kind: &Input,
+    grid: Grid,
+    scope: &Scope,
+    tables: &dyn Tables,
+) -> Option<Oscillation> {
+    let is_whole = matches!(grid, Grid::Integer);
+    let adds_rows = matches!(kind, Input::Rows | Input::Values(_) | Input::Sum(_));
+    let all = || scored.iter().flat_map(|one| one.filter.iter().chain(&one.value));
+    let parts = all().map(parts_of).fold(0, usize::saturating_add);
+    if !is_whole || !adds_rows || parts > MOST_PARTS || !all().all(|e| is_exact(e, scope)) {
+        return None;
+    }
+    let columns: BTreeSet<&Column> = all().flat_map(Expr::column_refs).collect();
+    let columns: Vec<&Column> = columns.into_iter().collect();
+    let values: Option<Vec<Vec<Option<i64>>>> =
+        columns.iter().map(|column| values_of(column, scope)).collect();
+    let values = values?;
+    let rows = values.iter().try_fold(1_usize, |n, own| n.checked_mul(own.len()))?;
+    if rows.checked_mul(scored.len())? > MOST_TRIED {
+        return None;
+    }
+    let table = TableReference::bare(format!("{RESERVED}_rows"));
+    let name = |i: usize| format!("column{i}");
+    let types: Option<Vec<DataType>> = columns
+        .iter()
+        .map(|column| type_of(&Expr::Column((*column).clone()), &scope.schema).ok())
+        .collect();
+    let types = types?;
+    let fields = types.iter().enumerate().map(|(i, own)| Field::new(name(i), own.clone(), true));
+    // A score without columns still has its row.
+    let fields = fields.chain([Field::new("row", DataType::Int64, true)]);
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let batch = RecordBatch::try_new(schema, combined(&values, &types, rows)?).ok()?;
+    let scan = LogicalPlanBuilder::scan(table.clone(), tables.pinned(batch)?, None).ok()?;
+    let facts = columns.iter().map(|column| {
+        Some(Facts { nullable: true, ..scope.facts_of(column)?.clone() })
+    });
+    let mut facts = facts.collect::<Option<Vec<_>>>()?;
+    facts.push(Facts::of_type(&DataType::Int64));
+    let own = Scope::new(Arc::clone(scan.schema()), facts);
+    let over_rows = |expr: &Expr| {
+        let rewritten = expr.clone().transform_up(|e| {
+            let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
+            let place = columns.iter().position(|known| *known == column);
+            Ok(match place {
+                Some(i) => {
+                    Transformed::yes(Expr::Column(Column::new(Some(table.clone()), name(i))))
+                }
+                None => Transformed::no(e),
+            })
+        });
+        total(&rewritten.ok()?.data, &own).ok().map(|total| total.expr)
+    };
+    let mut scores = Vec::with_capacity(scored.len());
+    for (i, one) in scored.iter().enumerate() {
+        let value = match (kind, &one.value) {
+            (Input::Rows, _) => lit(1_i64),
+            (Input::Values(_), Some(value)) => {
+                when(over_rows(value)?.is_not_null(), lit(1_i64)).end().ok()?
+            }
+            (_, Some(value)) => over_rows(value)?,
+            (_, None) => return None,
+        };
+        let value = match &one.filter {
+            Some(filter) => when(over_rows(filter)?, value).end().ok()?,
+            None => value,
+        };
+        scores.push(value.alias(format!("score{i}")));
+    }
+    let tried = tables.read(&scan.project(scores).ok()?.build().ok()?)?;
+    let most = differences(&tried, scored, rows)?;
+    Some(Oscillation { most, rows })
+}
+
+/// The largest difference between the columns of any row.
+fn differences(tried: &RecordBatch, scored: &[Scored], rows: usize) -> Option<u128> {
+    if tried.num_rows() != rows || tried.num_columns() != scored.len() {
+        return None;
+    }
+    let mut ends: Vec<Option<(i128, i128)>> = vec![None; rows];
+    for (column, one) in tried.columns().iter().zip(scored) {
+        let whole = cast(column, &DataType::Decimal128(38, 0)).ok()?;
+        // A cast that fails is NULL, which would pass for a row that does not count.
+        if whole.null_count() != column.null_count() {
+            return None;
+        }
+        let whole = whole.as_primitive_opt::<Decimal128Type>()?;
+        for (end, value) in ends.iter_mut().zip(whole.iter()) {
+            let value = value.map_or(0, |value| value.clamp(one.lo, one.hi));
+            *end = Some(end.map_or((value, value), |(lo, hi)| (lo.min(value), hi.max(value))));
+        }
+    }
+    let most = ends.into_iter().flatten().map(|(lo, hi)| hi.checked_sub(lo));
+    most.try_fold(0_i128, |all, one| Some(all.max(one?)))?.to_u128()
+}
+
+/// The whole numbers that a column can hold, and NULL.
+fn values_of(column: &Column, scope: &Scope) -> Option<Vec<Option<i64>>> {
+    let facts = scope.facts_of(column)?;
+    let data_type = type_of(&Expr::Column(column.clone()), &scope.schema).ok()?;
+    let (lo, hi) = match data_type {
+        DataType::Boolean => (0, 1),
+        whole if whole.is_integer() && !facts.is_unit => facts.known().to_i128()?,
+        _ => return None,
+    };
+    let count = hi.checked_sub(lo)?.checked_add(2)?.to_usize().filter(|n| *n <= MOST_TRIED)?;
+    let mut values = Vec::with_capacity(count);
+    for value in lo..=hi {
+        values.push(Some(value.to_i64()?));
+    }
+    values.push(None);
+    Some(values)
+}
+
+/// Every combination of the columns' values, the last column fastest, and the column of rows.
+fn combined(
+    values: &[Vec<Option<i64>>],
+    types: &[DataType],
+    rows: usize,
+) -> Option<Vec<ArrayRef>> {
+    let (mut columns, mut repeats): (Vec<ArrayRef>, usize) = (Vec::new(), rows);
+    for (own, data_type) in values.iter().zip(types) {
+        repeats /= own.len();
+        let column: Int64Array =
+            (0..rows).map(|row| own.get(row / repeats % own.len()).copied().flatten()).collect();
+        let typed = cast(&column, data_type).ok()?;
+        // A number that is not one of the type would be NULL.
+        if typed.null_count() != column.null_count() {
+            return None;
+        }
+        columns.push(typed);
+    }
+    columns.push(Arc::new(Int64Array::from_iter_values((0_i64..).take(rows))));
+    Some(columns)
+}
+
+/// Whether an expression is computed exactly on whole numbers and truth values, and from its row alone.
+fn is_exact(expr: &Expr, scope: &Scope) -> bool {
+    let mut exact = true;
+    let walked = expr.apply(|e| {
+        let is_whole = type_of(e, &scope.schema).is_ok_and(|own| {
+            own.is_integer()
+                || matches!(own, DataType::Boolean | DataType::Null | DataType::Decimal128(_, 0))
+        });
+        let is_listed = match e {
+            Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::Alias(_)
+            | Expr::Negative(_)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsNotUnknown(_)
+            | Expr::Between(_)
+            | Expr::InList(_)
+            | Expr::Case(_)
+            | Expr::Cast(_) => true,
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => matches!(
+                op,
+                Operator::Plus
+                    | Operator::Minus
+                    | Operator::Multiply
+                    | Operator::Modulo
+                    | Operator::Eq
+                    | Operator::NotEq
+                    | Operator::Lt
+                    | Operator::LtEq
+                    | Operator::Gt
+                    | Operator::GtEq
+                    | Operator::And
+                    | Operator::Or
+                    | Operator::IsDistinctFrom
+                    | Operator::IsNotDistinctFrom
+            ),
+            Expr::ScalarFunction(call) => EXACT.contains(&call.func.name()),
+            // Everything else is left to the range of the expression.
+            _ => false,
+        };
+        exact &= is_whole && is_listed;
+        Ok(if exact { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    exact && walked.is_ok()
+}
