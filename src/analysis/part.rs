@@ -272,6 +272,7 @@ pub(crate) fn cut(
             lookups: sources.lookups,
             outer: keys.most_groups(),
             one_group,
+            tables: sources.tables,
         };
         let measures = calls.iter().map(|call| {
             measure(call, &mut frame, &keys).map_err(|error| error.in_release(call.release))

@@ -22,8 +22,16 @@ use crate::visible::rounded;
 
 /// The range that the mechanism of one selection is calibrated to.
 fn range_text(measure: &Measure, choice: &Choice) -> String {
-    let range = if monotonic(measure) { choice.range } else { choice.largest.saturating_mul(2) };
-    score_units(choice, range)
+    if !monotonic(measure) {
+        return score_units(choice, choice.largest.saturating_mul(2));
+    }
+    let range = score_units(choice, choice.range);
+    match choice.tried {
+        None => range,
+        Some(rows) => format!(
+            "{range}, the most by which two scores change differently in any of the {rows} rows that the domains allow"
+        ),
+    }
 }
 
 pub(super) fn choice_lines(
@@ -146,7 +154,11 @@ fn one_way(measure: &Measure, choice: &Choice) -> &'static str {
             ..
         }
     );
-    if counts && (measure.lo >= 0 || measure.hi <= 0) { " (all one way: no factor 2)" } else { "" }
+    if choice.tried.is_none() && counts && (measure.lo >= 0 || measure.hi <= 0) {
+        " (all one way: no factor 2)"
+    } else {
+        ""
+    }
 }
 
 fn candidates_text(measure: &Measure, choice: &Choice) -> String {

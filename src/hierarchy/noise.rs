@@ -136,7 +136,9 @@ impl Deviation {
     /// Where the laws of all groups are known, they are asked, which is closer: see [`Sum::within`].
     pub(crate) fn within(&self, beta: f64) -> f64 {
         let asked = self.sums.as_ref().and_then(|sums| {
-            sums.iter().map(|sum| sum.within(beta)).try_fold(0.0_f64, |most, one| Some(most.max(one?)))
+            sums.iter()
+                .map(|sum| sum.within(beta))
+                .try_fold(0.0_f64, |most, one| Some(most.max(one?)))
         });
         match asked {
             Some(known) => known + self.moved,

@@ -55,7 +55,11 @@ impl Sum {
                 }
             }
             let own = counts.into_values();
-            terms.extend(own.map(|(multiple, count)| Term { multiple, variance: *variance, count }));
+            terms.extend(own.map(|(multiple, count)| Term {
+                multiple,
+                variance: *variance,
+                count,
+            }));
         }
         let squares = terms.iter().map(|t| t.count * t.multiple * t.multiple * t.variance);
         let deviation = squares.sum::<f64>().sqrt();

@@ -314,7 +314,10 @@ fn the_tail_of_one_noise_is_known() {
             let within = sum.within(beta).unwrap();
             // The exact tail on the grid is 2qᵗ/(1 + q), and the noise on top is within 4.5 · 0.005 deviations.
             let exact = -(beta / 2.0 * (1.0 + (-1.0 / scale).exp())).ln() * scale;
-            assert!(within >= exact - 0.5 && within < exact + 0.07 * scale + 1.0, "{within} {exact}");
+            assert!(
+                within >= exact - 0.5 && within < exact + 0.07 * scale + 1.0,
+                "{within} {exact}"
+            );
         }
     }
 }

@@ -7,6 +7,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::analysis::below::contradiction;
 use crate::analysis::below::relation::PrivateRelation;
+use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
@@ -197,6 +198,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) outer: usize,
     /// Whether all rows of a unit have the same keys.
     pub(crate) one_group: bool,
+    /// The tables, by which expressions are computed on public values.
+    pub(crate) tables: &'a dyn Tables,
 }
 
 impl Frame<'_> {

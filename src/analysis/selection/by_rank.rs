@@ -242,6 +242,7 @@ pub(crate) fn line_choice(
         sizes,
         sharing: shared(&limits, frame, line.range, all_rows, text)?,
         unit: line.unit,
+        tried: None,
     };
     worthwhile(&choice, text)?;
     Ok(frame.measure(call, read, limits, choice))

@@ -176,6 +176,8 @@ pub struct Choice {
     pub sharing: Sharing,
     /// The value of one unit of the score.
     pub unit: Rational,
+    /// How many rows were tried to find the range: all that the ranges of the columns allow. `None` where it is that of the score.
+    pub tried: Option<usize>,
 }
 
 impl Choice {

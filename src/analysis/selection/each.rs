@@ -18,6 +18,7 @@ use crate::analysis::selection::choice::{
     CandidateAxis, Choice, Prior, Sizes, SizesOfRows, Source,
 };
 use crate::analysis::selection::limits::{MOST_TERMS, log_uniform, rounds, shared, worthwhile};
+use crate::analysis::selection::oscillation::{Oscillation, Scored, oscillation};
 use crate::dialect::SelectionClause;
 use crate::grid::Grid;
 use crate::refusal::{Reason, Refusal};
@@ -42,6 +43,7 @@ pub(crate) fn each(
     })?;
     let mut call = call.clone();
     let mut terms = Vec::with_capacity(values.len());
+    let mut scored = Vec::with_capacity(values.len());
     let mut hull: Option<Read> = None;
     let (mut shared_filter, mut shared_argument) = (None, None);
     for value in &values {
@@ -53,6 +55,7 @@ pub(crate) fn each(
             _ => frame.filter(predicate.as_ref())?,
         };
         shared_filter = Some((filter, scope.clone()));
+        let scored_value = call.params.args.get(1).map(literal).transpose()?;
         let argument = match shared_argument.clone() {
             Some(shared) if !varies && !call.params.args.get(1).is_some_and(mentions) => shared,
             _ => {
@@ -64,6 +67,8 @@ pub(crate) fn each(
         let subject = &frame.flow.subject;
         let by = clause.by.as_str();
         let one = read(&clause.score, &argument, subject, &mut call.clause.parameters, by)?;
+        let (lo, hi) = (one.lo, one.hi);
+        scored.push(Scored { filter: predicate, value: scored_value, lo, hi });
         let value = column_of(&one.input, by, &text)?;
         let term = TermColumns { value, filter, lo: one.lo, hi: one.hi };
         terms.push((term, one.grid));
@@ -94,6 +99,8 @@ pub(crate) fn each(
     }
     let row = read.hi.max(0).unsigned_abs().checked_add(read.lo.min(0).unsigned_abs());
     let row = row.ok_or_else(|| too_large(&text))?;
+    let tried = narrower(&scored, &read, row, frame);
+    let row = tried.map_or(row, |tried| tried.most);
     let m = u128::from(limits.per_partition);
     let range = row.checked_mul(m).ok_or_else(|| too_large(&text))?;
     let largest = read.lo.unsigned_abs().max(read.hi.unsigned_abs()).checked_mul(m);
@@ -114,9 +121,24 @@ pub(crate) fn each(
         sizes: sizes(own, &limits),
         sharing: shared(&limits, frame, range, all_rows, &text)?,
         unit: grid_unit(read.grid),
+        tried: tried.map(|tried| tried.rows),
     };
     worthwhile(&choice, &text)?;
     Ok(frame.measure(&call, read, limits, choice))
+}
+
+/// How far apart one row moves two scores at most, where that is known to be less than `row`.
+///
+/// # Guarantee
+/// Rows are added up one by one where they are units. The rows of a unit that has several are bounded score by score, by the range of each: a
+/// sum that is cut at one bound and another that is not are not those of the same rows, so there the range of the score remains.
+fn narrower(scored: &[Scored], read: &Read, row: u128, frame: &Frame<'_>) -> Option<Oscillation> {
+    let Input::Terms { kind, .. } = &read.input else { return None };
+    if !frame.flow.subject.is_row() {
+        return None;
+    }
+    oscillation(scored, kind, read.grid, &frame.flow.scope, frame.tables)
+        .filter(|tried| tried.most < row)
 }
 
 /// How much a row changes each sum, if they differ in that.

@@ -35,6 +35,7 @@ pub(crate) mod candidates;
 pub(crate) mod choice;
 pub(crate) mod each;
 pub(crate) mod limits;
+pub(crate) mod oscillation;
 pub(crate) mod quantile;
 pub(crate) mod randomized_response;
 
@@ -108,6 +109,7 @@ pub(crate) fn of_keys(
         l1: of_sums(&limits, weight).map(|change| change.l1),
         sharing: shared(&limits, frame, range, all_rows.zip(Some(weight)), &text)?,
         unit: grid_unit(read.grid),
+        tried: None,
     };
     worthwhile(&choice, &text)?;
     let measure = frame.measure(&call, read, limits, choice);

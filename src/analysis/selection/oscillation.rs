@@ -101,9 +101,9 @@ pub(crate) fn oscillation(
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let batch = RecordBatch::try_new(schema, combined(&values, &types, rows)?).ok()?;
     let scan = LogicalPlanBuilder::scan(table.clone(), tables.pinned(batch)?, None).ok()?;
-    let facts = columns.iter().map(|column| {
-        Some(Facts { nullable: true, ..scope.facts_of(column)?.clone() })
-    });
+    let facts = columns
+        .iter()
+        .map(|column| Some(Facts { nullable: true, ..scope.facts_of(column)?.clone() }));
     let mut facts = facts.collect::<Option<Vec<_>>>()?;
     facts.push(Facts::of_type(&DataType::Int64));
     let own = Scope::new(Arc::clone(scan.schema()), facts);
@@ -159,7 +159,7 @@ fn differences(tried: &RecordBatch, scored: &[Scored], rows: usize) -> Option<u1
             *end = Some(end.map_or((value, value), |(lo, hi)| (lo.min(value), hi.max(value))));
         }
     }
-    let most = ends.into_iter().flatten().map(|(lo, hi)| hi.checked_sub(lo));
+    let mut most = ends.into_iter().flatten().map(|(lo, hi)| hi.checked_sub(lo));
     most.try_fold(0_i128, |all, one| Some(all.max(one?)))?.to_u128()
 }
 
@@ -182,11 +182,7 @@ fn values_of(column: &Column, scope: &Scope) -> Option<Vec<Option<i64>>> {
 }
 
 /// Every combination of the columns' values, the last column fastest, and the column of rows.
-fn combined(
-    values: &[Vec<Option<i64>>],
-    types: &[DataType],
-    rows: usize,
-) -> Option<Vec<ArrayRef>> {
+fn combined(values: &[Vec<Option<i64>>], types: &[DataType], rows: usize) -> Option<Vec<ArrayRef>> {
     let (mut columns, mut repeats): (Vec<ArrayRef>, usize) = (Vec::new(), rows);
     for (own, data_type) in values.iter().zip(types) {
         repeats /= own.len();

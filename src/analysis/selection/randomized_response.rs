@@ -102,6 +102,7 @@ pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, No
         sizes: None,
         sharing: if frame.outer > 1 { Sharing::Groups(1) } else { Sharing::Alone },
         unit: Rational::from_integer(1.into()),
+        tried: None,
     };
     Ok(frame.measure(call, read, limits, choice))
 }

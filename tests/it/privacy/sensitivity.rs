@@ -38,6 +38,7 @@ use crate::seed::seed;
 
 mod groups;
 mod histogram;
+mod oscillation;
 mod plain;
 mod query;
 mod ranges;
