@@ -73,7 +73,9 @@ pub(crate) fn hierarchies(parts: &[PrivateAggregate]) -> Result<Vec<Hierarchy>, 
 
 /// Refuses a release whose numbers in one set are not the sums of those in a finer one.
 fn adds_up(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> {
-    let text = &measure.clause.text;
+    let text = measure.clause.text.as_str();
+    // Where its bound is found, the text says so.
+    let text = text.split_once(", released at ").map_or(text, |(written, _)| written);
     let keys = part.key_names().join(", ");
     let refused = |reason, clause: &str, message: String, hint: String| {
         Err(Refusal::new(reason, clause, message, hint))

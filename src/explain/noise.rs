@@ -75,14 +75,25 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
 
 /// The noise of a vector, what is computed from it, and with what it is shared.
 fn together_text(noise: &Laplace, together: &Together) -> String {
-    let read = match together.part {
-        Part::Count => "(A + B)/(hi − lo)",
-        Part::Sum if together.lo == 0 => "A",
-        Part::Sum => "A + lo·(A + B)/(hi − lo)",
-        Part::Mean => "lo + (hi − lo)·A/(A + B)",
+    let read = match (together.part, together.of_moments()) {
+        (Part::Count, false) => "(A + B)/(hi − lo)",
+        (Part::Sum, false) if together.lo == 0 => "A",
+        (Part::Sum, false) => "A + lo·(A + B)/(hi − lo)",
+        (Part::Mean, false) => "lo + (hi − lo)·A/(A + B)",
+        (Part::Count, true) => "S/w²",
+        (Part::Sum, true) if together.lo == 0 => "(B + 2C)/2w",
+        (Part::Sum, true) => "(B + 2C)/2w + lo·S/w²",
+        (Part::Mean, true) => "lo + w·(B + 2C)/2S",
+        (Part::Spread, _) => "w²·(4AC − B²)/4S², or its root, over n − 1 where that is asked for",
+    };
+    let on = match together.of_moments() {
+        false => "A = Σ(x − lo) and B = Σ(hi − x)",
+        true => {
+            "A = Σ(w − X)², B = Σ2X(w − X) and C = ΣX² (X = x − lo, w = hi − lo, S = A + B + C)"
+        }
     };
     format!(
-        "drawn together with {}, at {}: discrete Laplace, scale {}, on A = Σ(x − lo) and B = Σ(hi − x); this is {read}",
+        "drawn together with {}, at {}: discrete Laplace, scale {}, on {on}; this is {read}",
         together.others.join(", "),
         if together.in_rho {
             "the ε whose ρ is the sum of theirs"

@@ -10,8 +10,8 @@
 
 use num_traits::ToPrimitive;
 
-use super::Tree;
 use super::tail::Sum;
+use super::tree::Tree;
 
 /// The noise of the groups of a level, in steps of the grid.
 #[derive(Debug, Clone, Copy, PartialEq)]

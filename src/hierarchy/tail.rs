@@ -31,6 +31,15 @@ struct Term {
     count: f64,
 }
 
+/// How far the sum of these multiples of independent Laplace noises on a grid, of this variance, is from 0 at confidence 1 − β; `None`
+/// for a β below 10⁻⁷.
+///
+/// # Guarantee
+/// That of [`Sum::within`].
+pub(crate) fn tail(multiples: &[f64], variance: f64, beta: f64) -> Option<f64> {
+    Sum::new(&[multiples.to_vec()], &[variance])?.within(beta)
+}
+
 /// A sum of multiples of noises.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sum {

@@ -5,7 +5,14 @@
 
 use num_traits::ToPrimitive;
 
-use super::Shape;
+/// What becomes of the numbers that add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// No number is below 0.
+    pub(crate) nonnegative: bool,
+    /// All numbers are whole.
+    pub(crate) integer: bool,
+}
 
 /// No number is larger than this in size, so that sums of whole numbers fit.
 const LARGEST: f64 = 1e24;

@@ -52,7 +52,9 @@ pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) ->
             let Some(together) = &one.together else {
                 return within(measure, Noise::Laplace(noise), among);
             };
-            within(measure, Noise::Vector(&|beta| together.error_at(noise, beta), noise), among)
+            let error_at = |beta: &_| together.error_at(noise, beta);
+            let mean_error_at = |beta: &_| together.mean_error_at(noise, beta);
+            within(measure, Noise::Vector(&error_at, &mean_error_at), among)
         }
         Mechanism::Gaussian(noise) => within(measure, Noise::Gaussian(noise), among),
         // Whichever bound is chosen.

@@ -211,8 +211,9 @@ pub(super) enum Noise<'a> {
     Laplace(&'a Laplace),
     /// Gaussian noise on each of its parts.
     Gaussian(&'a Gaussian),
-    /// It is computed from a vector with this Laplace noise, and is off by what the function says at confidence 1 − β.
-    Vector(&'a dyn Fn(&Rational) -> u128, &'a Laplace),
+    /// It is computed from a vector, and is off by what the first function says at confidence 1 − β; a mean, times its number of rows, by
+    /// what the second one says.
+    Vector(&'a dyn Fn(&Rational) -> u128, &'a dyn Fn(&Rational) -> u128),
 }
 
 impl Noise<'_> {
@@ -228,7 +229,8 @@ impl Noise<'_> {
     /// How far any weighted mean of the noises of two parts is off at confidence 1 − β.
     fn mean_error_at(self, beta: &Rational) -> u128 {
         match self {
-            Self::Laplace(noise) | Self::Vector(_, noise) => noise.mean_error_at(beta),
+            Self::Laplace(noise) => noise.mean_error_at(beta),
+            Self::Vector(_, mean_error_at) => mean_error_at(beta),
             Self::Gaussian(noise) => noise.error_at(&(beta / Rational::from_integer(2.into()))),
         }
     }

@@ -1,4 +1,4 @@
-//! COUNT, SUM and AVG of one column, drawn together: one noisy vector, from which all of them are computed.
+//! COUNT, SUM, AVG and variances of one column, drawn together: one noisy vector, from which all of them are computed.
 //!
 //! In: the calibrated measures of a part. Out: for those that are drawn together, the noise of the vector (A, B)
 //! = (Σ(x − lo), Σ(hi − x)) at the sum of their ε, and what each of them reads of it, with w = hi − lo:
@@ -8,15 +8,23 @@
 //! LAPLACE(eps=1) COUNT(x), LAPLACE(eps=1) SUM(x), 0..120:   scales 1 and 120 alone, 60 together: ± 2 for 3, and ± 180 for 360
 //! ```
 //!
+//! With a variance or standard deviation among them, it is the vector of that, with X = x − lo and S = A + B + C:
+//!
+//! ```text
+//! (A, B, C) = (Σ(w − X)², Σ2X(w − X), ΣX²)      every row adds w² to S, and 2wX to B + 2C
+//! COUNT = S/w²      SUM = lo·COUNT + (B + 2C)/2w      AVG = lo + w·(B + 2C)/2S      variance = w²·(4AC − B²)/4S²
+//! ```
+//!
 //! Each still costs what it says: the vector is one release at the sum of their ε, and the rest is computed from it. They are
 //! drawn together only if that errs less for each of them. Where a budget counts ρ, the sum of the ε would cost more than their
 //! ρ: there the vector has the largest ε that costs no more than both sums.
 
 use num_traits::ToPrimitive;
 
-use crate::analysis::{ContributionBounds, Input, Measure, PrivateAggregate, ReleaseKind};
+use crate::analysis::{ContributionBounds, Input, Measure, Moments, PrivateAggregate, ReleaseKind};
 use crate::dialect::MechanismName;
 use crate::grid::Grid;
+use crate::hierarchy::tail;
 use crate::mechanism::{Laplace, NoisyMax};
 use crate::privacy::{Epsilon, Loss, Rational, Spend};
 use crate::release::mechanism::{Mechanism, Mechanized};
@@ -47,6 +55,8 @@ pub(crate) enum Vector {
     OfMean(usize),
     /// A = SUM − lo·COUNT and B = hi·COUNT − SUM, where every row counts.
     OfSums { count: usize, sum: usize },
+    /// Those of a variance or standard deviation, whose values are not rounded.
+    OfMoments(usize),
 }
 
 /// What is computed of a vector.
@@ -55,21 +65,28 @@ pub(crate) enum Part {
     Count,
     Sum,
     Mean,
+    Spread,
 }
 
 impl Together {
-    /// How far a count or sum, in steps of its own grid, or each part of a mean is off at confidence 1 − β.
+    /// How far a count or sum, in steps of its own grid, or each part of a mean or variance is off at confidence 1 − β.
     ///
     /// # Guarantee
     /// It is off by more with probability at most β. A sum of two noises has the law of their difference, whose tails
     /// [`NoisyMax::error_at`] adds up, one for each side. A sum is off by (lo/w + 1)·X + (lo/w)·Y: where one of both is 0, by one
-    /// noise, and otherwise by no more than if X and Y are within theirs at β/2 each. Both are rounded to whole steps.
+    /// noise, and otherwise by no more than if X and Y are within theirs at β/2 each. Both are rounded to whole steps. What is read of three noises is off by a sum
+    /// of multiples of them, see [`exceeded`].
     pub(crate) fn error_at(&self, noise: &Laplace, beta: &Rational) -> u128 {
         let half = || beta / Rational::from_integer(2.into());
         let width = self.width.unsigned_abs().max(1);
         let (near, far) = (self.lo.unsigned_abs(), (self.lo + self.width).unsigned_abs());
+        if let (Some(multiples), true) = (self.multiples(), self.of_moments()) {
+            // Rounded to the nearest whole number, of which the right one is one.
+            let off = exceeded(&multiples, noise, beta) + 0.5;
+            return off.floor().to_u128().unwrap_or(u128::MAX);
+        }
         match self.part {
-            Part::Mean => noise.error_at(beta),
+            Part::Mean | Part::Spread => noise.error_at(beta),
             Part::Count => {
                 let both = NoisyMax::with_noise(noise).ok().map(|pair| pair.error_at(2, &half()));
                 let both = both.and_then(|both| both.to_u128()).unwrap_or(u128::MAX);
@@ -80,16 +97,68 @@ impl Together {
         }
     }
 
-    /// The variance of a count or sum, in steps of its own grid.
+    /// How far a mean is off at confidence 1 − β, times the noisy number of rows, in steps of its grid, rounded up.
+    ///
+    /// # Guarantee
+    /// A mean lo + w·A/(A + B): see [`Laplace::mean_error_at`]. A mean lo + w·r with r = (B + 2C)/2S from three noises is off by w times
+    /// (−r·e_A + (1/2 − r)·e_B + (1 − r)·e_C)/S, S the noisy sum, w²·n: for r ≤ 1/2 that is (1 − 2r) times its value at r = 0 and 2r times that at
+    /// r = 1/2, and beyond it is the same from the other end. So it is off by more than t only if one of both is, and these are together at
+    /// most at β.
+    pub(crate) fn mean_error_at(&self, noise: &Laplace, beta: &Rational) -> u128 {
+        if !self.of_moments() {
+            return noise.mean_error_at(beta);
+        }
+        let part = |tenths: i64| beta * Rational::new(tenths.into(), 10.into());
+        let at_end = exceeded(&[0.0, 0.5, 1.0], noise, &part(9));
+        let in_middle = exceeded(&[0.5, 0.0, 0.5], noise, &part(1));
+        let width = float(self.width).max(1.0);
+        (at_end.max(in_middle) / width).ceil().to_u128().unwrap_or(u128::MAX)
+    }
+
+    /// Whether the vector is that of a variance.
+    pub(crate) fn of_moments(&self) -> bool {
+        matches!(self.vector, Vector::OfMoments(_))
+    }
+
+    /// How often each of three noises is in a count or sum, in steps of its own grid.
+    fn multiples(&self) -> Option<[f64; 3]> {
+        let (lo, width) = (float(self.lo), float(self.width).max(1.0));
+        let each = 1.0 / width / width;
+        match self.part {
+            Part::Count => Some([each; 3]),
+            Part::Sum => Some([0.0, 0.5, 1.0].map(|part| lo * each + part / width)),
+            Part::Mean | Part::Spread => None,
+        }
+    }
+
+    /// The variance of a count or sum, in steps of its own grid; that of each part of a mean or variance, and of a mean from three parts the
+    /// largest there is.
     fn variance(&self, noise: &Laplace) -> f64 {
         let (lo, width) = (float(self.lo), float(self.width));
         let own = variance(noise);
+        if let (Some(multiples), true) = (self.multiples(), self.of_moments()) {
+            return multiples.iter().map(|one| one * one).sum::<f64>() * own + ROUNDED;
+        }
         match self.part {
             Part::Count => 2.0 * own / (width * width) + ROUNDED,
             Part::Sum => ((lo / width + 1.0).powi(2) + (lo / width).powi(2)) * own + ROUNDED,
-            Part::Mean => own,
+            Part::Mean if self.of_moments() => 1.25 * own / (width * width),
+            Part::Mean | Part::Spread => own,
         }
     }
+}
+
+/// How far the sum of these multiples of independent noises is from 0, at confidence 1 − β.
+///
+/// # Guarantee
+/// It is further with probability at most β: see [`tail`], and for a β that is too small for it, each noise within its own at a third of β.
+fn exceeded(multiples: &[f64; 3], noise: &Laplace, beta: &Rational) -> f64 {
+    let known = tail(multiples, variance(noise), beta.to_f64().unwrap_or(0.0));
+    known.unwrap_or_else(|| {
+        let third = beta / Rational::from_integer(3.into());
+        let each = noise.error_at(&third).to_f64().unwrap_or(f64::MAX);
+        multiples.iter().map(|one| one.abs()).sum::<f64>() * each
+    })
 }
 
 /// The variance that rounding to whole steps adds.
@@ -112,6 +181,7 @@ fn variance(noise: &Laplace) -> f64 {
 }
 
 /// A measure that may be drawn with others.
+#[derive(Clone)]
 struct Member {
     at: usize,
     part: Part,
@@ -135,6 +205,8 @@ struct Shared {
 /// release is private at what they cost. Where a budget counts ρ, its ε is smaller: its ρ is at most the sum of theirs.
 /// Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
 /// holds no floats. COUNT(*) will not do: a NULL in a column that promised none would be counted and not summed.
+/// The vector of a variance is that which it would have alone, with the sensitivity of [`Moments::weight`], at the sum of the ε; the others are functions of
+/// it: the values are not rounded before they are squared, so that w² of S is one row, and (B + 2C)/2w the sum of X.
 /// Of groups that only the data know, those of one unit alone come out with the probability that their threshold has, which is
 /// compared with another draw; in all others the vector is as private as the numbers that are read of it would be.
 /// Whether they are drawn together follows from the query and the catalog.
@@ -154,16 +226,30 @@ pub(super) fn draw_together(
         let members = members.filter(|(at, _)| !done.contains(at));
         let members =
             members.filter_map(|(at, (measure, one))| member(part, &shared, at, measure, one));
-        for (at, one) in less_noisy(part, &shared, members.collect(), mechanized, in_rho) {
+        let members: Vec<Member> = members.collect();
+        let plain = members.iter().filter(|member| member.part != Part::Spread).cloned();
+        let plain = less_noisy(part, &shared, plain.collect(), mechanized, in_rho);
+        let mut so_far = mechanized.to_vec();
+        plain.iter().for_each(|(at, one)| so_far[*at] = one.clone());
+        // With a variance, if nothing errs more for that.
+        let all = less_noisy(part, &shared, members, &so_far, in_rho);
+        let holds = |at: usize| all.iter().any(|one| one.0 == at);
+        let better = !all.is_empty() && plain.iter().all(|one| holds(one.0));
+        for (at, one) in if better { all } else { plain } {
             done.push(at);
             mechanized[at] = one;
         }
     }
 }
 
-/// The column and range of a SUM or an AVG.
+/// The column and range of a SUM, of an AVG, and of a variance whose values are not rounded.
 fn shared(measure: &Measure) -> Option<Shared> {
-    let (Input::Sum(column) | Input::Mean(column)) = measure.input else { return None };
+    let (Input::Sum(column)
+    | Input::Mean(column)
+    | Input::Moments(Moments { column, shift: 0, .. })) = measure.input
+    else {
+        return None;
+    };
     let Measure { filter, limits, grid, lo, hi, .. } = *measure;
     (hi > lo).then_some(Shared { column, filter, limits, range: (grid, lo, hi) })
 }
@@ -199,6 +285,7 @@ fn member(
     let kind = match measure.input {
         Input::Mean(_) if whole() => Part::Mean,
         Input::Sum(_) if whole() => Part::Sum,
+        Input::Moments(_) if whole() => Part::Spread,
         Input::Values(column) if column == with.column && is_counted => Part::Count,
         Input::Rows if is_counted && !part.input().schema().field(with.column).is_nullable() => {
             Part::Count
@@ -241,7 +328,7 @@ fn less_noisy(
     }
 }
 
-/// The variance of a number of Laplace noise; that of each part, of a mean.
+/// The variance of a number of Laplace noise; that of each part, of a mean or a variance.
 fn spread(one: &Mechanized) -> Option<f64> {
     let Mechanism::Laplace(noise) = &one.mechanism else { return None };
     Some(match &one.together {
@@ -278,12 +365,14 @@ fn drawn(
 ) -> Option<Vec<(usize, Mechanized)>> {
     let first = |part: Part| members.iter().find(|m| m.part == part).map(|member| member.at);
     let (grid, lo, hi) = with.range;
-    let lead = first(Part::Mean).or(first(Part::Sum))?;
+    let lead = first(Part::Spread).or(first(Part::Mean)).or(first(Part::Sum))?;
+    let of_parts = |measure: usize| match part.measures().get(measure)?.release_kind {
+        ReleaseKind::Number(sensitivity) => Some(sensitivity.l1),
+        ReleaseKind::Choice(_) => None,
+    };
     let (vector, l1) = match (first(Part::Mean), first(Part::Count), first(Part::Sum)) {
-        (Some(mean), _, _) => match part.measures().get(mean)?.release_kind {
-            ReleaseKind::Number(sensitivity) => (Vector::OfMean(mean), sensitivity.l1),
-            ReleaseKind::Choice(_) => return None,
-        },
+        _ if first(Part::Spread).is_some() => (Vector::OfMoments(lead), of_parts(lead)?),
+        (Some(mean), _, _) => (Vector::OfMean(mean), of_parts(mean)?),
         (None, Some(count), Some(sum))
             if part.subject().is_row()
                 && part.subject().max_rows() == Some(1)
@@ -310,7 +399,7 @@ fn drawn(
     let all = members.iter().map(|member| {
         let measure = part.measures().get(member.at)?;
         let others = members.iter().filter(|other| other.at != member.at).filter_map(text);
-        let unit = part.measures().get(lead)?.grid_unit();
+        let unit = part.measures().get(lead)?.noise_unit();
         let together = Together {
             vector,
             part: member.part,
@@ -320,8 +409,13 @@ fn drawn(
             others: others.collect(),
             in_rho,
         };
-        let accuracy =
-            within(measure, Noise::Vector(&|beta| together.error_at(&noise, beta), &noise), 1);
+        let accuracy = within(
+            measure,
+            Noise::Vector(&|beta| together.error_at(&noise, beta), &|beta| {
+                together.mean_error_at(&noise, beta)
+            }),
+            1,
+        );
         let own = mechanized.get(member.at)?.clone();
         let mechanism = Mechanism::Laplace(noise.clone());
         Some((member.at, Mechanized { mechanism, accuracy, together: Some(together), ..own }))

@@ -167,10 +167,12 @@ fn differences(tried: &RecordBatch, scored: &[Scored], rows: usize) -> Option<u1
 fn values_of(column: &Column, scope: &Scope) -> Option<Vec<Option<i64>>> {
     let facts = scope.facts_of(column)?;
     let data_type = type_of(&Expr::Column(column.clone()), &scope.schema).ok()?;
-    let (lo, hi) = match data_type {
-        DataType::Boolean => (0, 1),
-        whole if whole.is_integer() && !facts.is_unit => facts.known().to_i128()?,
-        _ => return None,
+    let (lo, hi) = if data_type == DataType::Boolean {
+        (0, 1)
+    } else if data_type.is_integer() && !facts.is_unit {
+        facts.known().to_i128()?
+    } else {
+        return None;
     };
     let count = hi.checked_sub(lo)?.checked_add(2)?.to_usize().filter(|n| *n <= MOST_TRIED)?;
     let mut values = Vec::with_capacity(count);
@@ -207,27 +209,30 @@ fn is_exact(expr: &Expr, scope: &Scope) -> bool {
             own.is_integer()
                 || matches!(own, DataType::Boolean | DataType::Null | DataType::Decimal128(_, 0))
         });
-        let is_listed = match e {
+        let is_plain = matches!(
+            e,
             Expr::Column(_)
-            | Expr::Literal(..)
-            | Expr::Alias(_)
-            | Expr::Negative(_)
-            | Expr::Not(_)
-            | Expr::IsNull(_)
-            | Expr::IsNotNull(_)
-            | Expr::IsTrue(_)
-            | Expr::IsFalse(_)
-            | Expr::IsUnknown(_)
-            | Expr::IsNotTrue(_)
-            | Expr::IsNotFalse(_)
-            | Expr::IsNotUnknown(_)
-            | Expr::Between(_)
-            | Expr::InList(_)
-            | Expr::Case(_)
-            | Expr::Cast(_) => true,
-            Expr::BinaryExpr(BinaryExpr { op, .. }) => matches!(
-                op,
-                Operator::Plus
+                | Expr::Literal(..)
+                | Expr::Alias(_)
+                | Expr::Negative(_)
+                | Expr::Not(_)
+                | Expr::IsNull(_)
+                | Expr::IsNotNull(_)
+                | Expr::IsTrue(_)
+                | Expr::IsFalse(_)
+                | Expr::IsUnknown(_)
+                | Expr::IsNotTrue(_)
+                | Expr::IsNotFalse(_)
+                | Expr::IsNotUnknown(_)
+                | Expr::Between(_)
+                | Expr::InList(_)
+                | Expr::Case(_)
+                | Expr::Cast(_)
+        );
+        let is_operator = matches!(
+            e,
+            Expr::BinaryExpr(BinaryExpr {
+                op: Operator::Plus
                     | Operator::Minus
                     | Operator::Multiply
                     | Operator::Modulo
@@ -240,12 +245,14 @@ fn is_exact(expr: &Expr, scope: &Scope) -> bool {
                     | Operator::And
                     | Operator::Or
                     | Operator::IsDistinctFrom
-                    | Operator::IsNotDistinctFrom
-            ),
-            Expr::ScalarFunction(call) => EXACT.contains(&call.func.name()),
-            // Everything else is left to the range of the expression.
-            _ => false,
-        };
+                    | Operator::IsNotDistinctFrom,
+                ..
+            })
+        );
+        let is_function =
+            matches!(e, Expr::ScalarFunction(call) if EXACT.contains(&call.func.name()));
+        // Everything else is left to the range of the expression.
+        let is_listed = is_plain || is_operator || is_function;
         exact &= is_whole && is_listed;
         Ok(if exact { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });

@@ -118,7 +118,12 @@ fn drawn(
                     mean_rows.push(rows);
                 } else if let Some(moments) = draw_plan.measure.moments() {
                     let three = [0, 1, 2].map(|i| sums.get(draw_plan.first + i));
-                    let (values, within) = spreads(draw_plan, moments, three, rng)?;
+                    let [Some(a), Some(b), Some(c)] = three else { return Err(failed().into()) };
+                    let noisy = a.iter().zip(b).zip(c).map(|((a, b), c)| {
+                        let mut noisy = |sum: &i128| draw_plan.perturb(*sum, rng);
+                        Ok([noisy(a)?, noisy(b)?, noisy(c)?])
+                    });
+                    let (values, within) = spreads(draw_plan, moments, noisy)?;
                     columns.push(values);
                     mean_rows.push(within);
                 } else if let Some(moments) = draw_plan.measure.joint() {
@@ -158,18 +163,26 @@ fn drawn(
     }
 }
 
-/// A count, sum or mean of a drawn vector, and the noisy numbers of rows behind means.
+/// A count, sum, mean or variance of a drawn vector, and what stands beside it: the noisy numbers of rows behind means, the ± of variances.
 fn of_vector(
     draw_plan: &DrawPlan,
     together: &Together,
-    vector: &[(i128, i128)],
+    vector: &[together::Parts],
 ) -> Result<(ArrayRef, Option<ArrayRef>), DrawError> {
     let measure = &draw_plan.measure;
     if measure.is_mean() {
-        let (means, rows) = means(measure, vector.iter().copied());
+        let around = vector.iter().map(|parts| together::around_mean(together, *parts));
+        let around = around.collect::<Option<Vec<_>>>().ok_or_else(failed)?;
+        let weight = if together.of_moments() { 2.0 * as_float(together.width) } else { 1.0 };
+        let (means, rows) = means(measure, around.into_iter(), weight);
         return Ok((cast(&means, &measure.data_type)?, Some(rows)));
     }
-    let values: Vec<i128> = vector.iter().map(|pair| together::whole(together, *pair)).collect();
+    if let Some(moments) = measure.moments() {
+        let parts = vector.iter().copied().map(Ok);
+        let (values, within) = spreads(draw_plan, moments, parts)?;
+        return Ok((values, Some(within)));
+    }
+    let values: Vec<i128> = vector.iter().map(|parts| together::whole(together, *parts)).collect();
     Ok((number(&values, measure.grid, &measure.data_type)?, None))
 }
 
@@ -237,17 +250,14 @@ fn under_bound(
 fn spreads(
     draw_plan: &DrawPlan,
     moments: &Moments,
-    sums: [Option<&Vec<i128>>; 3],
-    rng: &mut QueryRng,
+    noisy: impl Iterator<Item = Result<[i128; 3], DrawError>>,
 ) -> Result<(ArrayRef, ArrayRef), DrawError> {
     let Measure { lo, hi, grid, .. } = draw_plan.measure;
     let Predicted::Spread { noise } = draw_plan.accuracy else { return Err(failed().into()) };
     let scale = Scale::new(moments, lo, hi, unit(grid), noise);
-    let [Some(a), Some(b), Some(c)] = sums else { return Err(failed().into()) };
-    let (mut values, mut within) = (Vec::with_capacity(a.len()), Vec::with_capacity(a.len()));
-    for ((a, b), c) in a.iter().zip(b).zip(c) {
-        let mut noisy = |sum: &i128| draw_plan.perturb(*sum, rng);
-        let one = scale.of([noisy(a)?, noisy(b)?, noisy(c)?]);
+    let (mut values, mut within) = (Vec::new(), Vec::new());
+    for three in noisy {
+        let one = scale.of(three?);
         values.push(one.map(|one| one.value));
         within.push(one.map(|one| one.within));
     }
@@ -371,6 +381,10 @@ fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, 
     })
 }
 
+fn as_float(steps: i128) -> f64 {
+    steps.to_f64().unwrap_or(0.0)
+}
+
 /// The value of one grid step as a float.
 fn unit(grid: Grid) -> f64 {
     match grid {
@@ -391,21 +405,25 @@ fn mean(
     for (a, b) in above.iter().zip(below) {
         noisy.push((draw_plan.perturb(*a, rng)?, draw_plan.perturb(*b, rng)?));
     }
-    Ok(means(&draw_plan.measure, noisy.into_iter()))
+    Ok(means(&draw_plan.measure, noisy.into_iter(), 1.0))
 }
 
-/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x): lo + w·A/(A + B), within [lo, hi]; and the noisy numbers of rows.
+/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x), or so many times these: lo + w·A/(A + B), within [lo, hi]; and the
+/// noisy numbers of rows.
 ///
 /// # Guarantee
 /// A function of the two drawn integers and the public bounds; NULL if they say that there are no rows.
-fn means(measure: &Measure, noisy: impl Iterator<Item = (i128, i128)>) -> (ArrayRef, ArrayRef) {
+fn means(
+    measure: &Measure,
+    noisy: impl Iterator<Item = (i128, i128)>,
+    times: f64,
+) -> (ArrayRef, ArrayRef) {
     let unit = unit(measure.grid);
-    let as_float = |v: i128| v.to_f64().unwrap_or(0.0);
     let (lo, hi) = (as_float(measure.lo), as_float(measure.hi));
     let (mut means, mut counts) = (Vec::new(), Vec::new());
     for (a, b) in noisy {
         let (a, b) = (as_float(a), as_float(b));
-        let rows = (a + b) / (hi - lo);
+        let rows = (a + b) / times / (hi - lo);
         // Fewer than half a row: there is nothing to average.
         counts.push((rows >= 0.5).then_some(rows));
         means.push((rows >= 0.5).then(|| ((lo + (hi - lo) * a / (a + b)).clamp(lo, hi)) * unit));

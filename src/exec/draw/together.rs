@@ -1,4 +1,4 @@
-//! COUNT, SUM and AVG of one column from the vector that they share.
+//! COUNT, SUM, AVG and variances of one column from the vector that they share.
 //!
 //! In: the exact integers of a part, and which measures share a vector. Out: the drawn vectors, and what each measure is of one:
 //! functions of the drawn integers and public numbers alone.
@@ -16,8 +16,11 @@ use crate::grid::failed;
 use crate::release::mechanism::{Part, Together, Vector};
 use crate::sampler::QueryRng;
 
-/// The noisy vectors that were drawn, each as (A, B) by key.
-pub(super) type Drawn = BTreeMap<Vector, Vec<(i128, i128)>>;
+/// The noisy vectors that were drawn, each as (A, B) or (A, B, C) by key; without a third, C is 0.
+pub(super) type Drawn = BTreeMap<Vector, Vec<Parts>>;
+
+/// A vector of one key.
+pub(super) type Parts = [i128; 3];
 
 /// The vector that a measure reads, drawn when the first one reads it.
 ///
@@ -30,14 +33,16 @@ pub(super) fn vector<'a>(
     gathered: &[Gathered],
     known: &'a mut Drawn,
     rng: &mut QueryRng,
-) -> Result<&'a [(i128, i128)], DrawError> {
+) -> Result<&'a [Parts], DrawError> {
     let entry = match known.entry(together.vector) {
         Entry::Occupied(known) => return Ok(known.into_mut()),
         Entry::Vacant(entry) => entry,
     };
     let mut noisy = Vec::new();
-    for (a, b) in exact(together, specification, gathered)? {
-        noisy.push((draw_plan.perturb(a, rng)?, draw_plan.perturb(b, rng)?));
+    for [a, b, c] in exact(together, specification, gathered)? {
+        let [a, b] = [draw_plan.perturb(a, rng)?, draw_plan.perturb(b, rng)?];
+        let c = if together.of_moments() { draw_plan.perturb(c, rng)? } else { c };
+        noisy.push([a, b, c]);
     }
     Ok(entry.insert(noisy))
 }
@@ -47,7 +52,7 @@ fn exact(
     together: &Together,
     specification: &Specification,
     gathered: &[Gathered],
-) -> Result<Vec<(i128, i128)>, DrawError> {
+) -> Result<Vec<Parts>, DrawError> {
     let sums = |measure: usize, place: usize| {
         let plan = specification.draw_plans.get(measure)?;
         match gathered.get(plan.bounded_input)? {
@@ -58,14 +63,22 @@ fn exact(
     let columns = match together.vector {
         Vector::OfMean(mean) => sums(mean, 0).zip(sums(mean, 1)),
         Vector::OfSums { count, sum } => sums(count, 0).zip(sums(sum, 0)),
+        Vector::OfMoments(moments) => sums(moments, 0).zip(sums(moments, 1)),
+    };
+    let third = match together.vector {
+        Vector::OfMoments(moments) => Some(sums(moments, 2).ok_or_else(failed)?),
+        Vector::OfMean(_) | Vector::OfSums { .. } => None,
     };
     let (first, second) = columns.ok_or_else(failed)?;
-    let pair = |(first, second): (&i128, &i128)| match together.vector {
-        Vector::OfMean(_) => Some((*first, *second)),
-        Vector::OfSums { .. } => pair_of(together, *first, *second),
+    let parts = |(key, (first, second)): (usize, (&i128, &i128))| match together.vector {
+        Vector::OfMean(_) => Some([*first, *second, 0]),
+        Vector::OfSums { .. } => {
+            pair_of(together, *first, *second).map(|(above, below)| [above, below, 0])
+        }
+        Vector::OfMoments(_) => Some([*first, *second, *third?.get(key)?]),
     };
-    let pairs = first.iter().zip(second).map(pair);
-    Ok(pairs.collect::<Option<_>>().ok_or_else(failed)?)
+    let all = first.iter().zip(second).enumerate().map(parts);
+    Ok(all.collect::<Option<_>>().ok_or_else(failed)?)
 }
 
 /// A = SUM − lo·COUNT and B = hi·COUNT − SUM.
@@ -80,23 +93,44 @@ fn pair_of(together: &Together, count: i128, sum: i128) -> Option<(i128, i128)> 
 }
 
 /// COUNT = (A + B)/w, or SUM = lo·COUNT + A in steps of the grid, rounded to a whole number; a half to the even one, which favours
-/// neither side.
-pub(super) fn whole(together: &Together, (a, b): (i128, i128)) -> i128 {
-    let (a, all) = (BigInt::from(a), BigInt::from(a) + BigInt::from(b));
+/// neither side. Of the vector of a variance, COUNT = S/w² and SUM = lo·COUNT + (B + 2C)/2w.
+pub(super) fn whole(together: &Together, [a, b, c]: Parts) -> i128 {
+    let [a, b, c] = [a, b, c].map(BigInt::from);
     let width = BigInt::from(together.width);
-    let twice = BigInt::from(2) * &width;
-    let of = |numerator: BigInt| {
-        let (above, rest) = (BigInt::from(2) * numerator + &width).div_mod_floor(&twice);
+    let of = |numerator: BigInt, denominator: &BigInt| {
+        let two = || BigInt::from(2);
+        let (above, rest) = (two() * numerator + denominator).div_mod_floor(&(two() * denominator));
         let is_half = rest.is_zero();
         if is_half && above.is_odd() { above - 1 } else { above }
     };
-    let value = match together.part {
-        Part::Count => of(all),
-        Part::Sum => a + of(all * together.lo),
-        Part::Mean => return 0,
+    let value = match (together.part, together.of_moments()) {
+        (Part::Count, false) => of(a + b, &width),
+        (Part::Sum, false) => &a + of((&a + b) * together.lo, &width),
+        (Part::Count, true) => of(a + b + c, &(&width * &width)),
+        (Part::Sum, true) => {
+            let all = &a + &b + &c;
+            let twice: BigInt = BigInt::from(2) * all * together.lo;
+            of(twice + (b + BigInt::from(2) * c) * &width, &(BigInt::from(2) * &width * &width))
+        }
+        (Part::Mean | Part::Spread, _) => return 0,
     };
     let end = if value.sign() == num_bigint::Sign::Minus { i128::MIN } else { i128::MAX };
     value.to_i128().unwrap_or(end)
+}
+
+/// What is above and below the mean, and the weight of one row, by which their sum is the number of rows: A, B and w, or of the vector
+/// of a variance B + 2C, 2A + B and 2w.
+///
+/// # Guarantee
+/// The mean is lo + w·above/(above + below). `None` if a number does not fit.
+pub(super) fn around_mean(together: &Together, [a, b, c]: Parts) -> Option<(i128, i128)> {
+    match together.of_moments() {
+        false => Some((a, b)),
+        true => {
+            let twice = |part: i128| part.checked_mul(2);
+            Some((twice(c)?.checked_add(b)?, twice(a)?.checked_add(b)?))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -138,18 +172,44 @@ mod tests {
     fn numbers_of_a_vector_without_noise_are_exact() {
         for (lo, hi) in [(0, 9), (-4, 3), (7, 8), (-9, -2), (-(1 << 90), 1 << 90)] {
             for (count, sum) in [(0, 0), (5, 5 * lo), (5, 5 * hi), (3, lo + hi + lo)] {
-                let pair = pair_of(&together(Part::Count, lo, hi - lo), count, sum).unwrap();
+                let (above, below) =
+                    pair_of(&together(Part::Count, lo, hi - lo), count, sum).unwrap();
+                let pair = [above, below, 0];
                 assert_eq!(whole(&together(Part::Count, lo, hi - lo), pair), count);
                 assert_eq!(whole(&together(Part::Sum, lo, hi - lo), pair), sum);
             }
         }
         // Rounded to the nearest.
         let ten = |part| together(part, 0, 10);
-        let counts = [14, 15, 16, 25, 5, -5, -6, -15].map(|a| whole(&ten(Part::Count), (a, 0)));
+        let counts = [14, 15, 16, 25, 5, -5, -6, -15].map(|a| whole(&ten(Part::Count), [a, 0, 0]));
         assert_eq!(counts, [1, 2, 2, 2, 0, 0, -1, -2]);
-        assert_eq!(whole(&ten(Part::Sum), (-7, 3)), -7);
-        assert_eq!(whole(&together(Part::Sum, 5, 10), (3, 4)), 3 + 4);
-        assert_eq!(whole(&together(Part::Sum, i128::MAX, 1), (i128::MAX, i128::MAX)), i128::MAX);
-        assert_eq!(whole(&together(Part::Sum, i128::MAX, 1), (i128::MIN, i128::MIN)), i128::MIN);
+        assert_eq!(whole(&ten(Part::Sum), [-7, 3, 0]), -7);
+        assert_eq!(whole(&together(Part::Sum, 5, 10), [3, 4, 0]), 3 + 4);
+        assert_eq!(whole(&together(Part::Sum, i128::MAX, 1), [i128::MAX, i128::MAX, 0]), i128::MAX);
+        assert_eq!(whole(&together(Part::Sum, i128::MAX, 1), [i128::MIN, i128::MIN, 0]), i128::MIN);
+    }
+
+    /// Of the exact vector of a variance, each row adding (w − X)², 2X(w − X) and X², counts, sums and means are exact, too.
+    #[test]
+    fn numbers_of_the_vector_of_a_variance_are_exact() {
+        for (lo, hi) in [(0_i128, 9), (-4, 3), (7, 8), (-9, -2), (0, 1)] {
+            let width = hi - lo;
+            let of = |part| Together { vector: Vector::OfMoments(0), ..together(part, lo, width) };
+            for rows in [vec![], vec![lo], vec![hi], vec![lo, hi, hi], (lo..=hi).collect()] {
+                let parts = rows.iter().fold([0; 3], |[a, b, c], x| {
+                    let (near, far) = (x - lo, hi - x);
+                    // A row adds w² in all, and nothing below 0.
+                    assert_eq!(far * far + 2 * near * far + near * near, width * width);
+                    [a + far * far, b + 2 * near * far, c + near * near]
+                });
+                let count = i128::try_from(rows.len()).unwrap();
+                let sum: i128 = rows.iter().sum();
+                assert_eq!(whole(&of(Part::Count), parts), count);
+                assert_eq!(whole(&of(Part::Sum), parts), sum);
+                let (above, below) = around_mean(&of(Part::Mean), parts).unwrap();
+                assert_eq!(above, 2 * width * (sum - lo * count));
+                assert_eq!(above + below, 2 * width * width * count);
+            }
+        }
     }
 }

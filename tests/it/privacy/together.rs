@@ -1,4 +1,4 @@
-//! COUNT, SUM and AVG of one column that are drawn together: what they are, how far off, and when they are not.
+//! COUNT, SUM, AVG and variances of one column that are drawn together: what they are, how far off, and when they are not.
 //!
 //! Draws repeat from seeded generators. Pearson's statistic must stay below its 1 − 10⁻⁷ quantile, and numbers of draws within six
 //! deviations; seeds are fixed.
@@ -110,12 +110,23 @@ fn what_is_drawn_together() {
         "GAUSSIAN(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=1) AVG(n)",
         "LAPLACE(within=9) SUM(n), LAPLACE(eps=1) AVG(n)",
         "LAPLACE(eps=1, rows=auto) SUM(n), LAPLACE(eps=1) AVG(n)",
-        "LAPLACE(eps=1) VAR_POP(n), LAPLACE(eps=1) AVG(n)",
+        "LAPLACE(eps=1) VAR_POP(n) FILTER (WHERE n > 0), LAPLACE(eps=1) AVG(n)",
+        "GAUSSIAN(eps=1, delta=1e-6) VAR_POP(n), LAPLACE(eps=1) AVG(n)",
         "LAPLACE(eps=1) SUM(n)",
     ] {
         let alone = of(apart, person());
         assert!(alone.iter().all(|one| !one), "{apart}");
     }
+    // A variance gains most, and nothing else may lose for it.
+    let four = format!("{all}, LAPLACE(eps=1) STDDEV(n)");
+    assert_eq!(of(&four, Unit::Row), [true; 4]);
+    assert_eq!(of(&four, person()), [true; 4]);
+    assert_eq!(of("LAPLACE(eps=1) VAR_POP(n), LAPLACE(eps=1) AVG(n)", person()), [true; 2]);
+    assert_eq!(of("LAPLACE(eps=1) VAR_SAMP(n), LAPLACE(eps=1) COUNT(n)", person()), [true; 2]);
+    let small = "LAPLACE(eps=1) COUNT(n), LAPLACE(eps=1) AVG(n), LAPLACE(eps=0.01) VAR_POP(n)";
+    assert_eq!(of(small, person()), [true, true, false]);
+    // Floats are rounded before they are squared: of the squares, the mean is not exact.
+    assert_eq!(of("LAPLACE(eps=1) VAR_POP(f), LAPLACE(eps=1) AVG(f)", Unit::Row), [false; 2]);
     // A mean of a small ε gains, and a count of a large one would lose.
     let uneven = "LAPLACE(eps=9) COUNT(n), LAPLACE(eps=0.1) AVG(n), LAPLACE(eps=0.1) SUM(n)";
     assert_eq!(of(uneven, person()), [false, true, true]);
@@ -274,6 +285,75 @@ async fn numbers_are_within_their_error_and_fit_each_other() {
             assert!(draws.iter().filter(|draw| draw[2].abs() < 2.9).all(fits), "{sql}");
         }
     }
+}
+
+/// Numbers of the vector of a variance are around the exact ones, within their ± but for at most 5 %, each with less error than alone, and the
+/// noise has the scale of the variance alone at the sum of the ε.
+#[tokio::test]
+async fn numbers_of_the_vector_of_a_variance_are_within_their_error() {
+    for unit in [Unit::Row, person()] {
+        let rows = if unit == Unit::Row { 1 } else { 3 };
+        let list = ["COUNT(n)", "SUM(n)", "AVG(n)", "VAR_POP(n)"]
+            .map(|call| format!("LAPLACE(eps=2) {call}"));
+        let release_of = |list: &str| release(&format!("SELECT {list} FROM t"), unit.clone());
+        let all = release_of(&list.join(", "));
+        assert_eq!(*all.loss().epsilon().unwrap(), parse_decimal("8").unwrap());
+        let mut errors = Vec::new();
+        for (one, call) in all.mechanisms(0).iter().zip(&list) {
+            assert!(one.together.is_some(), "{call}");
+            let Mechanism::Laplace(noise) = &one.mechanism else { panic!("{one:?}") };
+            // w² = 64, and rows of a unit, over 8.
+            assert_eq!(*noise.scale(), parse_decimal(&(8 * rows).to_string()).unwrap(), "{call}");
+            let error = |of: &hushql::release::Mechanized| match of.accuracy {
+                hushql::release::Predicted::Within(error)
+                | hushql::release::Predicted::WithinOverCount(error)
+                | hushql::release::Predicted::Spread { noise: error } => error,
+                other => panic!("{other:?}"),
+            };
+            let alone = error(&release_of(call).mechanisms(0)[0]);
+            assert!(error(one) <= alone, "{call}: {} {alone}", error(one));
+            errors.push(error(one));
+        }
+        let [count, sum, mean] = exact(0..ROWS);
+        let values: Vec<f64> =
+            (0..ROWS).filter(|i| i % 7 != 0).map(|i| (i % 9 - 3) as f64).collect();
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        let exact = [count, sum, mean, variance];
+        let draws = drawn(&all, 20_000, 14).await;
+        let n = draws.len() as f64;
+        for column in 0..4 {
+            let error = |draw: &Vec<f64>| match column {
+                2 => errors[2] / draw[0],
+                // τ·w²/n, and a little for its square.
+                3 => 64.0 * (errors[3] / draw[0] + (1.5 * errors[3] / draw[0]).powi(2)),
+                column => errors[column],
+            };
+            let is_far =
+                |draw: &&Vec<f64>| (draw[column] - exact[column]).abs() > error(draw) * 1.02;
+            let far = draws.iter().filter(is_far).count() as f64;
+            assert!(far <= n * 0.05 + 6.0 * (n * 0.05 * 0.95).sqrt(), "{column}: {far}");
+            let mean = draws.iter().map(|draw| draw[column]).sum::<f64>() / n;
+            let spread = draws.iter().map(|draw| (draw[column] - mean).powi(2)).sum::<f64>() / n;
+            // Quotients of noisy numbers are a little off.
+            let bias = if column >= 2 { 0.05 } else { 0.0 };
+            let off = (mean - exact[column]).abs();
+            assert!(off <= 6.0 * (spread / n).sqrt() + bias, "{column}: {mean}");
+        }
+    }
+}
+
+/// Over a flag, w = 1: COUNT = A + B + C, three noises at ε = 2 and no rounding. The variance of a sample of this size is off by more than
+/// a tenth with a probability below 10⁻⁹.
+#[tokio::test]
+async fn all_three_parts_have_noise() {
+    let sql = "SELECT LAPLACE(eps=1) COUNT(flag) AS c, LAPLACE(eps=1) VAR_POP(flag) AS v FROM t";
+    let release = release(sql, Unit::Row);
+    assert!(release.mechanisms(0).iter().all(|one| one.together.is_some()));
+    let draws = drawn(&release, 60_000, 15).await;
+    let alpha = (-2.0_f64).exp();
+    let variance = 3.0 * 2.0 * alpha / (1.0 - alpha).powi(2);
+    let seen = draws.iter().map(|draw| (draw[0] - ROWS as f64).powi(2)).sum::<f64>() / 60_000.0;
+    assert!((seen - variance).abs() < 0.1 * variance, "{seen} {variance}");
 }
 
 async fn engine(limit: &str) -> Session {

@@ -1,4 +1,6 @@
 use super::*;
+use crate::hierarchy::noise::{Deviation, Law};
+use crate::hierarchy::tail;
 
 /// Random numbers for tests (splitmix64).
 struct Dice(u64);
@@ -280,7 +282,7 @@ fn distances_hold() {
         // They are worth having: the top of a tree of three levels is within less than its own number was.
         let own = Deviation::of(&Tree::new(1, vec![]).unwrap(), &laws[..1], None);
         let fitted = Deviation::of(&tree, &laws, None);
-        assert!(fitted[0].within(0.05) < own[0].within(0.05));
+        assert!(scale < 1.0 || fitted[0].within(0.05) < own[0].within(0.05));
     }
 }
 
@@ -312,12 +314,12 @@ fn the_tail_of_one_noise_is_known() {
         let sum = tail::Sum::new(&[vec![1.0]], &[variance]).unwrap();
         for beta in [0.05, 0.001, 1e-6] {
             let within = sum.within(beta).unwrap();
-            // The exact tail on the grid is 2qᵗ/(1 + q), and the noise on top is within 4.5 · 0.005 deviations.
-            let exact = -(beta / 2.0 * (1.0 + (-1.0 / scale).exp())).ln() * scale;
-            assert!(
-                within >= exact - 0.5 && within < exact + 0.07 * scale + 1.0,
-                "{within} {exact}"
-            );
+            // The exact tail on the grid, and what the noise on top adds at most: 4.5 · 0.005 deviations.
+            let alpha = (-1.0 / scale).exp();
+            let exceeds = 2.0 * alpha.powf(within.floor() + 1.0) / (1.0 + alpha);
+            assert!(exceeds <= beta, "{scale} {beta}: {within} is exceeded with {exceeds}");
+            let exact = -(beta / 2.0 * (1.0 + alpha)).ln() * scale;
+            assert!(within < exact + 0.05 * scale + 1.0, "{scale} {beta}: {within} {exact}");
         }
     }
 }
