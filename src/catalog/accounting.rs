@@ -1,4 +1,4 @@
-//! What a budget in ρ allows, derived from what its owner wrote in ε.
+//! What a budget in ρ or in coupons allows, derived from what its owner wrote in ε.
 //!
 //! Amounts in ledger units go in and come out, rounded so that less is allowed. Every charge is an approximate zCDP
 //! guarantee. The sums of the charges are compared with the limit, and sums that pass keep the promise as it was
@@ -16,7 +16,7 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use crate::mechanism::largest_rho;
+use crate::mechanism::{largest_rho, most_coupons};
 use crate::privacy::{Cost, Delta, Epsilon, Loss, Notion, Rational, Spend};
 
 /// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` if they allow nothing. With `thresholds`, half of
@@ -39,6 +39,26 @@ pub fn zcdp_limit(promise: Spend, thresholds: bool) -> Option<Spend> {
     let units = largest_rho(&epsilon, &delta).ok()? * Rational::from_integer(BigInt::from(NANO));
     let nano = units.floor().to_integer().to_i64().filter(|nano| *nano > 0)?;
     Some(Spend::of_rho(nano, own))
+}
+
+/// The coupons of this ε each, and the δ, that `ACCOUNTANT COUPONS` allows under a promise of ε and δ; `None` if it allows none.
+/// With `thresholds`, half of δ is for releases that have a δ of their own; without, they have none.
+///
+/// # Guarantee
+/// As many releases as the limit has coupons, each of at most the ε of a coupon, with a Σδ of at most the limit's, are
+/// (ε, δ)-private together, even if each one was chosen after the earlier answers were seen. With `thresholds`, half of δ,
+/// rounded down, covers Σδ, and as much again is left to the coupons: see [`most_coupons`].
+pub fn coupon_limit(promise: Spend, nano_each: i64, thresholds: bool) -> Option<Spend> {
+    if promise.notion != Notion::Approximate {
+        return None;
+    }
+    let half = promise.atto_delta / 2;
+    let (own, coupons) = if thresholds { (half, half) } else { (0, promise.atto_delta) };
+    let epsilon = Epsilon::new(promise.loss()).ok()?;
+    let each = Epsilon::new(Spend::of_epsilon(nano_each, 0).loss()).ok()?;
+    let delta = Delta::new(Spend::of_epsilon(0, coupons).delta()).ok()?;
+    let most = i64::from(most_coupons(&epsilon, &delta, &each));
+    (most > 0).then_some(Spend::of_coupons(most, own))
 }
 
 /// Ledger units in an ε or ρ of 1.
@@ -84,6 +104,21 @@ mod tests {
         let answers =
             |thresholds| zcdp_limit(promise, thresholds).unwrap().nano / rho_of(NANO / 20);
         assert_eq!((answers(true), answers(false)), (66, 70));
+    }
+
+    /// ε = 2 and δ = 10⁻⁶ pay for 84 answers of ε = 0.05 by coupons, and for 78 if half of δ is left to thresholds.
+    #[test]
+    fn coupons_pay_for_more() {
+        let promise = Spend::of_epsilon(2 * NANO, 1_000_000_000_000);
+        let limit = |nano, thresholds| coupon_limit(promise, nano, thresholds);
+        assert_eq!(limit(NANO / 20, false), Some(Spend::of_coupons(84, 0)));
+        assert_eq!(limit(NANO / 20, true), Some(Spend::of_coupons(78, 500_000_000_000)));
+        assert_eq!(limit(NANO / 10, false), Some(Spend::of_coupons(24, 0)));
+        assert_eq!(limit(NANO / 10, true), Some(Spend::of_coupons(22, 500_000_000_000)));
+        assert_eq!(limit(3 * NANO, true), None);
+        assert_eq!(limit(0, true), None);
+        assert_eq!(coupon_limit(Spend::of_epsilon(NANO, 1), NANO / 2, true), None);
+        assert_eq!(coupon_limit(Spend::of_rho(NANO, 100), NANO / 2, true), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //!     table: "adult".to_owned(),
 //!     limit: Spend::of_epsilon(10_000_000_000, 0),
 //!     promise: None,
+//!     coupon: None,
 //!     per_query: PerQuery { default: Some(100_000_000), ..PerQuery::default() },
 //! };
 //! assert!(budget.check().is_ok());
@@ -19,7 +20,7 @@
 use super::CatalogError;
 use super::accounting::rho_of;
 use super::name::check_name;
-use crate::privacy::{Notion, Spend};
+use crate::privacy::{Cost, Notion, Spend, Tally};
 
 /// How much all analysts together may spend on the people of one unit domain, whichever of their tables they query.
 ///
@@ -38,8 +39,10 @@ pub struct Budget {
     pub table: String,
     /// The most that may ever be spent; its notion is the measure that the budget counts in.
     pub limit: Spend,
-    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived the limit, which then is a ρ.
+    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived the limit, which then is a ρ, or `ACCOUNTANT COUPONS`.
     pub promise: Option<Spend>,
+    /// The ε of a coupon, in 10⁻⁹, if the budget counts coupons: the most that one release may cost.
+    pub coupon: Option<i64>,
     /// What a single query spends by default, at least and at most.
     pub per_query: PerQuery,
 }
@@ -88,12 +91,13 @@ impl PerQuery {
     }
 
     /// What a query that names no cost spends at most, in this notion. An ε is converted to the ρ of a purely private
-    /// release.
+    /// release, or is paid with one coupon.
     #[doc(hidden)]
     pub fn default_in(&self, notion: Notion) -> Option<i64> {
         match notion {
             Notion::Approximate => self.default,
             Notion::Concentrated => self.default.map(rho_of).or(self.default_rho),
+            Notion::Coupons => self.default.map(|_| 1),
         }
     }
 
@@ -116,6 +120,22 @@ impl PerQuery {
 }
 
 impl Budget {
+    /// What a cost, of releases of this tally, amounts to in the measure of the budget; `None` where it has no amount there.
+    ///
+    /// # Guarantee
+    /// A coupon for each release, and the δ of all; `None` if one of them has no ε, or one above that of a coupon. In ε and in
+    /// ρ, what the cost has there.
+    pub(crate) fn counted(&self, cost: Cost, tally: Tally) -> Option<Spend> {
+        match (self.limit.notion, self.coupon) {
+            (notion @ (Notion::Approximate | Notion::Concentrated), _) => cost.within(notion),
+            (Notion::Coupons, Some(coupon)) if tally.dearest <= coupon => {
+                let delta = cost.within(Notion::Approximate)?.atto_delta;
+                Some(Spend::of_coupons(tally.releases, delta))
+            }
+            (Notion::Coupons, _) => None,
+        }
+    }
+
     /// The error for a limit in another measure.
     pub(crate) fn counts_otherwise(&self) -> CatalogError {
         // A promise is declared in ε, even if the budget counts in ρ.
@@ -159,11 +179,24 @@ impl Budget {
             small.is_some() && large.is_some() && small > large
         };
         let concentrated = self.limit.notion == Notion::Concentrated;
-        if !concentrated && (default_rho.is_some() || self.promise.is_some()) {
+        let coupons = self.limit.notion == Notion::Coupons;
+        if !concentrated && (default_rho.is_some() || !coupons && self.promise.is_some()) {
             return refuse("a budget in epsilon takes no rho");
         }
         if self.promise.is_some_and(|promise| promise.notion != Notion::Approximate) {
-            return refuse("what ACCOUNTANT ZCDP promises is an epsilon and a delta");
+            return refuse("what an accountant promises is an epsilon and a delta");
+        }
+        if coupons && self.promise.is_none() || coupons != self.coupon.is_some_and(|nano| nano > 0)
+        {
+            return refuse("coupons go with the epsilon of each, and with an epsilon and a delta");
+        }
+        if coupons && (min.is_some() || max.is_some()) {
+            return refuse(
+                "a coupon is the most that a release may cost: there is no min and no max",
+            );
+        }
+        if above(default, self.coupon) && coupons {
+            return refuse("the default per query is above the epsilon of a coupon");
         }
         if default.is_some() && default_rho.is_some() {
             return refuse("a query has one default: an epsilon, or a rho");
@@ -197,6 +230,7 @@ pub(crate) fn check_limit(budget: &str, limit: Spend) -> Result<(), CatalogError
         return refuse(match limit.notion {
             Notion::Approximate => "the epsilon of its limit must be greater than 0",
             Notion::Concentrated => "the rho of its limit must be greater than 0",
+            Notion::Coupons => "its limit must be at least one coupon",
         });
     }
     if !(0..1_000_000_000_000_000_000).contains(&limit.atto_delta) {

@@ -55,11 +55,15 @@ pub(crate) fn domain_text(domain: &Domain) -> String {
     }
 }
 
-/// A limit, followed by the promise that ACCOUNTANT ZCDP derived it from.
+/// A limit behind the promise that an accountant derived it from.
 pub(crate) fn limit_text(budget: &Budget) -> String {
-    match budget.promise {
-        Some(promise) => format!("{promise} by zCDP: {}", budget.limit),
-        None => budget.limit.to_string(),
+    match (budget.promise, budget.coupon) {
+        (Some(promise), Some(coupon)) => {
+            let coupon = Spend::of_epsilon(coupon, 0);
+            format!("{promise} by coupons of {coupon}: {}", budget.limit)
+        }
+        (Some(promise), None) => format!("{promise} by zCDP: {}", budget.limit),
+        (None, _) => budget.limit.to_string(),
     }
 }
 
@@ -124,7 +128,7 @@ mod tests {
     fn the_cost_of_one_query_is_described_from_least_to_most() {
         let summary = |limit: Spend, per_query: PerQuery| {
             let (name, table) = ("b".to_owned(), "t".to_owned());
-            per_query_text(&Budget { name, table, limit, promise: None, per_query })
+            per_query_text(&Budget { name, table, limit, promise: None, coupon: None, per_query })
         };
         let (epsilon, rho) = (Spend::of_epsilon(9, 0), Spend::of_rho(9, 0));
         let none = PerQuery::default();

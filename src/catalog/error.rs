@@ -126,6 +126,26 @@ pub enum CatalogError {
         /// The measure of its limits: `epsilon` or `rho`.
         notion: &'static str,
     },
+    /// A budget in coupons was declared for people on whom more than a coupon was charged at once.
+    #[error(
+        "the privacy budget `{budget}` cannot count coupons of ε = {coupon}: a release that was charged to these people costs more than that, or has a rho only; write ACCOUNTANT COUPONS (epsilon=…) with an epsilon as large as that of the dearest release, or ACCOUNTANT ZCDP"
+    )]
+    Uncoupled {
+        /// The budget.
+        budget: String,
+        /// The ε of a coupon.
+        coupon: String,
+    },
+    /// A budget in coupons belongs to people on whom more than a coupon was charged at once.
+    #[error(
+        "the privacy budget `{budget}` counts coupons of ε = {coupon}, and a release that was charged to these people costs more than that, or has a rho only: write `DROP PRIVACY BUDGET {budget}`, declare this again, and create a budget that can count it, such as one with ACCOUNTANT ZCDP"
+    )]
+    UncarriedCoupons {
+        /// The budget.
+        budget: String,
+        /// The ε of a coupon.
+        coupon: String,
+    },
     /// A budget in ε was declared for people on whom releases without an ε were charged.
     #[error(
         "the privacy budget `{budget}` cannot count in epsilon: some of what was released here has a rho only; write LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"

@@ -35,7 +35,7 @@ mod unit_domains;
 pub(crate) mod version;
 mod view;
 
-pub use accounting::zcdp_limit;
+pub use accounting::{coupon_limit, zcdp_limit};
 pub use budget::{Budget, PerQuery};
 pub use error::CatalogError;
 pub use export::ExportFolder;

@@ -5,8 +5,8 @@
 //! alters, drops or revives a row, the next read notices and fails. A seal is not a signature: anyone who can write the
 //! file can write the seal.
 //!
-//! A budget keeps what was spent beside what was declared, both in the one notion that it counts in: its *loss* is an ε
-//! or a ρ. Only the ledger increases it. Two constraints of the table hold even against a defect of this program: the
+//! A budget keeps what was spent beside what was declared, both in the one notion that it counts in: its *loss* is an ε,
+//! a ρ or a number of coupons. Only the ledger increases it. Two constraints of the table hold even against a defect of this program: the
 //! spent amount never falls, and never rises beyond the limit.
 //!
 //! ```text
@@ -59,9 +59,10 @@ BEGIN SELECT RAISE(ABORT, 'what was joined is never parted'); END;
 CREATE TABLE budget (
     name TEXT PRIMARY KEY NOT NULL,
     table_name TEXT NOT NULL REFERENCES declared_table (name),
-    notion TEXT NOT NULL CHECK (notion IN ('epsilon', 'rho')),
+    notion TEXT NOT NULL CHECK (notion IN ('epsilon', 'rho', 'coupons')),
     promised_epsilon INTEGER CHECK (promised_epsilon > 0),
     promised_delta INTEGER CHECK (promised_delta > 0),
+    coupon_epsilon INTEGER CHECK (coupon_epsilon > 0),
     limit_loss INTEGER NOT NULL CHECK (limit_loss > 0),
     limit_delta INTEGER NOT NULL CHECK (limit_delta >= 0),
     floor_loss INTEGER NOT NULL CHECK (floor_loss >= 0),
@@ -75,7 +76,9 @@ CREATE TABLE budget (
     spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
     spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
     CONSTRAINT promise CHECK ((promised_epsilon IS NULL) = (promised_delta IS NULL)
-        AND (promised_epsilon IS NULL OR notion = 'rho')),
+        AND (promised_epsilon IS NULL OR notion IN ('rho', 'coupons'))),
+    CONSTRAINT coupon CHECK ((coupon_epsilon IS NULL) = (notion <> 'coupons')
+        AND (coupon_epsilon IS NULL OR promised_epsilon IS NOT NULL)),
     CONSTRAINT cap_loss CHECK (spent_loss <= max(limit_loss, floor_loss)),
     CONSTRAINT cap_delta CHECK (spent_delta <= max(limit_delta, floor_delta))
 ) STRICT, WITHOUT ROWID;
@@ -87,6 +90,7 @@ BEGIN SELECT RAISE(ABORT, 'spent budget is never given back'); END;
 CREATE TRIGGER budget_counts_as_it_did BEFORE UPDATE ON budget
 WHEN NEW.notion IS NOT OLD.notion
     OR (NEW.promised_epsilon IS NULL) IS NOT (OLD.promised_epsilon IS NULL)
+    OR NEW.coupon_epsilon IS NOT OLD.coupon_epsilon
 BEGIN SELECT RAISE(ABORT, 'how a budget counts never changes'); END;
 ";
 
@@ -385,7 +389,7 @@ pub(crate) fn insert_budget(
     let PerQuery { default, default_rho, default_delta, min, max, max_delta } = budget.per_query;
     connection.execute(
         "INSERT INTO budget VALUES (:name, :table, :notion, :promised_epsilon,
-             :promised_delta, :limit_loss, :limit_delta, :spent_loss, :spent_delta, :default,
+             :promised_delta, :coupon, :limit_loss, :limit_delta, :spent_loss, :spent_delta, :default,
              :default_rho, :default_delta, :min, :max, :max_delta, :spent_loss, :spent_delta)",
         named_params! {
             ":name": budget.name,
@@ -393,6 +397,7 @@ pub(crate) fn insert_budget(
             ":notion": budget.limit.notion.name(),
             ":promised_epsilon": budget.promise.map(|promise| promise.nano),
             ":promised_delta": budget.promise.map(|promise| promise.atto_delta),
+            ":coupon": budget.coupon,
             ":limit_loss": budget.limit.nano,
             ":limit_delta": budget.limit.atto_delta,
             ":default": default,
@@ -504,16 +509,16 @@ pub(super) fn reseal_tables(connection: &Connection) -> Result<(), CatalogError>
 
 fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
     let mut statement = connection.prepare_cached(
-        "SELECT name, table_name, notion, promised_epsilon, promised_delta, limit_loss,
-             limit_delta, floor_loss, floor_delta, default_epsilon, default_rho, default_delta,
-             min_loss, max_loss, max_delta, spent_loss, spent_delta
+        "SELECT name, table_name, notion, promised_epsilon, promised_delta, coupon_epsilon,
+             limit_loss, limit_delta, floor_loss, floor_delta, default_epsilon, default_rho,
+             default_delta, min_loss, max_loss, max_delta, spent_loss, spent_delta
          FROM budget ORDER BY name",
     )?;
     let mut rows = statement.query([])?;
     let mut accounts = Vec::new();
     while let Some(row) = rows.next()? {
         let notion: String = row.get("notion")?;
-        let notion = [Notion::Approximate, Notion::Concentrated]
+        let notion = [Notion::Approximate, Notion::Concentrated, Notion::Coupons]
             .into_iter()
             .find(|known| known.name() == notion)
             .ok_or_else(|| Kind::Budgets.damage())?;
@@ -525,6 +530,7 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
                 table: row.get("table_name")?,
                 limit: spend(row, notion, "limit")?,
                 promise: promise.0.zip(promise.1).map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
+                coupon: row.get("coupon_epsilon")?,
                 per_query: PerQuery {
                     default: row.get("default_epsilon")?,
                     default_rho: row.get("default_rho")?,
@@ -549,7 +555,7 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
 
 /// Covers all columns of a budget except what was spent, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql budgets 4");
+    let mut fields = Fields::new("hushql budgets 5");
     for Account { budget, floor, spent: _ } in accounts {
         let PerQuery { default, default_rho, default_delta, min, max, max_delta } =
             budget.per_query;
@@ -558,6 +564,7 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
         fields.text(budget.limit.notion.name());
         fields.optional(budget.promise.map(|promise| promise.nano));
         fields.optional(budget.promise.map(|promise| promise.atto_delta));
+        fields.optional(budget.coupon);
         for amount in [budget.limit, *floor] {
             fields.integer(amount.nano);
             fields.integer(amount.atto_delta);

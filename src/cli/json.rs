@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use hushql::privacy::{Cost, Spend};
+use hushql::privacy::{Cost, Notion, Spend};
 use hushql::{Accuracy, Answer, visible};
 use serde::{Serialize, Serializer};
 use serde_json::{Number, Value};
@@ -40,7 +40,7 @@ struct AccuracyItem<'a> {
     confidence: f64,
 }
 
-/// `epsilon` or `rho` with its `delta`; a cost in both has the δ beside ρ as `rho_delta`.
+/// `epsilon`, `rho` or `coupons` with its `delta`; a cost in several has the δ beside ρ as `rho_delta`, and so on.
 #[derive(Debug)]
 struct Amount(Vec<(&'static str, Value)>);
 
@@ -147,9 +147,14 @@ fn amount(spend: Spend) -> Amount {
 fn cost(cost: Cost) -> Amount {
     let mut parts = cost.parts();
     let mut amount = amount(parts.next().unwrap_or_default());
-    if let Some(rho) = parts.next() {
-        amount.0.push((rho.notion.name(), number(&rho.loss_text())));
-        amount.0.push(("rho_delta", number(&rho.delta_text())));
+    for part in parts {
+        let delta = match part.notion {
+            Notion::Approximate => "epsilon_delta",
+            Notion::Concentrated => "rho_delta",
+            Notion::Coupons => "coupons_delta",
+        };
+        amount.0.push((part.notion.name(), number(&part.loss_text())));
+        amount.0.push((delta, number(&part.delta_text())));
     }
     amount
 }
@@ -161,7 +166,7 @@ fn number(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use hushql::privacy::{Epsilon, Loss, Notion};
+    use hushql::privacy::{Epsilon, Loss};
 
     use super::super::view::{Column, Kind};
     use super::*;

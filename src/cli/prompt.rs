@@ -11,13 +11,13 @@ use hushql::privacy::{Notion, Spend};
 
 use super::lex;
 
-/// The prompt, with the smallest remainders of ε and of ρ, rounded down.
+/// The prompt, with the smallest remainders of ε, of ρ and of coupons, rounded down.
 pub(super) fn prompt(left: &[Spend]) -> String {
     let least = |notion| {
         left.iter().filter(|left| left.notion == notion).min_by_key(|left| left.nano).map(rest)
     };
-    let parts: String =
-        [Notion::Approximate, Notion::Concentrated].into_iter().filter_map(least).collect();
+    let notions = [Notion::Approximate, Notion::Concentrated, Notion::Coupons];
+    let parts: String = notions.into_iter().filter_map(least).collect();
     format!("hushql{parts}> ")
 }
 
@@ -26,6 +26,7 @@ fn rest(left: &Spend) -> String {
     const TENTH: i64 = 100_000_000;
     let symbol = left.notion.symbol();
     match left.nano {
+        coupons if left.notion == Notion::Coupons => format!(" {symbol} {coupons}"),
         ..=0 => format!(" {symbol} 0.0"),
         nano @ 1..TENTH => {
             let unit = std::iter::successors(Some(1_i64), |unit| unit.checked_mul(10))
@@ -66,6 +67,7 @@ mod tests {
         assert_eq!(prompt(&epsilon(49_999_998)), "hushql ε 0.049> ");
         assert_eq!(prompt(&epsilon(99)), "hushql ε 0.000000099> ");
         assert_eq!(prompt(&epsilon(0)), "hushql ε 0.0> ");
+        assert_eq!(prompt(&[Spend::of_coupons(84, 0)]), "hushql coupons 84> ");
         let both = [(1, 7), (2, 3)].map(|(a, b)| [Spend::of_epsilon(a, 0), Spend::of_rho(b, 0)]);
         assert_eq!(prompt(&both.concat()), "hushql ε 0.000000001 ρ 0.000000003> ");
     }

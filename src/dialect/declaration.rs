@@ -156,7 +156,7 @@ pub enum Taken {
     Replace,
 }
 
-/// `SPENT (epsilon=…, delta=…, rho=…, rho_delta=…)`: at least this much was spent. Beside a `rho` without an `epsilon`, `delta`
+/// `SPENT (epsilon=…, delta=…, rho=…, rho_delta=…, releases=…, dearest=…)`: at least this much was spent. Beside a `rho` without an `epsilon`, `delta`
 /// is that of the ρ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpentClause {
@@ -168,6 +168,10 @@ pub struct SpentClause {
     pub rho: Option<Rational>,
     /// The δ of the ρ.
     pub rho_delta: Option<Rational>,
+    /// How many releases it was, for budgets of coupons; without it, it counts as one.
+    pub releases: Option<Rational>,
+    /// The largest ε of one of these releases.
+    pub dearest: Option<Rational>,
 }
 
 /// The privacy unit of a table.
@@ -231,17 +235,36 @@ pub enum Allowance {
     Rho(Rho),
 }
 
-/// `LIMIT (epsilon=…, delta=…)`, with or without `ACCOUNTANT ZCDP`, or `LIMIT (rho=…, delta=…)`.
+/// `LIMIT (epsilon=…, delta=…)`, with or without `ACCOUNTANT ZCDP` or `ACCOUNTANT COUPONS (epsilon=…)`, or
+/// `LIMIT (rho=…, delta=…)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitClause {
     /// The most that may ever be spent.
     pub allowance: Allowance,
     /// The most δ that may ever be spent; `None` means 0.
     pub delta: Option<Delta>,
-    /// Whether the charges are added up in ρ and converted to ε and δ at the end.
-    pub zcdp: bool,
-    /// Under `zcdp`, whether half of δ is for releases that have a δ of their own: `thresholds=0` leaves them nothing.
-    pub thresholds: bool,
+    /// How charges count.
+    pub accountant: Accountant,
+}
+
+/// `ACCOUNTANT …`: how the charges of a budget count.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Accountant {
+    /// They are added up.
+    #[default]
+    Sums,
+    /// `ZCDP`: they are added up in ρ and converted to ε and δ at the end.
+    Zcdp {
+        /// Whether half of δ is for releases that have a δ of their own: `thresholds=0` leaves them nothing.
+        thresholds: bool,
+    },
+    /// `COUPONS (epsilon=…)`: each release uses one, and has at most that ε.
+    Coupons {
+        /// The ε of a coupon.
+        epsilon: Epsilon,
+        /// As for `ZCDP`.
+        thresholds: bool,
+    },
 }
 
 /// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…, max_delta=…)`.

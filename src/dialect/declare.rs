@@ -11,8 +11,8 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use super::declaration::{
-    Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, SpentClause, Taken,
-    UnitClause,
+    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, SpentClause,
+    Taken, UnitClause,
 };
 use super::literal::{Literal, literal, literal_list, named_literals};
 use super::parser::HushDialect;
@@ -339,8 +339,12 @@ fn spent(parser: &mut Parser) -> Result<SpentClause, ParserError> {
             "delta" => &mut clause.delta,
             "rho" => &mut clause.rho,
             "rho_delta" => &mut clause.rho_delta,
+            "releases" => &mut clause.releases,
+            "dearest" => &mut clause.dearest,
             _ => {
-                let takes = format!("SPENT takes epsilon, delta, rho and rho_delta, not {name}");
+                let takes = format!(
+                    "SPENT takes epsilon, delta, rho, rho_delta, releases and dearest, not {name}"
+                );
                 return error(parser, &takes);
             }
         };
@@ -349,6 +353,14 @@ fn spent(parser: &mut Parser) -> Result<SpentClause, ParserError> {
             Literal::Number(_) | Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
         };
         set(parser, slot, &name, amount)?;
+    }
+    let SpentClause { epsilon, releases, dearest, .. } = &clause;
+    if releases.is_some() != dearest.is_some() || releases.is_some() && epsilon.is_none() {
+        let together = "releases and dearest go together, with epsilon: SPENT (epsilon=0.12, releases=3, dearest=0.05)";
+        return error(parser, together);
+    }
+    if releases.as_ref().is_some_and(|releases| !releases.is_integer()) {
+        return error(parser, "releases is a whole number");
     }
     match (&clause.epsilon, &clause.rho, &clause.rho_delta) {
         (None, None, _) => error(parser, "SPENT needs epsilon or rho: SPENT (epsilon=3)"),
@@ -389,39 +401,62 @@ fn limit(parser: &mut Parser) -> Result<LimitClause, ParserError> {
             );
         }
     };
-    Ok(LimitClause { allowance, delta, zcdp: false, thresholds: true })
+    Ok(LimitClause { allowance, delta, accountant: Accountant::Sums })
 }
 
-/// `ACCOUNTANT ZCDP`, or `ACCOUNTANT ZCDP (thresholds=0)`, after the limit of a new budget.
+/// `ACCOUNTANT ZCDP`, or `ACCOUNTANT COUPONS (epsilon=0.05)`, each with or without `thresholds=0`, after the limit of a new budget.
 fn accountant(parser: &mut Parser, limit: LimitClause) -> Result<LimitClause, ParserError> {
     if !take_word(parser, "ACCOUNTANT") {
         return Ok(limit);
     }
-    if !take_word(parser, "ZCDP") {
-        return error(parser, "the only accountant is ZCDP; without it, charges are added up");
+    let coupons = take_word(parser, "COUPONS");
+    if !coupons && !take_word(parser, "ZCDP") {
+        let known = "the accountants are ZCDP and COUPONS (epsilon=0.05); without one, charges are added up";
+        return error(parser, known);
     }
-    let mut thresholds = true;
+    let (mut thresholds, mut each) = (true, None);
     if parser.peek_token().token == Token::LParen {
-        for (name, value) in named_literals(parser, "ACCOUNTANT ZCDP (thresholds=0)")? {
-            if name != "thresholds" || !matches!(&value, Literal::Number(zero) if zero == "0") {
-                return error(
-                    parser,
-                    "ACCOUNTANT ZCDP takes thresholds=0, which leaves no delta to releases that need one of their own; without it, they have half",
-                );
+        let form = if coupons { "COUPONS (epsilon=0.05)" } else { "ZCDP (thresholds=0)" };
+        for (name, value) in named_literals(parser, &format!("ACCOUNTANT {form}"))? {
+            match name.as_str() {
+                "thresholds" if matches!(&value, Literal::Number(zero) if zero == "0") => {
+                    thresholds = false;
+                }
+                "epsilon" | "eps" if coupons => {
+                    set(parser, &mut each, &name, parse_epsilon(&value))?;
+                }
+                _ if coupons => return error(parser, COUPONS_TAKE),
+                _ => return error(parser, ZCDP_TAKES),
             }
-            thresholds = false;
         }
     }
+    let accountant = match (coupons, each) {
+        (false, _) => Accountant::Zcdp { thresholds },
+        (true, Some(epsilon)) => Accountant::Coupons { epsilon, thresholds },
+        (true, None) => {
+            let needed = "ACCOUNTANT COUPONS needs the epsilon that one release costs at most: ACCOUNTANT COUPONS (epsilon=0.05)";
+            return error(parser, needed);
+        }
+    };
     match (&limit.allowance, &limit.delta) {
-        (Allowance::Epsilon(_), Some(_)) => Ok(LimitClause { zcdp: true, thresholds, ..limit }),
+        (Allowance::Epsilon(_), Some(_)) => Ok(LimitClause { accountant, ..limit }),
+        (Allowance::Epsilon(_), None) if coupons => {
+            error(parser, "ACCOUNTANT COUPONS needs a delta: LIMIT (epsilon=2, delta=1e-6)")
+        }
         (Allowance::Epsilon(_), None) => {
             error(parser, "ACCOUNTANT ZCDP needs a delta: LIMIT (epsilon=2, delta=1e-6)")
+        }
+        (Allowance::Rho(_), _) if coupons => {
+            error(parser, "coupons are for a limit in epsilon: LIMIT (epsilon=2, delta=1e-6)")
         }
         (Allowance::Rho(_), _) => {
             error(parser, "a budget in rho needs no ACCOUNTANT: it adds up rho")
         }
     }
 }
+
+const ZCDP_TAKES: &str = "ACCOUNTANT ZCDP takes thresholds=0, which leaves no delta to releases that need one of their own; without it, they have half";
+const COUPONS_TAKE: &str = "ACCOUNTANT COUPONS takes the epsilon of one release, and thresholds=0, which leaves no delta to releases that need one of their own; without it, they have half";
 
 fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
     expect_word(parser, "QUERY")?;

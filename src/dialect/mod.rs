@@ -91,8 +91,8 @@ pub(crate) use view::view_query;
 pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{
-    Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show, SpentClause, Taken,
-    UnitClause,
+    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show,
+    SpentClause, Taken, UnitClause,
 };
 
 /// Reads one statement of the usual size; a `;` at its end is allowed.

@@ -241,7 +241,8 @@ fn budget_text(state: &BudgetState) -> String {
 
 /// The spent amount and, under ACCOUNTANT ZCDP, the ε that it amounts to, rounded up to three digits.
 fn spent_text(state: &BudgetState) -> String {
-    let epsilon = state.budget.promise.and_then(|promise| {
+    let by_zcdp = state.budget.promise.filter(|_| state.budget.coupon.is_none());
+    let epsilon = by_zcdp.and_then(|promise| {
         // What is not left for thresholds turns ρ into ε.
         let parts = if state.budget.limit.atto_delta > 0 { 2 } else { 1 };
         let delta = Delta::new(Spend { atto_delta: promise.atto_delta / parts, ..promise }.delta());

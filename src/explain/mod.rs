@@ -15,7 +15,7 @@ use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, Spread};
 use crate::explain::text::number;
 use crate::ledger::BudgetQuote;
-use crate::privacy::{Cost, Notion, Rational, Spend, decimal_text};
+use crate::privacy::{Cost, Rational, Spend, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
 use crate::release::mostly_noise::mostly_noise_below;
@@ -452,7 +452,13 @@ fn budget_text(quote: &BudgetQuote) -> String {
         delta(left),
         after.loss_text(),
         delta(after),
-        quote.promise.map_or_else(String::new, |promise| format!(" (zCDP for {promise})")),
+        match (quote.promise, quote.coupon) {
+            (Some(promise), Some(coupon)) => {
+                format!(" (coupons of {} for {promise})", Spend::of_epsilon(coupon, 0))
+            }
+            (Some(promise), None) => format!(" (zCDP for {promise})"),
+            (None, _) => String::new(),
+        },
     )
 }
 
@@ -460,13 +466,15 @@ fn spend_json(spend: Spend) -> Value {
     json!({ spend.notion.name(): number(&spend.loss_text()), "delta": number(&spend.delta_text()) })
 }
 
-/// The cost in one notion as an amount; in both, the δ beside ρ has a name of its own.
+/// The cost in one notion as an amount; in several, the δ beside another than the first has a name of its own.
 fn cost_json(cost: Cost) -> Value {
     let mut parts = cost.parts();
     let mut object = spend_json(parts.next().unwrap_or_default());
-    if let (Some(rho), Value::Object(map)) = (parts.next(), &mut object) {
-        map.insert(Notion::Concentrated.name().to_owned(), number(&rho.loss_text()));
-        map.insert("rho_delta".to_owned(), number(&rho.delta_text()));
+    for part in parts {
+        let Value::Object(map) = &mut object else { break };
+        let name = part.notion.name();
+        map.insert(name.to_owned(), number(&part.loss_text()));
+        map.insert(format!("{name}_delta"), number(&part.delta_text()));
     }
     object
 }

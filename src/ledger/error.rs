@@ -338,6 +338,19 @@ pub enum VaultError {
         /// The maximum cost of one query.
         most: String,
     },
+    /// A release costs more than a coupon of the budget pays for.
+    #[error(
+        "the privacy budget `{budget}` pays for a release with one coupon of {coupon}, and a release of this query costs {asked}: write eps={} or less; more coupons do not pay for more",
+        coupon.loss_text()
+    )]
+    OverCoupon {
+        /// The budget.
+        budget: String,
+        /// The ε of the dearest release.
+        asked: Spend,
+        /// The ε of a coupon.
+        coupon: Spend,
+    },
     /// A loss or a sum of losses does not fit the ledger's integers.
     #[error("the cost of this query is out of range")]
     Amount(#[from] ParameterError),
@@ -380,6 +393,7 @@ fn parameter(cost: &Spend) -> String {
     let name = match cost.notion {
         Notion::Approximate => "eps",
         Notion::Concentrated => "rho",
+        Notion::Coupons => "coupons",
     };
     format!("{name}={}", cost.loss_text())
 }
@@ -456,6 +470,7 @@ impl VaultError {
             | Self::NoEpsilon { .. }
             | Self::UnderMin { .. }
             | Self::OverMax { .. }
+            | Self::OverCoupon { .. }
             | Self::Amount(_)
             | Self::Entropy(_)
             | Self::Redeclared
@@ -476,6 +491,7 @@ impl VaultError {
             Self::Exhausted { budget, .. }
             | Self::UnderMin { budget, .. }
             | Self::OverMax { budget, .. }
+            | Self::OverCoupon { budget, .. }
             | Self::NoEpsilon { budget } => Some(budget),
             _ => None,
         }

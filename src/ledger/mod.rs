@@ -55,6 +55,7 @@ mod tests;
 mod vault;
 pub(crate) mod version;
 
+pub(crate) use charging::carried::Elsewhere;
 pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
 pub use error::VaultError;
 pub use records::analyst::OWNER;

@@ -8,6 +8,7 @@ mod accounting;
 mod carried;
 mod checkpoints;
 mod concentrated;
+mod coupons;
 mod damage;
 mod history;
 mod moves;
@@ -67,6 +68,7 @@ fn budget(name: &str, table: &str, limit: Spend) -> Budget {
         table: table.to_owned(),
         limit,
         promise: None,
+        coupon: None,
         per_query: PerQuery::default(),
     }
 }

@@ -21,6 +21,7 @@
 
 mod chosen_bound;
 mod conversion;
+mod coupons;
 mod exponential;
 mod gaussian;
 mod generalized;
@@ -49,6 +50,7 @@ use thiserror::Error;
 
 pub use chosen_bound::{ChosenBound, Rung};
 pub use conversion::{epsilon_of_rho, largest_rho};
+pub use coupons::{MOST_COUPONS, most_coupons};
 pub use exponential::Exponential;
 pub use gaussian::Gaussian;
 pub use generalized::{Generalized, SizedRun};

@@ -10,29 +10,65 @@
 use num_bigint::BigInt;
 use num_traits::{ToPrimitive, Zero};
 
-use crate::catalog::{PerQuery, zcdp_limit};
-use crate::dialect::{Allowance, LimitClause, PerQueryClause, SpentClause};
+use crate::catalog::{Budget, PerQuery, coupon_limit, zcdp_limit};
+use crate::dialect::{Accountant, Allowance, LimitClause, PerQueryClause, SpentClause};
 use crate::error::Error;
-use crate::privacy::{Cost, Delta, Epsilon, Loss, Notion, ParameterError, Rational, Rho, Spend};
+use crate::ledger::Elsewhere;
+use crate::privacy::{
+    Cost, Delta, Epsilon, Loss, Notion, ParameterError, Rational, Rho, Spend, Tally,
+};
 
-/// The limit in ledger units, and under ZCDP, with or without a part for thresholds, the promise from which it is derived.
+/// A limit as a budget has it.
+pub(super) struct Limit {
+    /// The most that may be spent, in the measure of the budget.
+    pub(super) limit: Spend,
+    /// The promise from which an accountant derived it.
+    pub(super) promise: Option<Spend>,
+    /// The ε of a coupon.
+    pub(super) coupon: Option<i64>,
+}
+
+/// The accountant of a budget that exists.
+pub(super) fn accountant_of(budget: &Budget) -> Result<Accountant, Error> {
+    let thresholds = budget.limit.atto_delta > 0;
+    Ok(match (budget.promise, budget.coupon) {
+        (Some(_), Some(nano)) => {
+            let epsilon = Epsilon::new(Spend::of_epsilon(nano, 0).loss())?;
+            Accountant::Coupons { epsilon, thresholds }
+        }
+        (Some(_), None) => Accountant::Zcdp { thresholds },
+        (None, _) => Accountant::Sums,
+    })
+}
+
+/// The limit in ledger units, under an accountant the promise from which it is derived.
 ///
 /// # Guarantee
-/// Never more than declared: every part is rounded down; see [`zcdp_limit`].
-pub(super) fn limit_of(
-    clause: &LimitClause,
-    zcdp: Option<bool>,
-) -> Result<(Spend, Option<Spend>), Error> {
+/// Never more than declared: every part is rounded down; see [`zcdp_limit`] and [`coupon_limit`].
+pub(super) fn limit_of(clause: &LimitClause, accountant: &Accountant) -> Result<Limit, Error> {
+    let sums = |limit| Limit { limit, promise: None, coupon: None };
     let atto = clause.delta.as_ref().map_or(Ok(0), |delta| units_down(delta.value(), 18))?;
     let epsilon = match &clause.allowance {
-        Allowance::Rho(rho) => return Ok((Spend::of_rho(units_down(rho.value(), 9)?, atto), None)),
+        Allowance::Rho(rho) => return Ok(sums(Spend::of_rho(units_down(rho.value(), 9)?, atto))),
         Allowance::Epsilon(epsilon) => epsilon,
     };
     let written = Spend::of_epsilon(units_down(epsilon.value(), 9)?, atto);
-    let Some(thresholds) = zcdp else { return Ok((written, None)) };
-    let too_small = "ACCOUNTANT ZCDP needs a delta, and an epsilon large enough for some rho";
-    let limit = zcdp_limit(written, thresholds).ok_or_else(|| Error::catalog(too_small))?;
-    Ok((limit, Some(written)))
+    let (limit, coupon, too_small) = match accountant {
+        Accountant::Sums => return Ok(sums(written)),
+        Accountant::Zcdp { thresholds } => (
+            zcdp_limit(written, *thresholds),
+            None,
+            "ACCOUNTANT ZCDP needs a delta, and an epsilon large enough for some rho",
+        ),
+        Accountant::Coupons { epsilon, thresholds } => {
+            let each = units_down(epsilon.value(), 9)?;
+            let too_dear =
+                "ACCOUNTANT COUPONS needs a delta, and an epsilon large enough for one coupon";
+            (coupon_limit(written, each, *thresholds), Some(each), too_dear)
+        }
+    };
+    let limit = limit.ok_or_else(|| Error::catalog(too_small))?;
+    Ok(Limit { limit, promise: Some(written), coupon })
 }
 
 /// A number as whole units of 10^−places.
@@ -60,9 +96,13 @@ pub(super) fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuer
     let epsilon = |value: &Option<Epsilon>| units(value.as_ref().map(Epsilon::value), 9);
     let rho = |value: &Option<Rho>| units(value.as_ref().map(Rho::value), 9);
     let delta = |value: &Option<Delta>| units(value.as_ref().map(Delta::value), 18);
+    if notion == Notion::Coupons {
+        return in_coupons(clause);
+    }
     let max = match (notion, &clause.max, &clause.max_rho) {
         (Notion::Approximate, _, None) => epsilon(&clause.max)?,
         (Notion::Concentrated, None, _) => rho(&clause.max_rho)?,
+        (Notion::Coupons, ..) => None,
         (Notion::Approximate, _, Some(_)) => {
             return Err(Error::catalog("a budget in epsilon takes max, not max_rho"));
         }
@@ -76,6 +116,7 @@ pub(super) fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuer
     let min = match (notion, &clause.min, &clause.min_rho) {
         (Notion::Approximate, min, None) => least(min.as_ref().map(Epsilon::value))?,
         (Notion::Concentrated, None, min) => least(min.as_ref().map(Rho::value))?,
+        (Notion::Coupons, ..) => None,
         (Notion::Approximate, _, Some(_)) => {
             return Err(Error::catalog("a budget in epsilon takes min, not min_rho"));
         }
@@ -95,6 +136,49 @@ pub(super) fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuer
     })
 }
 
+/// What a query spends of a budget of coupons.
+fn in_coupons(clause: &PerQueryClause) -> Result<PerQuery, Error> {
+    let PerQueryClause {
+        default,
+        default_rho,
+        default_delta,
+        min,
+        min_rho,
+        max,
+        max_rho,
+        max_delta,
+    } = clause;
+    if min.is_some() || max.is_some() || [default_rho, min_rho, max_rho].iter().any(|r| r.is_some())
+    {
+        return Err(Error::catalog(
+            "a budget of coupons takes default, default_delta and max_delta: a coupon is the most that a release may cost",
+        ));
+    }
+    let delta = |value: &Option<Delta>| {
+        value.as_ref().map(|delta| units_down(delta.value(), 18)).transpose()
+    };
+    Ok(PerQuery {
+        default: default.as_ref().map(|epsilon| units_down(epsilon.value(), 9)).transpose()?,
+        default_delta: delta(default_delta)?,
+        max_delta: delta(max_delta)?,
+        ..PerQuery::default()
+    })
+}
+
+/// What SPENT names.
+///
+/// # Errors
+/// [`Error`] for an amount that is out of range.
+pub(super) fn spent_of(clause: &SpentClause) -> Result<Elsewhere, Error> {
+    let tally = match (&clause.releases, &clause.dearest) {
+        (Some(releases), Some(dearest)) => {
+            Some(Tally { releases: units_up(releases, 0)?, dearest: units_up(dearest, 9)? })
+        }
+        _ => None,
+    };
+    Ok(Elsewhere { cost: cost_of(clause)?, tally })
+}
+
 /// The cost that SPENT names.
 ///
 /// # Guarantee
@@ -103,8 +187,8 @@ pub(super) fn amounts(clause: &PerQueryClause, notion: Notion) -> Result<PerQuer
 ///
 /// # Errors
 /// [`Error`] for an amount that is out of range.
-pub(super) fn spent_of(clause: &SpentClause) -> Result<Cost, Error> {
-    let SpentClause { epsilon, delta, rho, rho_delta } = clause;
+fn cost_of(clause: &SpentClause) -> Result<Cost, Error> {
+    let SpentClause { epsilon, delta, rho, rho_delta, releases: _, dearest: _ } = clause;
     let units = |value: &Option<Rational>, places: u32| {
         value.as_ref().map_or(Ok(0), |value| units_up(value, places))
     };

@@ -19,7 +19,7 @@ use crate::engine::show::known;
 use crate::error::Error;
 use crate::exec::source::OpenFiles;
 use crate::exec::{columns_of_public, source as files};
-use crate::owner::amounts::{amounts, limit_of, spent_of};
+use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
 use crate::owner::columns::{column_of, data_type};
 use crate::privacy::Spend;
 use crate::sql_type::sql_type;
@@ -157,11 +157,12 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             if *taken == Taken::Keep && catalog.budget(name).is_some() {
                 return keep_budget(inner, catalog, name, table, spent.as_deref());
             }
-            let (limit, promise) = limit_of(limit, limit.zcdp.then_some(limit.thresholds))?;
+            let Limit { limit, promise, coupon } = limit_of(limit, &limit.accountant)?;
             let per_query = amounts(per_query, limit.notion)?;
             inner.resources.check_least(per_query.least(limit.notion))?;
+            let (name_of, table_of) = (name.clone(), table.clone());
             let budget =
-                Budget { name: name.clone(), table: table.clone(), limit, promise, per_query };
+                Budget { name: name_of, table: table_of, limit, promise, coupon, per_query };
             let spent = spent.as_deref().map(spent_of).transpose()?;
             let state = inner.vault.put_budget(&budget, spent, *taken == Taken::Replace)?;
             Ok(format!("budget {name} for {table}: {}", left_text(state.left)))
@@ -176,8 +177,8 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         }
         Declaration::AlterBudget { name, limit } => {
             // The accountant was fixed when the budget was created; the vault checks that again in its transaction.
-            let Budget { promise, limit: before, .. } = inner.vault.budget(name)?.budget;
-            let (limit, promise) = limit_of(limit, promise.map(|_| before.atto_delta > 0))?;
+            let accountant = accountant_of(&inner.vault.budget(name)?.budget)?;
+            let Limit { limit, promise, .. } = limit_of(limit, &accountant)?;
             inner.vault.set_budget_limit(name, limit, promise)?;
             Ok(format!("budget {name}: {}", left_text(inner.vault.budget(name)?.left)))
         }

@@ -14,7 +14,8 @@ use arrow::datatypes::{DataType, TimeUnit};
 use crate::catalog::{
     Budget, Column, Domain, FileFormat, PerQuery, Privacy, Source, Table, quoted,
 };
-use crate::privacy::{Cost, Notion, Spend};
+use crate::ledger::Elsewhere;
+use crate::privacy::{Notion, Spend};
 use crate::sql_type::sql_type;
 
 /// The statements that declare a table, its unit and its domains, in order. A table that a program registers is not created
@@ -131,14 +132,18 @@ fn text(value: &str) -> String {
 }
 
 /// The statement that creates a budget of which this much is spent.
-pub(crate) fn budget_statement(budget: &Budget, spent: Cost) -> String {
+pub(crate) fn budget_statement(budget: &Budget, spent: Elsewhere) -> String {
     let limit = match budget.promise {
         Some(promise) => {
-            let thresholds = match budget.limit.atto_delta {
-                0 => " (thresholds=0)",
-                _ => "",
+            let thresholds = (budget.limit.atto_delta == 0).then(|| "thresholds=0".to_owned());
+            let coupon = budget.coupon.map(|nano| amount(Spend::of_epsilon(nano, 0)));
+            let name = if coupon.is_some() { "COUPONS" } else { "ZCDP" };
+            let parameters: Vec<String> = coupon.into_iter().chain(thresholds).collect();
+            let parameters = match parameters.as_slice() {
+                [] => String::new(),
+                _ => format!(" ({})", parameters.join(", ")),
             };
-            format!("({}) ACCOUNTANT ZCDP{thresholds}", amount(promise))
+            format!("({}) ACCOUNTANT {name}{parameters}", amount(promise))
         }
         None => format!("({})", amount(budget.limit)),
     };
@@ -166,6 +171,8 @@ fn per_query(budget: &Budget) -> String {
     let (least, most) = match budget.limit.notion {
         Notion::Approximate => ("min", "max"),
         Notion::Concentrated => ("min_rho", "max_rho"),
+        // There is neither.
+        Notion::Coupons => ("min", "max"),
     };
     let loss = |nano: i64| Spend::of_epsilon(nano, 0).loss_text();
     let delta = |atto: i64| Spend::of_epsilon(0, atto).delta_text();
@@ -188,12 +195,13 @@ fn per_query(budget: &Budget) -> String {
 }
 
 /// What follows SPENT; `None` if nothing was spent.
-pub(crate) fn spent_clause(spent: Cost) -> Option<String> {
-    if spent.is_nothing() {
+pub(crate) fn spent_clause(elsewhere: Elsewhere) -> Option<String> {
+    let Elsewhere { cost: spent, tally } = elsewhere;
+    if spent.is_nothing() && tally.is_none_or(|tally| tally.releases == 0) {
         return None;
     }
     let (epsilon, rho) = (spent.within(Notion::Approximate), spent.within(Notion::Concentrated));
-    let amounts: Vec<String> = match (epsilon, rho) {
+    let mut amounts: Vec<String> = match (epsilon, rho) {
         (Some(epsilon), Some(rho)) => {
             let rho_delta = match rho.atto_delta {
                 0 => String::new(),
@@ -203,5 +211,9 @@ pub(crate) fn spent_clause(spent: Cost) -> Option<String> {
         }
         (epsilon, rho) => epsilon.or(rho).map(amount).into_iter().collect(),
     };
+    if let (Some(tally), Some(_)) = (tally, epsilon) {
+        amounts.push(format!("releases={}", tally.releases));
+        amounts.push(format!("dearest={}", Spend::of_epsilon(tally.dearest, 0).loss_text()));
+    }
     Some(format!("({})", amounts.join(", ")))
 }

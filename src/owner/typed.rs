@@ -137,6 +137,14 @@ mod tests {
             "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=0.1, delta=1e-6) ACCOUNTANT ZCDP (thresholds=0)",
         );
         same(
+            PrivacyBudget::epsilon("b", "t", 2.0).delta(1e-6).coupons(0.05).default_epsilon(0.05),
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT COUPONS (epsilon=0.05) PER QUERY (default=0.05)",
+        );
+        same(
+            PrivacyBudget::epsilon("b", "t", 2.0).delta(1e-6).coupons_without_thresholds(0.05),
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT COUPONS (epsilon=0.05, thresholds=0)",
+        );
+        same(
             PrivacyBudget::rho("b", "t", 2.0).default_rho(0.5).min_epsilon(1e-4).max_epsilon(1.0),
             "CREATE PRIVACY BUDGET b FOR t LIMIT (rho=2) PER QUERY (default_rho=0.5, min=0.0001, max=1)",
         );
@@ -192,6 +200,9 @@ mod tests {
         }
         refused(PrivacyBudget::epsilon("b", "t", 1.0).zcdp());
         refused(PrivacyBudget::rho("b", "t", 1.0).delta(1e-6).zcdp());
+        refused(PrivacyBudget::epsilon("b", "t", 1.0).coupons(0.1));
+        refused(PrivacyBudget::rho("b", "t", 1.0).delta(1e-6).coupons(0.1));
+        refused(PrivacyBudget::epsilon("b", "t", 1.0).delta(1e-6).zcdp().coupons(0.1));
         refused(ExternalTable::csv("t", "a").column("c", DataType::LargeUtf8));
     }
 }

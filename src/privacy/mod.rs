@@ -15,6 +15,7 @@
 pub(crate) mod enclosure;
 mod loss;
 mod spend;
+mod tally;
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,6 +26,7 @@ use thiserror::Error;
 
 pub use loss::{Loss, Selecting};
 pub use spend::{Cost, Notion, Spend};
+pub(crate) use tally::Tally;
 
 /// An exact rational number; every privacy parameter, scale and bound is one.
 pub type Rational = num_rational::BigRational;

@@ -31,10 +31,12 @@ pub enum Notion {
     Approximate,
     /// δ-approximate ρ-zCDP.
     Concentrated,
+    /// Releases of at most one fixed ε each, with the δ that they add up to.
+    Coupons,
 }
 
 impl Notion {
-    /// `ε` or `ρ`.
+    /// `ε`, `ρ` or `coupons`.
     ///
     /// ```
     /// assert_eq!(hushql::Notion::Concentrated.symbol(), "ρ");
@@ -43,10 +45,11 @@ impl Notion {
         match self {
             Self::Approximate => "ε",
             Self::Concentrated => "ρ",
+            Self::Coupons => "coupons",
         }
     }
 
-    /// `epsilon` or `rho`.
+    /// `epsilon`, `rho` or `coupons`.
     ///
     /// ```
     /// assert_eq!(hushql::Notion::Concentrated.name(), "rho");
@@ -55,11 +58,12 @@ impl Notion {
         match self {
             Self::Approximate => "epsilon",
             Self::Concentrated => "rho",
+            Self::Coupons => "coupons",
         }
     }
 }
 
-/// An amount of one notion as the ledger stores it: ε or ρ in 10⁻⁹, δ in 10⁻¹⁸.
+/// An amount of one notion as the ledger stores it: ε or ρ in 10⁻⁹, whole coupons, δ in 10⁻¹⁸.
 ///
 /// ```
 /// use hushql::Spend;
@@ -71,7 +75,7 @@ impl Notion {
 pub struct Spend {
     /// What is counted.
     pub notion: Notion,
-    /// ε or ρ in units of 10⁻⁹.
+    /// ε or ρ in units of 10⁻⁹, or a number of coupons.
     pub nano: i64,
     /// The δ that goes with it, in units of 10⁻¹⁸.
     pub atto_delta: i64,
@@ -100,10 +104,26 @@ impl Spend {
         Self { notion: Notion::Concentrated, nano, atto_delta }
     }
 
-    /// The ε or ρ, exactly.
+    /// A number of coupons, with a δ.
+    ///
+    /// ```
+    /// use hushql::Spend;
+    ///
+    /// assert_eq!(Spend::of_coupons(84, 0).to_string(), "84 coupons");
+    /// ```
+    pub const fn of_coupons(coupons: i64, atto_delta: i64) -> Self {
+        Self { notion: Notion::Coupons, nano: coupons, atto_delta }
+    }
+
+    /// The ε or ρ, or the number of coupons, exactly.
     #[doc(hidden)]
     pub fn loss(&self) -> Rational {
-        Rational::new(BigInt::from(self.nano), BigInt::from(10).pow(NANO))
+        match self.notion {
+            Notion::Approximate | Notion::Concentrated => {
+                Rational::new(BigInt::from(self.nano), BigInt::from(10).pow(NANO))
+            }
+            Notion::Coupons => Rational::from_integer(BigInt::from(self.nano)),
+        }
     }
 
     /// The δ, exactly.
@@ -112,7 +132,7 @@ impl Spend {
         Rational::new(BigInt::from(self.atto_delta), BigInt::from(10).pow(ATTO))
     }
 
-    /// The ε or ρ as decimal text, such as `0.5`.
+    /// The ε or ρ, or the number of coupons, as decimal text, such as `0.5`.
     ///
     /// ```
     /// assert_eq!(hushql::Spend::of_epsilon(500_000_000, 0).loss_text(), "0.5");
@@ -217,7 +237,7 @@ impl Spend {
     #[must_use]
     #[doc(hidden)]
     pub fn neat_up(self) -> Self {
-        Self { nano: neat(self.nano, true), atto_delta: neat(self.atto_delta, true), ..self }
+        Self { nano: self.neat_loss(true), atto_delta: neat(self.atto_delta, true), ..self }
     }
 
     /// What is left as people write it: 9.000000001 is shown as 9.
@@ -227,13 +247,27 @@ impl Spend {
     #[must_use]
     #[doc(hidden)]
     pub fn neat_down(self) -> Self {
-        Self { nano: neat(self.nano, false), atto_delta: neat(self.atto_delta, false), ..self }
+        Self { nano: self.neat_loss(false), atto_delta: neat(self.atto_delta, false), ..self }
+    }
+
+    /// Coupons are whole as they are.
+    fn neat_loss(self, up: bool) -> i64 {
+        match self.notion {
+            Notion::Approximate | Notion::Concentrated => neat(self.nano, up),
+            Notion::Coupons => self.nano,
+        }
     }
 }
 
 impl fmt::Display for Spend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}", self.notion.symbol(), self.loss_text())?;
+        match (self.notion, self.nano) {
+            (Notion::Coupons, 1) => f.write_str("1 coupon")?,
+            (Notion::Coupons, coupons) => write!(f, "{coupons} coupons")?,
+            (Notion::Approximate | Notion::Concentrated, _) => {
+                write!(f, "{} = {}", self.notion.symbol(), self.loss_text())?;
+            }
+        }
         if self.atto_delta != 0 {
             write!(f, ", δ = {}", self.delta_text())?;
         }
@@ -255,13 +289,19 @@ impl fmt::Display for Spend {
 pub struct Cost {
     approximate: Option<Spend>,
     concentrated: Option<Spend>,
+    /// Only where a budget counts coupons; entries of the ledger do not say how many they are.
+    coupons: Option<Spend>,
 }
 
 impl Cost {
     /// The cost of no release, in every notion.
     #[doc(hidden)]
     pub const fn zero() -> Self {
-        Self { approximate: Some(Spend::of_epsilon(0, 0)), concentrated: Some(Spend::of_rho(0, 0)) }
+        Self {
+            approximate: Some(Spend::of_epsilon(0, 0)),
+            concentrated: Some(Spend::of_rho(0, 0)),
+            coupons: None,
+        }
     }
 
     /// The cost of these amounts: ε with δ, if there is an ε, and ρ with δ.
@@ -269,7 +309,15 @@ impl Cost {
         Self {
             approximate: epsilon.map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
             concentrated: Some(Spend::of_rho(rho.0, rho.1)),
+            coupons: None,
         }
+    }
+
+    /// The same cost, paid with this many coupons if one of these notions counts them: they have the δ of the ε.
+    pub(crate) fn in_coupons(self, coupons: i64, notions: &[Notion]) -> Self {
+        let delta = self.approximate.filter(|_| notions.contains(&Notion::Coupons));
+        let coupons = delta.map(|spend| Spend::of_coupons(coupons, spend.atto_delta));
+        Self { coupons, ..self }
     }
 
     /// The cost as people write it, see [`Spend::neat_up`].
@@ -279,6 +327,7 @@ impl Cost {
         Self {
             approximate: self.approximate.map(Spend::neat_up),
             concentrated: self.concentrated.map(Spend::neat_up),
+            coupons: self.coupons.map(Spend::neat_up),
         }
     }
 
@@ -323,6 +372,10 @@ impl Cost {
         Ok(Self {
             approximate: sum(self.approximate, other.approximate)?,
             concentrated: sum(self.concentrated, other.concentrated)?,
+            coupons: match (self.coupons, other.coupons) {
+                (Some(own), Some(other)) => Some(own.plus(other)?),
+                (own, other) => own.or(other),
+            },
         })
     }
 
@@ -351,8 +404,11 @@ impl Cost {
             (None, Some(_)) if !is_something(&rho) => Some(Spend::of_epsilon(0, 0)),
             (None, _) => None,
         };
-        (is_something(&rho) || epsilon.as_ref().is_some_and(is_something))
-            .then_some(Self { approximate: epsilon, concentrated: Some(rho) })
+        (is_something(&rho) || epsilon.as_ref().is_some_and(is_something)).then_some(Self {
+            approximate: epsilon,
+            concentrated: Some(rho),
+            coupons: None,
+        })
     }
 
     /// The amount in this notion; `None` where there is none.
@@ -371,6 +427,7 @@ impl Cost {
         match notion {
             Notion::Approximate => self.approximate,
             Notion::Concentrated => self.concentrated,
+            Notion::Coupons => self.coupons,
         }
     }
 
@@ -379,7 +436,11 @@ impl Cost {
     #[must_use]
     pub fn counted_in(self, notions: &[Notion]) -> Self {
         let kept = |spend: Option<Spend>| spend.filter(|spend| notions.contains(&spend.notion));
-        Self { approximate: kept(self.approximate), concentrated: kept(self.concentrated) }
+        Self {
+            approximate: kept(self.approximate),
+            concentrated: kept(self.concentrated),
+            coupons: kept(self.coupons),
+        }
     }
 
     /// ε with its δ and ρ with its δ, in the ledger's units; `None` for a missing notion.
@@ -393,7 +454,7 @@ impl Cost {
         ]
     }
 
-    /// The amounts, ε before ρ.
+    /// The amounts, ε before ρ before coupons.
     ///
     /// ```
     /// let session = hushql::Engine::demo()?.analyst("lab")?;
@@ -403,7 +464,7 @@ impl Cost {
     /// # Ok::<(), hushql::Error>(())
     /// ```
     pub fn parts(&self) -> impl Iterator<Item = Spend> {
-        [self.approximate, self.concentrated].into_iter().flatten()
+        [self.approximate, self.concentrated, self.coupons].into_iter().flatten()
     }
 
     /// Whether every amount is 0, so that nothing has to be paid.

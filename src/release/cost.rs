@@ -12,7 +12,7 @@ use crate::analysis::outcome::Analysis;
 use crate::analysis::{Choice, Measure, Prior, Source};
 use crate::catalog::{Budget, Catalog};
 use crate::dialect::{MechanismName, Parameters};
-use crate::privacy::{Delta, Epsilon, Notion, Rho, Selecting, Spend, decimal_text};
+use crate::privacy::{Delta, Epsilon, Notion, Rational, Rho, Selecting, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal};
 use crate::release::mechanism::{Mechanized, is_bare};
 
@@ -94,16 +94,27 @@ pub(super) fn default_cost(analysis: &Analysis, unit_domain: &str, catalog: &Cat
     Fallback { cost, delta }
 }
 
+/// What one draw may cost from which several releases are read, each of which is charged.
+#[derive(Debug, Clone)]
+pub(super) struct OneDraw {
+    /// Whether a budget counts ρ, so that the draw has at most the sum of their ρ.
+    pub(super) in_rho: bool,
+    /// The ε of a coupon: however many coupons they use, they do not pay for a draw of a larger ε.
+    pub(super) most: Option<Rational>,
+}
+
 /// The notions in which the budgets of a query count.
 ///
 /// A query is charged in full to the budgets of every table that it touches, so one budget in ε decides for all of
 /// its releases.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// The name of a budget that counts in ε.
+    /// The name of a budget that counts in ε or in coupons.
     in_epsilon: Option<String>,
     /// Whether there is a budget that counts in ρ.
     in_rho: bool,
+    /// The least ε of a coupon, in 10⁻⁹, if a budget counts coupons.
+    coupon: Option<i64>,
 }
 
 impl Accounts {
@@ -114,14 +125,18 @@ impl Accounts {
             unit_domains.flat_map(|unit_domain| catalog.budgets_of(unit_domain)).collect();
         let counting = |notion| budgets.iter().find(|b| b.limit.notion == notion);
         Self {
-            in_epsilon: counting(Notion::Approximate).map(|budget| budget.name.clone()),
+            in_epsilon: counting(Notion::Approximate)
+                .or(counting(Notion::Coupons))
+                .map(|budget| budget.name.clone()),
             in_rho: counting(Notion::Concentrated).is_some(),
+            coupon: budgets.iter().filter_map(|budget| budget.coupon).min(),
         }
     }
 
-    /// Whether a budget counts in ρ.
-    pub(super) fn counts_rho(&self) -> bool {
-        self.in_rho
+    /// What one draw may cost for all that are read of it.
+    pub(super) fn for_one_draw(&self) -> OneDraw {
+        let coupon = self.coupon.map(|nano| Spend::of_epsilon(nano, 0).loss());
+        OneDraw { in_rho: self.in_rho, most: coupon }
     }
 
     /// Whether every budget counts in ρ, so that a release needs no ε.

@@ -197,8 +197,8 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                 aggregate, groups, &default, &accounts,
             )
             .map(|(mut mechanized, selection)| {
-                let in_rho = accounts.counts_rho();
-                draw_together(aggregate, &mut mechanized, selection.counter(), in_rho);
+                let allowed = accounts.for_one_draw();
+                draw_together(aggregate, &mut mechanized, selection.counter(), &allowed);
                 (mechanized, Some(selection))
             }),
             None => {
@@ -209,7 +209,7 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                     .map(|measure| at(&*priced(measure, groups, &accounts, &at)?))
                     .collect::<Result<Vec<_>, _>>()
                     .map(|mut mechanized| {
-                        draw_together(aggregate, &mut mechanized, None, accounts.counts_rho());
+                        draw_together(aggregate, &mut mechanized, None, &accounts.for_one_draw());
                         (mechanized, None)
                     })
             }

@@ -17,7 +17,8 @@
 //!
 //! Each still costs what it says: the vector is one release at the sum of their ε, and the rest is computed from it. They are
 //! drawn together only if that errs less for each of them. Where a budget counts ρ, the sum of the ε would cost more than their
-//! ρ: there the vector has the largest ε that costs no more than both sums.
+//! ρ: there the vector has the largest ε that costs no more than both sums. Where a budget counts coupons, an ε above that of one
+//! coupon is more than several pay for: there they are drawn each for itself.
 
 use num_traits::ToPrimitive;
 
@@ -27,6 +28,7 @@ use crate::grid::Grid;
 use crate::hierarchy::tail;
 use crate::mechanism::{Laplace, NoisyMax};
 use crate::privacy::{Epsilon, Loss, Rational, Spend};
+use crate::release::cost::OneDraw;
 use crate::release::mechanism::{Mechanism, Mechanized};
 use crate::release::number::{Noise, size, within};
 
@@ -202,7 +204,8 @@ struct Shared {
 ///
 /// # Guarantee
 /// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they are charged their ε: the
-/// release is private at what they cost. Where a budget counts ρ, its ε is smaller: its ρ is at most the sum of theirs.
+/// release is private at what they cost. Where a budget counts ρ, its ε is smaller: its ρ is at most the sum of theirs. Where a
+/// budget counts coupons, its ε is at most that of one.
 /// Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
 /// holds no floats. COUNT(*) will not do: a NULL in a column that promised none would be counted and not summed.
 /// The vector of a variance is that which it would have alone, with the sensitivity of [`Moments::weight`], at the sum of the ε; the others are functions of
@@ -214,7 +217,7 @@ pub(super) fn draw_together(
     part: &PrivateAggregate,
     mechanized: &mut [Mechanized],
     deciding: Option<usize>,
-    in_rho: bool,
+    allowed: &OneDraw,
 ) {
     let mut done: Vec<usize> = deciding.into_iter().collect();
     for seed in 0..mechanized.len() {
@@ -228,11 +231,11 @@ pub(super) fn draw_together(
             members.filter_map(|(at, (measure, one))| member(part, &shared, at, measure, one));
         let members: Vec<Member> = members.collect();
         let plain = members.iter().filter(|member| member.part != Part::Spread).cloned();
-        let plain = less_noisy(part, &shared, plain.collect(), mechanized, in_rho);
+        let plain = less_noisy(part, &shared, plain.collect(), mechanized, allowed);
         let mut so_far = mechanized.to_vec();
         plain.iter().for_each(|(at, one)| so_far[*at] = one.clone());
         // With a variance, if nothing errs more for that.
-        let all = less_noisy(part, &shared, members, &so_far, in_rho);
+        let all = less_noisy(part, &shared, members, &so_far, allowed);
         let holds = |at: usize| all.iter().any(|one| one.0 == at);
         let better = !all.is_empty() && plain.iter().all(|one| holds(one.0));
         for (at, one) in if better { all } else { plain } {
@@ -312,10 +315,10 @@ fn less_noisy(
     with: &Shared,
     mut members: Vec<Member>,
     mechanized: &[Mechanized],
-    in_rho: bool,
+    allowed: &OneDraw,
 ) -> Vec<(usize, Mechanized)> {
     loop {
-        let drawn = drawn(part, with, &members, mechanized, in_rho).unwrap_or_default();
+        let drawn = drawn(part, with, &members, mechanized, allowed).unwrap_or_default();
         let errs_more = |(at, one): &&(usize, Mechanized)| {
             let alone = &mechanized[*at];
             size(one.accuracy) > size(alone.accuracy) || spread(one) > spread(alone)
@@ -361,7 +364,7 @@ fn drawn(
     with: &Shared,
     members: &[Member],
     mechanized: &[Mechanized],
-    in_rho: bool,
+    allowed: &OneDraw,
 ) -> Option<Vec<(usize, Mechanized)>> {
     let first = |part: Part| members.iter().find(|m| m.part == part).map(|member| member.at);
     let (grid, lo, hi) = with.range;
@@ -387,13 +390,17 @@ fn drawn(
         return None;
     }
     let epsilon: Rational = members.iter().map(|member| &member.epsilon).sum();
-    let epsilon = match in_rho {
+    let epsilon = match allowed.in_rho {
         true => {
             let losses = members.iter().filter_map(|member| mechanized.get(member.at));
             within_rho(epsilon, &losses.map(|one| one.loss.rho()).sum())?
         }
         false => Epsilon::new(epsilon).ok()?,
     };
+    // As many coupons as members pay for as many releases of a coupon's ε, and not for one of their sum.
+    if allowed.most.as_ref().is_some_and(|most| epsilon.value() > most) {
+        return None;
+    }
     let noise = Laplace::calibrate(l1, &epsilon).ok()?;
     let text = |member: &Member| Some(part.measures().get(member.at)?.clause.text.clone());
     let all = members.iter().map(|member| {
@@ -407,7 +414,7 @@ fn drawn(
             width: hi - lo,
             unit,
             others: others.collect(),
-            in_rho,
+            in_rho: allowed.in_rho,
         };
         let accuracy = within(
             measure,

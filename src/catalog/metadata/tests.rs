@@ -64,6 +64,7 @@ fn amounts_contradict_each_other() {
         table: "t".to_owned(),
         limit: Spend::of_epsilon(epsilon, delta),
         promise: None,
+        coupon: None,
         per_query,
     };
     let none = PerQuery::default();
@@ -113,6 +114,7 @@ fn concentrated_amounts_contradict_each_other() {
         table: "t".to_owned(),
         limit: Spend::of_rho(COST, 0),
         promise,
+        coupon: None,
         per_query,
     };
     let none = PerQuery::default();

@@ -81,7 +81,9 @@ impl Session {
             unit_domains,
             catalog: Arc::clone(planned.catalog()),
         };
-        Ok(Due { planned, request: Some(request), cost: cost.counted_in(&counts) })
+        let releases = i64::try_from(request.entries.len()).map_err(|_| Error::Internal)?;
+        let cost = cost.in_coupons(releases, &counts).counted_in(&counts);
+        Ok(Due { planned, request: Some(request), cost })
     }
 
     /// What each touched budget would have left after the charge.

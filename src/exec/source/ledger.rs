@@ -521,6 +521,7 @@ mod tests {
             table: "adult".to_owned(),
             limit: Spend::of_epsilon(10_000_000_000, 0),
             promise: None,
+            coupon: None,
             per_query: PerQuery::default(),
         };
         vault.create_budget(&budget).unwrap();

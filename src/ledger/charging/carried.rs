@@ -7,6 +7,7 @@
 //! ```text
 //! visits: ε = 1 charged     SPENT (epsilon=3)   →   an entry of ε = 2
 //! visits: ε = 3 charged     SPENT (epsilon=3)   →   nothing to do
+//! visits: nothing charged   SPENT (epsilon=0.12, releases=3, dearest=0.05)   →   entries of ε = 0.05, 0.035 and 0.035
 //! ```
 
 use rusqlite::Connection;
@@ -19,13 +20,33 @@ use crate::ledger::error::Fault;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::chain::{LedgerEntry, Witness, plan_hash};
 use crate::ledger::records::statements;
-use crate::privacy::Cost;
+use crate::privacy::{Cost, Notion, ParameterError, Tally};
+
+/// What was spent in another vault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    /// What its releases cost together.
+    pub(crate) cost: Cost,
+    /// How many releases they were, and the largest ε of one of them; without it, they count as one release.
+    pub(crate) tally: Option<Tally>,
+}
+
+impl From<Cost> for Elsewhere {
+    /// As one release.
+    fn from(cost: Cost) -> Self {
+        Self { cost, tally: None }
+    }
+}
+
+/// The most entries that SPENT may add at once.
+const MOST: i64 = 100_000;
 
 /// Raises what counts as spent on the people of a table to at least this cost. The caller has followed the chain.
 ///
 /// # Guarantee
 /// After `Ok`, charges on the table and on each of the other names count for the people of all of them, for good. What is
-/// spent on them is at least `least`, and is returned; every budget shows what is spent. No amount has fallen.
+/// spent on them is at least `least`, and is returned; every budget shows what is spent. No amount has fallen. Where `least` has
+/// a tally, at least as many releases count, the dearest has at least that ε, and none that this adds has a larger one.
 ///
 /// # Errors
 /// [`CatalogError::Name`](crate::catalog::CatalogError::Name) for an unusable name, and
@@ -36,7 +57,7 @@ pub(crate) fn raise(
     witness: &mut Witness,
     table: &str,
     together: &[String],
-    least: Cost,
+    least: Elsewhere,
 ) -> Result<Cost, Fault> {
     let catalog = store::load(connection)?;
     let unit_domain = catalog.unit_domain(table).unwrap_or(table).to_owned();
@@ -50,10 +71,13 @@ pub(crate) fn raise(
     }
     let catalog = store::load(connection)?;
     let people = catalog.people(&unit_domain);
-    if let Some(missing) = least.beyond(witness.spent(&people)?) {
-        let statement = format!("SPENT ({missing})");
+    let missing = missing(least, witness.spent(&people)?, witness.tally(&people)?)?;
+    if let Some(first) = missing.first() {
+        let all = missing.iter().try_fold(Cost::zero(), |sum, cost| sum.plus(*cost))?;
+        let all = if missing.len() == 1 { *first } else { all };
+        let statement = format!("SPENT ({all})");
         statements::keep(connection, &statement)?;
-        let entry = LedgerEntry {
+        let entries = missing.iter().map(|cost| LedgerEntry {
             sequence: 0,
             charge: 0,
             analyst: OWNER.to_owned(),
@@ -62,15 +86,58 @@ pub(crate) fn raise(
             mechanism: "SPENT".to_owned(),
             parameters: "elsewhere".to_owned(),
             sensitivity: String::new(),
-            cost: missing,
+            cost: *cost,
             plan_hash: plan_hash(&statement),
             at: None,
             statement: Some(statements::hash(&statement)),
             nonce: [0; 16],
             chain: [0; 32],
-        };
-        witness.append(connection, vec![entry])?;
+        });
+        witness.append(connection, entries.collect())?;
     }
     carry(connection, witness, &catalog)?;
     witness.spent(&people)
+}
+
+/// An amount divided by a number, rounded up; nothing if there is no such number.
+fn ceil_share(amount: i64, number: i64) -> i64 {
+    let down = amount.checked_div(number).unwrap_or(0);
+    let rest = amount.checked_rem(number).unwrap_or(0);
+    down.saturating_add(i64::from(rest > 0))
+}
+
+/// The entries that have to be added to a present cost and tally; none if both suffice.
+///
+/// # Guarantee
+/// The present cost with that of the entries is at least `least`. With a tally, so is the number of entries, the largest ε is at
+/// least its own, and no entry has a larger ε. An entry that stands for several releases elsewhere is one release of its ε: what
+/// is composed of them is as private as that.
+fn missing(least: Elsewhere, cost: Cost, present: Tally) -> Result<Vec<Cost>, ParameterError> {
+    let beyond = least.cost.beyond(cost);
+    let Some(tally) = least.tally else { return Ok(beyond.into_iter().collect()) };
+    let beyond_of = |notion| beyond.and_then(|cost| cost.within(notion));
+    let parts = |notion| beyond_of(notion).map_or((0, 0), |part| (part.nano, part.atto_delta));
+    let has_epsilon = beyond.is_none() || beyond_of(Notion::Approximate).is_some();
+    let (epsilon, rho) = (parts(Notion::Approximate), parts(Notion::Concentrated));
+    // Without an ε, no coupon counts it.
+    if !has_epsilon {
+        return Ok(beyond.into_iter().collect());
+    }
+    let dearer = tally.dearest > present.dearest;
+    let shares = ceil_share(epsilon.0, tally.dearest);
+    let number = tally.releases.saturating_sub(present.releases).max(shares);
+    let number = number.max(i64::from(dearer || beyond.is_some()));
+    if number > MOST {
+        return Err(ParameterError::Overflow);
+    }
+    let mut left = epsilon.0;
+    let mut entries = Vec::new();
+    for at in 0..number {
+        let even = ceil_share(left, number.saturating_sub(at));
+        let own = if at == 0 && dearer { tally.dearest } else { even };
+        left = left.saturating_sub(own).max(0);
+        let (delta, rho) = if at == 0 { (epsilon.1, rho) } else { (0, (0, 0)) };
+        entries.push(Cost::from_amounts(Some((own, delta)), rho));
+    }
+    Ok(entries)
 }

@@ -9,7 +9,7 @@
 //! ⅓ and ⅓                       →   0.333333334, twice    →   0.666666668   →   spent + 0.666666668 ≤ limit ?
 //! ```
 //!
-//! Budgets in ρ do the same with ρ. The comparison is a *privacy filter*: analysts may choose each query after seeing
+//! Budgets in ρ do the same with ρ. Budgets of coupons count entries, each with an ε of at most that of a coupon. The comparison is a *privacy filter*: analysts may choose each query after seeing
 //! earlier answers, and all charged releases together are still (ε, δ)-private, or δ-approximately ρ-zCDP, for the ε or
 //! ρ and the δ of the limit (Dwork, Rothblum, Vadhan 2010; Whitehouse, Ramdas, Rogers, Wu 2023).
 
@@ -23,7 +23,7 @@ use crate::catalog::{Budget, Catalog};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::statements;
-use crate::privacy::{Cost, Loss, Notion, Spend};
+use crate::privacy::{Cost, Loss, Notion, Spend, Tally};
 
 /// The planned releases of a statement, with their privacy losses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,8 +127,10 @@ pub struct BudgetQuote {
     pub budget: String,
     /// Its limit.
     pub limit: Spend,
-    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived its limit.
+    /// The (ε, δ) from which its accountant derived its limit.
     pub promise: Option<Spend>,
+    /// The ε of a coupon, in 10⁻⁹, if it counts coupons.
+    pub coupon: Option<i64>,
     /// The amount spent now.
     pub spent: Spend,
     /// The amount spent after the charge.
@@ -147,8 +149,8 @@ pub(crate) fn accounts(
 ) -> Result<Vec<Account>, Fault> {
     let accounts = store::accounts(connection)?;
     for Account { budget, spent, .. } in &accounts {
-        let charged = witness.spent(&catalog.people(catalog.unit_domain_of(budget)))?;
-        if charged.within(budget.limit.notion) != Some(*spent) {
+        let charged = witness.counted(budget, &catalog.people(catalog.unit_domain_of(budget)))?;
+        if charged != Some(*spent) {
             return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
         }
     }
@@ -213,10 +215,18 @@ fn price(
         .iter()
         .filter(|account| unit_domains.iter().any(|unit_domain| binds(account, unit_domain)))
         .collect();
-    // A release without an (ε, δ) cannot be charged to a budget in ε.
+    // A release without an (ε, δ) cannot be charged to a budget in ε, and one that is dearer than a coupon to no coupons.
+    let tally = rounded.iter().map(Tally::of).try_fold(Tally::default(), Tally::plus)?;
     let within = |budget: &Budget| {
-        let uncounted = || VaultError::NoEpsilon { budget: budget.name.clone() };
-        asked.within(budget.limit.notion).ok_or_else(uncounted)
+        let name = || budget.name.clone();
+        budget.counted(asked, tally).ok_or_else(|| match budget.coupon {
+            Some(coupon) if tally.dearest < i64::MAX => VaultError::OverCoupon {
+                budget: name(),
+                asked: Spend::of_epsilon(tally.dearest, 0),
+                coupon: Spend::of_epsilon(coupon, 0),
+            },
+            Some(_) | None => VaultError::NoEpsilon { budget: name() },
+        })
     };
     check_minimum(&touched, within)?;
     for Account { budget, .. } in &touched {
@@ -229,13 +239,14 @@ fn price(
     let mut budgets = Vec::with_capacity(touched.len());
     for Account { budget, spent, .. } in &touched {
         let asked = within(budget)?;
-        let (name, limit, promise) = (budget.name.clone(), budget.limit, budget.promise);
+        let Budget { limit, promise, coupon, .. } = *budget;
+        let name = budget.name.clone();
         let left = limit.minus(*spent);
         if !left.pays(asked) {
             return Err(VaultError::Exhausted { budget: name, asked, left }.into());
         }
         let after = spent.plus(asked)?;
-        budgets.push(BudgetQuote { budget: name, limit, promise, spent: *spent, after });
+        budgets.push(BudgetQuote { budget: name, limit, promise, coupon, spent: *spent, after });
     }
     let notions: Vec<Notion> = budgets.iter().map(|quote| quote.limit.notion).collect();
 
@@ -258,7 +269,8 @@ fn price(
         nonce: [0; 16],
         chain: [0; 32],
     });
-    Ok(Price { entries: entries.collect(), asked: asked.counted_in(&notions), budgets })
+    let asked = asked.in_coupons(tally.releases, &notions).counted_in(&notions);
+    Ok(Price { entries: entries.collect(), asked, budgets })
 }
 
 /// Refuses a cost below the minimum per query of one of these budgets, and names the one with the highest minimum.

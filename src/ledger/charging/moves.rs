@@ -15,9 +15,10 @@ use std::collections::BTreeSet;
 use rusqlite::Connection;
 
 use crate::catalog::joins::{carry_spent, join_unit_domains};
-use crate::catalog::{Catalog, CatalogError, store};
+use crate::catalog::{Budget, Catalog, CatalogError, store};
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
+use crate::privacy::Spend;
 
 /// Changes declared tables and carries their charges over. `change` takes the declarations before the change.
 ///
@@ -110,12 +111,23 @@ pub(crate) fn carry(
 ) -> Result<(), Fault> {
     for account in store::accounts(connection)? {
         let budget = &account.budget;
-        let spent = witness.spent(&now.people(now.unit_domain_of(budget)))?;
-        let uncarried = || CatalogError::Uncarried { budget: budget.name.clone() };
-        let spent = spent.within(budget.limit.notion).ok_or_else(uncarried)?;
+        let spent = witness.counted(budget, &now.people(now.unit_domain_of(budget)))?;
+        let spent = spent.ok_or_else(|| uncarried(budget))?;
         if spent != account.spent {
             carry_spent(connection, &budget.name, spent)?;
         }
     }
     Ok(())
+}
+
+/// Why a budget cannot count what was charged to people who became its own.
+fn uncarried(budget: &Budget) -> CatalogError {
+    let name = budget.name.clone();
+    match budget.coupon {
+        Some(coupon) => {
+            let coupon = Spend::of_epsilon(coupon, 0).loss_text();
+            CatalogError::UncarriedCoupons { budget: name, coupon }
+        }
+        None => CatalogError::Uncarried { budget: name },
+    }
 }

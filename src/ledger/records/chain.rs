@@ -19,11 +19,12 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::catalog::Budget;
 use crate::catalog::store::{self, Fields, Kind};
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::records::checkpoint::{self, Checkpoint, Sums};
+use crate::ledger::records::checkpoint::{self, Checkpoint, Sum, Sums};
 use crate::ledger::records::time;
-use crate::privacy::{Cost, ParameterError};
+use crate::privacy::{Cost, ParameterError, Spend, Tally};
 use crate::sampler::QueryRng;
 
 /// One charged release. No field depends on data.
@@ -100,13 +101,37 @@ impl Witness {
     /// # Errors
     /// [`VaultError::Amount`] for a sum that is out of range.
     pub(crate) fn spent(&self, unit_domains: &BTreeSet<String>) -> Result<Cost, Fault> {
-        let sum = self.costs_on(unit_domains).try_fold(Cost::zero(), Cost::plus);
-        Ok(sum?)
+        let mut costs = self.sums_on(unit_domains).map(|sum| sum.cost);
+        Ok(costs.try_fold(Cost::zero(), Cost::plus)?)
+    }
+
+    /// How many entries name one of these unit domains, and the largest ε of one of them.
+    ///
+    /// # Guarantee
+    /// As [`Witness::spent`]: each entry is counted once.
+    ///
+    /// # Errors
+    /// [`VaultError::Amount`] for a number that is out of range.
+    pub(crate) fn tally(&self, unit_domains: &BTreeSet<String>) -> Result<Tally, Fault> {
+        let mut tallies = self.sums_on(unit_domains).map(|sum| sum.tally);
+        Ok(tallies.try_fold(Tally::default(), Tally::plus)?)
+    }
+
+    /// Everything ever charged to these unit domains, in the measure of a budget; `None` where it has no amount there.
+    ///
+    /// # Errors
+    /// As [`Witness::spent`].
+    pub(crate) fn counted(
+        &self,
+        budget: &Budget,
+        unit_domains: &BTreeSet<String>,
+    ) -> Result<Option<Spend>, Fault> {
+        Ok(budget.counted(self.spent(unit_domains)?, self.tally(unit_domains)?))
     }
 
     /// Whether anything was ever charged to one of these unit domains.
     pub(crate) fn is_charged(&self, unit_domains: &BTreeSet<String>) -> bool {
-        self.costs_on(unit_domains).next().is_some()
+        self.sums_on(unit_domains).next().is_some()
     }
 
     /// The unit domains on which anything was charged.
@@ -114,7 +139,7 @@ impl Witness {
         self.spent.keys().flatten().cloned()
     }
 
-    fn costs_on(&self, unit_domains: &BTreeSet<String>) -> impl Iterator<Item = Cost> {
+    fn sums_on(&self, unit_domains: &BTreeSet<String>) -> impl Iterator<Item = Sum> {
         let named = move |names: &[String]| names.iter().any(|name| unit_domains.contains(name));
         self.spent.iter().filter(move |(names, _)| named(names)).map(|(_, sum)| *sum)
     }
@@ -169,6 +194,16 @@ impl Witness {
     /// `Ok` only if each entry is linked to the one before it, and every checkpoint on the way equals their sums.
     pub(crate) fn follow(&mut self, connection: &Connection, most: i64) -> Result<(), Fault> {
         self.follow_with(connection, most, Checkpoint::check)
+    }
+
+    /// Follows the chain of a ledger whose checkpoints are those of formats 5 and 6, from its first entry on.
+    ///
+    /// # Guarantee
+    /// As [`Witness::advance`], with the checkpoints of those formats.
+    pub(crate) fn check_with_older_checkpoints(connection: &Connection) -> Result<(), Fault> {
+        let mut witness = Self::default();
+        witness.follow_with(connection, i64::MAX, Checkpoint::check_older)?;
+        witness.check_end(connection)
     }
 
     /// Follows the chain of a ledger without checkpoints from its first entry on, and writes the checkpoints.
@@ -248,8 +283,8 @@ impl Witness {
 
     /// Adds the next entry to the sums.
     fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
-        let sum = self.spent.get(&entry.unit_domains).copied().unwrap_or(Cost::zero());
-        self.spent.insert(entry.unit_domains.clone(), sum.plus(entry.cost)?);
+        let sum = self.spent.get(&entry.unit_domains).copied().unwrap_or_default();
+        self.spent.insert(entry.unit_domains.clone(), sum.with(entry.cost)?);
         self.sequence = entry.sequence;
         self.chain = entry.chain;
         Ok(())

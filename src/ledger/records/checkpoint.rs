@@ -1,6 +1,6 @@
 //! Checkpoints: the sums of the ledger at every 256th entry, so that a vault opens without reading all entries.
 //!
-//! In: the sum for each set of unit domains and the chain's hash, after every 256 entries. Out: the same, when the vault
+//! In: the sum and the number of entries for each set of unit domains and the chain's hash, after every 256 entries. Out: the same, when the vault
 //! is opened. A checkpoint is written in the transaction of its entry and never changed. Its digest covers all of its
 //! content, so that reading it detects damage. If a checkpoint is missing or damaged, the vault refuses to open; there is
 //! no fallback. Following the chain past a checkpoint compares it with the sums of the entries.
@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! entries 1 … 256 │ 257 … 512 │ 513 … 600
-//!             checkpoint 256    checkpoint 512: chain(512), [["adult"], [ε, δ, ρ, its δ]], digest
+//!             checkpoint 256    checkpoint 512: chain(512), [["adult"], [ε, δ, ρ, its δ, entries, largest ε]], digest
 //!                               opening reads this and entries 513 … 600; `hushql check` reads all
 //! ```
 
@@ -18,7 +18,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::catalog::store::Fields;
 use crate::ledger::error::Fault;
-use crate::privacy::Cost;
+use crate::privacy::{Cost, ParameterError, Tally};
 
 /// The number of entries between two checkpoints.
 pub(crate) const EVERY: i64 = 256;
@@ -43,8 +43,34 @@ CREATE TRIGGER checkpoint_is_never_deleted BEFORE DELETE ON checkpoint
 BEGIN SELECT RAISE(ABORT, 'a checkpoint is never deleted'); END;
 ";
 
-/// The amount charged to each set of unit domains that an entry names.
-pub(crate) type Sums = BTreeMap<Vec<String>, Cost>;
+/// What was charged to each set of unit domains that an entry names.
+pub(crate) type Sums = BTreeMap<Vec<String>, Sum>;
+
+/// The entries of one set of unit domains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// What they cost together.
+    pub(crate) cost: Cost,
+    /// How many they are, and the largest ε of one of them.
+    pub(crate) tally: Tally,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { cost: Cost::zero(), tally: Tally::default() }
+    }
+}
+
+impl Sum {
+    /// The sum with one more entry.
+    ///
+    /// # Errors
+    /// [`ParameterError::Overflow`].
+    pub(crate) fn with(self, cost: Cost) -> Result<Self, ParameterError> {
+        let tally = self.tally.plus(Tally::of(&cost))?;
+        Ok(Self { cost: self.cost.plus(cost)?, tally })
+    }
+}
 
 /// The state of the ledger at an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +132,7 @@ impl Checkpoint {
             .prepare_cached(
                 "INSERT INTO checkpoint (sequence, chain, sums, digest) VALUES (?1, ?2, ?3, ?4)",
             )?
-            .execute(params![self.sequence, self.chain, text(&self.spent), self.digest()])?;
+            .execute(params![self.sequence, self.chain, text(all(&self.spent)), self.digest()])?;
         Ok(())
     }
 
@@ -118,15 +144,39 @@ impl Checkpoint {
         if Self::read(connection, self.sequence)? == *self { Ok(()) } else { Err(damage()) }
     }
 
+    /// Compares it with a stored one of formats 5 and 6, which had sums and no numbers of entries.
+    ///
+    /// # Guarantee
+    /// `Ok` only if the stored checkpoint of this number has this hash and exactly these sums.
+    pub(crate) fn check_older(&self, connection: &Connection) -> Result<(), Fault> {
+        let mut statement = connection
+            .prepare_cached("SELECT chain, sums, digest FROM checkpoint WHERE sequence = ?1")?;
+        let row = statement.query_row([self.sequence], |row| {
+            Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, String>(1)?, row.get::<_, [u8; 32]>(2)?))
+        });
+        let stored = row.optional()?.ok_or_else(damage)?;
+        let sums = text(self.spent.iter().map(|(names, sum)| (names, sum.cost.amounts())));
+        let same = stored == (self.chain, sums, self.digest_of("hushql checkpoint 1", |_| None));
+        if same { Ok(()) } else { Err(damage()) }
+    }
+
     fn digest(&self) -> [u8; 32] {
+        self.digest_of("hushql checkpoint 2", |sum| Some(sum.tally))
+    }
+
+    fn digest_of(&self, format: &str, tally: fn(&Sum) -> Option<Tally>) -> [u8; 32] {
         let Self { sequence, chain, spent } = self;
-        let mut fields = Fields::new("hushql checkpoint 1");
+        let mut fields = Fields::new(format);
         fields.integer(*sequence);
         fields.bytes(chain);
-        for (unit_domains, cost) in spent {
+        for (unit_domains, sum) in spent {
             fields.text(&unit_domains.len().to_string());
             unit_domains.iter().for_each(|unit_domain| fields.text(unit_domain));
-            cost.amounts().into_iter().for_each(|amount| fields.optional(amount));
+            sum.cost.amounts().into_iter().for_each(|amount| fields.optional(amount));
+            if let Some(Tally { releases, dearest }) = tally(sum) {
+                fields.integer(releases);
+                fields.integer(dearest);
+            }
         }
         fields.digest()
     }
@@ -136,21 +186,34 @@ fn damage() -> Fault {
     Fault::Damage("a checkpoint of its ledger is missing or damaged".to_owned())
 }
 
-/// Sums as a JSON array of pairs: the names of unit domains, and four amounts.
-fn text(spent: &Sums) -> String {
-    let sum = |(unit_domains, cost): (&Vec<String>, &Cost)| {
-        let (unit_domains, amounts) = (unit_domains.clone().into(), cost.amounts().to_vec().into());
-        serde_json::Value::Array(vec![unit_domains, amounts])
-    };
-    serde_json::Value::Array(spent.iter().map(sum).collect()).to_string()
+/// The numbers of sums: four amounts, how many entries they are of, and the largest ε of one of them.
+fn all(spent: &Sums) -> impl Iterator<Item = (&Vec<String>, [Option<i64>; 6])> {
+    spent.iter().map(|(unit_domains, sum)| {
+        let [epsilon, delta, rho, rho_delta] = sum.cost.amounts();
+        let Tally { releases, dearest } = sum.tally;
+        (unit_domains, [epsilon, delta, rho, rho_delta, Some(releases), Some(dearest)])
+    })
 }
 
-/// The inverse of [`text`]; `None` for any other text.
+/// Sums as a JSON array of pairs: the names of unit domains, and numbers.
+fn text<'a, const N: usize>(
+    sums: impl Iterator<Item = (&'a Vec<String>, [Option<i64>; N])>,
+) -> String {
+    let sum = |(unit_domains, numbers): (&Vec<String>, [Option<i64>; N])| {
+        let (unit_domains, numbers) = (unit_domains.clone().into(), numbers.to_vec().into());
+        serde_json::Value::Array(vec![unit_domains, numbers])
+    };
+    serde_json::Value::Array(sums.map(sum).collect()).to_string()
+}
+
+/// The inverse of [`text`] of [`all`]; `None` for any other text.
 fn sums_of(text: &str) -> Option<Sums> {
-    let sums: Vec<(Vec<String>, [Option<i64>; 4])> = serde_json::from_str(text).ok()?;
-    let sum = |(unit_domains, amounts): (Vec<String>, [Option<i64>; 4])| {
-        let [epsilon, delta, rho, rho_delta] = amounts;
-        Some((unit_domains, Cost::from_amounts(epsilon.zip(delta), (rho?, rho_delta?))))
+    let sums: Vec<(Vec<String>, [Option<i64>; 6])> = serde_json::from_str(text).ok()?;
+    let sum = |(unit_domains, numbers): (Vec<String>, [Option<i64>; 6])| {
+        let [epsilon, delta, rho, rho_delta, releases, dearest] = numbers;
+        let cost = Cost::from_amounts(epsilon.zip(delta), (rho?, rho_delta?));
+        let tally = Tally { releases: releases?, dearest: dearest? };
+        Some((unit_domains, Sum { cost, tally }))
     };
     sums.into_iter().map(sum).collect()
 }
@@ -164,16 +227,28 @@ mod tests {
         let spent: Sums = [
             (
                 vec!["a \"quoted\" name".to_owned(), "b".to_owned()],
-                Cost::from_amounts(Some((i64::MAX, 0)), (1, i64::MAX)),
+                Sum {
+                    cost: Cost::from_amounts(Some((i64::MAX, 0)), (1, i64::MAX)),
+                    tally: Tally { releases: 3, dearest: i64::MAX },
+                },
             ),
-            (vec!["rho".to_owned()], Cost::from_amounts(None, (2, 3))),
+            (
+                vec!["rho".to_owned()],
+                Sum { cost: Cost::from_amounts(None, (2, 3)), tally: Tally::default() },
+            ),
         ]
         .into();
-        assert_eq!(sums_of(&text(&spent)), Some(spent));
-        assert_eq!(sums_of(&text(&Sums::new())), Some(Sums::new()));
-        for other in
-            ["", "{}", "[[[\"a\"],[1,2]]]", "[[[\"a\"],[1,2,null,4]]]", "[[[\"a\"],[1.5,2,3,4]]]"]
-        {
+        assert_eq!(sums_of(&text(all(&spent))), Some(spent));
+        assert_eq!(sums_of(&text(all(&Sums::new()))), Some(Sums::new()));
+        for other in [
+            "",
+            "{}",
+            "[[[\"a\"],[1,2]]]",
+            "[[[\"a\"],[1,2,3,4]]]",
+            "[[[\"a\"],[1,2,null,4,5,6]]]",
+            "[[[\"a\"],[1,2,3,4,null,6]]]",
+            "[[[\"a\"],[1.5,2,3,4,5,6]]]",
+        ] {
             assert_eq!(sums_of(other), None, "{other}");
         }
     }

@@ -107,6 +107,7 @@ fn passed(row: &Sequence, epsilon: f64) -> usize {
         table: "adult".to_owned(),
         limit,
         promise: Some(promise),
+        coupon: None,
         per_query: PerQuery::default(),
     };
     vault.create_budget(&budget).unwrap();

@@ -121,7 +121,7 @@ fn no_amount_falls_whatever_is_declared() {
                 }
                 3 => {
                     let limit = spend(rng.random_range(1..99) * NANO, 99);
-                    let spent = (rng.random_range(0..2) == 0).then_some(least);
+                    let spent = (rng.random_range(0..2) == 0).then_some(least.into());
                     drop(vault.put_budget(&budget(name, name, limit), spent, true));
                 }
                 4 => {

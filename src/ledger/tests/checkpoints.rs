@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::damage::{alter, dump};
 use super::{entry, epsilon, file, request, spend, total};
 use crate::ledger::charging::charge;
-use crate::ledger::records::checkpoint::{self, Checkpoint, Sums};
+use crate::ledger::records::checkpoint::{self, Checkpoint, Sum, Sums};
 use crate::ledger::{ChargeRequest, Vault, VaultError};
 use crate::privacy::{Cost, Epsilon, Loss, Rational};
 
@@ -61,7 +61,7 @@ fn every_256th_entry_is_sealed_with_its_charge() {
         let checkpoint = at(sequence);
         let entry = &entries[usize::try_from(sequence - 1).unwrap()];
         assert_eq!((checkpoint.sequence, checkpoint.chain), (entry.sequence, entry.chain));
-        assert_eq!(epsilon(&checkpoint.spent[&["adult".to_owned()][..]]), spend(sequence, 0));
+        assert_eq!(epsilon(&checkpoint.spent[&["adult".to_owned()][..]].cost), spend(sequence, 0));
     }
     // A vault that is opened from a checkpoint works like one that has read everything.
     assert_eq!(vault.budget("research").unwrap().spent, spend(ENTRIES, 0));
@@ -189,9 +189,11 @@ fn a_wrong_sum_that_was_sealed_is_found_by_the_check() {
     let vault = Vault::open(&path).unwrap();
     let newest = vault.raw(|connection| Checkpoint::read(connection, 2_304)).unwrap();
     drop(vault);
-    let rho = newest.spent[&["adult".to_owned()][..]].amounts();
-    let spent: Sums =
-        [(vec!["adult".to_owned()], Cost::from_amounts(Some((4, 0)), (rho[2].unwrap(), 0)))].into();
+    let sum = newest.spent[&["adult".to_owned()][..]];
+    assert_eq!((sum.tally.releases, sum.tally.dearest), (2_304, 1));
+    let rho = sum.cost.amounts();
+    let cost = Cost::from_amounts(Some((4, 0)), (rho[2].unwrap(), 0));
+    let spent: Sums = [(vec!["adult".to_owned()], Sum { cost, ..sum })].into();
     alter(
         &path,
         "DELETE FROM checkpoint WHERE sequence = 2304; UPDATE budget SET spent_loss = 200",

@@ -15,11 +15,12 @@ use std::sync::PoisonError;
 
 use crate::catalog::store::{self, Account};
 use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Table, alter};
+use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
-use crate::ledger::error::VaultError;
+use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 use crate::ledger::vault::{BudgetState, Vault, state};
-use crate::privacy::Cost;
+use crate::privacy::{Cost, Spend};
 
 /// All declarations of one state of a vault, with what was spent.
 #[derive(Debug)]
@@ -27,9 +28,9 @@ pub(crate) struct Inventory {
     /// The declarations.
     pub(crate) catalog: Catalog,
     /// The budgets by name, each with everything spent on the people of its table, in every notion.
-    pub(crate) budgets: Vec<(BudgetState, Cost)>,
+    pub(crate) budgets: Vec<(BudgetState, Elsewhere)>,
     /// The names whose charges count for the same people, with what was spent on them; each has a charge or several names.
-    pub(crate) people: Vec<(BTreeSet<String>, Cost)>,
+    pub(crate) people: Vec<(BTreeSet<String>, Elsewhere)>,
 }
 
 impl Vault {
@@ -40,7 +41,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if the name is taken, the table is missing or not private, an amount is out of range, or the
-    /// budget counts in ε but releases without an ε were charged.
+    /// budget counts in ε or coupons but releases without an ε, or of more than a coupon, were charged.
     pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
         self.put_budget(budget, None, false)
     }
@@ -56,7 +57,7 @@ impl Vault {
     pub(crate) fn put_budget(
         &self,
         budget: &Budget,
-        spent: Option<Cost>,
+        spent: Option<Elsewhere>,
         replace: bool,
     ) -> Result<BudgetState, VaultError> {
         self.declare(|connection, witness| {
@@ -81,9 +82,15 @@ impl Vault {
                 }
                 None => budget.check()?,
             }
-            let uncountable = || CatalogError::Uncountable { budget: budget.name.clone() };
-            let spent = witness.spent(&catalog.people(unit_domain))?;
-            let spent = spent.within(budget.limit.notion).ok_or_else(uncountable)?;
+            let uncountable = || match budget.coupon {
+                Some(coupon) => CatalogError::Uncoupled {
+                    budget: budget.name.clone(),
+                    coupon: Spend::of_epsilon(coupon, 0).loss_text(),
+                },
+                None => CatalogError::Uncountable { budget: budget.name.clone() },
+            };
+            let spent = witness.counted(budget, &catalog.people(unit_domain))?;
+            let spent = spent.ok_or_else(uncountable)?;
             store::insert_budget(connection, budget, spent)?;
             Ok(state(budget.clone(), spent))
         })
@@ -112,14 +119,15 @@ impl Vault {
     pub(crate) fn set_spent(
         &self,
         table: &str,
-        least: Cost,
+        least: impl Into<Elsewhere>,
         together: &[String],
     ) -> Result<Cost, VaultError> {
+        let least = least.into();
         let names = match together {
             [] => String::new(),
             _ => format!(", together with {}", together.join(", ")),
         };
-        let words = format!("spent on {table}: at least {least}{names}");
+        let words = format!("spent on {table}: at least {}{names}", least.cost);
         self.declare_as(vec![words], |connection, witness| {
             witness.advance(connection)?;
             carried::raise(connection, witness, table, together, least)
@@ -182,10 +190,19 @@ impl Vault {
     pub(crate) fn inventory(&self) -> Result<Inventory, VaultError> {
         self.read(|connection, witness| {
             let catalog = store::load(connection)?;
+            // Where a budget counts coupons, so does whoever carries the charges elsewhere.
+            let counts = |names: &BTreeSet<String>| {
+                let mut budgets = names.iter().flat_map(|name| catalog.budgets_of(name));
+                budgets.any(|budget| budget.coupon.is_some())
+            };
+            let spent_on = |names: &BTreeSet<String>| -> Result<Elsewhere, Fault> {
+                let tally = counts(names).then(|| witness.tally(names)).transpose()?;
+                Ok(Elsewhere { cost: witness.spent(names)?, tally })
+            };
             let mut budgets = Vec::new();
             for Account { budget, spent, .. } in charge::accounts(connection, witness, &catalog)? {
-                let cost = witness.spent(&catalog.people(catalog.unit_domain_of(&budget)))?;
-                budgets.push((state(budget, spent), cost));
+                let elsewhere = spent_on(&catalog.people(catalog.unit_domain_of(&budget)))?;
+                budgets.push((state(budget, spent), elsewhere));
             }
             let joined = store::joined_rows(connection)?;
             let joined = joined.into_iter().flat_map(|(one, other)| [one, other]);
@@ -194,8 +211,8 @@ impl Vault {
                 names.iter().map(|name| catalog.people(name)).collect();
             let mut spent = Vec::new();
             for names in people {
-                let cost = witness.spent(&names)?;
-                spent.push((names, cost));
+                let elsewhere = spent_on(&names)?;
+                spent.push((names, elsewhere));
             }
             Ok(Inventory { catalog, budgets, people: spent })
         })

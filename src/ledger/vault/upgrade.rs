@@ -9,11 +9,12 @@
 //! its rows are in the present tables, where a new column has its default.
 //!
 //! ```text
-//! format 4 or 5, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
+//! format 4 to 6, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
 //! ```
 
 mod format_4;
 mod format_5;
+mod format_6;
 mod sealed;
 
 use std::path::Path;
@@ -41,7 +42,8 @@ pub(super) enum Moved {
 /// An older format, and the data that was read before the rows move.
 enum Older {
     Four(Vec<format_4::Budget>),
-    Five,
+    /// Format 5 or 6.
+    Homed,
 }
 
 impl Older {
@@ -49,7 +51,8 @@ impl Older {
     fn checked(connection: &Connection, path: &str) -> Result<Self, Fault> {
         match schema::format(connection, path)? {
             format_4::FORMAT => Ok(Self::Four(format_4::check(connection, path)?)),
-            format_5::FORMAT => format_5::check(connection, path).map(|()| Self::Five),
+            format_5::FORMAT => format_5::check(connection, path).map(|()| Self::Homed),
+            format_6::FORMAT => format_6::check(connection, path).map(|()| Self::Homed),
             found => {
                 Err(VaultError::Version { path: path.to_owned(), found, known: VERSION }.into())
             }
@@ -100,7 +103,7 @@ impl Vault {
                 Older::Four(budgets) => {
                     format_4::complete(connection, budgets, home, anchor.is_some())?
                 }
-                Older::Five => {
+                Older::Homed => {
                     match moved {
                         Moved::No => home::check(connection, home, anchor.is_some(), &shown)?,
                         Moved::Yes => home::adopt(connection, home, anchor.is_some(), &shown)?,
@@ -117,7 +120,7 @@ impl Vault {
 }
 
 /// Turns the tables of an older format into the present ones; the caller holds the transaction. A new column takes its
-/// default.
+/// default. Checkpoints are not carried over: they follow from the ledger, and those of older formats lack numbers of entries.
 fn carry_rows_over(connection: &Connection) -> Result<(), Fault> {
     let tables = names(
         connection,
@@ -130,7 +133,7 @@ fn carry_rows_over(connection: &Connection) -> Result<(), Fault> {
         ))?;
     }
     schema::create(connection)?;
-    for table in &tables {
+    for table in tables.iter().filter(|table| *table != "checkpoint") {
         let kept = names(
             connection,
             &format!(

@@ -9,7 +9,7 @@
 
 use super::Declaration;
 use crate::dialect::{
-    Allowance, Declaration as Parsed, LimitClause, PerQueryClause, Taken, decimal,
+    Accountant, Allowance, Declaration as Parsed, LimitClause, PerQueryClause, Taken, decimal,
 };
 use crate::error::Error;
 use crate::privacy::ParameterError;
@@ -36,6 +36,7 @@ pub struct PrivacyBudget {
     rho: Option<f64>,
     delta: Option<f64>,
     zcdp: bool,
+    coupon: Option<f64>,
     thresholds: bool,
     default: Option<f64>,
     default_rho: Option<f64>,
@@ -56,6 +57,7 @@ impl PrivacyBudget {
             rho: None,
             delta: None,
             zcdp: false,
+            coupon: None,
             thresholds: true,
             default: None,
             default_rho: None,
@@ -145,6 +147,40 @@ impl PrivacyBudget {
     #[must_use]
     pub fn zcdp_without_thresholds(self) -> Self {
         Self { zcdp: true, thresholds: false, ..self }
+    }
+
+    /// Each release uses one coupon and costs at most this ε; there are as many coupons as together keep the ε and δ of the limit:
+    /// `ACCOUNTANT COUPONS (epsilon=…)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).delta(1e-6).coupons(0.05);
+    /// let sentence = Engine::demo()?.owner().declare(budget).await?;
+    /// assert_eq!(sentence, "budget study for adult: 78 coupons, δ = 5e-7 left");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn coupons(self, epsilon: f64) -> Self {
+        Self { coupon: Some(epsilon), ..self }
+    }
+
+    /// As [`coupons`](Self::coupons), but releases that need a δ of their own have none, so that all of it serves the others:
+    /// `ACCOUNTANT COUPONS (epsilon=…, thresholds=0)`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).delta(1e-6);
+    /// let sentence = Engine::demo()?.owner().declare(budget.coupons_without_thresholds(0.05)).await?;
+    /// assert_eq!(sentence, "budget study for adult: 84 coupons left");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn coupons_without_thresholds(self, epsilon: f64) -> Self {
+        Self { coupon: Some(epsilon), thresholds: false, ..self }
     }
 
     /// The ε of a query that names no cost: `PER QUERY (default=…)`.
@@ -291,14 +327,24 @@ impl PrivacyBudget {
             (Allowance::Epsilon(_), None) if self.zcdp => {
                 return Err(Error::catalog("a budget with zcdp needs a delta"));
             }
+            (Allowance::Rho(_), _) if self.coupon.is_some() => {
+                return Err(Error::catalog("coupons are for a limit in epsilon"));
+            }
+            (Allowance::Epsilon(_), None) if self.coupon.is_some() => {
+                return Err(Error::catalog("a budget with coupons needs a delta"));
+            }
+            (Allowance::Epsilon(_), Some(_)) if self.zcdp && self.coupon.is_some() => {
+                return Err(Error::catalog("a budget has one accountant: zcdp or coupons"));
+            }
             _ => {}
         }
-        let limit = Box::new(LimitClause {
-            allowance,
-            delta,
-            zcdp: self.zcdp,
-            thresholds: self.thresholds,
-        });
+        let thresholds = self.thresholds;
+        let accountant = match amount(self.coupon)? {
+            Some(epsilon) => Accountant::Coupons { epsilon, thresholds },
+            None if self.zcdp => Accountant::Zcdp { thresholds },
+            None => Accountant::Sums,
+        };
+        let limit = Box::new(LimitClause { allowance, delta, accountant });
         let per_query = Box::new(PerQueryClause {
             default: amount(self.default)?,
             default_rho: amount(self.default_rho)?,

@@ -25,6 +25,7 @@ CREATE PRIVACY BUDGET z FOR \"Visits \"\"at\"\" night's\" LIMIT (epsilon=40, del
 CREATE PRIVACY BUDGET t FOR copy LIMIT (epsilon=8, delta=1e-6) ACCOUNTANT ZCDP (thresholds=0);
 CREATE PRIVACY BUDGET r FOR copy LIMIT (rho=2, delta=1e-6) PER QUERY (default_rho=0.5, max_rho=1);
 ALTER PRIVACY BUDGET r SET LIMIT (rho=0.25, delta=1e-6);
+CREATE PRIVACY BUDGET c FOR people LIMIT (epsilon=60, delta=1e-6) ACCOUNTANT COUPONS (epsilon=2) PER QUERY (default=0.1);
 CREATE VIEW a_reads_b AS SELECT age FROM b_is_read;
 CREATE VIEW x AS SELECT 1 AS one;
 CREATE VIEW b_is_read (\"Id\", age) AS SELECT id, age FROM people -- adults
@@ -93,6 +94,7 @@ fn a_dump_rebuilds_the_declarations_and_what_is_spent() {
     study.run(&["check", "other.db"]).says(0, &["is sound"]);
     // What is spent is there, and binds.
     assert!(script.contains("SPENT (epsilon=3, rho="), "{script}");
+    assert!(script.contains(", releases=2, dearest=2)"), "{script}");
     let ask =
         ["other.db", "--analyst", "lab", "-c", "SELECT LAPLACE(eps=0.1) COUNT(*) FROM people"];
     study.run(&ask).says(0, &["ε = 5.9"]);

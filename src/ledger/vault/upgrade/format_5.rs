@@ -1,7 +1,7 @@
 //! Format 5: its tables, and the seal of budgets without a minimum per query.
 //!
 //! In: a connection to a vault that may have this format. Out: nothing, if the tables are those of the format, the file
-//! is sound, and the budgets match their seal. Everything else is as in the present format: once the rows are in the
+//! is sound, and the budgets and checkpoints match their seals. Everything else is as in the present format: once the rows are in the
 //! present tables, [`complete`] verifies all of them by the present rules.
 
 use rusqlite::Connection;
@@ -22,7 +22,7 @@ const TABLES: &str = include_str!("format_5.sql");
 /// Checks a vault of format 5.
 ///
 /// # Errors
-/// Those of [`schema::check_format`], and [`Fault::Damage`] if the budgets are not as declared.
+/// Those of [`schema::check_format`], and [`Fault::Damage`] if the budgets or the ledger are not as they were written.
 pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     // Another program may have upgraded the vault in the meantime.
     schema::check_format(connection, path, FORMAT, TABLES)?;
@@ -32,18 +32,18 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
         &["name", "table_name", "notion"],
         "promised_epsilon, promised_delta, limit_loss, limit_delta, floor_loss, floor_delta,
              default_epsilon, default_rho, default_delta, max_loss, max_delta",
-    )
+    )?;
+    Witness::check_with_older_checkpoints(connection)
 }
 
-/// Seals the budgets, which have no minimum per query, and verifies the ledger from its first entry on.
+/// Seals the budgets, which have no minimum per query or no coupons, verifies the ledger from its first entry on, and writes
+/// checkpoints with numbers of entries.
 ///
 /// # Errors
 /// [`Fault::Damage`] if an entry, a checkpoint, a statement or the history was altered.
 pub(super) fn complete(connection: &Connection) -> Result<Witness, Fault> {
     store::reseal_budgets(connection)?;
-    let mut witness = Witness::default();
-    witness.follow(connection, i64::MAX)?;
-    witness.check_end(connection)?;
+    let witness = Witness::with_new_checkpoints(connection)?;
     statements::check(connection)?;
     history::all(connection)?;
     Ok(witness)

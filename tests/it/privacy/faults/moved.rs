@@ -27,6 +27,7 @@ fn refuses(vault: &Vault) {
         table: "people".to_owned(),
         limit: Spend::of_epsilon(ONE, 0),
         promise: None,
+        coupon: None,
         per_query: PerQuery::default(),
     };
     for error in [

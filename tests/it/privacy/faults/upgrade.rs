@@ -49,7 +49,21 @@ const FIVE: Older = Older {
     declared: "budget brief: dropped",
 };
 
-const OLDER: [&Older; 2] = [&FOUR, &FIVE];
+const SIX: Older = Older {
+    format: 6,
+    spent: &[
+        ("curve", 11_052_084, 0),
+        ("inn", 5_800_000_000, 10_000_000_000),
+        ("shop", 5_800_000_000, 10_000_000_000),
+        ("thrifty", 11_052_084, 0),
+        ("whole", 11_052_084, 0),
+        ("wide", 5_800_000_000, 10_000_000_000),
+    ],
+    tables: 5,
+    declared: "budget brief: dropped",
+};
+
+const OLDER: [&Older; 3] = [&FOUR, &FIVE, &SIX];
 
 impl Older {
     fn fixture(&self, extension: &str) -> PathBuf {
@@ -91,7 +105,9 @@ impl Older {
             .map(|s| (s.budget.name.as_str(), s.spent.nano, s.spent.atto_delta))
             .collect();
         assert_eq!(spent, self.spent);
-        assert!(budgets.iter().all(|state| state.budget.per_query.min.is_none()));
+        let with_min = budgets.iter().filter(|state| state.budget.per_query.min.is_some()).count();
+        assert_eq!(with_min, if self.format >= 6 { 2 } else { 0 });
+        assert!(budgets.iter().all(|state| state.budget.coupon.is_none()));
         let is_dated = self.format >= 5;
         let entries = vault.entries().unwrap();
         assert!(entries.iter().all(|e| e.at.is_some() == is_dated));
@@ -103,12 +119,19 @@ impl Older {
         let history = vault.declarations().unwrap();
         assert!(history.iter().any(|d| d.change.starts_with(self.declared)));
         if self.format >= 5 {
-            for table in ["declaration", "checkpoint", "statement", "joined_space"] {
+            for table in ["declaration", "statement", "joined_space"] {
                 let before = self.rows(table, &self.fixture("db"));
                 assert_eq!(self.rows(table, path), before, "{table}");
             }
         }
         vault.verify().unwrap();
+        if self.format >= 5 {
+            let places = |path: &Path| -> Vec<_> {
+                let rows = self.rows("checkpoint", path).into_iter();
+                rows.map(|row| (row[0].clone(), row[1].clone())).collect()
+            };
+            assert_eq!(places(path), places(&self.fixture("db")));
+        }
     }
 
     /// The rows of a table in the columns that it has in this format and has still, read without the library. Budgets of
@@ -264,10 +287,15 @@ fn a_copy_is_carried_over_by_who_adopts_it() {
     assert_eq!(fs::read(&path).unwrap(), before);
     hushql(&["adopt", shown, "--anchor", held]).says(0, &[]);
     FIVE.is_carried_over(&Vault::open_anchored(&path, &anchor).unwrap(), &path);
+    let path = SIX.stray(&bench);
+    let anchor = SIX.anchor(elsewhere.path());
+    SIX.is_carried_over(&Vault::adopt(&path, Some(&anchor)).unwrap(), &path);
     // Format 4 knew no home.
     let path = FOUR.stray(&bench);
     FOUR.is_carried_over(&Vault::adopt(&path, None::<&Path>).unwrap(), &path);
 }
+
+const NEXT: &str = "ALTER TABLE budget ADD COLUMN coupon_epsilon INTEGER";
 
 /// Damage is not carried over, and what is refused stays as it was.
 #[test]
@@ -301,7 +329,11 @@ fn a_damaged_vault_is_not_carried_over() {
     ];
     let four = always.map(|case| (&FOUR, case)).into_iter();
     let five = always.into_iter().chain(since_five).map(|case| (&FIVE, case));
-    for (older, (change, says)) in four.chain(five) {
+    let six = always.into_iter().chain(since_five).map(|(change, says)| {
+        // The column that comes next.
+        (&SIX, (if change.starts_with("ALTER") { NEXT } else { change }, says))
+    });
+    for (older, (change, says)) in four.chain(five).chain(six) {
         let path = older.copy(&bench, false);
         damage(&path, change);
         let before = fs::read(&path).unwrap();
