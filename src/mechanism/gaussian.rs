@@ -4,7 +4,7 @@
 //! neighbouring databases differ by at most Δ₂ in the Euclidean norm over all values of the release together. The
 //! release is then (ε, δ)-private and Δ₂²/2σ²-zCDP.
 //!
-//! Δ₂ = 1, ε = 1, δ = 10⁻⁶ need σ = 4.531, or 4.231 where only one value moves.
+//! Δ₂ = 1, ε = 1, δ = 10⁻⁶ need σ = 4.531, or 4.231 where only one value moves; Δ₂ = 10 in a hundred values needs 42.3.
 
 use num_bigint::BigInt;
 use num_integer::Roots;
@@ -14,6 +14,7 @@ use super::MechanismError;
 use super::conversion::largest_rho;
 use super::normal::quantile_above;
 use super::rate::surprise;
+use super::space::variance;
 use super::tight::{MOST_EPSILON, MOST_UNITS, Weights};
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 use crate::sampler::{QueryRng, Sigma, discrete_gaussian};
@@ -32,28 +33,42 @@ pub struct Gaussian {
 impl Gaussian {
     /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) (ε, δ)-private.
     ///
-    /// `single_group` states that between neighbouring databases at most one value changes, by at most √`l2_squared`.
+    /// `moving` is the largest number of values that change between neighbouring databases; `None` if nothing bounds it.
     ///
     /// # Guarantee
     /// σ is on the sampler's grid (2⁻¹² below 2¹⁶, whole above), and the release of all values with independent noise
     /// is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the smallest grid point with Δ₂²/2σ² ≤ ρ, for a ρ certified by
     /// the conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. If one value changes and this σ is below 2¹², a
     /// smaller σ suffices: the smallest point, up to a relative 2⁻¹⁶, at which an upper bound of the exact δ meets δ.
+    /// If several change, or in larger steps, it is what [`variance`](super::space::variance) proves, if that is smaller.
     /// With Δ₂ = 0 there is no noise. Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.
     pub fn calibrate(
         l2_squared: u128,
-        single_group: bool,
+        moving: Option<u64>,
         epsilon: &Epsilon,
         delta: &Delta,
     ) -> Result<Self, MechanismError> {
         let square = BigInt::from(l2_squared);
-        let general = smallest(&largest_rho(epsilon, delta)?, &square)?;
-        let sigma = match general {
-            Some(sigma) if single_group => Some(tighten(sigma, l2_squared, epsilon, delta)?),
-            general => general,
+        let rho = largest_rho(epsilon, delta)?;
+        let general = smallest(&rho, &square)?;
+        let sigma = match (general, moving) {
+            (Some(general), Some(moving)) => {
+                let tight = match moving {
+                    1 => tighten(general, l2_squared, epsilon, delta)?,
+                    _ => general,
+                };
+                let about = 1.0 / (2.0 * float(&rho)).sqrt();
+                let in_space = || {
+                    let variance = variance(l2_squared, moving, about, epsilon, delta)?;
+                    at_least(&variance).ok().filter(|sigma| value_of(sigma) < value_of(&general))
+                };
+                let other = if tight == general { in_space() } else { None };
+                Some(other.unwrap_or(tight))
+            }
+            (general, _) => general,
         };
         Ok(Self::with_sigma(sigma, &square))
     }
@@ -180,19 +195,25 @@ fn smallest(rho: &Rational, square: &BigInt) -> Result<Option<Sigma>, MechanismE
     if square.is_zero() {
         return Ok(None);
     }
-    let variance = Rational::from_integer(square.clone()) / (rho + rho);
+    at_least(&(Rational::from_integer(square.clone()) / (rho + rho))).map(Some)
+}
+
+/// The smallest deviation on the grid whose square is at least this variance.
+///
+/// # Guarantee
+/// As [`smallest`].
+fn at_least(variance: &Rational) -> Result<Sigma, MechanismError> {
     let root = |scale_bits: u32| {
-        let scaled = &variance * Rational::from_integer(BigInt::one() << (2 * scale_bits));
+        let scaled = variance * Rational::from_integer(BigInt::one() << (2 * scale_bits));
         let square = scaled.ceil().to_integer();
         let root = square.sqrt();
         let short = &root * &root < square;
         (if short { root + 1 } else { root }).to_u64().ok_or(MechanismError::ScaleTooLarge)
     };
     if let Ok(sigma) = root(Sigma::FRACTION_BITS).and_then(|units| Ok(Sigma::fine(units)?)) {
-        return Ok(Some(sigma));
+        return Ok(sigma);
     }
-    let sigma = Sigma::whole(root(0)?).map_err(|_| MechanismError::ScaleTooLarge)?;
-    Ok(Some(sigma))
+    Sigma::whole(root(0)?).map_err(|_| MechanismError::ScaleTooLarge)
 }
 
 /// The smallest σ by the exact δ of one moving value, at most `general`.

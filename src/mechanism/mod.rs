@@ -34,6 +34,7 @@ pub mod quantile;
 mod rate;
 mod rows_threshold;
 mod runs;
+mod space;
 mod threshold;
 mod tight;
 mod unknown;

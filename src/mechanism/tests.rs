@@ -215,8 +215,8 @@ fn no_scores_err_more_often_than_stated() {
 fn gaussian_deviations_match_the_literature() {
     let (one, million) = (epsilon("1"), delta("1e-6"));
     let sigma = |m: &Gaussian| m.sigma().to_f64().unwrap();
-    let general = Gaussian::calibrate(1, false, &one, &million).unwrap();
-    let single = Gaussian::calibrate(1, true, &one, &million).unwrap();
+    let general = Gaussian::calibrate(1, None, &one, &million).unwrap();
+    let single = Gaussian::calibrate(1, Some(1), &one, &million).unwrap();
     assert_digits(&[sigma(&general), sigma(&single)], &[4.531, 4.231], 3);
     assert_eq!(general.rho() * decimal("2") * general.sigma() * general.sigma(), Rational::one());
     // The step scales σ (up to the integers' fine print), and never past the general one.
@@ -224,8 +224,8 @@ fn gaussian_deviations_match_the_literature() {
         [(2_u128, "1"), (99, "1"), (10, "0.1"), (3, "5"), (1, "0.01"), (1, "20"), (7, "60")]
     {
         let (general, single) = (
-            Gaussian::calibrate(step * step, false, &epsilon(at), &million).unwrap(),
-            Gaussian::calibrate(step * step, true, &epsilon(at), &million).unwrap(),
+            Gaussian::calibrate(step * step, None, &epsilon(at), &million).unwrap(),
+            Gaussian::calibrate(step * step, Some(1), &epsilon(at), &million).unwrap(),
         );
         assert!(single.sigma() <= general.sigma(), "{step} {at}");
         // By definition, in floats: the δ of the step is met, and one grid point lower it is not.
@@ -254,7 +254,7 @@ fn gaussian_conversion_is_the_best_over_all_orders() {
         (1, "500", "1e-6"),
         (3, "2", "0.9"),
     ] {
-        let mechanism = Gaussian::calibrate(square, false, &epsilon(at), &delta(d)).unwrap();
+        let mechanism = Gaussian::calibrate(square, None, &epsilon(at), &delta(d)).unwrap();
         let (e, goal) = (at.parse::<f64>().unwrap(), d.parse::<f64>().unwrap().ln());
         let least = |sigma: f64| {
             let rho = square as f64 / (2.0 * sigma * sigma);
@@ -275,32 +275,32 @@ fn gaussian_conversion_is_the_best_over_all_orders() {
 #[test]
 fn gaussians_at_the_ends() {
     let million = delta("1e-6");
-    let none = Gaussian::calibrate(0, true, &epsilon("1"), &million).unwrap();
+    let none = Gaussian::calibrate(0, Some(1), &epsilon("1"), &million).unwrap();
     let mut rng = QueryRng::seeded_for_tests(1);
     assert!(none.is_exact() && (0..50).all(|_| none.draw(&mut rng) == 0));
     assert_eq!(none.error_at(&decimal("0.05")), 0);
-    // Steps of 2^50: a whole σ, certified, close to 4.531 steps.
-    let wide = Gaussian::calibrate(1 << 100, true, &epsilon("1"), &million).unwrap();
+    // Steps of 2^50: a whole σ, certified, close to the 4.2247 of continuous noise.
+    let wide = Gaussian::calibrate(1 << 100, Some(1), &epsilon("1"), &million).unwrap();
     let ratio = wide.sigma().to_f64().unwrap() / 2_f64.powi(50);
-    assert!((4.531_f64 - ratio).abs() < 1e-3 && wide.sigma().is_integer(), "{ratio}");
+    assert!((4.2247_f64 - ratio).abs() < 1e-3 && wide.sigma().is_integer(), "{ratio}");
     let error = wide.error_at(&decimal("0.05")).to_f64().unwrap() / wide.sigma().to_f64().unwrap();
     assert!((error - 1.959_964).abs() < 1e-5);
-    assert!(Gaussian::calibrate(u128::MAX, true, &epsilon("1"), &million).is_err());
+    assert!(Gaussian::calibrate(u128::MAX, Some(1), &epsilon("1"), &million).is_err());
     for (e, d) in
         [("1e-12", "1e-18"), ("1000000", "1e-18"), ("1e-12", "0.999"), ("1000000", "0.999")]
     {
-        let mechanism = Gaussian::calibrate(1, true, &epsilon(e), &delta(d)).unwrap();
+        let mechanism = Gaussian::calibrate(1, Some(1), &epsilon(e), &delta(d)).unwrap();
         assert!(mechanism.error_at(&decimal("0.05")) < 1 << 60, "{e} {d}");
     }
     // σ = 4.231 and P(|X| > 8) = 0.0446 ≤ 0.05 < P(|X| > 7) = 0.076.
-    let single = Gaussian::calibrate(1, true, &epsilon("1"), &million).unwrap();
+    let single = Gaussian::calibrate(1, Some(1), &epsilon("1"), &million).unwrap();
     assert_eq!(single.error_at(&decimal("0.05")), 8);
 }
 
 #[test]
 fn joint_gaussians_share_rho_and_not_delta() {
     let (one, million) = (epsilon("1"), delta("1e-6"));
-    let whole = Gaussian::calibrate(1, false, &one, &million).unwrap();
+    let whole = Gaussian::calibrate(1, None, &one, &million).unwrap();
     let joint = Gaussian::calibrate_joint(&[1, 10_000, 0], &one, &million).unwrap();
     let total: Rational = joint.iter().map(|m| m.rho().clone()).sum();
     assert!(total <= whole.rho() * decimal("1.001") && total >= whole.rho() * decimal("0.999"));

@@ -293,7 +293,7 @@ mod tests {
             }
             assert!(f64::from(some) <= 0.0530 * 200_000.0, "{epsilon} {groups}: {some}");
         }
-        let noise = Gaussian::calibrate(3, false, &"1".parse().unwrap(), &delta("0.05")).unwrap();
+        let noise = Gaussian::calibrate(3, None, &"1".parse().unwrap(), &delta("0.05")).unwrap();
         let threshold = threshold_of_gaussian(&noise, 3, &delta("0.05")).unwrap();
         let mut rng = QueryRng::seeded_for_tests(5);
         let some = (0..200_000)

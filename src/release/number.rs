@@ -179,9 +179,11 @@ fn gaussian(
     epsilon: &Epsilon,
     delta: &Delta,
 ) -> Result<Mechanized, Refusal> {
-    // The parts of a mean or variance move together, in space; a count or sum of one group on a line.
-    let on_a_line = measure.limits.l0 == Some(1) && measure.width() == 1;
-    let gaussian = Gaussian::calibrate(sensitivity.l2_squared, on_a_line, epsilon, delta)
+    // The parts of a mean or variance move together, in each group of a unit.
+    let groups = measure.limits.l0.into_iter().chain(measure.limits.total).min();
+    let parts = u64::try_from(measure.width()).unwrap_or(u64::MAX);
+    let moving = groups.map(|groups| groups.saturating_mul(parts));
+    let gaussian = Gaussian::calibrate(sensitivity.l2_squared, moving, epsilon, delta)
         .map_err(|error| too_noisy(&measure.clause.text, &error))?;
     let loss = Loss::gaussian(epsilon, delta, gaussian.rho());
     Ok(noisy(measure, gaussian, loss))

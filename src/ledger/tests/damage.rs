@@ -330,14 +330,14 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 1, but this program reads format 6: it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones"
+            "the vault `{shown}` has format 1, but this program reads format 7: it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones"
         )
     );
-    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
+    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 8").unwrap();
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 7, but this program reads format 6: open it with the newer HushQL that made it"
+            "the vault `{shown}` has format 8, but this program reads format 7: open it with the newer HushQL that made it"
         )
     );
 

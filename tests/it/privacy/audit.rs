@@ -331,9 +331,9 @@ async fn broken_scales_and_exponents_are_caught_in_more_cases() {
 #[test]
 fn a_gaussian_of_half_the_deviation_is_caught() {
     let (epsilon, delta): (Epsilon, Delta) = ("1".parse().unwrap(), "0.01".parse().unwrap());
-    for single in [true, false] {
+    for moving in [Some(1), None] {
         let prove = |step: i128, square: u128| {
-            let noise = Gaussian::calibrate(square, single, &epsilon, &delta).unwrap();
+            let noise = Gaussian::calibrate(square, moving, &epsilon, &delta).unwrap();
             let mut rng = QueryRng::seeded_for_tests(3);
             let mut sample = |value: i128| {
                 Sample::of(BROKEN, || {
