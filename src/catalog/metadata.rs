@@ -50,9 +50,24 @@ pub enum Source {
         options: BTreeMap<String, String>,
         /// The file that MAX ROWS and UNIQUE were verified on; any other file is refused.
         fingerprint: Option<Fingerprint>,
+        /// Which files below its location the table has; `None` for a location that is one file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<Box<Files>>,
     },
     /// A table provider that the embedding program registers under this name.
     Registered,
+}
+
+/// The files of a table that has several. Which they are is found out when they are read, and never stored.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// The pattern of their paths below the location; `None` for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// The last columns of the table, whose values are in the names of folders, as in `year=2025`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitioned_by: Vec<String>,
 }
 
 /// A file format that the engine reads.
@@ -97,8 +112,12 @@ pub struct Fingerprint {
     pub device: Option<u64>,
     /// Its inode number.
     pub inode: u64,
-    /// The SHA-256 of its bytes, in hexadecimal.
+    /// The SHA-256 of its bytes, in hexadecimal; of several files, of their names and bytes.
     pub sha256: String,
+    /// The SHA-256 of the sorted list of names, sizes and versions of several files, in hexadecimal. Then the properties of
+    /// one file are 0 or missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
 }
 
 /// Whether a table is about people.
@@ -275,6 +294,16 @@ impl Table {
     /// The column of this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The columns that its files hold: all but those whose values are in the names of folders.
+    pub fn file_columns(&self) -> &[Column] {
+        let partitioned_by = match &self.source {
+            Source::File { files: Some(files), .. } => files.partitioned_by.len(),
+            Source::File { files: None, .. } | Source::Registered => 0,
+        };
+        let own = self.columns.len().saturating_sub(partitioned_by);
+        self.columns.get(..own).unwrap_or_default()
     }
 
     /// The column of this name, for changing its declaration.

@@ -41,7 +41,7 @@ pub use error::CatalogError;
 pub use export::ExportFolder;
 pub(crate) use metadata::quoted;
 pub use metadata::{
-    Catalog, Column, Domain, FileFormat, Fingerprint, Link, Privacy, Source, Table, Unit,
+    Catalog, Column, Domain, FileFormat, Files, Fingerprint, Link, Privacy, Source, Table, Unit,
 };
 pub use version::CatalogVersion;
 pub use view::View;

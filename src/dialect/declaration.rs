@@ -14,7 +14,8 @@ use crate::privacy::{Delta, Epsilon, Rational, Rho};
 /// A statement that only an owner may use.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declaration {
-    /// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format LOCATION 'path' [OPTIONS (…)]`.
+    /// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format [PARTITIONED BY (…)] LOCATION 'path'
+    /// [OPTIONS (…)]`.
     CreateTable {
         /// The table's name.
         name: String,
@@ -22,6 +23,8 @@ pub enum Declaration {
         columns: Vec<(String, sql::DataType)>,
         /// CSV, PARQUET, JSON or ARROW.
         format: String,
+        /// The columns whose values are in the names of folders, and their types, where they are written here.
+        partitioned_by: Vec<(String, Option<sql::DataType>)>,
         /// The path as written.
         location: String,
         /// Options of the format.

@@ -6,6 +6,7 @@
 //! CREATE EXTERNAL TABLE IF NOT EXISTS t STORED AS CSV LOCATION 't.csv'   →  CreateTable { name: t, taken: Keep, … }
 //! ```
 
+use sqlparser::ast::DataType;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -112,6 +113,10 @@ fn create_table(parser: &mut Parser, replace: bool) -> Result<Declaration, Parse
         Token::Word(word) => word.value.to_uppercase(),
         _ => return parser.expected("CSV, PARQUET, JSON or ARROW", at),
     };
+    let partitioned_by = match word_then(parser, "PARTITIONED", "BY") {
+        true => partitions(parser)?,
+        false => Vec::new(),
+    };
     expect_word(parser, "LOCATION")?;
     let location = parser.parse_literal_string()?;
     let mut options = Vec::new();
@@ -131,7 +136,31 @@ fn create_table(parser: &mut Parser, replace: bool) -> Result<Declaration, Parse
             }
         }
     }
-    Ok(Declaration::CreateTable { name: table, columns, format, location, options, taken })
+    Ok(Declaration::CreateTable {
+        name: table,
+        columns,
+        format,
+        partitioned_by,
+        location,
+        options,
+        taken,
+    })
+}
+
+/// `(year INT, name)`, which follows PARTITIONED BY.
+fn partitions(parser: &mut Parser) -> Result<Vec<(String, Option<DataType>)>, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let mut partitions = Vec::new();
+    loop {
+        let column = name(parser)?;
+        let is_typed = !matches!(parser.peek_token().token, Token::Comma | Token::RParen);
+        let data_type = if is_typed { Some(parser.parse_data_type()?) } else { None };
+        partitions.push((column, data_type));
+        if !parser.consume_token(&Token::Comma) {
+            parser.expect_token(&Token::RParen)?;
+            return Ok(partitions);
+        }
+    }
 }
 
 fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {

@@ -44,12 +44,15 @@ impl Inner {
             } else {
                 let rows =
                     table.unit().and_then(Unit::max_rows).and_then(|n| u32::try_from(n).ok());
-                let private = PrivateTable::new(&table.name, provider)
+                let mut private = PrivateTable::new(&table.name, provider)
                     .with_rows_of_a_unit(rows.unwrap_or(UNBOUNDED));
-                let private = match files::pinned(table, open) {
+                private = match files::pinned(table, open) {
                     Some(file) => private.in_file(file),
                     None => private,
                 };
+                if let Source::File { files: Some(_), .. } = &table.source {
+                    private = private.listed_when_paid();
+                }
                 match &table.source {
                     Source::File { format: FileFormat::Parquet, .. } => Arc::new(private.pruned()),
                     Source::File { .. } | Source::Registered => Arc::new(private),

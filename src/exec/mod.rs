@@ -240,7 +240,10 @@ impl PreparedPart {
         analyzed: &PrivateAggregate,
         paid: &SessionState,
     ) -> Result<()> {
-        if self.plan.exists(|node| Ok(node.is::<HashJoinExec>()))? {
+        let is_listed_now = |node: &Arc<dyn ExecutionPlan>| {
+            node.downcast_ref::<PrivateScanExec>().is_some_and(PrivateScanExec::is_listed_when_paid)
+        };
+        if self.plan.exists(|node| Ok(node.is::<HashJoinExec>() || is_listed_now(node)))? {
             let bounded_inputs = bounded_inputs(analyzed, paid, &self.key).await?;
             self.plan = privatized(analyzed, bounded_inputs, &self.specification, &self.permit)?;
         }

@@ -125,7 +125,10 @@ fn domain(column: &Column) -> Option<&'static str> {
 }
 
 fn file(findings: &mut Findings, table: &Table) {
-    let Source::File { format, location, options, .. } = &table.source else { return };
+    let Source::File { format, location, options, files, .. } = &table.source else { return };
+    if files.is_some() {
+        return folder(findings, table, location);
+    }
     let (name, written) = (&table.name, in_shell(location));
     let anew = created(table).map_or_else(String::new, |create| {
         create.replacen("CREATE EXTERNAL", "CREATE OR REPLACE EXTERNAL", 1)
@@ -141,7 +144,13 @@ fn file(findings: &mut Findings, table: &Table) {
         FileFormat::Json => false,
     };
     let found = match describes_itself {
-        true => files::declared(name, &[], *format, location, &options).map(Some).ok(),
+        true => {
+            let (columns, partitioned_by, format) = (&[], &[], *format);
+            let options = &options;
+            let written =
+                files::Written { name, columns, format, partitioned_by, location, options };
+            files::declared(&written).map(Some).ok()
+        }
         false => fs::File::open(location).map(|_| None).ok(),
     };
     let Some(found) = found else {
@@ -167,6 +176,23 @@ fn file(findings: &mut Findings, table: &Table) {
         findings.add(name, finding, &format!("chmod 600 {written}"));
     } else if mode & 0o022 != 0 {
         let finding = "other users of this machine may change the file of the table";
+        findings.add(name, finding, &format!("chmod go-w {written}"));
+    }
+}
+
+/// The folder of a table that has several files. The names in it are as private as rows, so nothing in it is looked at.
+fn folder(findings: &mut Findings, table: &Table, location: &str) {
+    let (name, written) = (&table.name, in_shell(location));
+    if !fs::metadata(location).is_ok_and(|metadata| metadata.is_dir()) {
+        findings.add(name, "the folder of the table cannot be read", "put the folder back");
+        return;
+    }
+    let Some(mode) = permissions(Path::new(location)) else { return };
+    if !table.is_public() && mode & 0o077 != 0 {
+        let finding = "other users of this machine may list the folder of the table";
+        findings.add(name, finding, &format!("chmod 700 {written}"));
+    } else if mode & 0o022 != 0 {
+        let finding = "other users of this machine may put files into the folder of the table";
         findings.add(name, finding, &format!("chmod go-w {written}"));
     }
 }

@@ -51,10 +51,16 @@ pub(crate) fn overlap(
     path: &Path,
 ) -> io::Result<Option<String>> {
     for table in catalog.tables() {
-        if let Source::File { location, .. } = &table.source
-            && folder.contains(Path::new(location))?
-        {
-            return Ok(Some(format!("the file of the table {} is in it", table.name)));
+        if overlaps(folder, path, &table.source)? {
+            let name = &table.name;
+            return Ok(Some(match &table.source {
+                Source::File { files: Some(_), .. } => {
+                    format!("it overlaps with the folder of the table {name}")
+                }
+                Source::File { files: None, .. } | Source::Registered => {
+                    format!("the file of the table {name} is in it")
+                }
+            }));
         }
     }
     let vault = inner.vault.path();
@@ -75,17 +81,39 @@ pub(crate) fn overlap(
     Ok(None)
 }
 
+/// Whether the files of a table may be in a folder, or the folder among them: whoever writes into it would add rows.
+fn overlaps(folder: &Folder, path: &Path, source: &Source) -> io::Result<bool> {
+    match source {
+        Source::Registered => Ok(false),
+        Source::File { location, files: None, .. } => folder.contains(Path::new(location)),
+        Source::File { location, files: Some(_), .. } => {
+            let table = Path::new(location);
+            Ok(folder.contains(table)?
+                || match Folder::open(table) {
+                    Ok(table) => table.contains(path)?,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                    Err(error) => return Err(error),
+                })
+        }
+    }
+}
+
 /// Refuses to declare a file as a table that an analyst may put into an export folder.
 ///
 /// # Errors
 /// [`Error::Catalog`] with the analyst's name.
-pub(super) fn not_in_one(catalog: &Catalog, location: &Path) -> Result<(), Error> {
+pub(super) fn not_in_one(catalog: &Catalog, source: &Source) -> Result<(), Error> {
     for export in catalog.exports() {
         // Nothing is written into a folder that cannot be opened.
-        let Ok(folder) = Folder::open(Path::new(&export.export_folder)) else { continue };
-        if folder.contains(location).unwrap_or(true) {
+        let path = Path::new(&export.export_folder);
+        let Ok(folder) = Folder::open(path) else { continue };
+        if overlaps(&folder, path, source).unwrap_or(true) {
+            let what = match source {
+                Source::File { files: Some(_), .. } => "the folder of the files overlaps with",
+                Source::File { files: None, .. } | Source::Registered => "the file is in",
+            };
             return Err(Error::catalog(format!(
-                "the file is in the export folder of {0}, who could exchange it: move it, or write ALTER VAULT DROP EXPORT FOLDER FOR \"{0}\"",
+                "{what} the export folder of {0}, who could exchange it: move it, or write ALTER VAULT DROP EXPORT FOLDER FOR \"{0}\"",
                 export.analyst
             )));
         }

@@ -5,7 +5,6 @@
 //! itself, so that the owner learns at once if a declaration would drop rows.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use crate::analysis::{MOST_KEYS, enforced, typed};
@@ -64,16 +63,25 @@ pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<
 
 async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     match declaration {
-        Declaration::CreateTable { name, columns, format, location, options, taken } => {
+        Declaration::CreateTable {
+            name,
+            columns,
+            format,
+            partitioned_by,
+            location,
+            options,
+            taken,
+        } => {
             let catalog = inner.vault.catalog()?;
             let known = catalog.table(name);
             if known.is_some() && *taken == Taken::Keep {
                 return Ok(format!("there is a table {name} already; it stays as it is"));
             }
-            let table = files::declared(name, columns, file_format(format)?, location, options)?;
-            if let Source::File { location, .. } = &table.source {
-                exports::not_in_one(&catalog, Path::new(location))?;
-            }
+            let format = file_format(format)?;
+            let written =
+                files::Written { name, columns, format, partitioned_by, location, options };
+            let table = files::declared(&written)?;
+            exports::not_in_one(&catalog, &table.source)?;
             let shown = table.columns.len();
             let twin = twins::notice(&catalog, &table);
             let until = "it is undeclared until SET PRIVACY UNIT or SET PUBLIC";

@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use crate::catalog::{
     Budget, Column, Domain, FileFormat, PerQuery, Privacy, Source, Table, quoted,
 };
+use crate::exec::source::written_location;
 use crate::ledger::Elsewhere;
 use crate::privacy::{Notion, Spend};
 use crate::sql_type::sql_type;
@@ -42,18 +43,25 @@ pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<St
     created(table).into_iter().chain(privacy).chain(domains).collect()
 }
 
-/// CREATE EXTERNAL TABLE, for a file. Only the columns of a CSV file can have other types than those that are inferred.
+/// CREATE EXTERNAL TABLE, for a file or several. Only the columns of a CSV file can have other types than those that are
+/// inferred; where there may be no file any more, they are written.
 pub(crate) fn created(table: &Table) -> Option<String> {
-    let Source::File { format, location, options, .. } = &table.source else { return None };
-    let columns = match format {
-        FileFormat::Csv => {
-            let columns = table.columns.iter().map(|column| {
-                let data_type = declarable(&data_type(column)?)?;
-                Some(format!("{} {data_type}", quoted(&column.name)))
-            });
-            columns.collect::<Option<Vec<_>>>().unwrap_or_default()
-        }
-        FileFormat::Parquet | FileFormat::Json | FileFormat::Arrow => Vec::new(),
+    let Source::File { format, location, options, files, .. } = &table.source else { return None };
+    let typed = |columns: &[Column]| {
+        let columns = columns.iter().map(|column| {
+            let data_type = declarable(&data_type(column)?)?;
+            Some(format!("{} {data_type}", quoted(&column.name)))
+        });
+        columns.collect::<Option<Vec<_>>>().unwrap_or_default()
+    };
+    let own = table.file_columns();
+    let columns = match (format, files) {
+        (FileFormat::Csv, _) | (_, Some(_)) => typed(own),
+        (FileFormat::Parquet | FileFormat::Json | FileFormat::Arrow, None) => Vec::new(),
+    };
+    let partitioned_by = match table.columns.get(own.len()..).map(typed).as_deref() {
+        None | Some([]) => String::new(),
+        Some(columns) => format!(" PARTITIONED BY ({})", columns.join(", ")),
     };
     let columns = match columns.as_slice() {
         [] => String::new(),
@@ -65,9 +73,10 @@ pub(crate) fn created(table: &Table) -> Option<String> {
         [] => String::new(),
         _ => format!(" OPTIONS ({})", options.join(", ")),
     };
-    let (name, location) = (quoted(&table.name), text(location));
+    let location = text(&written_location(location, files.as_deref()));
+    let name = quoted(&table.name);
     Some(format!(
-        "CREATE EXTERNAL TABLE {name}{columns} STORED AS {format} LOCATION {location}{options}"
+        "CREATE EXTERNAL TABLE {name}{columns} STORED AS {format}{partitioned_by} LOCATION {location}{options}"
     ))
 }
 

@@ -18,7 +18,7 @@ use datafusion::catalog::TableProvider;
 
 use crate::catalog::{Catalog, Privacy, Source, Table, Unit, quoted};
 use crate::error::Error;
-use crate::exec::source::same::{Same, same};
+use crate::exec::source::same::{Same, same_rows};
 
 /// The registered tables of a program, by name.
 pub(super) type Providers = HashMap<String, Arc<dyn TableProvider>>;
@@ -156,12 +156,17 @@ fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<
     let twin = |other: &'a Table| {
         let (name, its) = (&table.name, &other.name);
         let how = match (&table.source, &other.source) {
-            (Source::File { location, .. }, Source::File { location: of_other, .. }) => {
+            (Source::File { files: of_one, .. }, Source::File { files: of_other, .. }) => {
                 // A file that cannot be read now cannot answer a query either.
-                match same(location, of_other).ok().flatten()? {
-                    Same::File => format!("the file of {name} is that of {its}"),
-                    Same::Bytes => {
+                let same = same_rows(&table.source, &other.source).ok().flatten()?;
+                match (same, of_one.is_none() && of_other.is_none()) {
+                    (Same::File, true) => format!("the file of {name} is that of {its}"),
+                    (Same::Bytes, true) => {
                         format!("the file of {name} has the same bytes as that of {its}")
+                    }
+                    (Same::File, false) => format!("a file of {name} is one of {its}"),
+                    (Same::Bytes, false) => {
+                        format!("a file of {name} has the same bytes as one of {its}")
                     }
                 }
             }

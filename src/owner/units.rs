@@ -295,10 +295,10 @@ pub(super) fn fingerprint(
     let bounded = unit.max_rows().is_some() && !matches!(unit, Unit::Row);
     let is_target = catalog.referring(&table.name).next().is_some();
     match &table.source {
-        Source::File { location, options, .. } => {
+        Source::File { options, .. } => {
             let hashes = hashes_content(options);
             let wanted = bounded || is_target || hashes;
-            wanted.then(|| open.fingerprint(location)).transpose()
+            wanted.then(|| open.fingerprint(&table.source)).transpose()
         }
         Source::Registered => Ok(None),
     }
@@ -314,11 +314,11 @@ pub(super) fn fingerprint_of_target(
     let Some(link) = unit.link() else { return Ok(None) };
     let target = known(catalog, &link.table)?;
     match &target.source {
-        Source::File { location, fingerprint: None, .. } => {
-            Ok(Some((target.name.clone(), open.fingerprint(location)?)))
+        Source::File { fingerprint: None, .. } => {
+            Ok(Some((target.name.clone(), open.fingerprint(&target.source)?)))
         }
         Source::File { .. } => {
-            open.check(target)?;
+            open.check_as_owner(target)?;
             match open.is_unchanged() {
                 true => Ok(None),
                 false => Err(Error::catalog(format!(

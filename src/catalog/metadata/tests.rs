@@ -163,11 +163,15 @@ fn json_is_read_back_and_read_strictly() {
             device: Some(1),
             inode: u64::MAX,
             sha256: "00".repeat(32),
+            files: None,
         }),
+        files: None,
     };
     table.columns[1].domain = Some(Domain::In(vec![None, Some("\u{0}'\"".to_owned())]));
     let text = serde_json::to_string(&table).unwrap();
     assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
+    // One file is stored as it always was.
+    assert!(!text.contains("\"files\"") && table.file_columns().len() == table.columns.len());
     // A vault of an older version stores fewer properties of a file.
     let older = text.replace(",\"changed_nanos\":9223372036854775807,\"device\":1", "");
     assert_ne!(older, text);
@@ -177,6 +181,17 @@ fn json_is_read_back_and_read_strictly() {
         panic!("it has a fingerprint");
     };
     assert_eq!((older.changed_nanos, older.device, older.size), (None, None, u64::MAX));
+    let mut many = table.clone();
+    let Source::File { files, fingerprint: Some(fingerprint), .. } = &mut many.source else {
+        panic!("it has a fingerprint");
+    };
+    let last = table.columns.last().unwrap().name.clone();
+    *files =
+        Some(Box::new(Files { pattern: Some("*.csv".to_owned()), partitioned_by: vec![last] }));
+    fingerprint.files = Some("11".repeat(32));
+    let of_many = serde_json::to_string(&many).unwrap();
+    assert_eq!(serde_json::from_str::<Table>(&of_many).unwrap(), many);
+    assert_eq!(many.file_columns().len(), table.columns.len() - 1);
     // A field that this version does not know may declare a protection that it would not enforce.
     let more = text.replacen('{', "{\"via\":\"customer\",", 1);
     assert!(serde_json::from_str::<Table>(&more).is_err());

@@ -48,6 +48,7 @@ pub struct PrivateTable {
     rows_of_a_unit: u32,
     prunes: bool,
     file: Option<PinnedFile>,
+    listed_when_paid: bool,
 }
 
 /// Its rows are left out; a table in memory would show them.
@@ -60,7 +61,8 @@ impl fmt::Debug for PrivateTable {
 impl PrivateTable {
     /// Wraps the provider of the private table of this name.
     pub fn new(name: impl Into<String>, inner: Arc<dyn TableProvider>) -> Self {
-        Self { name: name.into(), inner, rows_of_a_unit: 1, prunes: false, file: None }
+        let name = name.into();
+        Self { name, inner, rows_of_a_unit: 1, prunes: false, file: None, listed_when_paid: false }
     }
 
     /// The same table, but its source may skip parts of itself by the minimum and maximum of each part.
@@ -77,6 +79,13 @@ impl PrivateTable {
     #[must_use]
     pub(crate) fn in_file(mut self, file: PinnedFile) -> Self {
         self.file = Some(file);
+        self
+    }
+
+    /// The same table, whose files are listed once a statement is paid for: its plan is made again then.
+    #[must_use]
+    pub fn listed_when_paid(mut self) -> Self {
+        self.listed_when_paid = true;
         self
     }
 
@@ -107,10 +116,19 @@ impl TableProvider for PrivateTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = self.inner.scan(state, projection, &[], None).await?;
         let properties = Arc::new(properties(&input));
-        let Self { name, rows_of_a_unit, prunes, file, .. } = self;
+        let Self { name, rows_of_a_unit, prunes, file, listed_when_paid, .. } = self;
         let (table, rows_of_a_unit, prunes) = (name.clone(), *rows_of_a_unit, *prunes);
-        let pinned = file.as_ref().and_then(|file| file());
-        Ok(Arc::new(PrivateScanExec { table, input, rows_of_a_unit, prunes, pinned, properties }))
+        let (pinned, listed_when_paid) =
+            (file.as_ref().and_then(|file| file()), *listed_when_paid);
+        Ok(Arc::new(PrivateScanExec {
+            table,
+            input,
+            rows_of_a_unit,
+            prunes,
+            pinned,
+            listed_when_paid,
+            properties,
+        }))
     }
 }
 
@@ -167,6 +185,7 @@ pub struct PrivateScanExec {
     rows_of_a_unit: u32,
     prunes: bool,
     pinned: Option<Pinned>,
+    listed_when_paid: bool,
     properties: Arc<PlanProperties>,
 }
 
@@ -187,6 +206,11 @@ impl PrivateScanExec {
     /// The declared number of rows of a unit.
     pub(crate) fn rows_of_a_unit(&self) -> u32 {
         self.rows_of_a_unit
+    }
+
+    /// Whether the files of its table are listed once a statement is paid for.
+    pub(crate) fn is_listed_when_paid(&self) -> bool {
+        self.listed_when_paid
     }
 
     /// The source without the marks: what it knows of its rows may be used after the charge only.

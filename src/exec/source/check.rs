@@ -11,10 +11,12 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
+use super::columns::{first_cells, hashes_content, plain_columns, same_columns, shape};
+use super::declare::members;
 use super::held::{Held, HeldFiles, STORE, Stamp};
-use super::lenient::{Shape, read_cells};
-use super::{hashes_content, plain_columns, same_columns, shape};
-use crate::catalog::{FileFormat, Fingerprint, Source, Table, Unit};
+use super::lenient::Shape;
+use super::set::Set;
+use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit};
 use crate::error::Error;
 use crate::exec::operator::look_up::Pinned;
 use crate::refusal::{Reason, Refusal};
@@ -31,6 +33,17 @@ struct Open {
     files: BTreeMap<String, Arc<Held>>,
     /// The files on which verified constraints depend.
     verified: Vec<Verified>,
+    /// The files of tables that have several, by what selects them.
+    sets: BTreeMap<(String, Files), Arc<Set>>,
+    /// The hashes of those sets on which verified constraints depend.
+    verified_sets: Vec<VerifiedSet>,
+}
+
+/// A set, the hash of its names and bytes when constraints were verified on it, and whether only the hash counts.
+struct VerifiedSet {
+    set: Arc<Set>,
+    sha256: String,
+    hashes: bool,
 }
 
 /// A file, and its properties at the time when constraints were verified on it.
@@ -81,12 +94,38 @@ impl OpenFiles {
         Ok(held)
     }
 
-    /// The fingerprint of a file, which must not have changed since it was opened.
+    /// The files of a table that has several; listed and opened now, unless they already are.
     ///
     /// # Errors
-    /// [`Error::Catalog`] when the file cannot be read, or was changed since it was opened.
-    pub(crate) fn fingerprint(&self, location: &str) -> Result<Fingerprint, Error> {
+    /// If one of them cannot be opened.
+    fn set(&self, location: &str, files: &Files) -> io::Result<Arc<Set>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let selected = (location.to_owned(), files.clone());
+        if let Some(set) = open.sets.get(&selected) {
+            return Ok(Arc::clone(set));
+        }
+        let set = Arc::new(Set::open(&self.store, location, files)?);
+        open.sets.insert(selected, Arc::clone(&set));
+        Ok(set)
+    }
+
+    /// The fingerprint of a table's files, which must not have changed since they were opened.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when a file cannot be read, or was changed since it was opened.
+    pub(crate) fn fingerprint(&self, source: &Source) -> Result<Fingerprint, Error> {
+        let Source::File { location, files, .. } = source else { return Err(Error::Internal) };
         let failed = |e| Error::catalog_from(format!("`{location}` cannot be read"), e);
+        if let Some(files) = files {
+            let set = self.set(location, files).map_err(failed)?;
+            let fingerprint = set.fingerprint().map_err(failed)?;
+            return match set.is_untouched() {
+                true => Ok(fingerprint),
+                false => Err(Error::catalog(format!(
+                    "the files of `{location}` were changed while they were verified"
+                ))),
+            };
+        }
         let held = self.held(location).map_err(failed)?;
         let sha256 = held.sha256().map_err(failed)?.to_owned();
         if !held.is_untouched() {
@@ -94,7 +133,8 @@ impl OpenFiles {
         }
         let Stamp { device, inode, size, modified_nanos, changed_nanos } = held.stamp();
         let (device, changed_nanos) = (Some(device), Some(changed_nanos));
-        Ok(Fingerprint { device, inode, size, modified_nanos, changed_nanos, sha256 })
+        let files = None;
+        Ok(Fingerprint { device, inode, size, modified_nanos, changed_nanos, sha256, files })
     }
 
     /// Checks that the file of a table is still the declared one; costs nothing. The checked file is the one that is read.
@@ -103,14 +143,18 @@ impl OpenFiles {
     /// If a file has no verified constraints, only its header or footer is read, never a row. A refusal is free, so a
     /// refusal that a person's row can cause would reveal that row for nothing. If constraints were verified, the bytes
     /// are those that they were verified on. The properties from the file system decide that; if they differ, or the
-    /// owner wants it so, the SHA-256 of the bytes decides.
+    /// owner wants it so, the SHA-256 of the bytes decides. Of a private table with several files, nothing is looked at:
+    /// which files there are is as private as the rows in them, and [`OpenFiles::checked`] looks after the charge.
     ///
     /// # Errors
     /// A refusal if the file is missing, was changed since its constraints were verified, or has other columns.
     pub(crate) fn check(&self, table: &Table) -> Result<(), Error> {
-        let Source::File { format, location, options, fingerprint } = &table.source else {
+        let Source::File { format, location, options, fingerprint, files } = &table.source else {
             return Ok(());
         };
+        if files.is_some() {
+            return if table.is_public() { self.checked(table).map(drop) } else { Ok(()) };
+        }
         let unread =
             |what| changed(table, what, "the owner puts the file back where it was".to_owned());
         let remade = |what| {
@@ -132,13 +176,8 @@ impl OpenFiles {
                 true
             };
             if !same {
-                let unit = table.unit().map_or(String::new(), Unit::declaration);
-                let write = format!(
-                    "the owner verifies it again: ALTER TABLE {} SET PRIVACY UNIT {unit}",
-                    table.name
-                );
                 let what = "was changed since MAX ROWS or UNIQUE was verified on it";
-                return Err(changed(table, what, write));
+                return Err(changed(table, what, verified_again(table)));
             }
             let (location, fingerprint) = (location.clone(), fingerprint.clone());
             self.rely_on(Verified { location, fingerprint, hashes });
@@ -147,8 +186,8 @@ impl OpenFiles {
         let named = match (format, shape) {
             (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
                 let header =
-                    header_of(&held, shape, delimiter).map_err(|_| unread("cannot be read"))?;
-                header.iter().eq(table.columns.iter().map(|column| column.name.as_bytes()))
+                    first_cells(&held, shape, delimiter).map_err(|_| unread("cannot be read"))?;
+                has_header(&header, table)
             }
             // Any line may belong to a person, so only the declaration describes these files.
             (FileFormat::Csv | FileFormat::Json, _) => true,
@@ -164,8 +203,13 @@ impl OpenFiles {
     /// The file of a table, if the file system says that it is the one that was verified, and would say so if it were written
     /// to from now on: a file that was changed just now could be changed again at the same moment of a coarse clock.
     pub(super) fn pinned(&self, table: &Table) -> Option<Pinned> {
-        let Source::File { format, location, options, fingerprint: Some(fingerprint) } =
-            &table.source
+        let Source::File {
+            format,
+            location,
+            options,
+            fingerprint: Some(fingerprint),
+            files: None,
+        } = &table.source
         else {
             return None;
         };
@@ -175,6 +219,75 @@ impl OpenFiles {
             !hashes_content(options) && is_same(fingerprint, stamp) && stamp.is_settled();
         let read = format!("{stamp:?} {format} {options:?}");
         is_pinned.then(|| Pinned::new(read, stamp.size, held))
+    }
+
+    /// Checks that the files of a table are still the declared ones, for its owner, who may learn which files there are.
+    ///
+    /// # Errors
+    /// As [`OpenFiles::check`], and as [`OpenFiles::checked`].
+    pub(crate) fn check_as_owner(&self, table: &Table) -> Result<(), Error> {
+        match &table.source {
+            Source::File { files: Some(_), .. } => self.checked(table).map(drop),
+            Source::File { files: None, .. } | Source::Registered => self.check(table),
+        }
+    }
+
+    /// The files of a table that has several, each with the declared columns.
+    ///
+    /// # Guarantee
+    /// That of [`OpenFiles::check`] for the files together. For a private table, the caller has a charge or is its owner.
+    ///
+    /// # Errors
+    /// A refusal that names no file if one of them cannot be read or has other columns, or if the files differ from those that
+    /// constraints were verified on. For a private table, it depends on its rows, and must not reach an analyst.
+    pub(super) fn checked(&self, table: &Table) -> Result<Arc<Set>, Error> {
+        let Source::File { format, location, options, fingerprint, files: Some(files) } =
+            &table.source
+        else {
+            return Err(Error::Internal);
+        };
+        let unread = || {
+            let write = "the owner puts the files back where they were".to_owned();
+            changed_files(table, "cannot be read", write)
+        };
+        let set = self.set(location, files).map_err(|_| unread())?;
+        if let Some(fingerprint) = fingerprint {
+            let hashes = hashes_content(options);
+            let is_same = match hashes || !set.has_list_of(fingerprint) {
+                true => set.sha256().map_err(|_| unread())? == fingerprint.sha256,
+                false => true,
+            };
+            if !is_same {
+                let what = "were changed since MAX ROWS or UNIQUE was verified on them";
+                return Err(changed_files(table, what, verified_again(table)));
+            }
+            let (set, sha256) = (Arc::clone(&set), fingerprint.sha256.clone());
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.verified_sets.push(VerifiedSet { set, sha256, hashes });
+        }
+        let shape = shape(*format, options)?;
+        for (held, shape) in members(&set, shape, options) {
+            let named = match (format, shape) {
+                (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
+                    let header = first_cells(&held, shape, delimiter).map_err(|_| unread())?;
+                    has_header(&header, table)
+                }
+                // Any line may belong to a person, so only the declaration describes these files.
+                (FileFormat::Csv | FileFormat::Json, _) => true,
+                (FileFormat::Parquet | FileFormat::Arrow, shape) => {
+                    let now = plain_columns(&held, *format, &shape, &table.name);
+                    now.is_ok_and(|now| same_columns(&now, table))
+                }
+            };
+            if !named {
+                let write = format!(
+                    "the owner puts files with the columns of {0} in their place, or declares {0} anew",
+                    table.name
+                );
+                return Err(changed_files(table, "differ from its declared columns", write));
+            }
+        }
+        Ok(set)
     }
 
     fn rely_on(&self, verified: Verified) {
@@ -188,10 +301,24 @@ impl OpenFiles {
     /// before answering.
     ///
     /// # Guarantee
-    /// If true, no verified file was written to between its check and now, according to the file system; or it was, and
-    /// its bytes are still those that were verified. The result depends on files alone, never on a row.
+    /// If true, no verified file, and no file of a set, was written to between its check and now, according to the file
+    /// system; or it was, and its bytes are still those that were verified. The result depends on files alone, never on a row.
     pub(crate) fn is_unchanged(&self) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_verified = |set: &Arc<Set>| {
+            let mut known = open.verified_sets.iter().filter(|known| Arc::ptr_eq(&known.set, set));
+            let is_same = |known: &VerifiedSet| {
+                (set.is_untouched() && !known.hashes)
+                    || set.sha256_now().is_ok_and(|hash| hash == known.sha256)
+            };
+            match known.next() {
+                None => set.is_untouched(),
+                Some(first) => is_same(first) && known.all(is_same),
+            }
+        };
+        if !open.sets.values().all(is_verified) {
+            return false;
+        }
         open.verified.iter().all(|Verified { location, fingerprint, hashes }| {
             let Some(held) = open.files.get(location) else { return false };
             (held.is_untouched() && !hashes)
@@ -215,13 +342,21 @@ fn changed(table: &Table, what: &str, write: String) -> Error {
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
 }
 
-/// The cells of the first line of a CSV file.
-fn header_of(held: &Arc<Held>, shape: Shape, delimiter: u8) -> io::Result<csv::ByteRecord> {
-    let mut record = csv::ByteRecord::new();
-    if let Some(line) = shape.lines(held.reader())?.next()? {
-        read_cells(line, delimiter, &mut record);
-    }
-    Ok(record)
+/// The same for the files of a table that has several; names no file.
+fn changed_files(table: &Table, what: &str, write: String) -> Error {
+    let message = format!("the files of {} {what}", table.name);
+    Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
+}
+
+/// What an owner writes for a file that was changed.
+fn verified_again(table: &Table) -> String {
+    let unit = table.unit().map_or(String::new(), Unit::declaration);
+    format!("the owner verifies it again: ALTER TABLE {} SET PRIVACY UNIT {unit}", table.name)
+}
+
+/// Whether the first line of a CSV file names the declared columns.
+fn has_header(header: &csv::ByteRecord, table: &Table) -> bool {
+    header.iter().eq(table.file_columns().iter().map(|column| column.name.as_bytes()))
 }
 
 #[cfg(test)]
@@ -242,6 +377,52 @@ mod tests {
         assert!(Arc::ptr_eq(&checked, &files.held(location).unwrap()));
     }
 
+    /// Two scans of one statement see the files that the first one found, and a file that is written meanwhile is noticed.
+    #[test]
+    fn files_are_listed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        write("a.csv", "id\n1\n").unwrap();
+        write("b.csv", "id\n2\n").unwrap();
+        let column = crate::catalog::Column {
+            name: "id".to_owned(),
+            data_type: "Int64".to_owned(),
+            nullable: true,
+            domain: None,
+        };
+        let table = Table {
+            name: "t".to_owned(),
+            source: Source::File {
+                format: FileFormat::Csv,
+                location: folder.path().to_str().unwrap().to_owned(),
+                options: BTreeMap::new(),
+                fingerprint: None,
+                files: Some(Box::new(Files { pattern: None, partitioned_by: Vec::new() })),
+            },
+            privacy: crate::catalog::Privacy::Private(Unit::Row),
+            columns: vec![column],
+        };
+        let files = OpenFiles::new(&Arc::default());
+        let first = files.checked(&table).unwrap();
+        write("c.csv", "no header\n").unwrap();
+        std::fs::remove_file(folder.path().join("a.csv")).unwrap();
+        std::fs::rename(folder.path().join("c.csv"), folder.path().join("b.csv")).unwrap();
+        let again = files.checked(&table).unwrap();
+        assert!(Arc::ptr_eq(&first, &again) && again.members.len() == 2);
+        // Before the charge, a private table's files are not looked at; another statement finds what there is now.
+        let next = OpenFiles::new(&Arc::default());
+        assert!(next.check(&table).is_ok());
+        assert!(next.checked(&table).is_err() && next.check_as_owner(&table).is_err());
+        let public = Table { privacy: crate::catalog::Privacy::Public, ..table.clone() };
+        assert!(next.check(&public).is_err());
+        write("b.csv", "id\n2\n").unwrap();
+        let last = OpenFiles::new(&Arc::default());
+        last.checked(&table).unwrap();
+        assert!(last.is_unchanged());
+        write("b.csv", "id\n3\n").unwrap();
+        assert!(!last.is_unchanged());
+    }
+
     /// Size and time of modification can be reset, so a vault that stores only these stores too little.
     #[test]
     fn properties_that_can_be_reset_are_not_enough() {
@@ -253,6 +434,7 @@ mod tests {
             device,
             inode: 2,
             sha256: String::new(),
+            files: None,
         };
         assert!(is_same(&fingerprint(Some(1), Some(5)), stamp));
         for (device, changed) in

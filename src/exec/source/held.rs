@@ -104,7 +104,10 @@ impl Held {
         if !std::fs::metadata(location)?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let file = File::open(location)?;
+        Self::of_file(File::open(location)?, number)
+    }
+
+    fn of_file(file: File, number: u64) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -176,6 +179,14 @@ impl Held {
         Ok(bytes)
     }
 
+    /// What DataFusion needs to know of it.
+    ///
+    /// # Errors
+    /// If the file system does not tell when it was modified.
+    pub(super) fn object(&self) -> Result<ObjectMeta> {
+        self.meta(&Path::from(self.number.to_string()))
+    }
+
     fn meta(&self, location: &Path) -> Result<ObjectMeta> {
         Ok(ObjectMeta {
             location: location.clone(),
@@ -232,11 +243,26 @@ impl HeldFiles {
     /// # Errors
     /// As [`Held::open`].
     pub(super) fn open(&self, location: &str) -> io::Result<Arc<Held>> {
+        self.keep(|number| Held::open(location, number))
+    }
+
+    /// Keeps an open file until its last user drops it.
+    ///
+    /// # Errors
+    /// If it is not a file.
+    pub(super) fn hold(&self, file: File) -> io::Result<Arc<Held>> {
+        self.keep(|number| Held::of_file(file, number))
+    }
+
+    fn keep(&self, open: impl FnOnce(u64) -> io::Result<Held>) -> io::Result<Arc<Held>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.files.retain(|_, held| held.strong_count() > 0);
+        // Looking at all of them at every file would take long where a table has many.
+        if known.last.is_multiple_of(64) {
+            known.files.retain(|_, held| held.strong_count() > 0);
+        }
         known.last = known.last.saturating_add(1);
         let number = known.last;
-        let held = Arc::new(Held::open(location, number)?);
+        let held = Arc::new(open(number)?);
         known.files.insert(number, Arc::downgrade(&held));
         Ok(held)
     }

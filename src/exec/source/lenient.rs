@@ -46,6 +46,14 @@ pub(super) enum Shape {
 }
 
 impl Shape {
+    /// The same, but for how the file is compressed.
+    pub(super) fn compressed(self, compression: Compression) -> Self {
+        match self {
+            Self::Csv { header, delimiter, .. } => Self::Csv { header, delimiter, compression },
+            Self::Json { .. } => Self::Json { compression },
+        }
+    }
+
     /// Whether the file itself names its columns.
     pub(super) fn has_names(self) -> bool {
         !matches!(self, Self::Csv { header: false, .. })
@@ -61,27 +69,33 @@ impl Shape {
     }
 }
 
-/// A text file with declared columns.
-pub(super) struct LenientFile {
-    held: Arc<Held>,
-    shape: Shape,
+/// One text file, and the cells that each of its rows has behind its own: those of the last columns.
+pub(super) struct TextFile {
+    pub(super) held: Arc<Held>,
+    pub(super) shape: Shape,
+    pub(super) behind: Vec<Option<String>>,
+}
+
+/// Text files with declared columns, one after the other.
+pub(super) struct LenientFiles {
+    files: Vec<TextFile>,
     schema: SchemaRef,
 }
 
-impl fmt::Debug for LenientFile {
-    /// Paths must not appear in plans and messages.
+impl fmt::Debug for LenientFiles {
+    /// Paths, and how many there are, must not appear in plans and messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LenientFile").field("shape", &self.shape).finish_non_exhaustive()
+        f.debug_struct("LenientFiles").finish_non_exhaustive()
     }
 }
 
-impl LenientFile {
-    pub(super) fn new(held: Arc<Held>, shape: Shape, schema: SchemaRef) -> Self {
-        Self { held, shape, schema }
+impl LenientFiles {
+    pub(super) fn new(files: Vec<TextFile>, schema: SchemaRef) -> Self {
+        Self { files, schema }
     }
 }
 
-impl PartitionStream for LenientFile {
+impl PartitionStream for LenientFiles {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -89,16 +103,24 @@ impl PartitionStream for LenientFile {
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
         let output = builder.tx();
-        let (file, shape, schema) = (self.held.reader(), self.shape, Arc::clone(&self.schema));
+        let files = self.files.iter();
+        let files = files.map(|file| (file.held.reader(), file.shape, file.behind.clone()));
+        let (files, schema) = (files.collect::<Vec<_>>(), Arc::clone(&self.schema));
         builder.spawn_blocking(move || {
             let mut rows = Rows::new(&schema);
             let mut emit = |batch: RecordBatch| output.blocking_send(Ok(batch)).is_ok();
-            let lines = shape.lines(file)?;
-            match shape {
-                Shape::Csv { header, delimiter, .. } => {
-                    csv_rows(lines, header, delimiter, &mut rows, &mut emit)?;
+            for (file, shape, behind) in files {
+                if output.is_closed() {
+                    break;
                 }
-                Shape::Json { .. } => json_rows(lines, &mut rows, &mut emit)?,
+                rows.behind = behind;
+                let lines = shape.lines(file)?;
+                match shape {
+                    Shape::Csv { header, delimiter, .. } => {
+                        csv_rows(lines, header, delimiter, &mut rows, &mut emit)?;
+                    }
+                    Shape::Json { .. } => json_rows(lines, &mut rows, &mut emit)?,
+                }
             }
             if rows.len > 0 {
                 emit(rows.batch()?);
@@ -113,6 +135,8 @@ impl PartitionStream for LenientFile {
 struct Rows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
+    /// The cells of the last columns, in every row.
+    behind: Vec<Option<String>>,
     len: usize,
     bytes: usize,
 }
@@ -120,15 +144,23 @@ struct Rows {
 impl Rows {
     fn new(schema: &SchemaRef) -> Self {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
-        Self { schema: Arc::clone(schema), columns, len: 0, bytes: 0 }
+        Self { schema: Arc::clone(schema), columns, behind: Vec::new(), len: 0, bytes: 0 }
+    }
+
+    /// How many cells a row has of its own.
+    fn own(&self) -> usize {
+        self.columns.len().saturating_sub(self.behind.len())
     }
 
     /// Adds a row; true if the batch is full.
     fn push<'a>(&mut self, cells: impl Iterator<Item = Option<&'a str>>) -> bool {
-        let mut cells = cells;
-        for column in &mut self.columns {
+        let own = self.own();
+        let mut cells = cells.chain(std::iter::repeat(None));
+        let mut behind = self.behind.iter().map(Option::as_deref);
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            let cell = if i < own { cells.next() } else { behind.next() };
             // A text column is an array that must hold fewer bytes than a cell may have.
-            let cell = cells.next().flatten().filter(|cell| cell.len() <= BATCH_BYTES);
+            let cell = cell.flatten().filter(|cell| cell.len() <= BATCH_BYTES);
             self.bytes += cell.map_or(0, str::len);
             column.append_option(cell);
         }
@@ -164,7 +196,7 @@ fn csv_rows(
     }
     let mut record = csv::ByteRecord::new();
     while let Some(line) = lines.next()? {
-        let whole = read_cells(line, delimiter, &mut record) && record.len() == rows.columns.len();
+        let whole = read_cells(line, delimiter, &mut record) && record.len() == rows.own();
         let cells = record
             .iter()
             .map(|cell| std::str::from_utf8(cell).ok().filter(|text| whole && !text.is_empty()));
@@ -237,7 +269,8 @@ fn json_rows(
     rows: &mut Rows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
-    let names: Vec<String> = rows.schema.fields().iter().map(|f| f.name().clone()).collect();
+    let own = rows.schema.fields().iter().take(rows.own());
+    let names: Vec<String> = own.map(|f| f.name().clone()).collect();
     while let Some(line) = lines.next()? {
         if line.trim_ascii().is_empty() {
             continue;

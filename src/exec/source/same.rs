@@ -1,6 +1,6 @@
-//! Detects that two files hold the same rows: one file under two paths, or two files with the same bytes.
+//! Detects that two tables hold the same rows: one file under two paths, or two files with the same bytes.
 //!
-//! In: two paths. Out: what they have in common. A file that is declared twice has two budgets for the same people, so
+//! In: where the rows of two tables are. Out: what they have in common; of a table with several files, one in common is enough. A file that is declared twice has two budgets for the same people, so
 //! owners are warned when they declare the unit of a table. The comparison uses the present contents of the files; it
 //! does not detect the same rows in another order, format or compression.
 //!
@@ -9,9 +9,15 @@
 //! /data/visits.csv, /data/copy-of-visits.csv   the same bytes
 //! ```
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::MetadataExt;
+
+use sha2::{Digest, Sha256};
+
+use super::walk::walk;
+use crate::catalog::Source;
 
 /// What two files have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +28,85 @@ pub(crate) enum Same {
     Bytes,
 }
 
-/// What two files have in common, if they hold the same rows.
+/// What the files of two tables have in common, if they hold the same rows, or some of them.
 ///
 /// # Errors
 /// The system's error when a file cannot be read.
-pub(crate) fn same(one: &str, other: &str) -> io::Result<Option<Same>> {
+pub(crate) fn same_rows(one: &Source, other: &Source) -> io::Result<Option<Same>> {
+    match (one, other) {
+        (
+            Source::File { location, files: None, .. },
+            Source::File { location: of_other, files: None, .. },
+        ) => same(location, of_other),
+        (Source::File { .. }, Source::File { .. }) => common(&opened(one)?, &opened(other)?),
+        (Source::Registered, _) | (_, Source::Registered) => Ok(None),
+    }
+}
+
+/// The files of a table.
+fn opened(source: &Source) -> io::Result<Vec<File>> {
+    let Source::File { location, files, .. } = source else { return Ok(Vec::new()) };
+    match files {
+        Some(files) => {
+            let found = walk(location, files.pattern.as_deref())?;
+            Ok(found.into_iter().map(|found| found.file).collect())
+        }
+        None if fs::metadata(location)?.is_file() => Ok(vec![File::open(location)?]),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// What two sets of files have in common. Files without a byte hold no rows.
+fn common(some: &[File], others: &[File]) -> io::Result<Option<Same>> {
+    let mut inodes = BTreeSet::new();
+    let mut sizes: BTreeMap<u64, Vec<&File>> = BTreeMap::new();
+    for file in some {
+        let metadata = file.metadata()?;
+        inodes.insert((metadata.dev(), metadata.ino()));
+        sizes.entry(metadata.len()).or_default().push(file);
+    }
+    let mut alike: BTreeMap<u64, Vec<&File>> = BTreeMap::new();
+    for file in others {
+        let metadata = file.metadata()?;
+        if inodes.contains(&(metadata.dev(), metadata.ino())) {
+            return Ok(Some(Same::File));
+        }
+        if metadata.len() > 0 && sizes.contains_key(&metadata.len()) {
+            alike.entry(metadata.len()).or_default().push(file);
+        }
+    }
+    for (size, files) in alike {
+        let hashes: BTreeSet<Vec<u8>> = sizes
+            .get(&size)
+            .into_iter()
+            .flatten()
+            .map(|file| hash(file))
+            .collect::<io::Result<_>>()?;
+        for file in files {
+            if hashes.contains(&hash(file)?) {
+                return Ok(Some(Same::Bytes));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The SHA-256 of a file's bytes.
+fn hash(file: &File) -> io::Result<Vec<u8>> {
+    let (mut file, mut hash) = (file.try_clone()?, Sha256::new());
+    file.rewind()?;
+    let mut buffer = vec![0_u8; 1 << 16];
+    loop {
+        let block = block(&mut file, &mut buffer)?;
+        if block.is_empty() {
+            return Ok(hash.finalize().to_vec());
+        }
+        hash.update(block);
+    }
+}
+
+/// What two files have in common, if they hold the same rows.
+fn same(one: &str, other: &str) -> io::Result<Option<Same>> {
     if one == other {
         return Ok(Some(Same::File));
     }
@@ -76,6 +156,50 @@ fn block<'a>(file: &mut impl Read, buffer: &'a mut [u8]) -> io::Result<&'a [u8]>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::{FileFormat, Files};
+
+    fn table(location: &str, files: Option<Files>) -> Source {
+        let (location, options) = (location.to_owned(), BTreeMap::new());
+        let files = files.map(Box::new);
+        Source::File { format: FileFormat::Csv, location, options, fingerprint: None, files }
+    }
+
+    /// One file in common is as bad as all of them.
+    #[test]
+    fn one_file_among_several_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        for (name, rows) in [
+            ("a/k=1/x", "id\n1\n"),
+            ("a/y", ""),
+            ("b/y", ""),
+            ("b/x", "id\n2\n"),
+            ("c/copy", "id\n1\n"),
+            ("d/z", "id\n3\n"),
+            ("lone", "id\n3\n"),
+        ] {
+            fs::create_dir_all(std::path::Path::new(&path(name)).parent().unwrap()).unwrap();
+            fs::write(path(name), rows).unwrap();
+        }
+        fs::hard_link(path("b/x"), path("d/hard")).unwrap();
+        let all = |name: &str| {
+            table(&path(name), Some(Files { pattern: None, partitioned_by: Vec::new() }))
+        };
+        for (one, other, expected) in [
+            (all("a"), all("a"), Some(Same::File)),
+            (all("a"), all("b"), None),
+            (all("a"), all("c"), Some(Same::Bytes)),
+            (all("b"), all("d"), Some(Same::File)),
+            (all("d"), table(&path("lone"), None), Some(Same::Bytes)),
+            (all("d"), table(&path("d/z"), None), Some(Same::File)),
+            (all("a"), table(&path("lone"), None), None),
+            (all("a"), Source::Registered, None),
+        ] {
+            assert_eq!(same_rows(&one, &other).unwrap(), expected, "{one:?} {other:?}");
+            assert_eq!(same_rows(&other, &one).unwrap(), expected, "{other:?} {one:?}");
+        }
+        assert!(same_rows(&all("nothing"), &all("a")).is_err());
+    }
 
     #[test]
     fn one_file_is_known_by_every_name() {

@@ -43,13 +43,15 @@ pub struct ExternalTable {
     format: &'static str,
     location: Option<String>,
     columns: Vec<(String, DataType)>,
+    partitioned_by: Vec<(String, DataType)>,
     options: Vec<(String, String)>,
 }
 
 impl ExternalTable {
     fn new(name: String, format: &'static str, path: &Path) -> Self {
         let location = path.to_str().map(str::to_owned);
-        Self { name, format, location, columns: Vec::new(), options: Vec::new() }
+        let (columns, partitioned_by, options) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name, format, location, columns, partitioned_by, options }
     }
 
     /// A CSV file with a header.
@@ -152,6 +154,28 @@ impl ExternalTable {
         self
     }
 
+    /// The next column whose values are in the names of folders, as in `year=2025`. The path is then that of a folder, or a
+    /// pattern as SQL takes it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use arrow::datatypes::DataType;
+    /// use hushql::{Engine, ExternalTable};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("visits");
+    /// std::fs::create_dir_all(path.join("year=2025"))?;
+    /// std::fs::write(path.join("year=2025").join("a.csv"), "patient,stay\n1,3\n")?;
+    /// let visits = ExternalTable::csv("visits", &path).partitioned_by("year", DataType::Int32);
+    /// Engine::in_memory()?.owner().declare(visits).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn partitioned_by(mut self, name: impl Into<String>, data_type: DataType) -> Self {
+        self.partitioned_by.push((name.into(), data_type));
+        self
+    }
+
     fn option(mut self, name: &str, value: String) -> Self {
         self.options.push((name.to_owned(), value));
         self
@@ -214,13 +238,17 @@ impl ExternalTable {
     }
 
     fn parsed(self) -> Result<Parsed, Error> {
-        let Self { name, format, location, columns, options } = self;
+        let Self { name, format, location, columns, partitioned_by, options } = self;
         let location =
             location.ok_or_else(|| Error::catalog("the path of a table's file is valid UTF-8"))?;
         let columns = columns.into_iter().map(|(name, t)| Ok((name, written_type(&t)?)));
         let columns = columns.collect::<Result<_, Error>>()?;
+        let partitioned_by = partitioned_by
+            .into_iter()
+            .map(|(name, t)| Ok((name, Some(written_type(&t)?))))
+            .collect::<Result<_, Error>>()?;
         let (format, taken) = (format.to_owned(), Taken::Fail);
-        Ok(Parsed::CreateTable { name, columns, format, location, options, taken })
+        Ok(Parsed::CreateTable { name, columns, format, partitioned_by, location, options, taken })
     }
 }
 

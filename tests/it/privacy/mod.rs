@@ -7,6 +7,7 @@ pub(crate) mod coverage;
 pub(crate) mod draws;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
+pub(crate) mod folders;
 pub(crate) mod found_bounds;
 pub(crate) mod fuzz;
 pub(crate) mod held;

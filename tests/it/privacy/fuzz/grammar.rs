@@ -564,7 +564,7 @@ fn query(dice: &mut Dice, depth: usize) -> String {
 /// One statement.
 pub fn statement(dice: &mut Dice) -> String {
     match dice.below(40) {
-        0 => dice.pick(&["SHOW TABLES", "SHOW PRIVACY", "SHOW PRIVACY BUDGET shop", "DESCRIBE adult", "DESCRIBE nobody", "SHOW CREATE TABLE adult", "SHOW CREATE BUDGET shop", "ALTER TABLE orders SUGGEST PRIVACY", "ALTER PRIVACY BUDGET shop SET PER QUERY (max=1)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) TOGETHER WITH users", "CREATE PRIVACY BUDGET few FOR adult LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT COUPONS (epsilon=0.05)", "CREATE OR REPLACE EXTERNAL TABLE adult STORED AS CSV LOCATION 'x'", "DROP TABLE IF EXISTS nobody"]).to_owned(),
+        0 => dice.pick(&["SHOW TABLES", "SHOW PRIVACY", "SHOW PRIVACY BUDGET shop", "DESCRIBE adult", "DESCRIBE nobody", "SHOW CREATE TABLE adult", "SHOW CREATE BUDGET shop", "ALTER TABLE orders SUGGEST PRIVACY", "ALTER PRIVACY BUDGET shop SET PER QUERY (max=1)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) TOGETHER WITH users", "CREATE PRIVACY BUDGET few FOR adult LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT COUPONS (epsilon=0.05)", "CREATE OR REPLACE EXTERNAL TABLE adult STORED AS CSV LOCATION 'x'", "CREATE EXTERNAL TABLE parts STORED AS PARQUET PARTITIONED BY (year INT, who) LOCATION '/etc/*/x?[ab].parquet'", "DROP TABLE IF EXISTS nobody"]).to_owned(),
         1 => {
             let column = dice.pick(&["adult(income)", "orders(price)", "lines(quantity)", "users(name)", "bids(bid)", "visits(fee)", "undeclared(id)"]);
             let bounds = bounds(dice);

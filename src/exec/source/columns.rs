@@ -1,0 +1,302 @@
+//! The columns of data files: what their options say, and what their footers, headers or first rows do.
+//!
+//! In: open files and the options of their table. Out: a schema with types that the engine reads. The types of text files
+//! are inferred from the first rows, of several files together; several files have the same columns, or are no table.
+//!
+//! ```text
+//! a.csv: id,fee ⏎ 1,2      b.csv: id,fee ⏎ 2,0.5     →   id BIGINT, fee DOUBLE
+//! a.csv: id,fee            b.csv: fee,id             →   an error
+//! ```
+
+use std::collections::BTreeMap;
+use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::compressed::Compression;
+use super::held::{Held, Reader};
+use super::lenient::{Shape, read_cells, read_object};
+use crate::catalog::{Column, FileFormat, Table};
+use crate::error::Error;
+
+/// The option of a table whose file is identified by its bytes: `'true'` or `'false'`.
+pub(super) const CONTENT_HASH: &str = "content_hash";
+
+/// Whether the owner wants the file to be identified by its bytes.
+pub(crate) fn hashes_content(options: &BTreeMap<String, String>) -> bool {
+    options.get(CONTENT_HASH).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// The number of rows from which the types of a CSV or JSON file are inferred.
+const INFERRED_ROWS: usize = 10_000;
+
+/// The columns of a schema, as the catalog keeps them.
+pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
+    schema
+        .fields()
+        .iter()
+        .map(|field| Column {
+            name: field.name().clone(),
+            data_type: field.data_type().to_string(),
+            nullable: field.is_nullable(),
+            domain: None,
+        })
+        .collect()
+}
+
+/// The value of a Boolean option.
+///
+/// # Errors
+/// [`Error::Catalog`] for another value.
+pub(super) fn is_true(value: Option<&String>, option: &str, unless: bool) -> Result<bool, Error> {
+    match value.map(|v| v.to_lowercase()).as_deref() {
+        None => Ok(unless),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(value) => Err(Error::catalog(format!("{option} is true or false, not {value}"))),
+    }
+}
+
+/// How the files of a table are read.
+///
+/// # Errors
+/// [`Error::Catalog`] for options that say nothing known.
+pub(super) fn shape(
+    format: FileFormat,
+    options: &BTreeMap<String, String>,
+) -> Result<Shape, Error> {
+    let header = is_true(options.get("has_header"), "has_header", true)?;
+    let delimiter = match options.get("delimiter").map(String::as_bytes) {
+        None => b',',
+        Some([byte]) => *byte,
+        Some(_) => return Err(Error::catalog("the delimiter of a CSV file is one character")),
+    };
+    let compression = Compression::of_options(options)?;
+    Ok(match format {
+        FileFormat::Json => Shape::Json { compression },
+        FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
+            Shape::Csv { header, delimiter, compression }
+        }
+    })
+}
+
+/// The columns of a file, from its footer or its first rows.
+///
+/// # Errors
+/// [`Error::Catalog`] when it cannot be read or is not in its format.
+pub(super) fn plain_columns(
+    held: &Arc<Held>,
+    format: FileFormat,
+    shape: &Shape,
+    shown: &str,
+) -> Result<SchemaRef, Error> {
+    match held.columns.get() {
+        Some(columns) => Ok(Arc::clone(columns)),
+        None => {
+            let columns = schema_of(held, format, shape, shown)?;
+            Ok(Arc::clone(held.columns.get_or_init(|| columns)))
+        }
+    }
+}
+
+fn schema_of(
+    held: &Arc<Held>,
+    format: FileFormat,
+    shape: &Shape,
+    shown: &str,
+) -> Result<SchemaRef, Error> {
+    let wrong = |e: arrow::error::ArrowError| {
+        Error::catalog_from(format!("{shown} is not a {format} file"), e)
+    };
+    let read = |e| Error::catalog_from(format!("{shown} cannot be read"), e);
+    let schema = match (format, shape) {
+        (FileFormat::Parquet, _) => {
+            let reader = ParquetRecordBatchReaderBuilder::try_new(held.handle().map_err(read)?)
+                .map_err(|e| Error::catalog_from(format!("{shown} is not a {format} file"), e))?;
+            if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
+                held.rows.get_or_init(|| rows);
+            }
+            Arc::clone(reader.schema())
+        }
+        (FileFormat::Arrow, _) => {
+            let reader =
+                arrow::ipc::reader::FileReader::try_new(held.reader(), None).map_err(wrong)?;
+            reader.schema()
+        }
+        (FileFormat::Csv | FileFormat::Json, shape) => {
+            let mut first = Sample::default();
+            first.add(held.reader(), shape).map_err(read)?;
+            inferred(&first.text, shape).map_err(wrong)?
+        }
+    };
+    checked(&schema, format, shown)
+}
+
+/// The columns that text seems to have.
+fn inferred(text: &[u8], shape: &Shape) -> Result<SchemaRef, arrow::error::ArrowError> {
+    Ok(Arc::new(match shape {
+        Shape::Csv { header, delimiter, .. } => {
+            let format = arrow::csv::reader::Format::default()
+                .with_header(*header)
+                .with_delimiter(*delimiter)
+                .with_truncated_rows(true);
+            format.infer_schema(text, None)?.0
+        }
+        Shape::Json { .. } => arrow::json::reader::infer_json_schema(text, None)?.0,
+    }))
+}
+
+/// The columns of a schema with the types that their cells are read as.
+fn checked(schema: &SchemaRef, format: FileFormat, shown: &str) -> Result<SchemaRef, Error> {
+    if schema.fields().is_empty()
+        || schema.fields().iter().any(|f| f.name().chars().any(char::is_control))
+    {
+        return Err(Error::catalog(format!("{shown} is not a {format} file")));
+    }
+    let fields: Vec<_> = schema.fields().iter().map(|f| plain(f, format)).collect();
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// The columns of several files, which must be the same.
+///
+/// # Errors
+/// [`Error::Catalog`] for a file that cannot be read, is not in its format, or has other columns than the one before it.
+pub(super) fn common_columns(
+    files: &[(Arc<Held>, Shape)],
+    format: FileFormat,
+    shown: &str,
+) -> Result<Option<SchemaRef>, Error> {
+    let Some((_, shape)) = files.first() else { return Ok(None) };
+    let other = || {
+        let differ = "its files have other columns than each other";
+        Error::catalog(format!("`{shown}` is not one table: {differ}"))
+    };
+    let a_file = format!("a file of `{shown}`");
+    if let FileFormat::Parquet | FileFormat::Arrow = format {
+        let mut common: Option<SchemaRef> = None;
+        for (held, shape) in files {
+            let columns = plain_columns(held, format, shape, &a_file)?;
+            if *common.get_or_insert_with(|| Arc::clone(&columns)) != columns {
+                return Err(other());
+            }
+        }
+        return Ok(common);
+    }
+    let read = |e| Error::catalog_from(format!("{a_file} cannot be read"), e);
+    let mut sample = Sample::default();
+    let mut cells: Option<csv::ByteRecord> = None;
+    for (held, shape) in files {
+        if let Shape::Csv { header, delimiter, .. } = shape {
+            let first = first_cells(held, *shape, *delimiter).map_err(read)?;
+            let known = cells.get_or_insert_with(|| first.clone());
+            let is_same = if *header { *known == first } else { known.len() == first.len() };
+            if !is_same {
+                return Err(other());
+            }
+        }
+        sample.add(held.reader(), shape).map_err(read)?;
+    }
+    let wrong = |e| Error::catalog_from(format!("{a_file} is not a {format} file"), e);
+    checked(&inferred(&sample.text, shape).map_err(wrong)?, format, &a_file).map(Some)
+}
+
+/// The cells of the first line of a CSV file.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(super) fn first_cells(
+    held: &Arc<Held>,
+    shape: Shape,
+    delimiter: u8,
+) -> io::Result<csv::ByteRecord> {
+    let mut record = csv::ByteRecord::new();
+    if let Some(line) = shape.lines(held.reader())?.next()? {
+        read_cells(line, delimiter, &mut record);
+    }
+    Ok(record)
+}
+
+/// The complete first lines of text files; other lines are rows of NULLs and have no types. Only the first file's header is
+/// among them.
+#[derive(Default)]
+struct Sample {
+    text: Vec<u8>,
+    rows: usize,
+    width: Option<usize>,
+}
+
+impl Sample {
+    fn add(&mut self, file: Reader, shape: &Shape) -> io::Result<()> {
+        let mut record = csv::ByteRecord::new();
+        let mut lines = shape.lines(file)?;
+        if self.rows > 0 && matches!(shape, Shape::Csv { header: true, .. }) {
+            lines.next()?;
+        }
+        while self.rows < INFERRED_ROWS {
+            let Some(line) = lines.next()? else { break };
+            let whole = match shape {
+                Shape::Csv { delimiter, .. } => {
+                    read_cells(line, *delimiter, &mut record)
+                        && std::str::from_utf8(line).is_ok()
+                        && *self.width.get_or_insert(record.len()) == record.len()
+                }
+                Shape::Json { .. } => read_object(line).is_some(),
+            };
+            if whole {
+                self.text.extend_from_slice(line);
+                self.text.push(b'\n');
+            } else if self.rows == 0 && matches!(shape, Shape::Csv { .. }) {
+                // Without a first line, the number of columns is unknown.
+                return Ok(());
+            }
+            self.rows += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A column with the type that its cells are read as.
+fn plain(field: &Field, format: FileFormat) -> Field {
+    let data_type = match field.data_type() {
+        // Arrow columns keep their types.
+        own if format == FileFormat::Arrow => own.clone(),
+        // Lists and objects in a text file are read as text: a cell must fit its column's type.
+        nested if nested.is_nested() && format == FileFormat::Json => DataType::Utf8,
+        DataType::Null => DataType::Utf8,
+        DataType::Dictionary(_, value) => value.as_ref().clone(),
+        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, None),
+        other => other.clone(),
+    };
+    Field::new(field.name(), data_type, true)
+}
+
+/// Whether a file has the declared columns.
+pub(super) fn same_columns(schema: &SchemaRef, table: &Table) -> bool {
+    let columns = table.file_columns();
+    schema.fields().len() == columns.len()
+        && schema
+            .fields()
+            .iter()
+            .zip(columns)
+            .all(|(f, c)| *f.name() == c.name && f.data_type().to_string() == c.data_type)
+}
+
+/// The declared columns as a schema.
+///
+/// # Errors
+/// [`Error::Catalog`] for a type that this version does not know.
+pub(super) fn schema_of_columns(columns: &[Column]) -> Result<SchemaRef, Error> {
+    let fields = columns
+        .iter()
+        .map(|column| {
+            let data_type = DataType::from_str(&column.data_type).map_err(|e| {
+                Error::catalog_from(format!("column {} has an unknown type", column.name), e)
+            })?;
+            Ok(Field::new(&column.name, data_type, true))
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    Ok(Arc::new(Schema::new(fields)))
+}

@@ -1,0 +1,383 @@
+//! CREATE EXTERNAL TABLE: from a location and options to a table whose columns are fixed.
+//!
+//! In: what the owner wrote. Out: a [`Table`], whose columns were read from its files or given. A location is a file, a folder
+//! with files, or a pattern of paths; what is found below a folder is looked at now, and not stored: neither names nor how many
+//! there are. Messages name columns and the location as the owner wrote it, and no file below it.
+//!
+//! ```text
+//! LOCATION 'visits.csv'                                         one file
+//! LOCATION 'visits' PARTITIONED BY (year INT)                   visits/year=2025/a.parquet, visits/year=2026/b.parquet, …
+//! LOCATION 'visits/2025-*.csv.gz'                               visits/2025-01.csv.gz, visits/2025-02.csv.gz, …
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use glob::Pattern;
+use sqlparser::ast as sql;
+
+use super::columns::{CONTENT_HASH, columns_of, common_columns, is_true, plain_columns, shape};
+use super::compressed::{COMPRESSION, Compression};
+use super::held::{Held, HeldFiles};
+use super::lenient::Shape;
+use super::set::Set;
+use super::walk::is_pattern;
+use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
+use crate::error::Error;
+
+/// A column whose values are in the names of folders, and its type, if it is not text or listed among the columns.
+pub(crate) type Partition = (String, Option<sql::DataType>);
+
+/// What the owner wrote of a table.
+#[derive(Debug)]
+pub(crate) struct Written<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) columns: &'a [(String, sql::DataType)],
+    pub(crate) format: FileFormat,
+    pub(crate) partitioned_by: &'a [Partition],
+    pub(crate) location: &'a str,
+    pub(crate) options: &'a [(String, String)],
+}
+
+/// A file, or files, declared as a table; its columns are read now and do not change.
+///
+/// # Errors
+/// [`Error::Catalog`] when a file is missing, empty or not in its format, or files differ in their columns.
+pub(crate) fn declared(written: &Written<'_>) -> Result<Table, Error> {
+    let Written { name, format, location, options, .. } = *written;
+    let mut known = BTreeMap::new();
+    for (key, value) in options {
+        let key = key.trim_start_matches("format.");
+        match (format, key) {
+            (FileFormat::Csv, "has_header" | "delimiter")
+            | (FileFormat::Csv | FileFormat::Json, COMPRESSION)
+            | (_, CONTENT_HASH) => {}
+            _ => return Err(Error::catalog(format!("{format} files have no option `{key}`"))),
+        }
+        known.insert(key.to_owned(), value.clone());
+    }
+    is_true(known.get(CONTENT_HASH), CONTENT_HASH, false)?;
+    shape(format, &known)?;
+    let (location, files, columns) = match located(location)? {
+        Located::File(path) => {
+            let columns = of_one(written, &path, &mut known)?;
+            (path, None, columns)
+        }
+        Located::Below(folder, pattern) => {
+            let (files, columns) = of_several(written, &folder, pattern, &known)?;
+            (folder, Some(Box::new(files)), columns)
+        }
+    };
+    refuse_reserved(&columns)?;
+    Ok(Table {
+        name: name.to_owned(),
+        source: Source::File { format, location, options: known, fingerprint: None, files },
+        privacy: Privacy::Undeclared,
+        columns,
+    })
+}
+
+fn of_one(
+    written: &Written<'_>,
+    path: &str,
+    options: &mut BTreeMap<String, String>,
+) -> Result<Vec<Column>, Error> {
+    let Written { format, location, columns, partitioned_by, .. } = *written;
+    if !partitioned_by.is_empty() {
+        return Err(Error::catalog(format!(
+            "`{location}` is one file, and PARTITIONED BY is for folders whose names hold values: leave it out, or name the folder above them"
+        )));
+    }
+    if let (FileFormat::Csv | FileFormat::Json, Some(named)) =
+        (format, Compression::by_name(location))
+    {
+        options.entry(COMPRESSION.to_owned()).or_insert_with(|| named.to_owned());
+    }
+    let shape = shape(format, options)?;
+    let read = |e| Error::catalog_from(format!("`{path}` cannot be read"), e);
+    let held = Arc::new(Held::open(path, 0).map_err(read)?);
+    let inferred = plain_columns(&held, format, &shape, &format!("`{path}`"))?;
+    match columns {
+        [] => Ok(columns_of(&inferred)),
+        columns => given(columns, &inferred, format, shape.has_names()),
+    }
+}
+
+fn of_several(
+    written: &Written<'_>,
+    folder: &str,
+    pattern: Option<String>,
+    options: &BTreeMap<String, String>,
+) -> Result<(Files, Vec<Column>), Error> {
+    let Written { format, location, columns, partitioned_by, .. } = *written;
+    let names: Vec<String> = partitioned_by.iter().map(|(name, _)| name.clone()).collect();
+    let files = Files { pattern, partitioned_by: names };
+    let shape = shape(format, options)?;
+    let unread = |e: io::Error| match e.kind() {
+        io::ErrorKind::InvalidInput => Error::catalog(format!(
+            "below `{location}` is a link, a pipe or a device, which is not followed: a table has files and folders only"
+        )),
+        _ => Error::catalog_from(format!("the files of `{location}` cannot be read"), e),
+    };
+    let set = Set::open(&HeldFiles::default(), folder, &files).map_err(unread)?;
+    has_these_keys(&set, &files.partitioned_by)?;
+    // A column may be listed with its type, and be one of the folders' names.
+    let is_partition = |name: &String| files.partitioned_by.contains(name);
+    let own: Vec<_> = columns.iter().filter(|(name, _)| !is_partition(name)).cloned().collect();
+    let members = members(&set, shape, options);
+    let found = match (own.as_slice(), format) {
+        // A key that a line of JSON lacks is NULL there, so its columns are those that the owner says.
+        (own @ [_, ..], FileFormat::Json) => own.iter().map(column).collect::<Result<_, _>>()?,
+        (own, _) => match (common_columns(&members, format, location)?, own) {
+            (Some(inferred), []) => columns_of(&inferred),
+            (Some(inferred), own) => given(own, &inferred, format, shape.has_names())?,
+            (None, []) => {
+                return Err(Error::catalog(format!(
+                    "there is no file in `{location}` to take the columns from: write CREATE EXTERNAL TABLE {} (column TYPE, …) STORED AS {format} …",
+                    quoted(written.name)
+                )));
+            }
+            (None, own) => own.iter().map(column).collect::<Result<_, _>>()?,
+        },
+    };
+    let mut found = found;
+    for (name, data_type) in partitioned_by {
+        let listed = columns.iter().find(|(listed, _)| listed == name).map(|(_, t)| t);
+        let text = sql::DataType::Text;
+        let data_type = data_type.as_ref().or(listed).unwrap_or(&text).clone();
+        if found.iter().any(|column| column.name == *name) {
+            return Err(Error::catalog(format!(
+                "the files have a column `{name}` of their own, so the names of folders cannot give one: leave it out of PARTITIONED BY, and rename the folders"
+            )));
+        }
+        found.push(column(&(name.clone(), data_type))?);
+    }
+    Ok((files, found))
+}
+
+/// The files of a set, and how each is read: an option says how they are compressed, or else the end of each name.
+pub(super) fn members(
+    set: &Set,
+    shape: Shape,
+    options: &BTreeMap<String, String>,
+) -> Vec<(Arc<Held>, Shape)> {
+    let is_named = !options.contains_key(COMPRESSION);
+    let member = |member: &super::set::Member| {
+        let compression = match (is_named, member.ends_with(".gz"), member.ends_with(".zst")) {
+            (true, true, _) => Some(Compression::Gzip),
+            (true, false, true) => Some(Compression::Zstd),
+            (false, _, _) | (true, false, false) => None,
+        };
+        let shape = compression.map_or(shape, |compression| shape.compressed(compression));
+        (Arc::clone(&member.held), shape)
+    };
+    set.members.iter().map(member).collect()
+}
+
+/// Refuses folders whose names hold other keys than PARTITIONED BY names: a key becomes a column, and the names of columns are
+/// public, so the owner says them.
+fn has_these_keys(set: &Set, declared: &[String]) -> Result<(), Error> {
+    let mut found = BTreeSet::new();
+    for member in &set.members {
+        let keys = member.keys();
+        if let Some(missing) = declared.iter().find(|name| !keys.contains(name)) {
+            return Err(Error::catalog(format!(
+                "a file is in no folder of PARTITIONED BY ({0}): each one lies below a folder `{0}=…`",
+                quoted(missing)
+            )));
+        }
+        found.extend(keys);
+    }
+    if found.iter().all(|key| declared.contains(key)) {
+        return Ok(());
+    }
+    let others = found.iter().filter(|key| !declared.contains(key));
+    let all: Vec<String> = declared.iter().chain(others).map(|key| quoted(key)).collect();
+    Err(Error::catalog(format!(
+        "the names of folders hold values, as in `key=value`: write PARTITIONED BY ({}) before LOCATION, with a type behind each name that is not text",
+        all.join(", ")
+    )))
+}
+
+/// Where the rows of a table are.
+enum Located {
+    /// In the file at an absolute path.
+    File(String),
+    /// In what a pattern selects below the folder at an absolute path, or in all of its files.
+    Below(String, Option<String>),
+}
+
+fn located(location: &str) -> Result<Located, Error> {
+    let cannot = |e| Error::catalog_from(format!("there is no readable file `{location}`"), e);
+    let text = |path: &Path| match path.to_str() {
+        Some(path) => Ok(path.to_owned()),
+        None => Err(Error::catalog("the path of a table's files is valid UTF-8")),
+    };
+    let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    let path = match fs::canonicalize(location) {
+        // A file may be named like a pattern.
+        Err(error) if is_missing(&error) && location.contains(['*', '?', '[']) => {
+            return below(location);
+        }
+        found => found.map_err(cannot)?,
+    };
+    let metadata = fs::metadata(&path).map_err(cannot)?;
+    if metadata.is_dir() {
+        return Ok(Located::Below(text(&path)?, None));
+    }
+    if !metadata.is_file() {
+        return Err(Error::catalog(format!("`{location}` is not a file")));
+    }
+    if metadata.len() == 0 {
+        return Err(Error::catalog(format!("the file `{location}` is empty")));
+    }
+    Ok(Located::File(path.to_string_lossy().into_owned()))
+}
+
+/// The folder above a pattern, and the pattern below it.
+fn below(location: &str) -> Result<Located, Error> {
+    let parts: Vec<&str> = location.split('/').collect();
+    let above: Vec<String> = parts.iter().map_while(|part| literal(part)).collect();
+    let pattern = parts.get(above.len()..).unwrap_or_default().join("/");
+    if !is_pattern(&pattern) {
+        return Err(Error::catalog(format!(
+            "`{location}` is not a pattern: * and ? stand for letters of one name, [ab] for one of these, and ** alone for any folders"
+        )));
+    }
+    let folder = match above.as_slice() {
+        [] => ".".to_owned(),
+        [root] if root.is_empty() => "/".to_owned(),
+        above => above.join("/"),
+    };
+    let cannot = |e| Error::catalog_from(format!("there is no readable folder `{folder}`"), e);
+    let path = fs::canonicalize(&folder).map_err(cannot)?;
+    if !fs::metadata(&path).map_err(cannot)?.is_dir() {
+        return Err(Error::catalog(format!("`{folder}` is not a folder")));
+    }
+    match path.to_str() {
+        Some(path) => Ok(Located::Below(path.to_owned(), Some(pattern))),
+        None => Err(Error::catalog("the path of a table's files is valid UTF-8")),
+    }
+}
+
+/// The name that a part of a pattern stands for, if it is one name.
+fn literal(part: &str) -> Option<String> {
+    if !part.contains(['*', '?', '[']) {
+        return Some(part.to_owned());
+    }
+    let escaped = [("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[[]", "[")];
+    let name = escaped.iter().fold(part.to_owned(), |name, (from, to)| name.replace(from, to));
+    (Pattern::escape(&name) == part).then_some(name)
+}
+
+/// The location of a table as it can be declared again.
+pub(crate) fn written_location(location: &str, files: Option<&Files>) -> String {
+    match files.and_then(|files| files.pattern.as_deref()) {
+        None => location.to_owned(),
+        Some(pattern) => {
+            let above = Pattern::escape(location);
+            format!("{}/{pattern}", above.trim_end_matches('/'))
+        }
+    }
+}
+
+/// A column as the owner declared it.
+fn column((name, data_type): &(String, sql::DataType)) -> Result<Column, Error> {
+    let data_type = arrow_type(data_type)?.to_string();
+    Ok(Column { name: name.clone(), data_type, nullable: true, domain: None })
+}
+
+/// A column with the name of one of the engine's hidden columns could replace it.
+pub(crate) fn refuse_reserved(columns: &[Column]) -> Result<(), Error> {
+    match columns.iter().find(|c| c.name.to_lowercase().starts_with(RESERVED)) {
+        None => Ok(()),
+        Some(column) => Err(Error::catalog(format!(
+            "the column `{}` cannot be used: names that begin with {RESERVED} belong to the engine",
+            column.name
+        ))),
+    }
+}
+
+/// The columns that the owner declared, checked against the file.
+fn given(
+    columns: &[(String, sql::DataType)],
+    inferred: &SchemaRef,
+    format: FileFormat,
+    header: bool,
+) -> Result<Vec<Column>, Error> {
+    if columns.len() != inferred.fields().len() {
+        let found = inferred.fields().len();
+        return Err(Error::catalog(format!("the file has {found} columns, not {}", columns.len())));
+    }
+    let mut given = Vec::new();
+    for ((name, data_type), field) in columns.iter().zip(inferred.fields()) {
+        let data_type = arrow_type(data_type)?;
+        // The text of a CSV cell is read as any type, but a header still names its columns.
+        let text = format == FileFormat::Csv;
+        if (header && name != field.name()) || (!text && data_type != *field.data_type()) {
+            return Err(Error::catalog(format!(
+                "the file's column is {} {}, not {name} {data_type}",
+                field.name(),
+                field.data_type()
+            )));
+        }
+        given.push(Column {
+            name: name.clone(),
+            data_type: data_type.to_string(),
+            nullable: true,
+            domain: None,
+        });
+    }
+    Ok(given)
+}
+
+fn arrow_type(data_type: &sql::DataType) -> Result<DataType, Error> {
+    use sql::DataType as S;
+    Ok(match data_type {
+        S::Boolean | S::Bool => DataType::Boolean,
+        S::TinyInt(_) => DataType::Int8,
+        S::SmallInt(_) => DataType::Int16,
+        S::Int(_) | S::Integer(_) => DataType::Int32,
+        S::BigInt(_) => DataType::Int64,
+        S::Real | S::Float(_) => DataType::Float32,
+        S::Double(_) | S::DoublePrecision => DataType::Float64,
+        S::Varchar(_) | S::Text | S::String(_) | S::Char(_) => DataType::Utf8,
+        S::Date => DataType::Date32,
+        S::Timestamp(..) => DataType::Timestamp(TimeUnit::Microsecond, None),
+        S::Decimal(sql::ExactNumberInfo::PrecisionAndScale(precision, scale))
+        | S::Numeric(sql::ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
+            let precision = u8::try_from(*precision).ok().filter(|p| (1..=38).contains(p));
+            let scale = i8::try_from(*scale).ok().filter(|scale| *scale >= 0);
+            match precision.zip(scale) {
+                Some((precision, scale)) => DataType::Decimal128(precision, scale),
+                None => return Err(Error::catalog(format!("there is no type {data_type}"))),
+            }
+        }
+        other => return Err(Error::catalog(format!("a column cannot be of type {other}"))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escaped_parts_are_names() {
+        for name in ["a", "a b", "[odd]*", "?", "[[", "]", "a[b]c", ""] {
+            assert_eq!(literal(&Pattern::escape(name)).as_deref(), Some(name));
+        }
+        for pattern in ["*", "a?", "[ab]", "[!a]", "[[]*", "[*]?"] {
+            assert_eq!(literal(pattern), None, "{pattern}");
+        }
+        assert_eq!(literal("a]").as_deref(), Some("a]"));
+        let files =
+            |pattern: &str| Files { pattern: Some(pattern.to_owned()), partitioned_by: Vec::new() };
+        assert_eq!(written_location("/a[b]", Some(&files("*.csv"))), "/a[[]b[]]/*.csv");
+        assert_eq!(written_location("/", Some(&files("*.csv"))), "/*.csv");
+        assert_eq!(written_location("/a[b]", None), "/a[b]");
+    }
+}

@@ -1,0 +1,217 @@
+//! The scan of a table that has several files.
+//!
+//! In: a table, and the open files of a statement. Out: a plan over the files, or one that finds them when it is run. The second
+//! one is the plan of a private table before the charge: it is the same whether there are a thousand files or none. Behind the
+//! charge, files are listed, distributed, and skipped by what the names of their folders say.
+//!
+//! ```text
+//! before the charge      StreamingTableExec: partition_sizes=1
+//! behind it, Parquet     DataSourceExec: file_groups={2 groups: [[17, 18], [19]]}, …
+//! behind it, CSV         StreamingTableExec: partition_sizes=2
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, StringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::common::config::TableParquetOptions;
+use datafusion::common::stats::Precision;
+use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{
+    ArrowSource, FileGroup, FileScanConfigBuilder, FileSource, ParquetSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::{TryStreamExt, stream};
+use tokio::task::spawn_blocking;
+
+use super::check::OpenFiles;
+use super::declare::members;
+use super::held::STORE;
+use super::lenient::{LenientFiles, Shape, TextFile};
+use super::set::{Member, Set};
+use crate::catalog::{FileFormat, Source, Table};
+
+/// The files of a table.
+#[derive(Clone)]
+pub(super) struct ManyFiles {
+    table: Arc<Table>,
+    schema: SchemaRef,
+    shape: Shape,
+    open: Arc<OpenFiles>,
+}
+
+/// Neither paths nor how many there are may appear in plans and messages.
+impl fmt::Debug for ManyFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManyFiles").field("name", &self.table.name).finish_non_exhaustive()
+    }
+}
+
+impl ManyFiles {
+    pub(super) fn new(table: Table, schema: SchemaRef, shape: Shape, open: Arc<OpenFiles>) -> Self {
+        Self { table: Arc::new(table), schema, shape, open }
+    }
+
+    pub(super) fn columns(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    pub(super) fn are_public(&self) -> bool {
+        self.table.is_public()
+    }
+
+    /// A plan that looks for its files when it is run.
+    ///
+    /// # Guarantee
+    /// It follows from the declaration alone.
+    ///
+    /// # Errors
+    /// DataFusion's, for a projection of columns that do not exist.
+    pub(super) fn unlisted(
+        &self,
+        projection: Option<&Vec<usize>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows: Arc<dyn PartitionStream> = Arc::new(self.clone());
+        streaming(self.columns(), vec![rows], projection)
+    }
+
+    /// A plan over the files, which are listed, opened and checked now.
+    ///
+    /// # Errors
+    /// The refusal of a file that is not as declared; of a private table, it must not reach an analyst.
+    pub(super) fn listed(
+        &self,
+        projection: Option<&Vec<usize>>,
+        groups: usize,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let set = self.open.checked(&self.table);
+        let set = set.map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let Source::File { format, options, .. } = &self.table.source else {
+            return Err(crate::grid::failed());
+        };
+        let own = self.table.file_columns().len();
+        match format {
+            FileFormat::Csv | FileFormat::Json => {
+                let groups = groups.min(set.members.len()).max(1);
+                let mut parts: Vec<Vec<TextFile>> = (0..groups).map(|_| Vec::new()).collect();
+                let files = members(&set, self.shape, options).into_iter().zip(&set.members);
+                for (i, ((held, shape), member)) in files.enumerate() {
+                    let file = TextFile { held, shape, behind: member.values.clone() };
+                    if let Some(part) = parts.get_mut(i % groups) {
+                        part.push(file);
+                    }
+                }
+                let part = |files| -> Arc<dyn PartitionStream> {
+                    Arc::new(LenientFiles::new(files, self.columns()))
+                };
+                streaming(self.columns(), parts.into_iter().map(part).collect(), projection)
+            }
+            FileFormat::Parquet | FileFormat::Arrow if set.members.is_empty() => {
+                let schema = match projection {
+                    Some(projection) => Arc::new(self.schema.project(projection)?),
+                    None => self.columns(),
+                };
+                Ok(Arc::new(EmptyExec::new(schema)))
+            }
+            FileFormat::Parquet => {
+                let source = ParquetSource::new(self.split(own))
+                    .with_table_parquet_options(options_of(&self.table));
+                self.scan(&set, Arc::new(source), own, projection, groups)
+            }
+            FileFormat::Arrow => {
+                let source = ArrowSource::new_file_source(self.split(own));
+                self.scan(&set, Arc::new(source), own, projection, groups)
+            }
+        }
+    }
+
+    /// The columns of files, and behind them those of their folders' names.
+    fn split(&self, own: usize) -> TableSchema {
+        let fields = self.schema.fields();
+        let (files, folders) = fields.split_at_checked(own).unwrap_or((fields, &[]));
+        TableSchema::builder(Arc::new(Schema::new(files.to_vec())))
+            .with_table_partition_cols(folders.to_vec())
+            .build()
+    }
+
+    fn scan(
+        &self,
+        set: &Set,
+        source: Arc<dyn FileSource>,
+        own: usize,
+        projection: Option<&Vec<usize>>,
+        groups: usize,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let types: Vec<&DataType> =
+            self.schema.fields().iter().skip(own).map(|field| field.data_type()).collect();
+        let file = |member: &Member| {
+            let values = member.values.iter().zip(&types);
+            let values = values.map(|(value, data_type)| typed(value.as_deref(), data_type));
+            let file = PartitionedFile::new_from_meta(member.held.object()?);
+            Ok(file.with_partition_values(values.collect::<Result<_>>()?))
+        };
+        let files = set.members.iter().map(file).collect::<Result<Vec<_>>>()?;
+        let mut config = FileScanConfigBuilder::new(ObjectStoreUrl::parse(STORE)?, source)
+            .with_file_groups(FileGroup::new(files).split_files(groups.max(1)));
+        if let Some(rows) = set.rows() {
+            let claimed = Statistics::new_unknown(&self.schema);
+            config = config.with_statistics(claimed.with_num_rows(Precision::Inexact(rows)));
+        }
+        let config = config.with_projection_indices(projection.cloned())?;
+        Ok(DataSourceExec::from_data_source(config.build()))
+    }
+}
+
+/// The value of a column for all rows of a file; what is not of its type is NULL, as it is for a cell.
+fn typed(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue> {
+    let lenient = CastOptions { safe: true, ..CastOptions::default() };
+    let text: Arc<dyn Array> = Arc::new(StringArray::from(vec![value]));
+    ScalarValue::try_from_array(&cast_with_options(&text, data_type, &lenient)?, 0)
+}
+
+fn streaming(
+    schema: SchemaRef,
+    parts: Vec<Arc<dyn PartitionStream>>,
+    projection: Option<&Vec<usize>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(Arc::new(StreamingTableExec::try_new(schema, parts, projection, [], false, None)?))
+}
+
+impl PartitionStream for ManyFiles {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let (files, schema) = (self.clone(), self.columns());
+        let rows = stream::once(async move {
+            let listed = spawn_blocking(move || files.listed(None, 1)).await;
+            execute_stream(listed.map_err(|e| DataFusionError::External(Box::new(e)))??, context)
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten()))
+    }
+}
+
+/// The reader's options for Parquet. For a private table, it uses the statistics of row groups at most.
+///
+/// Bloom filters and page statistics would be further parts that must be correct, for the same answers. Filters that
+/// the reader evaluates itself would replace the filters above it.
+pub(super) fn options_of(table: &Table) -> TableParquetOptions {
+    let mut options = TableParquetOptions::default();
+    options.global.pushdown_filters = false;
+    if !table.is_public() {
+        options.global.bloom_filter_on_read = false;
+        options.global.enable_page_index = false;
+    }
+    options
+}

@@ -1,0 +1,261 @@
+//! The files of a table that has several: opened together, and identified together.
+//!
+//! In: a folder and what is selected below it. Out: a [`Set`], whose files stay open, with the values that the names of their
+//! folders give to columns. Names are as private as rows: no text that leaves this file contains one, and what identifies a
+//! set is a hash over the sorted list of names, sizes and versions.
+//!
+//! ```text
+//! year=2025/who=Ann%20Lee/a.parquet, partitioned by year and who   →   the values 2025 and Ann Lee, for all of its rows
+//! year=__HIVE_DEFAULT_PARTITION__/b.parquet                        →   NULL and NULL
+//! ```
+
+use std::fmt::{self, Write as _};
+use std::io;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::held::{Held, HeldFiles, Stamp};
+use super::walk::walk;
+use crate::catalog::{Files, Fingerprint};
+
+/// The name of a folder whose rows have no value, as Hive writes it.
+const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// One file of a set.
+pub(super) struct Member {
+    name: Vec<u8>,
+    pub(super) held: Arc<Held>,
+    /// The values of the columns that the names of folders give, in the order of the columns.
+    pub(super) values: Vec<Option<String>>,
+}
+
+impl Member {
+    /// Whether the name of its file ends so, whatever the case of letters.
+    pub(super) fn ends_with(&self, end: &str) -> bool {
+        self.name.to_ascii_lowercase().ends_with(end.as_bytes())
+    }
+
+    /// The keys in the names of its folders.
+    pub(super) fn keys(&self) -> Vec<String> {
+        pairs(&self.name).into_iter().map(|(key, _)| key).collect()
+    }
+}
+
+/// The open files of a table, by name.
+pub(super) struct Set {
+    pub(super) members: Vec<Member>,
+}
+
+/// Names must not appear in plans and messages.
+impl fmt::Debug for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Set").finish_non_exhaustive()
+    }
+}
+
+impl Set {
+    /// Opens the files that are selected below a folder.
+    ///
+    /// # Errors
+    /// As [`walk`].
+    pub(super) fn open(store: &HeldFiles, folder: &str, files: &Files) -> io::Result<Self> {
+        let found = walk(folder, files.pattern.as_deref())?;
+        let member = |found: super::walk::Found| {
+            let held = store.hold(found.file)?;
+            let values = values(&found.name, &files.partitioned_by);
+            Ok(Member { name: found.name, held, values })
+        };
+        Ok(Self { members: found.into_iter().map(member).collect::<io::Result<_>>()? })
+    }
+
+    /// What identifies the set: the list of its files and the hash of their bytes.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(super) fn fingerprint(&self) -> io::Result<Fingerprint> {
+        Ok(Fingerprint {
+            size: 0,
+            modified_nanos: 0,
+            changed_nanos: None,
+            device: None,
+            inode: 0,
+            sha256: self.content(|held| held.sha256().map(str::to_owned))?,
+            files: Some(self.list()),
+        })
+    }
+
+    /// Whether the list of its files is the one of a fingerprint, according to the file system.
+    pub(super) fn has_list_of(&self, fingerprint: &Fingerprint) -> bool {
+        fingerprint.files.as_ref() == Some(&self.list())
+    }
+
+    /// The hash of the names and bytes of its files.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(super) fn sha256(&self) -> io::Result<String> {
+        self.content(|held| held.sha256().map(str::to_owned))
+    }
+
+    /// The same, of the bytes as they are now.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(super) fn sha256_now(&self) -> io::Result<String> {
+        self.content(Held::sha256_now)
+    }
+
+    /// Whether no file was changed since it was opened.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.members.iter().all(|member| member.held.is_untouched())
+    }
+
+    /// The number of rows that the footers of its files claim, if all of them were read.
+    pub(super) fn rows(&self) -> Option<usize> {
+        self.members
+            .iter()
+            .try_fold(0_usize, |sum, member| sum.checked_add(*member.held.rows.get()?))
+    }
+
+    fn list(&self) -> String {
+        let mut hash = Sha256::new();
+        for Member { name, held, .. } in &self.members {
+            let Stamp { device, inode, size, modified_nanos, changed_nanos } = held.stamp();
+            named(&mut hash, name);
+            for number in [device, inode, size] {
+                hash.update(number.to_le_bytes());
+            }
+            for time in [modified_nanos, changed_nanos] {
+                hash.update(time.to_le_bytes());
+            }
+        }
+        hexadecimal(&hash.finalize())
+    }
+
+    fn content(&self, of: impl Fn(&Arc<Held>) -> io::Result<String>) -> io::Result<String> {
+        let mut hash = Sha256::new();
+        for Member { name, held, .. } in &self.members {
+            named(&mut hash, name);
+            hash.update(of(held)?);
+        }
+        Ok(hexadecimal(&hash.finalize()))
+    }
+}
+
+/// Adds a name to a hash, and how long it is: no two lists of names are one text.
+fn named(hash: &mut Sha256, name: &[u8]) {
+    hash.update(name.len().to_le_bytes());
+    hash.update(name);
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The values that the names of folders give to columns. A folder that is missing, or whose name is not text, gives NULL: no
+/// person's folder can make a query fail.
+fn values(name: &[u8], columns: &[String]) -> Vec<Option<String>> {
+    let pairs = pairs(name);
+    let value = |column: &String| {
+        let (_, value) = pairs.iter().find(|(key, _)| key == column)?;
+        value.clone().filter(|value| !value.is_empty() && value != NULL)
+    };
+    columns.iter().map(value).collect()
+}
+
+/// The keys and values in the names of the folders above a file.
+fn pairs(name: &[u8]) -> Vec<(String, Option<String>)> {
+    let mut parts: Vec<&[u8]> = name.split(|byte| *byte == b'/').collect();
+    parts.pop();
+    let pair = |part: &[u8]| {
+        let at = part.iter().position(|byte| *byte == b'=')?;
+        let (key, value) = part.split_at_checked(at)?;
+        Some((unescaped(key)?, unescaped(value.get(1..)?)))
+    };
+    parts.into_iter().filter_map(pair).collect()
+}
+
+/// A part of a name in which Hive writes some bytes as `%20`.
+fn unescaped(part: &[u8]) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = part;
+    while let [first, behind @ ..] = rest {
+        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
+        match (first, behind) {
+            (b'%', [high, low, behind @ ..]) if digit(high).is_some() && digit(low).is_some() => {
+                bytes.push(digit(high)? * 16 + digit(low)?);
+                rest = behind;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn folders_give_values() {
+        let columns = ["year", "who"].map(str::to_owned);
+        for (name, expected) in [
+            ("year=2025/who=Ann%20Lee/a", [Some("2025"), Some("Ann Lee")]),
+            ("who=a=b/x/year=1/a", [Some("1"), Some("a=b")]),
+            ("year=__HIVE_DEFAULT_PARTITION__/who=/a", [None, None]),
+            ("Year=2025/whom=x/who=y", [None, None]),
+            ("year=%zz%4/who=%27%0a\"/a", [Some("%zz%4"), Some("'\n\"")]),
+            ("year=%ff/a", [None, None]),
+            ("a", [None, None]),
+        ] {
+            let values = values(name.as_bytes(), &columns);
+            assert_eq!(values, expected.map(|value| value.map(str::to_owned)), "{name}");
+        }
+        assert_eq!(values(b"year=\xff/who=x/a", &columns), [None, Some("x".to_owned())]);
+    }
+
+    #[test]
+    fn every_change_is_another_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("k=1/a", "id\n1\n");
+        write("b", "id\n2\n");
+        let files = Files { pattern: None, partitioned_by: Vec::new() };
+        let open =
+            || Set::open(&HeldFiles::default(), folder.path().to_str().unwrap(), &files).unwrap();
+        let before = open();
+        let fingerprint = before.fingerprint().unwrap();
+        assert!(open().has_list_of(&fingerprint));
+        let same = |set: &Set| {
+            (set.has_list_of(&fingerprint), set.sha256().unwrap() == fingerprint.sha256)
+        };
+        write("c", "id\n3\n");
+        assert_eq!(same(&open()), (false, false), "added");
+        fs::remove_file(folder.path().join("c")).unwrap();
+        assert_eq!(same(&open()), (true, true));
+        fs::rename(folder.path().join("k=1"), folder.path().join("k=2")).unwrap();
+        assert_eq!(same(&open()), (false, false), "renamed");
+        fs::rename(folder.path().join("k=2"), folder.path().join("k=1")).unwrap();
+        assert!(before.is_untouched());
+        write("b", "id\n2\n");
+        assert_eq!(same(&open()), (false, true), "written again");
+        assert!(!before.is_untouched() && before.sha256_now().unwrap() == fingerprint.sha256);
+        write("b", "");
+        assert_eq!(same(&open()), (false, false), "emptied");
+        assert!(!format!("{before:?}").contains("k="));
+    }
+}

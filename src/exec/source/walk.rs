@@ -1,0 +1,256 @@
+//! Finds the files of a table below a folder, and opens each of them where it was found.
+//!
+//! In: a folder, and a pattern or none. Out: the files with their names below the folder, sorted by the bytes of these
+//! names. Folders are looked up in each other and never by a path, and no link is followed: a link where a file or folder
+//! is looked for makes the walk fail, because it may lead out of the folder. What a writer hides until it is done, as Spark
+//! and DataFusion see it, is left out.
+//!
+//! ```text
+//! /data/visits                   year=2025/a.parquet   year=2026/b.parquet        and not _SUCCESS, .a.crc, b.parquet.tmp
+//! /data/visits, year=2025/*      year=2025/a.parquet
+//! /data/visits, **/b*            year=2026/b.parquet
+//! ```
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use glob::{MatchOptions, Pattern};
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::stat::Mode;
+
+/// How deep folders may lie in each other.
+const DEEPEST: usize = 64;
+
+/// A file, and its name below the folder where the walk began.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) name: Vec<u8>,
+    pub(super) file: File,
+}
+
+/// One part of a pattern, between two slashes.
+enum Step {
+    /// `**`: any number of folders.
+    Any,
+    One(Pattern),
+}
+
+/// The files that a pattern selects below a folder; without one, all of them. A pattern that selects a folder selects
+/// what is in it.
+///
+/// # Errors
+/// If the folder is missing, the pattern is none, or something that it selects is a link, cannot be opened, or is neither
+/// file nor folder.
+pub(super) fn walk(folder: &str, pattern: Option<&str>) -> io::Result<Vec<Found>> {
+    let steps = steps(pattern)?;
+    let root = File::open(folder)?;
+    if !root.metadata()?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let mut walk = Walk { steps: &steps, found: Vec::new() };
+    walk.folder(root.into(), &[], &closed(&steps, vec![0]), 0)?;
+    let mut found = walk.found;
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(found)
+}
+
+/// Whether a text is a pattern of paths, and leads nowhere but down.
+pub(super) fn is_pattern(pattern: &str) -> bool {
+    steps(Some(pattern)).is_ok() && pattern.split('/').all(|part| part != "..")
+}
+
+fn steps(pattern: Option<&str>) -> io::Result<Vec<Step>> {
+    let parts = pattern.into_iter().flat_map(|pattern| pattern.split('/'));
+    let step = |part: &str| match part {
+        "**" => Ok(Step::Any),
+        _ => Pattern::new(part).map(Step::One).map_err(|_| io::ErrorKind::InvalidInput.into()),
+    };
+    parts.filter(|part| !matches!(*part, "" | ".")).map(step).collect()
+}
+
+/// The places in a pattern that are reached without another name: those behind `**`.
+fn closed(steps: &[Step], mut at: Vec<usize>) -> Vec<usize> {
+    let mut i = 0;
+    while let Some(place) = at.get(i).copied() {
+        if matches!(steps.get(place), Some(Step::Any)) && !at.contains(&(place + 1)) {
+            at.push(place + 1);
+        }
+        i += 1;
+    }
+    at
+}
+
+/// Whether a name is that of a file or folder that its writer hides.
+fn is_hidden(name: &[u8]) -> bool {
+    let is_marked = name.starts_with(b"_") && !name.contains(&b'=');
+    name.starts_with(b".") || is_marked || name.ends_with(b".tmp") || name.ends_with(b"._COPYING_")
+}
+
+struct Walk<'a> {
+    steps: &'a [Step],
+    found: Vec<Found>,
+}
+
+impl Walk<'_> {
+    fn folder(
+        &mut self,
+        folder: OwnedFd,
+        prefix: &[u8],
+        at: &[usize],
+        depth: usize,
+    ) -> io::Result<()> {
+        if depth > DEEPEST {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut folder = Dir::from_fd(folder)?;
+        let mut names = Vec::new();
+        for entry in folder.iter() {
+            let name = entry?.file_name().to_bytes().to_vec();
+            let reached = self.after(at, &name);
+            if !is_hidden(&name) && !reached.is_empty() {
+                names.push((name, reached));
+            }
+        }
+        for (name, reached) in names {
+            let file = File::from(opened(&folder, &name)?);
+            let metadata = file.metadata()?;
+            let path = match prefix {
+                [] => name,
+                _ => [prefix, b"/", &name].concat(),
+            };
+            if metadata.is_dir() {
+                self.folder(file.into(), &path, &reached, depth + 1)?;
+            } else if !metadata.is_file() {
+                return Err(io::ErrorKind::InvalidInput.into());
+            } else if reached.contains(&self.steps.len()) {
+                self.found.push(Found { name: path, file });
+            }
+        }
+        Ok(())
+    }
+
+    /// The places in the pattern behind a name. Behind its end, everything is selected.
+    fn after(&self, at: &[usize], name: &[u8]) -> Vec<usize> {
+        let options = MatchOptions {
+            case_sensitive: true,
+            require_literal_separator: true,
+            require_literal_leading_dot: false,
+        };
+        let text = String::from_utf8_lossy(name);
+        let next = at.iter().filter_map(|place| match self.steps.get(*place) {
+            None | Some(Step::Any) => Some(*place),
+            Some(Step::One(pattern)) => pattern.matches_with(&text, options).then_some(*place + 1),
+        });
+        closed(self.steps, next.collect())
+    }
+}
+
+/// Opens a file or folder in a folder, without waiting for the writer of a pipe. All files of a table are open at once, so
+/// the limit of open files is raised where it is reached and may be raised.
+fn opened(folder: &Dir, name: &[u8]) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let open = || openat(folder.as_fd(), OsStr::from_bytes(name), flags, Mode::empty());
+    match open() {
+        Err(Errno::EMFILE) => {
+            let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+            setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+            Ok(open()?)
+        }
+        // A link, and a socket.
+        Err(Errno::ELOOP | Errno::EMLINK | Errno::ENXIO) => Err(io::ErrorKind::InvalidInput.into()),
+        opened => Ok(opened?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn names(folder: &str, pattern: Option<&str>) -> io::Result<Vec<String>> {
+        let found = walk(folder, pattern)?;
+        Ok(found.into_iter().map(|f| String::from_utf8(f.name).unwrap()).collect())
+    }
+
+    #[test]
+    fn patterns_select_files_and_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "a.csv",
+            "b.csv",
+            "_SUCCESS",
+            ".hidden",
+            "c.csv.tmp",
+            "d.csv._COPYING_",
+            "x/a.csv",
+            "x/y/b.csv",
+            "_temporary/a.csv",
+            "_k=1/a.csv",
+            "odd\n'\"=.csv",
+            "x/[.csv",
+        ] {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "id\n").unwrap();
+        }
+        let root = folder.path().to_str().unwrap();
+        let all =
+            ["_k=1/a.csv", "a.csv", "b.csv", "odd\n'\"=.csv", "x/[.csv", "x/a.csv", "x/y/b.csv"];
+        for (pattern, selected) in [
+            (None, &all[..]),
+            (Some("**"), &all),
+            (Some("*"), &all),
+            (Some("*.csv"), &all[1..4]),
+            (Some("[ab].csv"), &all[1..3]),
+            (Some("?.csv"), &all[1..3]),
+            (Some("x/*.csv"), &all[4..6]),
+            (Some("x"), &all[4..]),
+            (Some("**/b.csv"), &["b.csv", "x/y/b.csv"]),
+            (Some("**/y/**"), &all[6..]),
+            (Some("x/[[].csv"), &all[4..5]),
+            (Some("./x//a.csv"), &all[5..6]),
+            (Some("none*"), &[]),
+        ] {
+            assert_eq!(names(root, pattern).unwrap(), selected, "{pattern:?}");
+        }
+        for pattern in ["[", "a**"] {
+            assert!(names(root, Some(pattern)).is_err() && !is_pattern(pattern), "{pattern}");
+        }
+        assert!(!is_pattern("x/../*"));
+        assert!(names(&format!("{root}/a.csv"), None).is_err());
+        assert!(names(&format!("{root}/nothing"), None).is_err());
+    }
+
+    /// A link may lead to rows of others, and a pipe to none.
+    #[test]
+    fn links_and_pipes_are_no_files() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("secret.csv"), "id\n1\n").unwrap();
+        for make in [
+            |folder: &str, outside: &str| {
+                symlink(format!("{outside}/secret.csv"), format!("{folder}/l"))
+            },
+            |folder: &str, outside: &str| symlink(outside, format!("{folder}/l")),
+            |folder: &str, _: &str| symlink("nothing", format!("{folder}/l")),
+            |folder: &str, _: &str| symlink("a.csv", format!("{folder}/l")),
+            |folder: &str, _: &str| {
+                Ok(nix::unistd::mkfifo(format!("{folder}/l").as_str(), Mode::S_IRUSR)?)
+            },
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().to_str().unwrap();
+            fs::write(folder.path().join("a.csv"), "id\n").unwrap();
+            make(root, outside.path().to_str().unwrap()).unwrap();
+            assert!(names(root, None).is_err());
+            assert_eq!(names(root, Some("a*")).unwrap(), ["a.csv"]);
+        }
+    }
+}
