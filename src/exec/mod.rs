@@ -287,7 +287,7 @@ fn headed(schema: &Schema, heading: impl Fn(usize, &str) -> Option<String>) -> S
 fn due(release: &Release) -> Due {
     Due {
         plan_hash: plan_hash(&release.plan_text()),
-        losses: release.draws().map(|drawn| drawn.loss().clone()).collect(),
+        losses: release.charges().map(|(_, loss)| loss).collect(),
         unit_domains: release.unit_domains(),
     }
 }

@@ -182,6 +182,18 @@ impl Loss {
         self
     }
 
+    /// The loss of one draw that has all of this ε.
+    ///
+    /// # Guarantee
+    /// Its ρ is at least that of one pure draw, see [`Selecting::rho`]. No part decreases.
+    #[must_use]
+    pub fn by_one_draw(mut self) -> Self {
+        if let Some((epsilon, _)) = &self.approximate {
+            self.rho = self.rho.max(Selecting::Pure.rho(epsilon, 1));
+        }
+        self
+    }
+
     /// Composition, in each notion separately.
     ///
     /// # Guarantee

@@ -15,7 +15,7 @@ use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_boun
 use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
 use goal::{Groups, priced};
-use together::draw_together;
+use together::{draw_together, losses};
 
 pub(crate) mod accuracy;
 pub(crate) mod calibrate;
@@ -67,12 +67,22 @@ impl Release {
     }
 
     /// All draws with their losses, in the order of the private aggregates. Nothing else has a cost.
-    pub fn draws(&self) -> impl Iterator<Item = Drawn<'_>> {
+    /// Of releases that are read of one vector, the first bears the loss of the vector, and the others none.
+    ///
+    /// # Guarantee
+    /// The ε add up to what the releases say. Each loss is that of a draw as a whole: an ε that is charged piece by piece would
+    /// have a smaller ρ than its draw, and seem to be paid for by coupons that are too small.
+    pub fn charges(&self) -> impl Iterator<Item = (Drawn<'_>, Loss)> {
         let aggregates = self.analysis.parts().iter().zip(&self.mechanisms).zip(&self.selections);
         aggregates.flat_map(|((aggregate, mechanisms), selection)| {
-            let measures = aggregate.measures().iter().zip(mechanisms);
-            let threshold = selection.iter().filter_map(|s| Some(Drawn::Threshold(s, s.loss()?)));
-            measures.map(|(measure, one)| Drawn::Measure(measure, one)).chain(threshold)
+            let measures = aggregate.measures().iter().zip(mechanisms).zip(losses(mechanisms));
+            let threshold = selection.iter().filter_map(|selection| {
+                let loss = selection.loss()?;
+                Some((Drawn::Threshold(selection, loss), loss.clone()))
+            });
+            measures
+                .map(|((measure, one), loss)| (Drawn::Measure(measure, one), loss))
+                .chain(threshold)
         })
     }
 
@@ -135,7 +145,7 @@ impl Release {
     /// # Guarantee
     /// The sum of the losses of all draws, by basic composition in each notion.
     pub fn loss(&self) -> Loss {
-        self.draws().fold(Loss::zero(), |all, drawn| all.plus(drawn.loss()))
+        self.charges().fold(Loss::zero(), |all, (_, loss)| all.plus(&loss))
     }
 
     /// The unit domains of all private tables that are read, each once.
@@ -164,16 +174,6 @@ pub enum Drawn<'a> {
     Measure(&'a Measure, &'a Mechanized),
     /// The noisy counts of units for a partition selection that no measure pays for.
     Threshold(&'a PartitionSelection, &'a Loss),
-}
-
-impl Drawn<'_> {
-    /// The exact loss of the draw.
-    pub fn loss(&self) -> &Loss {
-        match self {
-            Self::Measure(_, mechanized) => &mechanized.loss,
-            Self::Threshold(_, loss) => loss,
-        }
-    }
 }
 
 /// Chooses and calibrates the mechanism of every measure.

@@ -358,6 +358,31 @@ fn within_rho(most: Rational, rho: &Rational) -> Option<Epsilon> {
     at(low)
 }
 
+/// What each release of an aggregate is charged: of those that are read of one vector, the first bears the loss of the whole draw.
+///
+/// # Guarantee
+/// The losses of a vector add up to those of the releases that are read of it, and their ρ is that of one draw at the sum of their
+/// ε, unless its ε was chosen for the sum of their ρ.
+pub(super) fn losses(mechanized: &[Mechanized]) -> Vec<Loss> {
+    let mut losses: Vec<Loss> = mechanized.iter().map(|one| one.loss.clone()).collect();
+    let of_vector = |one: &Mechanized| one.together.as_ref().map(|together| together.vector);
+    for (first, one) in mechanized.iter().enumerate() {
+        let Some(together) = &one.together else { continue };
+        let others = mechanized.iter().enumerate().skip(first + 1);
+        let others = others.filter(|(_, other)| of_vector(other) == Some(together.vector));
+        let others: Vec<usize> = others.map(|(at, _)| at).collect();
+        let mut all = losses[first].clone();
+        for at in others {
+            all = all.plus(&std::mem::replace(&mut losses[at], Loss::zero()));
+        }
+        losses[first] = match together.in_rho || all == losses[first] {
+            true => all,
+            false => all.by_one_draw(),
+        };
+    }
+    losses
+}
+
 /// All members with the noise of one vector.
 fn drawn(
     part: &PrivateAggregate,
@@ -390,6 +415,10 @@ fn drawn(
         return None;
     }
     let epsilon: Rational = members.iter().map(|member| &member.epsilon).sum();
+    // As many coupons as members pay for as many releases of a coupon's ε, and not for one of their sum.
+    if allowed.most.as_ref().is_some_and(|most| epsilon > *most) {
+        return None;
+    }
     let epsilon = match allowed.in_rho {
         true => {
             let losses = members.iter().filter_map(|member| mechanized.get(member.at));
@@ -397,10 +426,6 @@ fn drawn(
         }
         false => Epsilon::new(epsilon).ok()?,
     };
-    // As many coupons as members pay for as many releases of a coupon's ε, and not for one of their sum.
-    if allowed.most.as_ref().is_some_and(|most| epsilon.value() > most) {
-        return None;
-    }
     let noise = Laplace::calibrate(l1, &epsilon).ok()?;
     let text = |member: &Member| Some(part.measures().get(member.at)?.clause.text.clone());
     let all = members.iter().map(|member| {

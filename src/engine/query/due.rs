@@ -53,12 +53,11 @@ impl Session {
         let release = planned.release();
         let mut entries = Vec::new();
         let mut cost = Cost::zero();
-        for drawn in release.draws() {
+        for (drawn, loss) in release.charges() {
             let (mechanism, parameters, sensitivity) = match drawn {
                 Drawn::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
                 Drawn::Threshold(hidden, loss) => threshold_ledger_texts(hidden, loss),
             };
-            let loss = drawn.loss().clone();
             cost = cost.plus(Cost::round_up(&loss)?)?;
             entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
         }
