@@ -84,6 +84,9 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
+    use arrow::array::AsArray;
+    use arrow::datatypes::Int64Type;
+
     use crate::{Engine, Resources};
 
     const DECLARED: [&str; 6] = [
@@ -147,6 +150,35 @@ mod tests {
         for _ in 0..2 {
             tokio::time::sleep(Duration::from_millis(1_100)).await;
             assert_eq!((asked(&engine).await.as_str(), kept()), ("4 10", 2));
+        }
+        // One file as two tables, whose columns have each other's names.
+        fs::write(path("map"), "1,2,1\n2,1,1\n").unwrap();
+        fs::write(path("more"), "of_order,price\n1,1\n2,2\n").unwrap();
+        for (name, columns) in [("x", "number, person, z"), ("y", "z, number, person")] {
+            let columns = columns.replace(',', " BIGINT,");
+            let (map, more) = (path("map"), path("more"));
+            for statement in [
+                format!(
+                    "CREATE EXTERNAL TABLE {name} ({columns} BIGINT) STORED AS CSV LOCATION '{map}' OPTIONS ('has_header' 'false')"
+                ),
+                format!("CREATE EXTERNAL TABLE of_{name} STORED AS CSV LOCATION '{more}'"),
+                format!(
+                    "ALTER TABLE {name} SET PRIVACY UNIT VIA (person) REFERENCES people(id) MAX ROWS 2"
+                ),
+                format!(
+                    "ALTER TABLE of_{name} SET PRIVACY UNIT VIA (of_order) REFERENCES {name}(number) MAX ROWS 2"
+                ),
+            ] {
+                owner.execute(&statement).await.unwrap();
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        // Of x, the two rows are those of two people; of y, of one, who keeps one row.
+        for (table, expected) in [("of_x", 2), ("of_y", 1)] {
+            let query = format!("SELECT LAPLACE(eps=1000, rows=1) COUNT(*) AS n FROM {table}");
+            let answer = lab.query(&query).await.unwrap();
+            let count = answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0);
+            assert_eq!((count, kept() >= 2), (expected, true), "{table}");
         }
         let limited = engine.clone().with_resources(within(1 << 30)).unwrap();
         for _ in 0..2 {

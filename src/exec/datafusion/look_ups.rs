@@ -31,14 +31,12 @@ use super::memory::width;
 use super::opaque::OpaqueExec;
 use super::sizes::{PaidFor, Sizes};
 use crate::exec::operator::look_up::{
-    By, Columns, Identity, KeptLookUps, LookUp, LookUpExec, MOST_BYTES,
+    By, Columns, Identity, KeptLookUps, LookUp, LookUpExec, MOST_BYTES, OF_A_ROW,
 };
 use crate::exec::operator::private_scan::PrivateScanExec;
 
 /// Tables with fewer rows are indexed as a whole, even if few rows look for them.
 const FEW: f64 = 4e6;
-/// The bytes of the index for a row.
-const OF_A_ROW: f64 = 16.0;
 /// The assumed bytes of a row in a file that does not state how many there are.
 const IN_A_FILE: u64 = 32;
 
@@ -151,9 +149,10 @@ fn is_worth_it(
             (f64::from(rows), 0.0)
         }
     };
-    let width = f64::from(u32::try_from(width(&table.schema())).unwrap_or(u32::MAX));
+    let width = width(&table.schema()).saturating_add(OF_A_ROW);
+    let width = f64::from(u32::try_from(width).unwrap_or(u32::MAX));
     let most = f64::from(u32::try_from(MOST_BYTES).unwrap_or(u32::MAX));
-    table_rows * (OF_A_ROW + width) <= most && (table_rows <= FEW || table_rows <= rows)
+    table_rows * width <= most && (table_rows <= FEW || table_rows <= rows)
 }
 
 /// Which rows a plan yields, if that follows from the plan alone.

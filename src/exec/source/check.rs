@@ -203,13 +203,8 @@ impl OpenFiles {
     /// The file of a table, if the file system says that it is the one that was verified, and would say so if it were written
     /// to from now on: a file that was changed just now could be changed again at the same moment of a coarse clock.
     pub(super) fn pinned(&self, table: &Table) -> Option<Pinned> {
-        let Source::File {
-            format,
-            location,
-            options,
-            fingerprint: Some(fingerprint),
-            files: None,
-        } = &table.source
+        let Source::File { format, location, options, fingerprint: Some(fingerprint), files: None } =
+            &table.source
         else {
             return None;
         };
@@ -217,7 +212,10 @@ impl OpenFiles {
         let stamp = held.stamp();
         let is_pinned =
             !hashes_content(options) && is_same(fingerprint, stamp) && stamp.is_settled();
-        let read = format!("{stamp:?} {format} {options:?}");
+        // Where a file names no columns, only all of them together tell which one a name stands for.
+        let columns: Vec<_> =
+            table.columns.iter().map(|column| (&column.name, &column.data_type)).collect();
+        let read = format!("{stamp:?} {format} {options:?} {columns:?}");
         is_pinned.then(|| Pinned::new(read, stamp.size, held))
     }
 

@@ -24,6 +24,9 @@ pub(super) const NONE: u32 = u32::MAX;
 /// How many slots of an array a row may take, on average.
 const SLOTS_OF_A_ROW: usize = 8;
 
+/// The most bytes that an index takes for a row: its slots, or its entry in a hash table that is half empty, and the row before.
+pub(crate) const OF_A_ROW: usize = 40;
+
 /// The rows of a table by their keys.
 pub(crate) struct LookUp {
     index: Index,

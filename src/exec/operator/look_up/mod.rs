@@ -43,7 +43,7 @@ mod kept;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use index::LookUp;
+pub(crate) use index::{LookUp, OF_A_ROW};
 pub(crate) use kept::{Identity, KeptLookUps, MOST_BYTES, Pinned};
 
 /// Which columns come out.
@@ -229,11 +229,13 @@ async fn index(
     for partition in reading {
         batches.append(&mut partition.join().await.map_err(|_| failed())??);
     }
-    // The rows are copied into one batch.
-    memory.try_grow(memory.size())?;
+    // The rows are copied into one batch. Of the index, the most that it may take is reserved: one key far from all others
+    // decides how it is made, and must not decide whether there is memory for it.
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    memory.try_grow(memory.size().saturating_add(rows.saturating_mul(OF_A_ROW)))?;
     let look_up = Arc::new(LookUp::new(&table.schema(), &batches, by.of_table)?);
     drop(batches);
-    memory.try_resize(look_up.size())?;
+    memory.shrink(memory.size().saturating_sub(look_up.size()));
     by.kept.keep(by.identity.clone(), &look_up);
     Ok(Index { look_up, _memory: Some(memory) })
 }
