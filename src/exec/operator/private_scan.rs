@@ -118,8 +118,7 @@ impl TableProvider for PrivateTable {
         let properties = Arc::new(properties(&input));
         let Self { name, rows_of_a_unit, prunes, file, listed_when_paid, .. } = self;
         let (table, rows_of_a_unit, prunes) = (name.clone(), *rows_of_a_unit, *prunes);
-        let (pinned, listed_when_paid) =
-            (file.as_ref().and_then(|file| file()), *listed_when_paid);
+        let (pinned, listed_when_paid) = (file.as_ref().and_then(|file| file()), *listed_when_paid);
         Ok(Arc::new(PrivateScanExec {
             table,
             input,

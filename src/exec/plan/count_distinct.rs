@@ -12,7 +12,6 @@
 //!     AggregateExec: gby=[city, product]            every distinct pair once
 //!       RepartitionExec: Hash([city, product], 2)   equal pairs in one partition
 //!         SampleContributionsExec: distinct values, …          at most m of a unit in a group, M in all, C groups
-//!           RepartitionExec: Hash([user_id], 2)
 //! ```
 
 use std::sync::Arc;
@@ -31,7 +30,7 @@ use crate::analysis::{Measure, PrivateAggregate};
 use crate::exec::datafusion::private_plans::planned;
 use crate::exec::operator::bound_contributions::{EnforcedBounds, LateKey};
 use crate::exec::operator::sample_rows::SampleContributionsExec;
-use crate::exec::plan::rows::{by_unit, column, conditions};
+use crate::exec::plan::rows::{column, conditions, in_partitions};
 
 #[cfg(test)]
 mod tests;
@@ -81,7 +80,7 @@ pub(crate) async fn different(
         per_partition: Some(measure.limits.per_partition),
         l0: measure.limits.l0,
     };
-    counted(by_unit(&plan, state).await?, limits, key)
+    counted(in_partitions(&plan, state).await?, limits, key)
 }
 
 /// Counts the distinct values of rows that are a unit, group keys and a value, in this order.

@@ -25,9 +25,7 @@ use super::operator::count_places::CountPlacesExec;
 use super::operator::sample_rows::SampleContributionsExec;
 use crate::analysis::{Input, InputShape, KeySpace, Measure, PrivateAggregate, Source};
 use crate::exec::datafusion::private_plans::planned;
-use crate::exec::plan::rows::{
-    aggregate_inputs, by_unit, column, conditions, in_partitions, row_sums,
-};
+use crate::exec::plan::rows::{aggregate_inputs, column, conditions, in_partitions, row_sums};
 use count_distinct::different;
 use sums::{Term, TermKind, summed};
 use unknown_groups::{input_shape, unknown_partition_sums};
@@ -179,7 +177,7 @@ async fn rows(
         let sums = LogicalPlanBuilder::from(plan.clone()).aggregate(keys, vec![sum])?.build()?;
         return planned(&sums, state).await;
     }
-    let rows = by_unit(&plan, state).await?;
+    let rows = in_partitions(&plan, state).await?;
     let limits = EnforcedBounds {
         total: measure.limits.total,
         per_partition: Some(measure.limits.per_partition),

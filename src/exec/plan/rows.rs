@@ -6,8 +6,6 @@ use datafusion::common::{Column, Result, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
@@ -16,21 +14,6 @@ use crate::exec::datafusion::private_plans::planned;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::exec::plan::sums::{Term, TermKind};
 use crate::functions::{clamp, only_listed};
-
-/// The enforced rows with all rows of a unit in one partition; the unit is the first column.
-pub(crate) async fn by_unit(
-    plan: &LogicalPlan,
-    state: &SessionState,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let rows = planned(plan, state).await?;
-    let partitions = state.config().target_partitions();
-    if partitions <= 1 && rows.output_partitioning().partition_count() <= 1 {
-        return Ok(rows);
-    }
-    let name = rows.schema().field(0).name().clone();
-    let unit: Arc<dyn PhysicalExpr> = Arc::new(PhysicalColumn::new(&name, 0));
-    Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(vec![unit], partitions))?))
-}
 
 /// The enforced rows, in as many partitions as there are threads, also if they come from a union of many tables; the unit is the
 /// first column. A unit may have rows in each.

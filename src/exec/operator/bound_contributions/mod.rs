@@ -43,6 +43,7 @@ pub(crate) use keys::{KeyIndex, KeySpace, OUTSIDE};
 pub(crate) use keys::{canonical, is_float};
 pub(crate) use order::{HashKey, LateKey};
 pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
+pub(crate) use run::at_once;
 pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, integers, place_of};
 
 mod collect;

@@ -76,7 +76,7 @@ pub(super) async fn run(
 ///
 /// # Errors
 /// The first error of a task, and a constant text for a task that panics.
-async fn at_once<T, R, F>(each: Vec<T>, work: impl Fn(T) -> F) -> Result<Vec<R>>
+pub(crate) async fn at_once<T, R, F>(each: Vec<T>, work: impl Fn(T) -> F) -> Result<Vec<R>>
 where
     F: Future<Output = Result<R>> + Send + 'static,
     R: Send + 'static,

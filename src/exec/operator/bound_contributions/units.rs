@@ -76,7 +76,7 @@ impl UnitCodes {
 
     /// Takes the values of another partition in. The result has its own code for each code of that partition; `None` if these
     /// are the same.
-    pub(super) fn absorb(&mut self, other: Self) -> Result<Option<Vec<u64>>> {
+    pub(crate) fn absorb(&mut self, other: Self) -> Result<Option<Vec<u64>>> {
         let (Self::Interned { values, ids }, Self::Interned { values: mut others, .. }) =
             (self, other)
         else {
@@ -182,7 +182,7 @@ impl HeldUnits {
     }
 
     /// Replaces each code by what `codes` has in its place.
-    pub(super) fn renumber(&mut self, codes: &[u64], scratch: &mut Vec<u64>) -> Result<()> {
+    pub(crate) fn renumber(&mut self, codes: &[u64], scratch: &mut Vec<u64>) -> Result<()> {
         self.codes(scratch);
         let new =
             |code: &u64| usize::try_from(*code).ok().and_then(|code| codes.get(code).copied());

@@ -1,7 +1,7 @@
 //! Chooses which rows of each unit stay.
 //!
-//! In: one partition's collected rows. Out: the kept rows, bucket by bucket. It assumes that all rows of a unit are in
-//! this partition. It guarantees that the choice is a function of the unit's value, its multiset of rows and the key:
+//! In: the collected rows of all partitions, and some of their buckets. Out: the kept rows of these buckets, one by one. It assumes
+//! that all rows of a unit are in one bucket. It guarantees that the choice is a function of the unit's value, its multiset of rows and the key:
 //! if two hashes are equal, rows are compared by their values, encoded as bytes, never by their positions.
 //!
 //! ```text
@@ -19,21 +19,26 @@ use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::collect::{BATCH, Collected, Task};
-use crate::exec::operator::bound_contributions::{Row, UnitNames, Units, place_of};
+use super::collect::{BATCH, Task};
+use super::hold::Names;
+use crate::exec::operator::bound_contributions::{Row, Units, place_of};
 use crate::grid::failed;
 
 /// The second pass.
 pub(super) struct Chooser {
-    task: Task,
-    names: UnitNames,
-    batches: Vec<RecordBatch>,
+    names: Arc<Names>,
+    suspects: Arc<Suspects>,
     buckets: Vec<Vec<Row>>,
-    bytes: usize,
     reservation: MemoryReservation,
     units: Units,
     choice: Choice,
     ready: VecDeque<RecordBatch>,
+}
+
+/// The collected rows of all partitions, and the memory that is reserved for them.
+pub(super) struct Suspects {
+    pub(super) batches: Vec<RecordBatch>,
+    pub(super) _reservation: MemoryReservation,
 }
 
 /// A row's rank and its place in the bucket.
@@ -50,18 +55,24 @@ struct Choice {
 }
 
 impl Chooser {
-    pub(super) fn new(collected: Collected, reservation: MemoryReservation) -> Result<Self> {
-        let Collected { task, names, batches, buckets, bytes } = collected;
+    /// Chooses among the rows of these buckets.
+    pub(super) fn new(
+        names: Arc<Names>,
+        suspects: Arc<Suspects>,
+        buckets: Vec<Vec<Row>>,
+        reservation: MemoryReservation,
+    ) -> Result<Self> {
+        let task = &names.task;
         let choice = Choice {
-            groups: Encoded::new(&task, task.group.clone())?,
-            others: Encoded::new(&task, task.other.clone())?,
+            groups: Encoded::new(task, task.group.clone())?,
+            others: Encoded::new(task, task.other.clone())?,
             kept: Vec::new(),
             by_group: Vec::new(),
             by_row: Vec::new(),
             by_copy: Vec::new(),
         };
         let (units, ready) = (Units::default(), VecDeque::new());
-        Ok(Self { task, names, batches, buckets, bytes, reservation, units, choice, ready })
+        Ok(Self { names, suspects, buckets, reservation, units, choice, ready })
     }
 
     /// The next finished batch of this bucket.
@@ -72,6 +83,7 @@ impl Chooser {
     /// Processes one bucket; false if none is left.
     pub(super) fn next_bucket(&mut self) -> Result<bool> {
         let Some(mut rows) = self.buckets.pop() else { return Ok(false) };
+        let task = Arc::clone(&self.names.task);
         if rows.is_empty() {
             return Ok(true);
         }
@@ -80,10 +92,10 @@ impl Chooser {
             places.push((row.key as usize, row.place as usize));
             (row.key, row.place) = (0, u32::try_from(i).map_err(|_| failed())?);
         }
-        self.units.group(&rows, self.task.hash)?;
+        self.units.group(&rows, task.hash)?;
         let gathered: Vec<_> =
             places.chunks(BATCH).map(|places| self.gather(places)).collect::<Result<_>>()?;
-        let limits = self.task.limits;
+        let limits = task.limits;
         let spare = |count: usize| u64::try_from(count).is_ok_and(|count| limits.spare(count));
         let encode = self.units.counts.iter().any(|count| !spare(*count));
         self.choice.load(&gathered, rows.len(), encode)?;
@@ -95,8 +107,8 @@ impl Chooser {
             if spare(*count) {
                 own.iter().for_each(|row| self.choice.kept[place_of(*row)] = true);
             } else {
-                let unit = self.names.hash(*code, self.task.hash)?;
-                self.choice.choose(&self.task, unit, own)?;
+                let unit = self.names.units.hash(*code, task.hash)?;
+                self.choice.choose(&task, unit, own)?;
             }
         }
         for (batch, kept) in gathered.iter().zip(self.choice.kept.chunks(BATCH)) {
@@ -112,10 +124,10 @@ impl Chooser {
     fn gather(&self, places: &[(usize, usize)]) -> Result<RecordBatch> {
         let column = |i: usize| -> Result<ArrayRef> {
             let columns: Vec<&dyn Array> =
-                self.batches.iter().map(|batch| batch.column(i).as_ref()).collect();
+                self.suspects.batches.iter().map(|batch| batch.column(i).as_ref()).collect();
             Ok(interleave(&columns, places)?)
         };
-        let schema = Arc::clone(&self.task.schema);
+        let schema = Arc::clone(&self.names.task.schema);
         let columns = (0..schema.fields().len()).map(column).collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
         Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
@@ -126,7 +138,7 @@ impl Chooser {
         let left: usize = self.buckets.iter().map(Vec::capacity).sum();
         let left = left.saturating_add(rows.saturating_mul(3)) * size_of::<Row>();
         let bucket: usize = gathered.iter().map(RecordBatch::get_array_memory_size).sum();
-        let held = self.bytes + left + bucket + self.choice.size();
+        let held = left + bucket + self.choice.size();
         self.reservation.try_resize(held).map_err(|_| failed())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: rows without the unit column, and the code of each row's unit. Out: the same rows in batches of one size, and the
 //! codes, distributed over buckets by the keyed hash of the unit. Two rows share a code exactly if they share a unit, so
-//! all rows of a unit are in one bucket.
+//! all rows of a unit are in one bucket, whichever partitions they come from.
 //!
 //! ```text
 //! units ─▶ bucket 0..256 of (unit, batch, row)
@@ -17,9 +17,7 @@ use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 
-use crate::exec::operator::bound_contributions::{
-    BUCKETS, EnforcedBounds, HashKey, Row, UnitNames,
-};
+use crate::exec::operator::bound_contributions::{BUCKETS, EnforcedBounds, HashKey, Row};
 use crate::grid::failed;
 
 /// Rows of a batch: few enough that every offset of an array stays small.
@@ -58,10 +56,7 @@ impl Task {
 
 /// Collects rows, and distributes their units over buckets.
 pub(super) struct Collector {
-    task: Task,
-    names: UnitNames,
-    /// The bytes that the names of units take.
-    named: usize,
+    task: Arc<Task>,
     coalescer: BatchCoalescer,
     batches: Vec<RecordBatch>,
     bytes: usize,
@@ -69,25 +64,41 @@ pub(super) struct Collector {
     buckets: Vec<Vec<Row>>,
 }
 
-/// The collected rows.
+/// The collected rows, of one partition or of all.
+#[derive(Default)]
 pub(super) struct Collected {
-    pub(super) task: Task,
-    pub(super) names: UnitNames,
-    /// All batches except the last have [`BATCH`] rows.
     pub(super) batches: Vec<RecordBatch>,
     /// `key` is the number of a batch, `place` is the row in it.
     pub(super) buckets: Vec<Vec<Row>>,
-    /// The bytes in use without the buckets, accurate enough for a memory limit.
+    /// The bytes of the batches, accurate enough for a memory limit.
     pub(super) bytes: usize,
 }
 
+impl Collected {
+    /// Adds the rows of another partition.
+    ///
+    /// # Errors
+    /// A constant text for more batches than 32 bits can count.
+    pub(super) fn absorb(&mut self, mut other: Self) -> Result<()> {
+        let before = u32::try_from(self.batches.len()).map_err(|_| failed())?;
+        self.buckets.resize_with(BUCKETS, Vec::new);
+        for (own, rows) in self.buckets.iter_mut().zip(other.buckets) {
+            for row in rows {
+                let key = row.key.checked_add(before).ok_or_else(failed)?;
+                own.push(Row { key, ..row });
+            }
+        }
+        self.batches.append(&mut other.batches);
+        self.bytes += other.bytes;
+        Ok(())
+    }
+}
+
 impl Collector {
-    pub(super) fn new(task: Task, names: UnitNames, named: usize) -> Self {
+    pub(super) fn new(task: Arc<Task>) -> Self {
         Self {
             coalescer: BatchCoalescer::new(Arc::clone(&task.schema), BATCH),
             task,
-            names,
-            named,
             batches: Vec::new(),
             bytes: 0,
             rows: 0,
@@ -97,10 +108,6 @@ impl Collector {
 
     pub(super) fn hash(&self) -> HashKey {
         self.task.hash
-    }
-
-    pub(super) fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.task.schema)
     }
 
     /// Adds rows, each with the code of its unit.
@@ -127,14 +134,14 @@ impl Collector {
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
-        rows * size_of::<Row>() + self.bytes + self.coalescer.size() + self.named
+        rows * size_of::<Row>() + self.bytes + self.coalescer.size()
     }
 
-    /// Starts the last pass.
+    /// All rows that were collected.
     pub(super) fn finish(mut self) -> Result<Collected> {
         self.coalescer.finish_buffered_batch()?;
         self.take_batches();
-        let Self { task, names, named, batches, buckets, bytes, .. } = self;
-        Ok(Collected { task, names, batches, buckets, bytes: bytes + named })
+        let Self { batches, buckets, bytes, .. } = self;
+        Ok(Collected { batches, buckets, bytes })
     }
 }

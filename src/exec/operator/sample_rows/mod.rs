@@ -1,9 +1,10 @@
 //! `SampleContributionsExec`: keeps a bounded number of each unit's rows, for releases that need the rows themselves.
 //!
-//! In: rows with a unit, group columns and any other columns. Out: some of these rows, without the unit. It assumes
-//! that all rows of a unit are in one partition, requests that from the planner and checks it again when it runs. It
-//! guarantees that removing one unit removes at most the rows that [`EnforcedBounds`] allow it and adds none, and that
-//! every other unit keeps the same rows, for every order, batching and partitioning.
+//! In: rows with a unit, group columns and any other columns. Out: some of these rows, without the unit. It reads all partitions
+//! of its input itself, and assumes nothing about which rows are in which of them; it has as many of its own, which are to be read at
+//! the same time or one after the other, each once. It guarantees that removing one unit removes at most the rows that
+//! [`EnforcedBounds`] allow it and adds none, and that every other unit keeps the same rows, for every order, batching and
+//! partitioning.
 //!
 //! A unit's groups are served in the order of a keyed hash of their values: group j keeps k_j = min(rows_j, m, rest of
 //! M) rows, and at most C groups keep any. A keyed hash of the other columns decides which k_j rows these are. Equal
@@ -16,40 +17,34 @@
 //!   CoalescePartitionsExec
 //!     AggregateExec: mode=Single, gby=[city, price] counts per group and value: a histogram
 //!       SampleContributionsExec: unit=user_id@0, groups=[city@1], rows=10, rows per group=3, groups per unit=any
-//!         RepartitionExec: Hash([user_id@0], 2)
+//!         PrivateScanExec                           in as many partitions as there are
 //! ```
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err, plan_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{
-    Distribution, EquivalenceProperties, Partitioning, PartitioningSatisfaction, PhysicalExpr,
-};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildSatisfactionOptions, ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan,
-    ExecutionPlanProperties, InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    PlanProperties, ReplaceChildrenOptions,
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{TryFutureExt, stream};
 
 use super::bound_contributions::{EnforcedBounds, LateKey, is_float};
-use crate::grid::failed;
-use choose::Chooser;
 use collect::Task;
-use hold::{Holder, Split};
+use run::{Run, next};
 
 mod choose;
 mod collect;
 mod hold;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -62,6 +57,8 @@ pub(crate) struct SampleContributionsExec {
     limits: EnforcedBounds,
     distinct: bool,
     hash: LateKey,
+    /// The run that some partitions have begun.
+    run: Mutex<Arc<Run>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -141,12 +138,17 @@ impl SampleContributionsExec {
             EmissionType::Final,
             Boundedness::Bounded,
         ));
-        Ok(Self { input, unit, group, limits, distinct, hash, properties })
+        Ok(Self { input, unit, group, limits, distinct, hash, run: Mutex::default(), properties })
     }
 
-    fn unit_column(&self) -> Arc<dyn PhysicalExpr> {
-        let schema = self.input.schema();
-        Arc::new(Column::new(schema.field(self.unit).name(), self.unit))
+    /// The run of which this partition is read now: a partition that is read once more begins another one.
+    fn begin(&self, partition: usize) -> Arc<Run> {
+        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        if !run.begin(partition) {
+            *run = Arc::default();
+            run.begin(partition);
+        }
+        Arc::clone(&run)
     }
 }
 
@@ -201,12 +203,6 @@ impl ExecutionPlan for SampleContributionsExec {
         &self.properties
     }
 
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        InputDistributionRequirements::new(vec![Distribution::KeyPartitioned(vec![
-            self.unit_column(),
-        ])])
-    }
-
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         vec![&self.input]
     }
@@ -245,84 +241,14 @@ impl ExecutionPlan for SampleContributionsExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        // A unit with rows in several partitions would keep its rows once in each of them.
-        let satisfied = self.input_distribution_requirements().child_satisfaction(
-            0,
-            self.input.as_ref(),
-            ChildSatisfactionOptions::new(),
-        )?;
-        if satisfied != PartitioningSatisfaction::Exact {
-            return internal_err!("the rows of a unit are spread over partitions");
-        }
-        let reservation = MemoryConsumer::new(format!("SampleContributionsExec[{partition}]"))
-            .register(context.memory_pool());
-        let rows = self.input.execute(partition, context)?;
         let Some(hash) = self.hash.key() else {
             return internal_err!("rows are chosen after the query is charged");
         };
         let schema = self.schema();
         let mut task = Task::new(self.unit, &self.group, self.limits, hash, Arc::clone(&schema));
         task.distinct = self.distinct;
-        let kept = stream::once(read(rows, task, reservation))
-            .map_ok(|kept| stream::try_unfold(kept, next))
-            .try_flatten();
+        let own = self.begin(partition).part(partition, Arc::clone(&self.input), task, context);
+        let kept = own.map_ok(|kept| stream::try_unfold(kept, next)).try_flatten_stream();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, kept)))
-    }
-}
-
-/// The kept rows of a partition: those of units within the bounds first, then those that are chosen.
-enum Kept {
-    Whole(Box<Split>, MemoryReservation),
-    Chosen(Box<Chooser>),
-}
-
-/// Reads one partition.
-async fn read(
-    mut rows: SendableRecordBatchStream,
-    task: Task,
-    reservation: MemoryReservation,
-) -> Result<Kept> {
-    let unit_type = rows.schema().field(task.unit).data_type().clone();
-    let mut holder = Holder::new(task, &unit_type)?;
-    while let Some(batch) = rows.next().await {
-        holder.push(&batch?)?;
-        reservation.try_resize(holder.size()).map_err(|_| failed())?;
-    }
-    let mut counting = holder.finish()?;
-    reservation.try_resize(counting.size()).map_err(|_| failed())?;
-    while counting.next_batch()? {
-        tokio::task::yield_now().await;
-    }
-    Ok(Kept::Whole(Box::new(counting.split()), reservation))
-}
-
-/// The next batch of kept rows.
-async fn next(mut kept: Kept) -> Result<Option<(RecordBatch, Kept)>> {
-    loop {
-        match kept {
-            Kept::Whole(mut split, reservation) => {
-                let Some(batch) = split.next_batch()? else {
-                    let chooser = Chooser::new(split.collected()?, reservation)?;
-                    kept = Kept::Chosen(Box::new(chooser));
-                    continue;
-                };
-                reservation.try_resize(split.size()).map_err(|_| failed())?;
-                kept = Kept::Whole(split, reservation);
-                if batch.num_rows() > 0 {
-                    return Ok(Some((batch, kept)));
-                }
-            }
-            Kept::Chosen(mut chooser) => {
-                if let Some(batch) = chooser.next_batch() {
-                    return Ok(Some((batch, Kept::Chosen(chooser))));
-                }
-                if !chooser.next_bucket()? {
-                    return Ok(None);
-                }
-                kept = Kept::Chosen(chooser);
-            }
-        }
-        // A dropped query stops between two batches, and between two buckets.
-        tokio::task::yield_now().await;
     }
 }

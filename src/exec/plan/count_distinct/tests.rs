@@ -96,9 +96,8 @@ async fn run(batches: Vec<RecordBatch>, partitions: usize, limits: EnforcedBound
     let mut rows: Arc<dyn ExecutionPlan> =
         MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&schema), None).unwrap();
     if partitions > 1 {
-        let unit: Arc<dyn PhysicalExpr> = Arc::new(Column::new("unit", 0));
-        let by_unit = Partitioning::Hash(vec![unit], partitions);
-        rows = Arc::new(RepartitionExec::try_new(rows, by_unit).unwrap());
+        let dealt = Partitioning::RoundRobinBatch(partitions);
+        rows = Arc::new(RepartitionExec::try_new(rows, dealt).unwrap());
     }
     let key = LateKey::default();
     key.set(HashKey::new(HASH));

@@ -111,8 +111,7 @@ fn kept(batch: &RecordBatch, partitions: usize) -> Arc<dyn ExecutionPlan> {
     let mut plan: Arc<dyn ExecutionPlan> =
         MemorySourceConfig::try_new_exec(&[pieces], batch.schema(), None).unwrap();
     if partitions > 1 {
-        let unit = Arc::new(PhysicalColumn::new("unit", 0));
-        let partitioning = Partitioning::Hash(vec![unit], partitions);
+        let partitioning = Partitioning::RoundRobinBatch(partitions);
         plan = Arc::new(RepartitionExec::try_new(plan, partitioning).unwrap());
     }
     let key = LateKey::default();
