@@ -54,11 +54,11 @@ pub struct Together {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Vector {
     /// Those of an AVG.
-    OfMean(usize),
+    Mean(usize),
     /// A = SUM − lo·COUNT and B = hi·COUNT − SUM, where every row counts.
-    OfSums { count: usize, sum: usize },
+    Sums { count: usize, sum: usize },
     /// Those of a variance or standard deviation, whose values are not rounded.
-    OfMoments(usize),
+    Moments(usize),
 }
 
 /// What is computed of a vector.
@@ -119,7 +119,7 @@ impl Together {
 
     /// Whether the vector is that of a variance.
     pub(crate) fn of_moments(&self) -> bool {
-        matches!(self.vector, Vector::OfMoments(_))
+        matches!(self.vector, Vector::Moments(_))
     }
 
     /// How often each of three noises is in a count or sum, in steps of its own grid.
@@ -399,15 +399,15 @@ fn drawn(
         ReleaseKind::Choice(_) => None,
     };
     let (vector, l1) = match (first(Part::Mean), first(Part::Count), first(Part::Sum)) {
-        _ if first(Part::Spread).is_some() => (Vector::OfMoments(lead), of_parts(lead)?),
-        (Some(mean), _, _) => (Vector::OfMean(mean), of_parts(mean)?),
+        _ if first(Part::Spread).is_some() => (Vector::Moments(lead), of_parts(lead)?),
+        (Some(mean), _, _) => (Vector::Mean(mean), of_parts(mean)?),
         (None, Some(count), Some(sum))
             if part.subject().is_row()
                 && part.subject().max_rows() == Some(1)
                 && part.measures().get(count)?.input == Input::Values(with.column)
                 && !matches!(grid, Grid::Binary { .. }) =>
         {
-            (Vector::OfSums { count, sum }, (hi - lo).unsigned_abs())
+            (Vector::Sums { count, sum }, (hi - lo).unsigned_abs())
         }
         (None, _, _) => return None,
     };

@@ -61,21 +61,21 @@ fn exact(
         }
     };
     let columns = match together.vector {
-        Vector::OfMean(mean) => sums(mean, 0).zip(sums(mean, 1)),
-        Vector::OfSums { count, sum } => sums(count, 0).zip(sums(sum, 0)),
-        Vector::OfMoments(moments) => sums(moments, 0).zip(sums(moments, 1)),
+        Vector::Mean(mean) => sums(mean, 0).zip(sums(mean, 1)),
+        Vector::Sums { count, sum } => sums(count, 0).zip(sums(sum, 0)),
+        Vector::Moments(moments) => sums(moments, 0).zip(sums(moments, 1)),
     };
     let third = match together.vector {
-        Vector::OfMoments(moments) => Some(sums(moments, 2).ok_or_else(failed)?),
-        Vector::OfMean(_) | Vector::OfSums { .. } => None,
+        Vector::Moments(moments) => Some(sums(moments, 2).ok_or_else(failed)?),
+        Vector::Mean(_) | Vector::Sums { .. } => None,
     };
     let (first, second) = columns.ok_or_else(failed)?;
     let parts = |(key, (first, second)): (usize, (&i128, &i128))| match together.vector {
-        Vector::OfMean(_) => Some([*first, *second, 0]),
-        Vector::OfSums { .. } => {
+        Vector::Mean(_) => Some([*first, *second, 0]),
+        Vector::Sums { .. } => {
             pair_of(together, *first, *second).map(|(above, below)| [above, below, 0])
         }
-        Vector::OfMoments(_) => Some([*first, *second, *third?.get(key)?]),
+        Vector::Moments(_) => Some([*first, *second, *third?.get(key)?]),
     };
     let all = first.iter().zip(second).enumerate().map(parts);
     Ok(all.collect::<Option<_>>().ok_or_else(failed)?)
@@ -139,7 +139,7 @@ mod tests {
     use crate::privacy::Rational;
 
     fn together(part: Part, lo: i128, width: i128) -> Together {
-        let vector = Vector::OfSums { count: 0, sum: 1 };
+        let vector = Vector::Sums { count: 0, sum: 1 };
         Together {
             vector,
             part,
@@ -194,7 +194,7 @@ mod tests {
     fn numbers_of_the_vector_of_a_variance_are_exact() {
         for (lo, hi) in [(0_i128, 9), (-4, 3), (7, 8), (-9, -2), (0, 1)] {
             let width = hi - lo;
-            let of = |part| Together { vector: Vector::OfMoments(0), ..together(part, lo, width) };
+            let of = |part| Together { vector: Vector::Moments(0), ..together(part, lo, width) };
             for rows in [vec![], vec![lo], vec![hi], vec![lo, hi, hi], (lo..=hi).collect()] {
                 let parts = rows.iter().fold([0; 3], |[a, b, c], x| {
                     let (near, far) = (x - lo, hi - x);

@@ -74,16 +74,11 @@ fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
         let pivot = (i..n).max_by(|x, y| a[*x][i].abs().total_cmp(&a[*y][i].abs())).unwrap();
         a.swap(i, pivot);
         b.swap(i, pivot);
-        for j in 0..n {
-            if j != i {
-                let factor = a[j][i] / a[i][i];
-                for k in 0..n {
-                    a[j][k] -= factor * a[i][k];
-                }
-                for k in 0..b[j].len() {
-                    b[j][k] -= factor * b[i][k];
-                }
-            }
+        let (pivot, right) = (a[i].clone(), b[i].clone());
+        for (_, (row, own)) in a.iter_mut().zip(&mut b).enumerate().filter(|(j, _)| *j != i) {
+            let factor = row[i] / pivot[i];
+            row.iter_mut().zip(&pivot).for_each(|(x, p)| *x -= factor * p);
+            own.iter_mut().zip(&right).for_each(|(x, p)| *x -= factor * p);
         }
     }
     (0..n).map(|i| b[i].iter().map(|x| x / a[i][i]).collect()).collect()
