@@ -87,11 +87,14 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
             decimal_text(noise.scale(), 6),
             hidden.epsilon().map(ToString::to_string).unwrap_or_default()
         ),
-        Some(Mechanism::Gaussian(noise)) => format!(
-            "discrete Gaussian, σ = {}, ρ = {} of the cost",
-            decimal_text(&noise.sigma(), 6),
-            decimal_text(noise.rho(), 9)
-        ),
+        Some(Mechanism::Gaussian(noise)) => {
+            let share = match hidden.epsilon() {
+                Some(epsilon) => format!("ε = {epsilon}"),
+                None => format!("ρ = {}", decimal_text(noise.rho(), 9)),
+            };
+            let sigma = decimal_text(&noise.sigma(), 6);
+            format!("discrete Gaussian, σ = {sigma}, {share} of the cost")
+        }
         Some(
             Mechanism::Exponential(_)
             | Mechanism::Generalized(_)

@@ -4,13 +4,14 @@
 //! every measure, and the [`PartitionSelection`]. If the query itself releases a number of units, that number is
 //! compared as released, at no further ε. Otherwise units are counted for the threshold alone: with half of the ε of
 //! the release that states δ, or with one more share of the ε of OPTIONS. Laplace noise needs no δ, so the threshold
-//! has all of it; Gaussian noise takes half.
+//! has all of it; Gaussian noise takes half. Units that are counted for the threshold alone have whichever noise has the lower
+//! threshold: a unit in many groups moves their counts little in the Euclidean norm.
 //!
 //! ```text
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), in one group      x at ε/2, units at ε/2, τ = 29 for δ
 //! GAUSSIAN(eps=1, delta=1e-6) SUM(x)                   both with half of the ρ of (ε, δ/2), τ for δ/2
 //! GAUSSIAN(rho=0.1, delta=1e-6) SUM(x)                 both with ρ/2, τ for δ
-//! LAPLACE(eps=1, delta=1e-6) COUNT(*), 50 rows in all  compared as released, τ = 854; units at ε/2 would need 1,705
+//! LAPLACE(eps=1, delta=1e-6) COUNT(*), 50 rows in all  units at ε/2, Gaussian, τ = 333; as released it would be 854
 //! ```
 //!
 //! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do, the counts of OPTIONS have
@@ -72,7 +73,7 @@ impl PartitionSelection {
         self.groups
     }
 
-    /// The ε of the counts that are drawn for the threshold alone. Gaussian counts have none, because they share a ρ.
+    /// The ε of the counts that are drawn for the threshold alone; none if they share a ρ with a release.
     pub fn epsilon(&self) -> Option<&Epsilon> {
         self.epsilon.as_ref()
     }
@@ -147,20 +148,21 @@ pub(super) fn for_unknown_partitions(
 /// The mechanisms of the measures, and what hides groups.
 type Calibrated = (Vec<Mechanized>, PartitionSelection);
 
-/// Whether rows are compared, of which a group has no fewer than units: where that costs no more, and the threshold is at most a
-/// tenth higher, since nothing is spent on units then.
+/// Whether rows are compared, of which a group has no fewer than units: where that costs a tenth less for what was asked, or no
+/// more with a threshold at most twice as high, since nothing is spent on units then, and the noise of what is released is half
+/// as large.
 fn is_better(rows: &Calibrated, units: &Calibrated, accounts: &Accounts) -> bool {
     let cost = |of: &Calibrated| {
         let all = of.0.iter().map(|one| &one.loss).chain(&of.1.loss);
         all.fold(Loss::zero(), |all, loss| all.plus(loss))
     };
     let (of_rows, of_units) = (cost(rows), cost(units));
-    let cheaper = match (of_rows.epsilon(), of_units.epsilon()) {
-        (Some(own), Some(other)) if !accounts.concentrated() => own.cmp(other),
-        (Some(_) | None, _) => of_rows.rho().cmp(of_units.rho()),
+    let (own, other) = match (of_rows.epsilon(), of_units.epsilon()) {
+        (Some(own), Some(other)) if !accounts.concentrated() => (own, other),
+        (Some(_) | None, _) => (of_rows.rho(), of_units.rho()),
     };
-    let most = units.1.threshold.saturating_add(units.1.threshold / 10);
-    cheaper.is_le() && rows.1.threshold <= most
+    let cheaper = own * Rational::new(10.into(), 9.into()) <= *other;
+    cheaper || own <= other && rows.1.threshold <= units.1.threshold.saturating_mul(2)
 }
 
 /// The same where a number of these groups is compared.
@@ -247,6 +249,14 @@ fn at_cost(
     measure
 }
 
+/// Counts of units that are drawn for the threshold alone.
+struct Counts {
+    noise: Mechanism,
+    /// The δ of the threshold.
+    delta: Delta,
+    loss: Loss,
+}
+
 struct Costs<'a> {
     /// With the costs of those that ask for an accuracy, but for that of the payer.
     measures: Vec<Cow<'a, Measure>>,
@@ -315,11 +325,11 @@ impl Costs<'_> {
             if gaussian { delta.share(2).map_err(|_| too_small(text))? } else { delta.clone() };
         let noise_delta = gaussian.then_some(&threshold_delta);
         let alone = self.groups.counter.is_none();
-        let (own, noise, counting) = if alone && gaussian {
+        let (own, noise) = if alone && gaussian {
             let (mut own, counts) = self.jointly(measure, epsilon, &threshold_delta)?;
             let rho = own.loss.rho() + counts.rho();
             own.loss = Loss::thresholded(epsilon, delta, &rho, &threshold_delta);
-            (own, Some(Mechanism::Gaussian(counts)), None)
+            (own, Some(Mechanism::Gaussian(counts)))
         } else if alone {
             let half = epsilon.share(2).map_err(|_| too_small(text))?;
             // The rest of ε, so that nothing is lost to rounding.
@@ -327,17 +337,20 @@ impl Costs<'_> {
             let rest = rest.map_err(|_| too_small(text))?;
             let mut own =
                 mechanize(&at_cost(measure, name, &rest, None), &self.default, self.accounts)?;
-            let counts = Loss::approximate(&half, delta);
-            own.loss = own.loss.plus(&counts);
-            (own, Some(self.laplace(&half, text)?), Some(half))
+            let counts = self.counts(&half, delta, text)?;
+            own.loss = own.loss.plus(&counts.loss);
+            let all = self.beside(payer, &own)?;
+            let selection =
+                self.selection(&all, Some(counts.noise), Some(half), &counts.delta, None)?;
+            return Ok((all, selection));
         } else {
             let at_cost = at_cost(measure, name, epsilon, noise_delta);
             let mut own = mechanize(&at_cost, &self.default, self.accounts)?;
             own.loss = Loss::thresholded(epsilon, delta, own.loss.rho(), &threshold_delta);
-            (own, None, None)
+            (own, None)
         };
         let all = self.beside(payer, &own)?;
-        let selection = self.selection(&all, noise, counting, &threshold_delta, None)?;
+        let selection = self.selection(&all, noise, None, &threshold_delta, None)?;
         Ok((all, selection))
     }
 
@@ -445,13 +458,38 @@ impl Costs<'_> {
                 format!("OPTIONS(epsilon=1, delta={delta})"),
             ));
         };
-        let noise = self.laplace(&share, TEXT)?;
-        let loss = Loss::approximate(&share, delta);
-        let laplace = self.selection(&all, Some(noise), Some(share.clone()), delta, Some(loss))?;
+        let Counts { noise, delta: own, loss } = self.counts(&share, delta, TEXT)?;
+        let counted = self.selection(&all, Some(noise), Some(share.clone()), &own, Some(loss))?;
         match self.counted_in_rho(&all, &share, delta) {
-            Some(gaussian) if gaussian.threshold < laplace.threshold => Ok((all, gaussian)),
-            Some(_) | None => Ok((all, laplace)),
+            Some(gaussian) if gaussian.threshold < counted.threshold => Ok((all, gaussian)),
+            Some(_) | None => Ok((all, counted)),
         }
+    }
+
+    /// Counts of units for the threshold alone, at (ε, δ): with Laplace noise, and all of δ for the threshold, or with Gaussian
+    /// noise at (ε, δ/2), and the rest of δ. What has the lower threshold is chosen, by C, ε and δ.
+    ///
+    /// # Guarantee
+    /// In the groups that neighbours share, the counts are ε-DP, or (ε, δ/2)-DP, since a unit adds 1 to at most C of them; a
+    /// group of one unit alone comes out with a probability of at most the threshold's δ. Together, at most (ε, δ).
+    fn counts(&self, epsilon: &Epsilon, delta: &Delta, text: &str) -> Result<Counts, Refusal> {
+        let groups = self.groups.groups;
+        let laplace =
+            Laplace::calibrate(groups.into(), epsilon).map_err(|e| too_noisy(text, &e))?;
+        let of_laplace = threshold_of_laplace(&laplace, groups, delta);
+        let gaussian = || {
+            let half = delta.share(2).ok()?;
+            let noise = Gaussian::calibrate(groups.into(), Some(groups), epsilon, &half).ok()?;
+            let threshold = threshold_of_gaussian(&noise, groups, &half).ok()?;
+            let lower = of_laplace.as_ref().is_ok_and(|of_laplace| threshold < *of_laplace);
+            let loss = Loss::thresholded(epsilon, delta, noise.rho(), &half);
+            lower.then_some(Counts { noise: Mechanism::Gaussian(noise), delta: half, loss })
+        };
+        Ok(gaussian().unwrap_or_else(|| Counts {
+            noise: Mechanism::Laplace(laplace),
+            delta: delta.clone(),
+            loss: Loss::approximate(epsilon, delta),
+        }))
     }
 
     /// The counts of units with Gaussian noise of the ρ that Laplace noise of this ε costs, if every budget counts ρ.
@@ -466,11 +504,6 @@ impl Costs<'_> {
         let loss = Loss::concentrated(&rho).plus(&Loss::of_delta(delta));
         let noise = self.accounts.concentrated().then_some(Mechanism::Gaussian(noise));
         self.selection(all, Some(noise?), None, delta, Some(loss)).ok()
-    }
-
-    fn laplace(&self, epsilon: &Epsilon, text: &str) -> Result<Mechanism, Refusal> {
-        let noise = Laplace::calibrate(self.groups.groups.into(), epsilon);
-        noise.map(Mechanism::Laplace).map_err(|e| too_noisy(text, &e))
     }
 
     fn selection(

@@ -190,6 +190,14 @@ async fn in_groups(groups: i64, units: i64, rows: i64) -> Session {
     engine.analyst("lab").unwrap()
 }
 
+/// P(X > t) of discrete Gaussian noise.
+fn gaussian_tail(t: u64, sigma: f64) -> f64 {
+    let weight = |x: u64| (-((x * x) as f64) / (2.0 * sigma * sigma)).exp();
+    let last = (sigma * 12.0) as u64 + 2;
+    let total: f64 = 1.0 + 2.0 * (1..=last).map(weight).sum::<f64>();
+    (t + 1..=last.max(t)).map(weight).sum::<f64>() / total
+}
+
 /// The cost that is found lets groups of N come out, by its τ and the tail of its noise; one unit of the ledger less does not.
 #[tokio::test]
 async fn one_unit_less_would_hide_more() {
@@ -215,8 +223,16 @@ async fn one_unit_less_would_hide_more() {
                     let least =
                         threshold["at_least"].as_u64().unwrap_or_else(|| panic!("{threshold}"));
                     let decay = -(nano as f64 * share).floor() / 1e9 / spread;
-                    let tail = |t: u64| ((t + 1) as f64 * decay).exp() / (1.0 + decay.exp());
-                    least + (0..).find(|t| tail(*t) <= beta).unwrap() <= units
+                    let laplace = |t: u64| ((t + 1) as f64 * decay).exp() / (1.0 + decay.exp());
+                    let text = lab.explain(&sql).unwrap().to_string();
+                    let below = match text.split_once("discrete Gaussian, σ = ") {
+                        Some((_, rest)) => {
+                            let sigma = rest.split(',').next().unwrap().parse().unwrap();
+                            (0..).find(|t| gaussian_tail(*t, sigma) <= beta).unwrap()
+                        }
+                        None => (0..).find(|t| laplace(*t) <= beta).unwrap(),
+                    };
+                    least + below <= units
                 };
                 assert!(shows(cost) && !shows(cost - 1), "{asked}: {cost}");
             }
