@@ -58,6 +58,17 @@ pub enum Source {
     Registered,
 }
 
+impl Source {
+    /// Whether its files are objects of a store and not files of this machine.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            // The absolute path of a file has no two slashes behind each other.
+            Self::File { location, files: Some(_), .. } => location.contains("://"),
+            Self::File { files: None, .. } | Self::Registered => false,
+        }
+    }
+}
+
 /// The files of a table that has several. Which they are is found out when they are read, and never stored.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -126,6 +126,10 @@ fn domain(column: &Column) -> Option<&'static str> {
 
 fn file(findings: &mut Findings, table: &Table) {
     let Source::File { format, location, options, files, .. } = &table.source else { return };
+    if table.source.is_remote() {
+        // Who may read a store is for the store to say.
+        return;
+    }
     if files.is_some() {
         return folder(findings, table, location);
     }

@@ -85,6 +85,7 @@ pub(crate) fn overlap(
 fn overlaps(folder: &Folder, path: &Path, source: &Source) -> io::Result<bool> {
     match source {
         Source::Registered => Ok(false),
+        remote if remote.is_remote() => Ok(false),
         Source::File { location, files: None, .. } => folder.contains(Path::new(location)),
         Source::File { location, files: Some(_), .. } => {
             let table = Path::new(location);

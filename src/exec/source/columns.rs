@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::compressed::Compression;
-use super::held::{Held, Reader};
+use super::held::{Chunks, Held, Reader};
 use super::lenient::{Shape, read_cells, read_object};
 use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
@@ -114,7 +114,7 @@ fn schema_of(
     let read = |e| Error::catalog_from(format!("{shown} cannot be read"), e);
     let schema = match (format, shape) {
         (FileFormat::Parquet, _) => {
-            let reader = ParquetRecordBatchReaderBuilder::try_new(held.handle().map_err(read)?)
+            let reader = ParquetRecordBatchReaderBuilder::try_new(Chunks(Arc::clone(held)))
                 .map_err(|e| Error::catalog_from(format!("{shown} is not a {format} file"), e))?;
             if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
                 held.rows.get_or_init(|| rows);

@@ -8,6 +8,7 @@
 //! LOCATION 'visits.csv'                                         one file
 //! LOCATION 'visits' PARTITIONED BY (year INT)                   visits/year=2025/a.parquet, visits/year=2026/b.parquet, …
 //! LOCATION 'visits/2025-*.csv.gz'                               visits/2025-01.csv.gz, visits/2025-02.csv.gz, …
+//! LOCATION 's3://clinic/visits/*.parquet'                       objects of a bucket
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +25,10 @@ use super::columns::{CONTENT_HASH, columns_of, common_columns, is_true, plain_co
 use super::compressed::{COMPRESSION, Compression};
 use super::held::{Held, HeldFiles};
 use super::lenient::Shape;
+use super::location::{Place, Scheme};
+use super::remote::{IS_BUILT_IN, list};
 use super::set::Set;
-use super::walk::is_pattern;
+use super::walk::{Selected, is_pattern};
 use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
 use crate::error::Error;
 
@@ -118,6 +121,7 @@ fn of_several(
     let files = Files { pattern, partitioned_by: names };
     let shape = shape(format, options)?;
     let unread = |e: io::Error| match e.kind() {
+        _ if Place::new(folder).is_some() => in_no_store(location, &e),
         io::ErrorKind::InvalidInput => Error::catalog(format!(
             "below `{location}` is a link, a pipe or a device, which is not followed: a table has files and folders only"
         )),
@@ -212,6 +216,10 @@ enum Located {
 }
 
 fn located(location: &str) -> Result<Located, Error> {
+    if let Some(place) = Place::new(location) {
+        place.checked(location)?;
+        return in_store(location, &place);
+    }
     let cannot = |e| Error::catalog_from(format!("there is no readable file `{location}`"), e);
     let text = |path: &Path| match path.to_str() {
         Some(path) => Ok(path.to_owned()),
@@ -238,16 +246,60 @@ fn located(location: &str) -> Result<Located, Error> {
     Ok(Located::File(path.to_string_lossy().into_owned()))
 }
 
-/// The folder above a pattern, and the pattern below it.
-fn below(location: &str) -> Result<Located, Error> {
-    let parts: Vec<&str> = location.split('/').collect();
+/// What is in a store: an object, a folder of objects, or what a pattern selects below one.
+fn in_store(location: &str, place: &Place) -> Result<Located, Error> {
+    let (above, pattern) = split(location, &place.path)?;
+    let root = |path: &[String]| format!("{}/{}", place.root(), path.join("/"));
+    if place.scheme == Scheme::Http {
+        return Ok(Located::Below(format!("{}/{}", place.root(), place.path), Some(String::new())));
+    }
+    if !pattern.is_empty() {
+        return Ok(Located::Below(root(&above), Some(pattern)));
+    }
+    let is_object = !location.ends_with('/') && !place.path.is_empty() && {
+        let one = Selected::new(Some("")).map_err(|_| Error::Internal)?;
+        match list(&root(&above), &one) {
+            Ok(_) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(in_no_store(location, &error)),
+        }
+    };
+    Ok(Located::Below(root(&above), is_object.then(String::new)))
+}
+
+/// Why a store cannot be read, without what it said: that may hold credentials and names.
+fn in_no_store(location: &str, error: &io::Error) -> Error {
+    Error::catalog(match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
+            "the environment has no credentials for `{location}`, or the store refuses them: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_SERVICE_ACCOUNT_PATH, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; for what anyone may read, AWS_SKIP_SIGNATURE=true"
+        ),
+        io::ErrorKind::Unsupported if IS_BUILT_IN => format!(
+            "the store of `{location}` does not tell versions of an object apart: it needs a strong ETag for each"
+        ),
+        io::ErrorKind::Unsupported => format!(
+            "`{location}` is in an object store, and this program was built without them: build it with `cargo build --release --features objects`"
+        ),
+        io::ErrorKind::NotFound => format!("there is no object `{location}`"),
+        _ => format!("the store of `{location}` cannot be read"),
+    })
+}
+
+/// The names above a pattern, and the pattern below them.
+fn split(location: &str, path: &str) -> Result<(Vec<String>, String), Error> {
+    let parts: Vec<&str> = path.split('/').collect();
     let above: Vec<String> = parts.iter().map_while(|part| literal(part)).collect();
     let pattern = parts.get(above.len()..).unwrap_or_default().join("/");
-    if !is_pattern(&pattern) {
-        return Err(Error::catalog(format!(
+    match is_pattern(&pattern) {
+        true => Ok((above, pattern)),
+        false => Err(Error::catalog(format!(
             "`{location}` is not a pattern: * and ? stand for letters of one name, [ab] for one of these, and ** alone for any folders"
-        )));
+        ))),
     }
+}
+
+/// The folder above a pattern, and the pattern below it.
+fn below(location: &str) -> Result<Located, Error> {
+    let (above, pattern) = split(location, location)?;
     let folder = match above.as_slice() {
         [] => ".".to_owned(),
         [root] if root.is_empty() => "/".to_owned(),
@@ -277,7 +329,10 @@ fn literal(part: &str) -> Option<String> {
 /// The location of a table as it can be declared again.
 pub(crate) fn written_location(location: &str, files: Option<&Files>) -> String {
     match files.and_then(|files| files.pattern.as_deref()) {
+        // A folder of a store is no object, whatever objects there will be.
+        None if Place::new(location).is_some() => format!("{}/", location.trim_end_matches('/')),
         None => location.to_owned(),
+        Some("") => location.to_owned(),
         Some(pattern) => {
             let above = Pattern::escape(location);
             format!("{}/{pattern}", above.trim_end_matches('/'))

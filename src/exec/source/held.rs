@@ -1,6 +1,6 @@
-//! Keeps files open, and reads them through the handle that was checked.
+//! Keeps files open, and reads them through the handle that was checked; objects of a store are kept by their version.
 //!
-//! In: a path, once. Out: a [`Held`] file, in which every reader has its own position, and [`HeldFiles`], where
+//! In: a path, an open file or an object, once. Out: a [`Held`] file, in which every reader has its own position, and [`HeldFiles`], where
 //! DataFusion finds it by a number instead of its path. If another file is put in its place afterwards, the bytes still
 //! come from the opened file. Its [`Stamp`] reveals whether it was written to.
 //!
@@ -21,16 +21,21 @@ use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
+use bytes::Bytes;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{
     Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult,
     MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
     PutResult, Result,
 };
+use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
+use datafusion::parquet::file::reader::{ChunkReader, Length};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
+
+use super::remote::Object;
 
 /// The store in which DataFusion looks for held files.
 pub(super) const STORE: &str = "held://files";
@@ -74,11 +79,16 @@ impl Stamp {
     }
 }
 
-/// An open file.
+/// Where bytes are.
+enum Kept {
+    File(File, Metadata),
+    Object(Object),
+}
+
+/// An open file, or a version of an object.
 pub(super) struct Held {
     number: u64,
-    file: File,
-    metadata: Metadata,
+    kept: Kept,
     stamp: Stamp,
     sha256: OnceLock<String>,
     /// The columns that the file itself describes, once they were read.
@@ -113,8 +123,23 @@ impl Held {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let stamp = Stamp::from_metadata(&metadata);
+        Ok(Self::new(number, Kept::File(file, metadata), stamp))
+    }
+
+    fn of_object(object: Object, number: u64) -> Self {
+        let stamp = Stamp {
+            device: 0,
+            inode: 0,
+            size: object.size(),
+            modified_nanos: object.modified_nanos(),
+            changed_nanos: 0,
+        };
+        Self::new(number, Kept::Object(object), stamp)
+    }
+
+    fn new(number: u64, kept: Kept, stamp: Stamp) -> Self {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Ok(Self { number, file, metadata, stamp, sha256, columns, rows })
+        Self { number, kept, stamp, sha256, columns, rows }
     }
 
     /// Its URL in the store.
@@ -127,19 +152,32 @@ impl Held {
         self.stamp
     }
 
-    /// Whether its properties are unchanged since it was opened.
-    pub(super) fn is_untouched(&self) -> bool {
-        self.file.metadata().is_ok_and(|metadata| Stamp::from_metadata(&metadata) == self.stamp)
+    /// What a store calls the version of an object; empty for a file, which its properties identify.
+    pub(super) fn version(&self) -> String {
+        match &self.kept {
+            Kept::File(..) => String::new(),
+            Kept::Object(object) => object.version(),
+        }
     }
 
-    /// The handle itself, whose position is shared: for readers that seek before they read, one at a time.
-    pub(super) fn handle(&self) -> io::Result<File> {
-        self.file.try_clone()
+    /// Whether its properties are unchanged since it was opened. Every read of an object asks for its version, so what was
+    /// read of it is unchanged.
+    pub(super) fn is_untouched(&self) -> bool {
+        match &self.kept {
+            Kept::File(file, _) => {
+                file.metadata().is_ok_and(|metadata| Stamp::from_metadata(&metadata) == self.stamp)
+            }
+            Kept::Object(_) => true,
+        }
     }
 
     /// A reader that starts at the beginning.
     pub(super) fn reader(self: &Arc<Self>) -> Reader {
-        Reader { held: Arc::clone(self), at: 0 }
+        self.reader_at(0)
+    }
+
+    fn reader_at(self: &Arc<Self>, at: u64) -> Reader {
+        Reader { held: Arc::clone(self), at, ahead: Vec::new(), ahead_at: 0 }
     }
 
     /// The SHA-256 of its bytes, in hexadecimal, computed at the first call.
@@ -174,9 +212,14 @@ impl Held {
 
     fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let length = range.end.saturating_sub(range.start);
-        let mut bytes = vec![0_u8; usize::try_from(length).map_err(io::Error::other)?];
-        self.file.read_exact_at(&mut bytes, range.start)?;
-        Ok(bytes)
+        match &self.kept {
+            Kept::File(file, _) => {
+                let mut bytes = vec![0_u8; usize::try_from(length).map_err(io::Error::other)?];
+                file.read_exact_at(&mut bytes, range.start)?;
+                Ok(bytes)
+            }
+            Kept::Object(object) => object.bytes(range),
+        }
     }
 
     /// What DataFusion needs to know of it.
@@ -190,7 +233,12 @@ impl Held {
     fn meta(&self, location: &Path) -> Result<ObjectMeta> {
         Ok(ObjectMeta {
             location: location.clone(),
-            last_modified: self.metadata.modified().map_err(failed)?.into(),
+            last_modified: match &self.kept {
+                Kept::File(_, metadata) => metadata.modified().map_err(failed)?.into(),
+                Kept::Object(object) => {
+                    chrono::DateTime::from_timestamp_nanos(object.modified_nanos())
+                }
+            },
             size: self.stamp.size,
             e_tag: None,
             version: None,
@@ -203,11 +251,35 @@ impl Held {
 pub(super) struct Reader {
     held: Arc<Held>,
     at: u64,
+    /// Bytes of an object, which are asked for in blocks, and where they begin.
+    ahead: Vec<u8>,
+    ahead_at: u64,
+}
+
+impl Reader {
+    /// The bytes of an object from here on, as many as are there already, or in the next block.
+    fn ahead(&mut self) -> io::Result<&[u8]> {
+        let known = |reader: &Self| {
+            let skipped = usize::try_from(reader.at.checked_sub(reader.ahead_at)?).ok()?;
+            (skipped < reader.ahead.len()).then_some(skipped)
+        };
+        if known(self).is_none() {
+            let block = u64::try_from(BLOCK).map_err(io::Error::other)?;
+            let until = self.held.stamp.size.min(self.at.saturating_add(block));
+            let bytes = if self.at < until { self.held.bytes(self.at..until)? } else { Vec::new() };
+            (self.ahead, self.ahead_at) = (bytes, self.at);
+        }
+        let skipped = known(self).unwrap_or(self.ahead.len());
+        Ok(self.ahead.get(skipped..).unwrap_or_default())
+    }
 }
 
 impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.held.file.read_at(buffer, self.at)?;
+        let read = match &self.held.kept {
+            Kept::File(file, _) => file.read_at(buffer, self.at)?,
+            Kept::Object(_) => self.ahead()?.read(buffer)?,
+        };
         self.at = self.at.saturating_add(u64::try_from(read).map_err(io::Error::other)?);
         Ok(read)
     }
@@ -222,6 +294,29 @@ impl Seek for Reader {
         };
         self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(self.at)
+    }
+}
+
+/// A held file as the reader of Parquet footers takes it.
+pub(super) struct Chunks(pub(super) Arc<Held>);
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.0.stamp.size
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = Reader;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Reader> {
+        Ok(self.0.reader_at(start))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let length = u64::try_from(length).map_err(|e| ParquetError::External(Box::new(e)))?;
+        let bytes = self.0.bytes(start..start.saturating_add(length));
+        Ok(bytes.map_err(|e| ParquetError::External(Box::new(e)))?.into())
     }
 }
 
@@ -252,6 +347,14 @@ impl HeldFiles {
     /// If it is not a file.
     pub(super) fn hold(&self, file: File) -> io::Result<Arc<Held>> {
         self.keep(|number| Held::of_file(file, number))
+    }
+
+    /// Keeps a version of an object until its last user drops it.
+    ///
+    /// # Errors
+    /// Never.
+    pub(super) fn hold_object(&self, object: Object) -> io::Result<Arc<Held>> {
+        self.keep(|number| Ok(Held::of_object(object, number)))
     }
 
     fn keep(&self, open: impl FnOnce(u64) -> io::Result<Held>) -> io::Result<Arc<Held>> {

@@ -13,7 +13,13 @@ mod compressed;
 mod declare;
 mod held;
 mod lenient;
+mod location;
 mod many;
+#[cfg(feature = "objects")]
+mod remote;
+#[cfg(not(feature = "objects"))]
+#[path = "no_remote.rs"]
+mod remote;
 pub(crate) mod same;
 mod set;
 mod walk;

@@ -16,7 +16,8 @@ use std::os::unix::fs::MetadataExt;
 
 use sha2::{Digest, Sha256};
 
-use super::walk::walk;
+use super::remote::list;
+use super::walk::{Selected, walk};
 use crate::catalog::Source;
 
 /// What two files have in common.
@@ -38,9 +39,43 @@ pub(crate) fn same_rows(one: &Source, other: &Source) -> io::Result<Option<Same>
             Source::File { location, files: None, .. },
             Source::File { location: of_other, files: None, .. },
         ) => same(location, of_other),
+        (one, other) if one.is_remote() || other.is_remote() => objects_in_common(one, other),
         (Source::File { .. }, Source::File { .. }) => common(&opened(one)?, &opened(other)?),
         (Source::Registered, _) | (_, Source::Registered) => Ok(None),
     }
+}
+
+/// What the objects of two tables have in common. Objects are not compared with files, whose bytes would have to be read.
+fn objects_in_common(one: &Source, other: &Source) -> io::Result<Option<Same>> {
+    let (some, others) = (objects(one)?, objects(other)?);
+    let (names, tags): (BTreeSet<&String>, BTreeSet<&String>) =
+        some.iter().map(|(name, tag)| (name, tag)).unzip();
+    let is_same = others.iter().any(|(name, _)| names.contains(name));
+    Ok(match (is_same, others.iter().any(|(_, tag)| tags.contains(tag))) {
+        (true, _) => Some(Same::File),
+        (false, true) => Some(Same::Bytes),
+        (false, false) => None,
+    })
+}
+
+/// The addresses of a table's objects, and the sizes and tags of those that have bytes.
+fn objects(source: &Source) -> io::Result<Vec<(String, String)>> {
+    let Source::File { location, files: Some(files), .. } = source else { return Ok(Vec::new()) };
+    if !source.is_remote() {
+        return Ok(Vec::new());
+    }
+    let selected = Selected::new(files.pattern.as_deref())?;
+    let address = |name: &[u8]| match selected.is_location() {
+        true => location.clone(),
+        false => format!("{}/{}", location.trim_end_matches('/'), String::from_utf8_lossy(name)),
+    };
+    let found = list(location, &selected)?.into_iter().enumerate().map(|(i, found)| {
+        let size = found.object.size();
+        // Two objects without bytes have no rows in common.
+        let tag = if size > 0 { found.object.tag() } else { format!("{location} {i}") };
+        (address(&found.name), format!("{size} {tag}"))
+    });
+    Ok(found.collect())
 }
 
 /// The files of a table.

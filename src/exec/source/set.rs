@@ -16,7 +16,9 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::held::{Held, HeldFiles, Stamp};
-use super::walk::walk;
+use super::location::Place;
+use super::remote::{FoundObject, list};
+use super::walk::{Found, Selected, walk};
 use crate::catalog::{Files, Fingerprint};
 
 /// The name of a folder whose rows have no value, as Hive writes it.
@@ -60,13 +62,22 @@ impl Set {
     /// # Errors
     /// As [`walk`].
     pub(super) fn open(store: &HeldFiles, folder: &str, files: &Files) -> io::Result<Self> {
-        let found = walk(folder, files.pattern.as_deref())?;
-        let member = |found: super::walk::Found| {
-            let held = store.hold(found.file)?;
-            let values = values(&found.name, &files.partitioned_by);
-            Ok(Member { name: found.name, held, values })
+        let member = |name: Vec<u8>, held: Arc<Held>| {
+            let values = values(&name, &files.partitioned_by);
+            Member { name, held, values }
         };
-        Ok(Self { members: found.into_iter().map(member).collect::<io::Result<_>>()? })
+        let pattern = files.pattern.as_deref();
+        let mut members = Vec::new();
+        if Place::new(folder).is_some() {
+            for FoundObject { name, object } in list(folder, &Selected::new(pattern)?)? {
+                members.push(member(name, store.hold_object(object)?));
+            }
+        } else {
+            for Found { name, file } in walk(folder, pattern)? {
+                members.push(member(name, store.hold(file)?));
+            }
+        }
+        Ok(Self { members })
     }
 
     /// What identifies the set: the list of its files and the hash of their bytes.
@@ -129,6 +140,7 @@ impl Set {
             for time in [modified_nanos, changed_nanos] {
                 hash.update(time.to_le_bytes());
             }
+            named(&mut hash, held.version().as_bytes());
         }
         hexadecimal(&hash.finalize())
     }

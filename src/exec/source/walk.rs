@@ -41,6 +41,40 @@ enum Step {
     One(Pattern),
 }
 
+/// What is selected below a folder, or in a store.
+pub(super) struct Selected {
+    steps: Vec<Step>,
+    is_location: bool,
+}
+
+impl Selected {
+    /// What a pattern selects; without one, everything, and with an empty one, the location itself.
+    ///
+    /// # Errors
+    /// If the pattern is none.
+    pub(super) fn new(pattern: Option<&str>) -> io::Result<Self> {
+        Ok(Self { steps: steps(pattern)?, is_location: pattern == Some("") })
+    }
+
+    /// Whether the location itself is the one object.
+    pub(super) fn is_location(&self) -> bool {
+        self.is_location
+    }
+
+    /// Whether the name of an object is selected, and no part of it hidden.
+    #[cfg_attr(not(feature = "objects"), allow(dead_code, reason = "it is for objects of a store"))]
+    pub(super) fn selects(&self, name: &str) -> bool {
+        let mut at = closed(&self.steps, vec![0]);
+        for part in name.split('/') {
+            if is_hidden(part.as_bytes()) {
+                return false;
+            }
+            at = after(&self.steps, &at, part.as_bytes());
+        }
+        at.contains(&self.steps.len())
+    }
+}
+
 /// The files that a pattern selects below a folder; without one, all of them. A pattern that selects a folder selects
 /// what is in it.
 ///
@@ -112,7 +146,7 @@ impl Walk<'_> {
         let mut names = Vec::new();
         for entry in folder.iter() {
             let name = entry?.file_name().to_bytes().to_vec();
-            let reached = self.after(at, &name);
+            let reached = after(self.steps, at, &name);
             if !is_hidden(&name) && !reached.is_empty() {
                 names.push((name, reached));
             }
@@ -134,21 +168,21 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
 
-    /// The places in the pattern behind a name. Behind its end, everything is selected.
-    fn after(&self, at: &[usize], name: &[u8]) -> Vec<usize> {
-        let options = MatchOptions {
-            case_sensitive: true,
-            require_literal_separator: true,
-            require_literal_leading_dot: false,
-        };
-        let text = String::from_utf8_lossy(name);
-        let next = at.iter().filter_map(|place| match self.steps.get(*place) {
-            None | Some(Step::Any) => Some(*place),
-            Some(Step::One(pattern)) => pattern.matches_with(&text, options).then_some(*place + 1),
-        });
-        closed(self.steps, next.collect())
-    }
+/// The places in the pattern behind a name. Behind its end, everything is selected.
+fn after(steps: &[Step], at: &[usize], name: &[u8]) -> Vec<usize> {
+    let options = MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        require_literal_leading_dot: false,
+    };
+    let text = String::from_utf8_lossy(name);
+    let next = at.iter().filter_map(|place| match steps.get(*place) {
+        None | Some(Step::Any) => Some(*place),
+        Some(Step::One(pattern)) => pattern.matches_with(&text, options).then_some(*place + 1),
+    });
+    closed(steps, next.collect())
 }
 
 /// Opens a file or folder in a folder, without waiting for the writer of a pipe. All files of a table are open at once, so
@@ -220,6 +254,11 @@ mod tests {
             (Some("none*"), &[]),
         ] {
             assert_eq!(names(root, pattern).unwrap(), selected, "{pattern:?}");
+            let of_names = Selected::new(pattern).unwrap();
+            let is_selected = |name: &&&str| of_names.selects(name);
+            let found: Vec<_> =
+                all.iter().chain(&["_SUCCESS", "_temporary/a.csv"]).filter(is_selected).collect();
+            assert_eq!(found, selected.iter().collect::<Vec<_>>(), "{pattern:?}");
         }
         for pattern in ["[", "a**"] {
             assert!(names(root, Some(pattern)).is_err() && !is_pattern(pattern), "{pattern}");

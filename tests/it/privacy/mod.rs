@@ -15,6 +15,8 @@ pub(crate) mod key_types;
 pub(crate) mod line;
 pub(crate) mod noiseless;
 pub(crate) mod numbers;
+#[cfg(feature = "objects")]
+pub(crate) mod objects;
 pub(crate) mod one_group;
 pub(crate) mod rare;
 pub(crate) mod redteam;

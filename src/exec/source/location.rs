@@ -1,0 +1,131 @@
+//! Locations that are no paths: object stores, and files over HTTP.
+//!
+//! In: a location as it is written. Out: its store, and the path in it. What a location holds is stored in the vault and shown to
+//! owners, so one with a password or a signature in it is refused; credentials come from the environment.
+//!
+//! ```text
+//! s3://clinic/visits/2025     →   S3, s3://clinic, visits/2025
+//! /srv/visits                 →   none: a path
+//! ```
+
+use crate::error::Error;
+
+/// The kinds of stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    /// S3, and what speaks like it.
+    S3,
+    /// Google Cloud Storage.
+    Google,
+    /// Azure.
+    Azure,
+    /// One file over HTTP or HTTPS.
+    Http,
+}
+
+/// A place in a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) scheme: Scheme,
+    /// `s3://bucket`.
+    root: String,
+    /// The path below it, without a slash at either end.
+    pub(super) path: String,
+}
+
+impl Place {
+    /// The place that a location names, if it is not a path.
+    pub(super) fn new(location: &str) -> Option<Self> {
+        let (name, rest) = location.split_once("://")?;
+        let scheme = match name.to_ascii_lowercase().as_str() {
+            "s3" | "s3a" => Scheme::S3,
+            "gs" => Scheme::Google,
+            "az" | "azure" | "abfs" | "abfss" | "adl" => Scheme::Azure,
+            "http" | "https" => Scheme::Http,
+            _ => return None,
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let root = format!("{}://{authority}", name.to_ascii_lowercase());
+        Some(Self { scheme, root, path: path.trim_matches('/').to_owned() })
+    }
+
+    /// The store: `s3://bucket`.
+    pub(super) fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// Refuses what must not be stored, or cannot be read.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] for a location that holds credentials or names no store, and for a folder over HTTP.
+    pub(super) fn checked(&self, location: &str) -> Result<(), Error> {
+        let authority = self.root.split_once("://").map_or("", |(_, authority)| authority);
+        // In Azure's own form, the container is where others have a password.
+        let has_user = match self.scheme {
+            Scheme::Azure => authority.split('@').count() > 2 || authority.contains(':'),
+            Scheme::S3 | Scheme::Google | Scheme::Http => authority.contains('@'),
+        };
+        let is_signed = self.scheme == Scheme::Http && location.contains(['?', '#']);
+        if has_user || is_signed {
+            // The location itself would be shown with what should not be in it.
+            return Err(Error::catalog(
+                "a location holds no credentials and no signature, because the vault keeps it: credentials come from the environment, as AWS_ACCESS_KEY_ID",
+            ));
+        }
+        if authority.is_empty() || location.chars().any(char::is_control) {
+            return Err(Error::catalog(format!(
+                "`{location}` names no store: write 's3://bucket/path', 'gs://bucket/path', 'az://container/path' or 'https://host/file'"
+            )));
+        }
+        let is_folder = self.path.is_empty() || location.ends_with('/');
+        let is_several = is_folder || self.path.contains(['*', '[']);
+        if self.scheme == Scheme::Http && is_several {
+            return Err(Error::catalog(format!(
+                "`{location}` is not one file, and HTTP has no folders: name one file, or a folder of an object store, as in 's3://bucket/folder/*.parquet'"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read() {
+        for (location, root, path) in [
+            ("s3://b/a/*.csv", "s3://b", "a/*.csv"),
+            ("S3A://b/", "s3a://b", ""),
+            ("gs://b", "gs://b", ""),
+            (
+                "abfss://c@account.dfs.core.windows.net/a/",
+                "abfss://c@account.dfs.core.windows.net",
+                "a",
+            ),
+            ("https://host:8443/a/b.parquet", "https://host:8443", "a/b.parquet"),
+        ] {
+            let place = Place::new(location).unwrap();
+            assert_eq!((place.root(), place.path.as_str()), (root, path));
+            assert!(place.checked(location).is_ok(), "{location}");
+        }
+        for path in ["/srv/a", "a/b://c", "ftp://host/a", "file:///a", "s3:/b"] {
+            assert_eq!(Place::new(path), None, "{path}");
+        }
+        for location in [
+            "s3://key:secret@b/a",
+            "https://u:p@host/a",
+            "https://host/a.csv?X-Amz-Signature=abc",
+            "https://host/a.csv#abc",
+            "abfss://c:p@account/a",
+            "s3:///a",
+            "https://host/",
+            "https://host/a/",
+            "https://host/a/*.csv",
+            "s3://b/a\n",
+        ] {
+            let error = Place::new(location).unwrap().checked(location).unwrap_err().to_string();
+            assert!(!error.contains("secret") && !error.contains("abc"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The objects of a table in an object store: S3, Google Cloud Storage, Azure, and single files over HTTP.
+//!
+//! In: a location such as `s3://bucket/visits`, and what is selected below it. Out: the objects with their names, each pinned to
+//! one version by its ETag. Every read asks the store for that very version, so two scans see the same bytes, or none.
+//! Credentials come from the environment alone, under the names that the stores' own tools use. No error keeps what the store
+//! or the client said: that may quote keys, addresses and names of objects.
+//!
+//! ```text
+//! s3://clinic/visits, year=2025/*.parquet    →    year=2025/a.parquet, ETag "9b2c…"    GET … If-Match: "9b2c…"
+//! ```
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::io;
+use std::ops::Range;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use datafusion::object_store::aws::AmazonS3Builder;
+use datafusion::object_store::azure::MicrosoftAzureBuilder;
+use datafusion::object_store::client::ClientOptions;
+use datafusion::object_store::gcp::GoogleCloudStorageBuilder;
+use datafusion::object_store::http::HttpBuilder;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{
+    Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig,
+};
+use futures::TryStreamExt;
+use tokio::runtime::{Builder, Runtime};
+
+use super::location::{Place, Scheme};
+use super::walk::Selected;
+
+/// How long a request may take, with all of its retries.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest part of an object that is asked for at once.
+const LARGEST: u64 = 64 << 20;
+
+/// What is built in, for messages.
+pub(super) const IS_BUILT_IN: bool = true;
+
+/// One version of an object.
+pub(super) struct Object {
+    store: Arc<dyn ObjectStore>,
+    meta: ObjectMeta,
+}
+
+/// An object, and its name below the location where it was looked for.
+pub(super) struct FoundObject {
+    pub(super) name: Vec<u8>,
+    pub(super) object: Object,
+}
+
+impl Object {
+    /// A version that the store tells apart from all others.
+    fn pinned(store: &Arc<dyn ObjectStore>, meta: ObjectMeta) -> io::Result<Self> {
+        let is_strong = |tag: &String| !tag.is_empty() && !tag.starts_with("W/");
+        match meta.e_tag.as_ref().is_some_and(is_strong) {
+            true => Ok(Self { store: Arc::clone(store), meta }),
+            false => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.meta.size
+    }
+
+    /// When it was written, in nanoseconds since 1970.
+    pub(super) fn modified_nanos(&self) -> i64 {
+        self.meta.last_modified.timestamp_nanos_opt().unwrap_or(i64::MAX)
+    }
+
+    /// What the store calls this version.
+    pub(super) fn version(&self) -> String {
+        let Self { meta: ObjectMeta { e_tag, version, .. }, .. } = self;
+        format!("{} {}", e_tag.as_deref().unwrap_or(""), version.as_deref().unwrap_or(""))
+    }
+
+    /// What the store calls its bytes: objects of equal bytes have equal tags, if they were written in one piece.
+    pub(super) fn tag(&self) -> String {
+        self.meta.e_tag.clone().unwrap_or_default()
+    }
+
+    /// Bytes of this version.
+    ///
+    /// # Errors
+    /// If the store does not have this version any more, or does not answer.
+    pub(super) fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let until = range.end.min(at.saturating_add(LARGEST));
+            bytes.extend_from_slice(&self.part(at..until)?);
+            at = until;
+        }
+        Ok(bytes)
+    }
+
+    fn part(&self, range: Range<u64>) -> io::Result<Bytes> {
+        let (store, meta) = (Arc::clone(&self.store), self.meta.clone());
+        let length = range.end.saturating_sub(range.start);
+        wait(async move {
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(range)),
+                if_match: meta.e_tag.clone(),
+                version: meta.version.clone(),
+                ..GetOptions::default()
+            };
+            let got = store.get_opts(&meta.location, options).await?;
+            // A server may leave out what it was asked.
+            let is_same = got.meta.e_tag == meta.e_tag && got.meta.size == meta.size;
+            Ok(is_same.then_some(got.bytes().await?))
+        })?
+        .filter(|bytes| u64::try_from(bytes.len()).is_ok_and(|found| found == length))
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// The objects that are selected below a location, sorted by the bytes of their names.
+///
+/// # Errors
+/// If the environment has no credentials, or the store cannot be read, or does not tell versions of an object apart.
+pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundObject>> {
+    let place = Place::new(location).ok_or(io::ErrorKind::InvalidInput)?;
+    let store = store(&place)?;
+    let root = Path::parse(&place.path).map_err(|_| io::ErrorKind::InvalidInput)?;
+    if selected.is_location() {
+        let (from, at) = (Arc::clone(&store), root);
+        let meta = wait(async move { from.head(&at).await })?;
+        let name = place.path.rsplit('/').next().unwrap_or_default().as_bytes().to_vec();
+        return Ok(vec![FoundObject { name, object: Object::pinned(&store, meta)? }]);
+    }
+    let (from, above) = (Arc::clone(&store), root.clone());
+    let found: Vec<ObjectMeta> = wait(async move {
+        let prefix = if above.as_ref().is_empty() { None } else { Some(&above) };
+        from.list(prefix).try_collect().await
+    })?;
+    // Some tools write an object without bytes for each folder.
+    let folders: HashSet<String> = found.iter().flat_map(|meta| above_of(&meta.location)).collect();
+    let mut objects = Vec::new();
+    for meta in found {
+        if meta.size == 0 && folders.contains(meta.location.as_ref()) {
+            continue;
+        }
+        let path = meta.location.as_ref();
+        let name = match root.as_ref() {
+            "" => Some(path),
+            root => path.strip_prefix(root).and_then(|name| name.strip_prefix('/')),
+        };
+        let Some(name) = name.filter(|name| selected.selects(name)) else { continue };
+        let name = name.as_bytes().to_vec();
+        objects.push(FoundObject { name, object: Object::pinned(&store, meta)? });
+    }
+    objects.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(objects)
+}
+
+/// The paths above a path.
+fn above_of(path: &Path) -> Vec<String> {
+    let path = path.as_ref();
+    path.match_indices('/').filter_map(|(at, _)| path.get(..at)).map(str::to_owned).collect()
+}
+
+/// A store, with the credentials of the environment.
+fn store(place: &Place) -> io::Result<Arc<dyn ObjectStore>> {
+    let is_set = |names: &[&str]| names.iter().any(|name| std::env::var_os(name).is_some());
+    let needs = |names: &[&str]| match is_set(names) {
+        true => Ok(()),
+        // The client would ask the machine that it runs on, and wait.
+        false => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
+    };
+    let retry = RetryConfig { max_retries: 3, retry_timeout: PATIENCE, ..RetryConfig::default() };
+    let client = |options: ClientOptions| {
+        options.with_timeout(PATIENCE).with_connect_timeout(Duration::from_secs(5))
+    };
+    let url = format!("{}/", place.root());
+    Ok(match place.scheme {
+        Scheme::S3 => {
+            needs(&[
+                "AWS_ACCESS_KEY_ID",
+                "AWS_WEB_IDENTITY_TOKEN_FILE",
+                "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                "AWS_METADATA_ENDPOINT",
+                "AWS_SKIP_SIGNATURE",
+            ])?;
+            let allows_http = std::env::var("AWS_ALLOW_HTTP").is_ok_and(|value| value == "true");
+            let options = client(ClientOptions::new().with_allow_http(allows_http));
+            let builder = AmazonS3Builder::from_env().with_url(url);
+            Arc::new(builder.with_client_options(options).with_retry(retry).build().map_err(said)?)
+        }
+        Scheme::Google => {
+            needs(&[
+                "GOOGLE_SERVICE_ACCOUNT",
+                "GOOGLE_SERVICE_ACCOUNT_PATH",
+                "GOOGLE_SERVICE_ACCOUNT_KEY",
+                "GOOGLE_APPLICATION_CREDENTIALS",
+                "GOOGLE_SKIP_SIGNATURE",
+            ])?;
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(url);
+            let builder = builder.with_client_options(client(ClientOptions::new()));
+            Arc::new(builder.with_retry(retry).build().map_err(said)?)
+        }
+        Scheme::Azure => {
+            needs(&[
+                "AZURE_STORAGE_ACCOUNT_KEY",
+                "AZURE_STORAGE_ACCESS_KEY",
+                "AZURE_STORAGE_MASTER_KEY",
+                "AZURE_STORAGE_SAS_KEY",
+                "AZURE_STORAGE_SAS_TOKEN",
+                "AZURE_STORAGE_TOKEN",
+                "AZURE_STORAGE_CLIENT_ID",
+                "AZURE_CLIENT_ID",
+                "AZURE_FEDERATED_TOKEN_FILE",
+                "AZURE_SKIP_SIGNATURE",
+            ])?;
+            let builder = MicrosoftAzureBuilder::from_env().with_url(url);
+            let builder = builder.with_client_options(client(ClientOptions::new()));
+            Arc::new(builder.with_retry(retry).build().map_err(said)?)
+        }
+        Scheme::Http => {
+            let options = client(ClientOptions::new().with_allow_http(true));
+            let builder = HttpBuilder::new().with_url(url).with_client_options(options);
+            Arc::new(builder.with_retry(retry).build().map_err(said)?)
+        }
+    })
+}
+
+/// The kind of an error, and nothing that it says.
+fn said(error: Error) -> io::Error {
+    match error {
+        Error::NotFound { .. } => io::ErrorKind::NotFound,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+            io::ErrorKind::PermissionDenied
+        }
+        Error::Precondition { .. } => io::ErrorKind::InvalidData,
+        // The client does not tell the refusal of a list from other failures, but in words.
+        error
+            if ["401 Unauthorized", "403 Forbidden"]
+                .iter()
+                .any(|s| error.to_string().contains(s)) =>
+        {
+            io::ErrorKind::PermissionDenied
+        }
+        _ => io::ErrorKind::Other,
+    }
+    .into()
+}
+
+/// Waits for a request, which runs on a runtime of its own: whoever waits may be inside of another one.
+fn wait<T: Send + 'static>(
+    request: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> io::Result<T> {
+    static RUNTIME: LazyLock<io::Result<Runtime>> =
+        LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build());
+    let runtime = RUNTIME.as_ref().map_err(|error| io::Error::from(error.kind()))?;
+    let (done, answer) = sync_channel(1);
+    runtime.spawn(async move {
+        // Nobody may wait any more.
+        let _ = done.send(request.await);
+    });
+    answer.recv().map_err(|_| io::Error::from(io::ErrorKind::Other))?.map_err(said)
+}
