@@ -1,5 +1,6 @@
 //! Stage 8: the answer: rows, how accurate they are, and what they cost.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -375,7 +376,11 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let consistent = consistent_notes(release);
     let notes =
         hidden.chain(chosen).chain(consistent).chain(computed).chain(few).chain(ends).chain(bounds);
-    notes.chain(chosen_bounds(release, drawn)).collect()
+    let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
+    // SELECT, HAVING and ORDER BY may name one sum; each is a release, and what is said of it is the same.
+    let mut said = BTreeSet::new();
+    notes.retain(|note| said.insert(note.clone()));
+    notes
 }
 
 /// Which bounds were chosen for releases that choose theirs.

@@ -1,5 +1,7 @@
 //! Types and literals, as SQL writes them.
 
+use std::str::FromStr;
+
 use arrow::datatypes::DataType;
 
 /// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`; Arrow's own name for types that SQL has no word for.
@@ -25,6 +27,11 @@ pub(crate) fn sql_type(data_type: &DataType) -> String {
         other => return other.to_string(),
     };
     name.to_owned()
+}
+
+/// The name of a type that the catalog stores by Arrow's name; that name itself where it is none.
+pub(crate) fn sql_type_of(stored: &str) -> String {
+    DataType::from_str(stored).map_or_else(|_| stored.to_owned(), |data_type| sql_type(&data_type))
 }
 
 /// An expression of the planner with its literals as SQL writes them: 1 for `Int64(1)`.

@@ -6,6 +6,7 @@
 use sqlparser::ast::{self as sql, Expr, TableFactor};
 
 use crate::dialect::error::DialectError;
+use crate::dialect::windows::window_arguments;
 use crate::refusal::{Reason, Refusal};
 
 /// Refuses a clause that is set and not allowed.
@@ -212,13 +213,16 @@ pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
             args,
             filter: _,
             null_treatment,
-            over: _,
+            over,
             within_group,
         }) => {
             absent(!*uses_odbc_syntax, "{fn …}")?;
             absent(*parameters == sql::FunctionArguments::None, "a parametric function")?;
             absent(null_treatment.is_none(), "IGNORE NULLS")?;
             absent(within_group.is_empty(), "WITHIN GROUP")?;
+            if over.is_some() {
+                window_arguments(name, args)?;
+            }
             star_counts(name, args)
         }
         Expr::Value(_)

@@ -49,6 +49,7 @@ mod thresholded;
 pub(crate) mod tokens;
 mod value;
 mod view;
+mod windows;
 mod words;
 
 pub use ast::AggregateCall;

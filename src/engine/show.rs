@@ -19,6 +19,7 @@ use crate::owner::script::{budget_statement, table_statements};
 use crate::owner::suggest::suggestions;
 use crate::privacy::{Delta, Rational, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
+use crate::sql_type::sql_type_of;
 use crate::views;
 
 /// Answers a SHOW or DESCRIBE of an owner's or an analyst's session.
@@ -152,7 +153,7 @@ fn describe(described: &Table) -> Result<Answer, Error> {
     let columns = &described.columns;
     table(&[
         ("column", columns.iter().map(|c| c.name.clone()).collect()),
-        ("type", columns.iter().map(|c| c.data_type.clone()).collect()),
+        ("type", columns.iter().map(|c| sql_type_of(&c.data_type)).collect()),
         ("domain", columns.iter().map(column_domain).collect()),
         ("role", columns.iter().map(|c| role(described, c)).collect()),
     ])
@@ -180,7 +181,7 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
     };
     table(&[
         ("column", columns.iter().map(|c| c.name.clone()).collect()),
-        ("type", columns.iter().map(|c| c.data_type.clone()).collect()),
+        ("type", columns.iter().map(|c| sql_type_of(&c.data_type)).collect()),
         ("domain", of(|_, column| column_domain(column))),
         ("role", of(role)),
     ])

@@ -8,6 +8,7 @@
 //! ```
 
 use super::ladder;
+use super::text::{at_most, equal_to};
 use crate::analysis::{Measure, ReleaseKind, Sensitivity, approximate};
 use crate::dialect::Parameters;
 use crate::mechanism::Laplace;
@@ -44,7 +45,7 @@ pub(super) fn euclidean(measure: &Measure, sensitivity: &Sensitivity) -> f64 {
 }
 
 pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str) -> String {
-    let scaled = |scale: &Rational| decimal_text(&(scale * measure.noise_unit()), 6);
+    let scaled = |scale: &Rational| at_most(&(scale * measure.noise_unit()));
     let both = match (measure.moments(), measure.joint()) {
         (Some(_), _) => " on all three sums",
         (None, Some(_)) => " on all these sums",
@@ -57,12 +58,12 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
         }
         Mechanism::Laplace(m) => {
             format!(
-                "discrete Laplace{both}, scale {} = Δ₁/{share}, exact on its grid",
-                scaled(m.scale())
+                "discrete Laplace{both}, scale {}, exact on its grid",
+                equal_to(&format!("Δ₁/{share}"), &scaled(m.scale()))
             )
         }
         Mechanism::Gaussian(m) => {
-            format!("discrete Gaussian{both}, σ = {}, exact on its grid", scaled(&m.sigma()))
+            format!("discrete Gaussian{both}, σ {}, exact on its grid", scaled(&m.sigma()))
         }
         Mechanism::ChosenBound(chosen) => ladder::noise_text(measure, chosen),
         Mechanism::Exponential(_)
@@ -100,7 +101,7 @@ fn together_text(noise: &Laplace, together: &Together) -> String {
         } else {
             "the sum of their ε"
         },
-        decimal_text(&(noise.scale() * &together.unit), 6),
+        at_most(&(noise.scale() * &together.unit)).trim_start_matches("= "),
     )
 }
 

@@ -11,7 +11,7 @@ use crate::analysis::{
     SizesOfRows, Source, approximate,
 };
 use crate::dialect::{Operand, PriorClause};
-use crate::explain::text::{exact_rate, number};
+use crate::explain::text::{at_most, equal_to, exact_rate, number};
 use crate::grid::Grid;
 use crate::mechanism::UnknownRule;
 use crate::privacy::{Rational, decimal_text};
@@ -330,7 +330,7 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
         Mechanism::PermuteAndFlip(m) => flips_text(text, low, &rate(m.exponent())),
         Mechanism::NoisyMax(m) => format!(
             "Laplace noise of scale {} on every score, the best wins, exact integer arithmetic",
-            decimal_text(&(m.exponent().recip() * &choice.unit), 6)
+            at_most(&(m.exponent().recip() * &choice.unit)).trim_start_matches("= ")
         ),
         Mechanism::Unknown(m, rule) => {
             let rate = rate(m.exponent());
@@ -343,8 +343,8 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
             format!("{draw}; \"none stands out\" scores {}", decimal_text(&none, 6))
         }
         Mechanism::Laplace(m) => format!(
-            "discrete Laplace noise of scale {} = Δ₁/ε on every score, the best come out, exact integer arithmetic",
-            decimal_text(&(m.scale() * &choice.unit), 6)
+            "discrete Laplace noise of scale {} on every score, the best come out, exact integer arithmetic",
+            equal_to("Δ₁/ε", &at_most(&(m.scale() * &choice.unit)))
         ),
         Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) => String::new(),
     }

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::analysis::{ContributionBounds, Payer, PrivateAggregate};
-use crate::explain::text::number;
+use crate::explain::text::{at_most, number};
 use crate::privacy::decimal_text;
 use crate::release::PartitionSelection;
 use crate::release::mechanism::Mechanism;
@@ -84,7 +84,7 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
     match hidden.noise() {
         Some(Mechanism::Laplace(noise)) => format!(
             "discrete Laplace, scale {}, ε = {} of the cost",
-            decimal_text(noise.scale(), 6),
+            at_most(noise.scale()).trim_start_matches("= "),
             hidden.epsilon().map(ToString::to_string).unwrap_or_default()
         ),
         Some(Mechanism::Gaussian(noise)) => {
@@ -92,8 +92,7 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
                 Some(epsilon) => format!("ε = {epsilon}"),
                 None => format!("ρ = {}", decimal_text(noise.rho(), 9)),
             };
-            let sigma = decimal_text(&noise.sigma(), 6);
-            format!("discrete Gaussian, σ = {sigma}, {share} of the cost")
+            format!("discrete Gaussian, σ {}, {share} of the cost", at_most(&noise.sigma()))
         }
         Some(
             Mechanism::Exponential(_)

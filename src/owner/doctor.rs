@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::exec::source as files;
 use crate::owner::script::{created, declarable};
 use crate::owner::suggest::names_key_of;
-use crate::sql_type::sql_type;
+use crate::sql_type::sql_type_of;
 
 /// Something to mend.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,8 +234,7 @@ fn links(findings: &mut Findings, catalog: &Catalog, table: &Table) {
 
 /// The type of a column, for a message.
 fn typed(column: &Column) -> String {
-    let data_type = DataType::from_str(&column.data_type);
-    data_type.map_or_else(|_| column.data_type.clone(), |data_type| sql_type(&data_type))
+    sql_type_of(&column.data_type)
 }
 
 /// How a column gets the type of another.

@@ -5,7 +5,7 @@
 //! data. A view that can no longer be planned is listed as such.
 //!
 //! ```text
-//! DESCRIBE grown  →  age  Int64  between (18, 120)           SHOW TABLES  →  grown  view of adult
+//! DESCRIBE grown  →  age  BIGINT  between (18, 120)          SHOW TABLES  →  grown  view of adult
 //! ```
 
 use std::collections::BTreeSet;

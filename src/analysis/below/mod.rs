@@ -38,6 +38,7 @@ mod row_of_keys;
 pub(crate) mod scalar_subquery;
 pub(crate) mod scan;
 pub(crate) mod semi_join;
+mod shares;
 mod subquery_values;
 pub(crate) mod trace;
 pub(crate) mod union;

@@ -9,6 +9,7 @@ use arrow::array::RecordBatch;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 
 use crate::catalog::{Catalog, RESERVED};
+use crate::visible::heading;
 
 /// A walk over the rows of one private aggregate.
 pub(crate) struct Walk<'a> {
@@ -40,8 +41,11 @@ impl<'a> Walk<'a> {
         self.readings
     }
 
+    /// Notes what was done, for the explanation: with literals and counts as SQL writes them.
     pub(crate) fn step(&mut self, step: impl Into<String>) {
-        self.steps.push(step.into());
+        let step = step.into();
+        let step = heading(&step).replace("count(1) AS count(*)", "count(*)");
+        self.steps.push(step.replace("count(1)", "count(*)"));
     }
 }
 

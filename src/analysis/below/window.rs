@@ -32,6 +32,7 @@ use num_traits::ToPrimitive;
 use super::float_grid::{clamped, ends, grid_of_sums, summed};
 use super::frame::{all_rows, frame_error, may_be_empty};
 use super::relation::{PrivateRelation, named};
+use super::shares::instead_of_shares;
 use super::trace::{Definition, OfUnit, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
@@ -61,8 +62,9 @@ impl Walk<'_> {
             trace.raw = None;
         }
         if flow.subject.is_row() {
-            let hint = window.window_expr.iter().find_map(shares).unwrap_or("an aggregate");
-            return Err(operator("a window function over rows that are units", hint).into());
+            let hint = window.window_expr.iter().find_map(of_shares);
+            let hint = hint.unwrap_or_else(|| "an aggregate".to_owned());
+            return Err(operator("a window function over rows that are units", &hint).into());
         }
         let unit = Expr::Column(flow.unit_column().ok_or_else(lost)?);
         let rows = flow.subject.max_rows();
@@ -292,16 +294,16 @@ enum Order {
     Peers,
 }
 
+/// The window functions that are computed.
+const COMPUTED: &str = "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, MIN, MAX, SUM or AVG, PARTITION BY the unit";
+
 /// The most rows that LAG and LEAD may look away.
 const MOST_ROWS_AWAY: i64 = 100_000;
 
-/// What gives the ends of equal shares of many people's rows, for window functions that ask for such shares.
-fn shares(expr: &Expr) -> Option<&'static str> {
+/// What to write instead of a window function over shares of rows.
+fn of_shares(expr: &Expr) -> Option<String> {
     let Expr::WindowFunction(function) = unaliased(expr) else { return None };
-    let name = function.fun.name().to_lowercase();
-    matches!(name.as_str(), "ntile" | "percent_rank" | "cume_dist").then_some(
-        "EXPONENTIAL(eps=1) QUANTILE(x, 0.25), QUANTILE(x, 0.5) and the like, and CASE over what they give",
-    )
+    instead_of_shares(function)
 }
 
 fn unaliased(mut expr: &Expr) -> &Expr {
@@ -450,14 +452,13 @@ fn over_unit(
     sorted: &mut Computed,
 ) -> Result<Windowed, NotAnalyzed> {
     let text = readable(expr);
+    let shares = of_shares(expr);
     let refused = |message: String| {
         Refusal::new(
             Reason::Operator,
             &text,
             message,
-            shares(expr).unwrap_or(
-                "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, MIN, MAX, SUM or AVG, PARTITION BY the unit",
-            ),
+            shares.clone().unwrap_or_else(|| COMPUTED.to_owned()),
         )
     };
     let inner = unaliased(expr);

@@ -104,7 +104,7 @@ async fn registered_files_are_declared_files() {
     let question = "SELECT LAPLACE(eps=1) COUNT(*) FROM people";
     let refused = lab.query(question).await.unwrap_err();
     assert_eq!(reason(&refused), Some(Reason::Undeclared));
-    assert!(said(&owner, "DESCRIBE people").await.contains("Int64"));
+    assert!(said(&owner, "DESCRIBE people").await.contains("BIGINT"));
 
     // A second table of the name is not made.
     let again = engine.register_csv("people", &people).await;
