@@ -13,6 +13,7 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 
+use arrow::datatypes::SchemaRef;
 use futures::FutureExt;
 use hushql::privacy::Cost;
 use hushql::{Output, Session, split_statements};
@@ -119,15 +120,15 @@ pub(super) async fn execute(
     statement: &str,
     interrupt: &mut Interrupt,
 ) -> Result<Option<Output>, Failure> {
-    let (session, statement) = (session.clone(), statement.to_owned());
-    let mut running = tokio::spawn(async move { session.execute(&statement).await });
+    let (asking, statement) = (session.clone(), statement.to_owned());
+    let mut running = tokio::spawn(async move { asking.execute(&statement).await });
     tokio::select! {
         ended = &mut running => Ok(Some(ended.map_err(|_| Failure::Lost)??)),
         () = &mut interrupt.0 => {
             running.abort();
             Ok(None)
         }
-        never = progress::spin() => match never {},
+        never = progress::spin(session) => match never {},
     }
 }
 
@@ -142,6 +143,23 @@ pub(super) async fn cost(
     tokio::select! {
         // A statement whose cost cannot be determined fails with its reason when it is run.
         cost = planned => Some(cost.ok().and_then(Result::ok).unwrap_or_default()),
+        () = &mut interrupt.0 => None,
+    }
+}
+
+/// The columns of a query, or why it has none, before anything is charged; `None` if the user cancelled.
+pub(super) async fn schema(
+    session: &Session,
+    query: &str,
+    interrupt: &mut Interrupt,
+) -> Option<Result<SchemaRef, Failure>> {
+    let (session, query) = (session.clone(), query.to_owned());
+    let prepared = tokio::task::spawn_blocking(move || session.prepare(&query));
+    tokio::select! {
+        prepared = prepared => Some(match prepared {
+            Ok(prepared) => prepared.map(|prepared| prepared.schema()).map_err(Failure::from),
+            Err(_) => Err(Failure::Lost),
+        }),
         () = &mut interrupt.0 => None,
     }
 }

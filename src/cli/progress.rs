@@ -1,10 +1,11 @@
 //! The spinner for statements that take longer than a second.
 //!
-//! In: time alone. Out: a line on a terminal's standard error that disappears when the statement ends.
-//! It deliberately counts neither rows nor bytes: either would reveal the exact size of a private table.
+//! In: time, and how much of its files a statement has read, if the session may show that. Out: a line on a terminal's standard
+//! error that disappears when the statement ends. Of private tables, an analyst sees the time alone: the pace of reading would
+//! reveal how many rows there are.
 //!
 //! ```text
-//! ⠙ running 3s
+//! ⠙ running 3s          ⠙ running 3s (42 % read)
 //! ```
 
 use std::convert::Infallible;
@@ -12,19 +13,28 @@ use std::future::pending;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use hushql::Session;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
 /// Shows the spinner after a second, as long as the future is polled; the future never ends by itself.
-pub(super) async fn spin() -> Infallible {
+pub(super) async fn spin(session: &Session) -> Infallible {
     if !std::io::stderr().is_terminal() {
         return pending().await;
     }
     tokio::time::sleep(PATIENCE).await;
-    let _visible = Visible::new();
-    pending().await
+    let visible = Visible::new();
+    loop {
+        visible.0.set_message(read(session.progress()));
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+/// What is said behind the time.
+fn read(percent: Option<u8>) -> String {
+    percent.map_or_else(String::new, |percent| format!("({percent} % read)"))
 }
 
 /// A spinner that leaves no trace when it is dropped, even by cancellation.
@@ -33,8 +43,8 @@ struct Visible(ProgressBar);
 impl Visible {
     fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let bar = bar.with_elapsed(PATIENCE).with_message("running");
-        let bar = match ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        let bar = bar.with_elapsed(PATIENCE);
+        let bar = match ProgressStyle::with_template("{spinner} running {elapsed} {msg}") {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         };

@@ -23,6 +23,7 @@ use datafusion::datasource::MemTable;
 use crate::answer::Answer;
 use crate::catalog::{Privacy, Source, Table};
 use crate::dialect::{ScriptStatement, Statement, split};
+use crate::engine::progress::Watched;
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::ledger::{OWNER, Vault};
@@ -32,10 +33,11 @@ use crate::owner::typed::ExternalTable;
 use crate::resources::Resources;
 pub(crate) use session::Session;
 
-mod copy;
+pub(crate) mod copy;
 mod explained;
 pub(crate) mod forecast;
 pub(crate) mod output;
+pub(crate) mod progress;
 pub(crate) mod range;
 pub(crate) mod session;
 pub(crate) mod show;
@@ -493,7 +495,11 @@ impl Engine {
     /// # Ok(()) }
     /// ```
     pub fn owner(&self) -> Session {
-        Session { inner: Arc::clone(&self.inner), analyst: OWNER.to_owned() }
+        Session {
+            inner: Arc::clone(&self.inner),
+            analyst: OWNER.to_owned(),
+            watched: Watched::default(),
+        }
     }
 
     /// An analyst's session.
@@ -509,7 +515,11 @@ impl Engine {
     /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or that resembles the
     /// owner's, as `0wner` does; and when the vault cannot be read or written.
     pub fn analyst(&self, name: &str) -> Result<Session, Error> {
-        let session = Session { inner: Arc::clone(&self.inner), analyst: name.to_owned() };
+        let session = Session {
+            inner: Arc::clone(&self.inner),
+            analyst: name.to_owned(),
+            watched: Watched::default(),
+        };
         session.told(self.inner.vault.ensure_analyst(name).map_err(Error::from))?;
         Ok(session)
     }

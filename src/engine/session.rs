@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::answer::Answer;
 use crate::dialect::{ExplainFormat, Statement};
 use crate::engine::output::Output;
+use crate::engine::progress::Watched;
 use crate::engine::query::attempts::Attempts;
 use crate::error::Error;
 use crate::explain::Explanation;
@@ -34,6 +35,7 @@ use crate::{guard, owner as declare, views, visible};
 pub struct Session {
     pub(crate) inner: Arc<Inner>,
     pub(crate) analyst: String,
+    pub(crate) watched: Watched,
 }
 
 /// The refusal of a statement that is not a query where a query is expected.
@@ -53,6 +55,18 @@ impl Session {
     /// ```
     pub fn is_owner(&self) -> bool {
         self.analyst == OWNER
+    }
+
+    /// Which percentage of its files the statement that this session runs now has read, 0 to 99. `None` while none runs, for a
+    /// statement that reads no file, and in an analyst's session for one that reads a private table, whose size this would tell.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// assert_eq!(session.progress(), None);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    pub fn progress(&self) -> Option<u8> {
+        self.watched.percent()
     }
 
     /// Answers a query: SELECT, with or without releases.

@@ -19,6 +19,7 @@ use crate::answer::Receipt;
 use crate::catalog::{CatalogVersion, Table};
 use crate::engine::session::Session;
 use crate::error::Error;
+use crate::exec::source::Reading;
 use crate::exec::{self, Drawn, Running};
 
 /// A query whose private parts have run, and whose rows are still to come; only [`Session::run_plans`] makes one.
@@ -29,6 +30,8 @@ pub(crate) struct Ran {
     rows: SendableRecordBatchStream,
     /// Rows that the answer may still have.
     left: usize,
+    /// How far it is, shown while it runs.
+    _shown: Option<Arc<Reading>>,
 }
 
 /// Rows of an answer.
@@ -65,6 +68,9 @@ impl Session {
     pub(crate) async fn run_plans(&self, paid: Paid, state: &SessionState) -> Result<Ran, Error> {
         let (planned, prepared, charge) = paid.into_parts();
         let is_charged = charge.is_some();
+        // The pace of reading a private file tells its size: analysts see that of public ones alone.
+        let is_seen = self.is_owner() || planned.release().analysis().parts().is_empty();
+        let shown = self.watched.show(is_seen.then(|| planned.open().reading()));
         // It holds plans, and would make the futures around it too large for a stack.
         let running = Box::pin(exec::run(prepared, planned.release(), charge, state)).await;
         let Running { drawn, rows, charge } =
@@ -75,7 +81,8 @@ impl Session {
         }
         let receipt =
             charge.map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
-        Ok(Ran { planned, drawn, receipt, rows, left: self.inner.resources.rows })
+        let left = self.inner.resources.rows;
+        Ok(Ran { planned, drawn, receipt, rows, left, _shown: shown })
     }
 
     /// Withholds what was read of tables as public ones that are not public any more, or not the same.

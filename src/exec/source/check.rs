@@ -54,6 +54,25 @@ struct Verified {
     hashes: bool,
 }
 
+/// How much of a statement's files was read since some moment.
+pub(crate) struct Reading(Vec<(Arc<Held>, u64)>);
+
+impl Reading {
+    /// The percentage, at most 99, because there is work after the last byte; `None` where there are no bytes to read. A file
+    /// that is read twice counts as read after the first time, and one that is read in part never counts as read.
+    pub(crate) fn percent(&self) -> Option<u8> {
+        let size = |held: &Held| u128::from(held.stamp().size);
+        let all: u128 = self.0.iter().map(|(held, _)| size(held)).sum();
+        let read: u128 = self
+            .0
+            .iter()
+            .map(|(held, before)| u128::from(held.read().saturating_sub(*before)).min(size(held)))
+            .sum();
+        let percent = (read * 100).checked_div(all)?;
+        u8::try_from(percent.min(99)).ok()
+    }
+}
+
 /// Paths must not appear in plans and messages.
 impl std::fmt::Debug for OpenFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -92,6 +111,16 @@ impl OpenFiles {
         let held = self.store.open(location)?;
         open.files.insert(location.to_owned(), Arc::clone(&held));
         Ok(held)
+    }
+
+    /// What is read of these files from now on.
+    ///
+    /// # Guarantee
+    /// None: it counts the bytes of private tables, too. Who may see it is decided where it is shown.
+    pub(crate) fn reading(&self) -> Reading {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = open.files.values().chain(open.sets.values().flat_map(|set| set.held()));
+        Reading(files.map(|held| (Arc::clone(held), held.read())).collect())
     }
 
     /// The files of a table that has several; listed and opened now, unless they already are.
@@ -210,8 +239,12 @@ impl OpenFiles {
         };
         let held = self.held(location).ok()?;
         let stamp = held.stamp();
-        let is_pinned =
-            !hashes_content(options) && is_same(fingerprint, stamp) && stamp.is_settled();
+        // An object has a version instead.
+        let is_file = held.version().is_empty();
+        let is_pinned = is_file
+            && !hashes_content(options)
+            && is_same(fingerprint, stamp)
+            && stamp.is_settled();
         // Where a file names no columns, only all of them together tell which one a name stands for.
         let columns: Vec<_> =
             table.columns.iter().map(|column| (&column.name, &column.data_type)).collect();

@@ -16,6 +16,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -95,6 +96,8 @@ pub(super) struct Held {
     pub(super) columns: OnceLock<SchemaRef>,
     /// How many rows the footer of a Parquet file claims, once it was read.
     pub(super) rows: OnceLock<usize>,
+    /// The bytes that were read so far, some of them more than once.
+    read: AtomicU64,
 }
 
 /// Paths must not appear in plans and messages.
@@ -139,7 +142,8 @@ impl Held {
 
     fn new(number: u64, kept: Kept, stamp: Stamp) -> Self {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { number, kept, stamp, sha256, columns, rows }
+        let read = AtomicU64::new(0);
+        Self { number, kept, stamp, sha256, columns, rows, read }
     }
 
     /// Its URL in the store.
@@ -150,6 +154,11 @@ impl Held {
     /// Its properties when it was opened.
     pub(super) fn stamp(&self) -> Stamp {
         self.stamp
+    }
+
+    /// The bytes that were read so far.
+    pub(super) fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// What a store calls the version of an object; empty for a file, which its properties identify.
@@ -212,14 +221,16 @@ impl Held {
 
     fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let length = range.end.saturating_sub(range.start);
-        match &self.kept {
+        let bytes = match &self.kept {
             Kept::File(file, _) => {
                 let mut bytes = vec![0_u8; usize::try_from(length).map_err(io::Error::other)?];
                 file.read_exact_at(&mut bytes, range.start)?;
                 Ok(bytes)
             }
             Kept::Object(object) => object.bytes(range),
-        }
+        };
+        self.read.fetch_add(length, Ordering::Relaxed);
+        bytes
     }
 
     /// What DataFusion needs to know of it.
@@ -280,7 +291,9 @@ impl Read for Reader {
             Kept::File(file, _) => file.read_at(buffer, self.at)?,
             Kept::Object(_) => self.ahead()?.read(buffer)?,
         };
-        self.at = self.at.saturating_add(u64::try_from(read).map_err(io::Error::other)?);
+        let length = u64::try_from(read).map_err(io::Error::other)?;
+        self.held.read.fetch_add(length, Ordering::Relaxed);
+        self.at = self.at.saturating_add(length);
         Ok(read)
     }
 }

@@ -43,7 +43,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-pub(crate) use check::{OpenFiles, register};
+pub(crate) use check::{OpenFiles, Reading, register};
 pub(crate) use columns::{columns_of, hashes_content};
 use columns::{schema_of_columns, shape};
 pub(crate) use declare::{Written, declared, refuse_reserved, written_location};

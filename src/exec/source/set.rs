@@ -117,6 +117,11 @@ impl Set {
         self.content(Held::sha256_now)
     }
 
+    /// The files, open.
+    pub(super) fn held(&self) -> impl Iterator<Item = &Arc<Held>> {
+        self.members.iter().map(|member| &member.held)
+    }
+
     /// Whether no file was changed since it was opened.
     pub(super) fn is_untouched(&self) -> bool {
         self.members.iter().all(|member| member.held.is_untouched())
