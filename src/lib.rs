@@ -113,6 +113,7 @@ pub use bind::BindError;
 pub use catalog::{Budget, PerQuery};
 pub use dialect::{ScriptStatement, Size, Value};
 pub use engine::Engine;
+pub use engine::copy::AnswerFile;
 pub use engine::forecast::Forecast;
 pub use engine::output::Output;
 pub use engine::prepared::PreparedQuery;

@@ -308,6 +308,13 @@ impl<'a> Context<'a> {
     }
 }
 
+/// The names of the functions that a query may call, in order. Which of them may stand below a release is decided for each call.
+pub fn function_names() -> Vec<String> {
+    let sources = Sources::default();
+    let context = Context::new(&sources, &[], false);
+    context.functions().map(str::to_owned).collect()
+}
+
 /// Sorted, because the planner suggests the first of the nearest names, and an error must be the same each time.
 fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
     let mut names: Vec<_> =

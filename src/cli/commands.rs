@@ -16,6 +16,8 @@ pub(super) enum Action {
     Quit,
     /// Lists tables, or the columns of one.
     Describe,
+    /// Lists functions and mechanisms.
+    Functions,
     /// Shows the budgets.
     Budget,
     /// Explains a query.
@@ -34,6 +36,8 @@ pub(super) enum Action {
     Pager,
     /// Runs a file.
     Include,
+    /// Writes results into a file, or no longer.
+    Into,
     /// Ends the statement before it, as `;` does.
     Run,
     /// Discards the statement before it.
@@ -63,13 +67,13 @@ const fn command(
 }
 
 /// The formats of answers.
-const FORMATS: &str = "table|expanded|markdown|csv|json";
+const FORMATS: &str = "table|expanded|markdown|csv|tsv|json";
 
 /// The argument of what is on or off; without it, the other of both is chosen.
 const SWITCH: &str = "[on|off]";
 
 /// Names that other shells have for these commands.
-const OTHER_NAMES: [(&str, &str); 31] = [
+const OTHER_NAMES: [(&str, &str); 36] = [
     ("\\h", "\\?"),
     ("\\help", "\\?"),
     (".help", "\\?"),
@@ -82,6 +86,8 @@ const OTHER_NAMES: [(&str, &str); 31] = [
     ("\\d+", "\\d"),
     ("\\dt+", "\\d"),
     (".tables", "\\d"),
+    ("\\df+", "\\df"),
+    ("\\da", "\\df"),
     (".schema", "\\d"),
     (".describe", "\\d"),
     (".timer", "\\timing"),
@@ -99,12 +105,15 @@ const OTHER_NAMES: [(&str, &str); 31] = [
     ("\\tables", "\\d"),
     ("\\expanded", "\\x"),
     ("\\go", "\\g"),
+    ("\\out", "\\o"),
+    (".output", "\\o"),
+    (".once", "\\g"),
     ("\\reset", "\\r"),
     ("\\budgets", "\\budget"),
 ];
 
 /// What other shells have and this one has not, and what to do instead.
-const ELSEWHERE: [(&str, &str); 30] = [
+const ELSEWHERE: [(&str, &str); 33] = [
     ("\\l", "a vault is one database: \\d lists its tables, \\budget its budgets"),
     (".databases", "a vault is one database: \\d lists its tables, \\budget its budgets"),
     ("\\c", "another vault has its own shell: hushql OTHER.db"),
@@ -126,6 +135,14 @@ const ELSEWHERE: [(&str, &str); 30] = [
     (".headers", "answers always have headers"),
     (".header", "answers always have headers"),
     (".width", "columns are as wide as their cells; \\x writes a line for each"),
+    ("\\gx", "\\x writes a line for each cell, and \\g runs the statement"),
+    ("\\gset", "there are no variables; \\g FILE writes the answer into a file"),
+    ("\\gexec", "each run of a query is charged anew"),
+    ("\\gdesc", "\\explain shows what a query would release"),
+    (
+        ".bail",
+        "a line of statements ends with the first that fails; --keep-going runs all of a script",
+    ),
     ("\\watch", "each run of a query is charged anew"),
     ("\\dn", "there are no schemas; \\d lists the tables"),
     ("\\di", "there are no indexes; \\d lists the tables"),
@@ -133,24 +150,28 @@ const ELSEWHERE: [(&str, &str); 30] = [
         "\\du",
         "an analyst is a name that hushql --analyst NAME states; the ledger lists who asked what",
     ),
-    ("\\df", "grammar.md lists the functions"),
-    ("\\o", "COPY (QUERY) TO 'answer.csv' writes an answer to a file"),
     ("\\copy", "COPY (QUERY) TO 'answer.csv' writes an answer to a file"),
     ("\\!", "this shell runs no programs"),
     (".shell", "this shell runs no programs"),
 ];
 
 /// Every command.
-pub(super) const COMMANDS: [Command; 14] = [
+pub(super) const COMMANDS: [Command; 16] = [
     command("\\?", "", "this list", Action::Help),
     command("\\q", "", "leave (Ctrl-D does too)", Action::Quit),
     command("\\d", "[table]", "the tables and views, or the columns of one", Action::Describe),
+    command(
+        "\\df",
+        "[WORD]",
+        "the functions and mechanisms, or those that hold a word",
+        Action::Functions,
+    ),
     command("\\budget", "", "all budgets: limit, spent, left", Action::Budget),
     command("\\explain", "QUERY", "the plan and the cost of a query; free", Action::Explain),
     command(
         "\\plot",
-        "QUERY",
-        "run a grouped query and draw bars with error bars; \\plot accuracy QUERY draws its error by cost, without running it",
+        "[QUERY]",
+        "draw a query, or the last answer: bars or lines with error bars (\\plot bars …, \\plot lines …); … TO 'file.svg' writes a picture; \\plot accuracy QUERY draws its error by cost, without running it",
         Action::Plot,
     ),
     command("\\timing", SWITCH, "show or hide the time that statements take", Action::Timing),
@@ -159,7 +180,18 @@ pub(super) const COMMANDS: [Command; 14] = [
     command("\\rows", "N|all", "how many rows of an answer a terminal shows", Action::Rows),
     command("\\pager", SWITCH, "page through long answers, all of their rows", Action::Pager),
     command("\\i", "FILE", "run the statements in a file (owner and demo only)", Action::Include),
-    command("\\g", "", "end the statement and run it, as ; does", Action::Run),
+    command(
+        "\\o",
+        "[FILE]",
+        "write the results that follow into a new file (.csv, .tsv, .json, .md, or as they are shown); \\o alone: show them again",
+        Action::Into,
+    ),
+    command(
+        "\\g",
+        "[FILE]",
+        "end the statement and run it, as ; does, or into a new file (.parquet too); on its own: the last answer",
+        Action::Run,
+    ),
     command("\\r", "", "discard the unfinished statement, as Ctrl-C does", Action::Reset),
 ];
 
@@ -187,8 +219,10 @@ pub(super) fn complements(name: &str) -> Complements {
         Action::Rows => Complements::Words("all"),
         Action::Help
         | Action::Quit
+        | Action::Functions
         | Action::Budget
         | Action::Include
+        | Action::Into
         | Action::Run
         | Action::Reset => Complements::Nothing,
     }
@@ -300,19 +334,43 @@ fn nearest(name: &str) -> Option<&'static str> {
     let distance = |command: &Command| strsim::damerau_levenshtein(command.name, name);
     let near =
         COMMANDS.iter().filter(|command| command.name.len() > 2).min_by_key(|c| distance(c))?;
-    (distance(near) <= 3).then_some(near.name)
+    // Of a short name, most letters would be others.
+    let most = 3.min(name.len().saturating_sub(1) / 2);
+    (distance(near) <= most).then_some(near.name)
 }
 
-/// The list that `\?` prints.
-pub(super) fn help() -> String {
-    let head = |command: &Command| format!("{} {}", command.name, command.argument);
-    let width = COMMANDS.iter().map(|command| head(command).len()).max().unwrap_or(0);
-    let line = |command: &Command| format!("{:<width$}  {}", head(command), command.help);
+/// The list that `\?` prints, in lines of a width.
+pub(super) fn help(width: usize) -> String {
+    /// The room for names and arguments; what is longer has a line of its own.
+    const HEAD: usize = 16;
+    let line = |command: &Command| {
+        let head = format!("{} {}", command.name, command.argument);
+        let words = in_lines(command.help, width.saturating_sub(HEAD + 2).max(30));
+        let mut lines = words.into_iter();
+        let first = match head.len() > HEAD {
+            true => head,
+            false => format!("{head:<HEAD$}  {}", lines.next().unwrap_or_default()),
+        };
+        let rest = lines.map(|line| format!("{:HEAD$}  {line}", ""));
+        std::iter::once(first).chain(rest).collect::<Vec<_>>().join("\n")
+    };
     let lines: Vec<_> = COMMANDS.iter().map(line).collect();
-    format!(
-        "{}\nEverything else is SQL and ends with a semicolon. The prompt shows the smallest remainder of a budget.",
-        lines.join("\n")
-    )
+    let end = "Everything else is SQL and ends with a semicolon. The prompt shows the smallest remainder of a budget.";
+    format!("{}\n{}", lines.join("\n"), in_lines(end, width.max(40)).join("\n"))
+}
+
+/// A text in lines of a width, broken at spaces.
+fn in_lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push_str(&format!(" {word}"));
+            }
+            Some(_) | None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -320,8 +378,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn help_keeps_to_the_width() {
+        let help = help(80);
+        assert!(help.lines().take(30).all(|line| line.chars().count() <= 80), "{help}");
+        assert!(
+            help.contains(
+                "\n\\format table|expanded|markdown|csv|tsv|json\n                  the format"
+            ),
+            "{help}"
+        );
+    }
+
+    #[test]
     fn every_command_is_read_and_helped() {
-        let help = help();
+        let help = help(10_000);
         for command in &COMMANDS {
             let line = format!("{} {}", command.name, command.argument);
             assert_eq!(parse(&line), Ok((command.action, command.argument)), "{line}");
@@ -396,7 +466,9 @@ mod tests {
     fn mistakes_get_a_suggestion() {
         assert!(parse("\\bugdet").unwrap_err().contains("did you mean \\budget?"));
         assert!(parse("\\xyzzyxyzzy").unwrap_err().ends_with("; \\? lists them"));
-        assert_eq!(parse("\\plot").unwrap_err(), "write \\plot QUERY");
+        assert_eq!(parse("\\foo").unwrap_err(), "there is no command \\foo; \\? lists them");
+        assert_eq!(parse("\\").unwrap_err(), "there is no command \\; \\? lists them");
+        assert_eq!(parse("\\explain").unwrap_err(), "write \\explain QUERY");
         assert_eq!(parse("\\budget b").unwrap_err(), "\\budget takes no argument");
         assert!(parse("\\h SELECT").unwrap_err().starts_with("grammar.md"));
         assert_eq!(switched("\\x", "maybe", true).unwrap_err(), "write \\x on, or \\x off");

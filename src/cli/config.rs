@@ -86,7 +86,9 @@ fn set(settings: &mut Settings, line: &str) -> Result<(), String> {
         "analyst" => settings.analyst = Some(value),
         "format" => {
             let format = Format::named(&value).ok_or_else(|| {
-                format!("there is no format {value}: write table, expanded, markdown, csv or json")
+                format!(
+                    "there is no format {value}: write table, expanded, markdown, csv, tsv or json"
+                )
             })?;
             settings.format = Some(format);
         }

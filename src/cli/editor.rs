@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn hints_say_what_comes_next() {
         assert_eq!(hint("SELECT LAPLACE").as_deref(), Some(PARAMETERS));
-        assert_eq!(hint("\\plot").as_deref(), Some(" QUERY"));
+        assert_eq!(hint("\\plot").as_deref(), Some(" [QUERY]"));
         assert_eq!(hint("\\q"), None);
         assert_eq!(hint("SELECT 'LAPLACE"), None);
     }

@@ -54,9 +54,15 @@ pub(super) enum Failure {
         "--public {0}: write NAME=FILE, for a file that ends with .csv, .parquet, .json or .arrow"
     )]
     NoPublicTable(String),
+    /// A command of the shell that cannot do what was asked.
+    #[error("{0}")]
+    Usage(String),
     /// `\plot` of a result without bars.
     #[error("there is nothing to plot: the answer needs a numeric column and at least one row")]
     NoBars,
+    /// `\plot` of the last answer where there is none.
+    #[error("there is no answer yet: write \\plot QUERY, or run a query first")]
+    NothingYet,
     /// `\plot accuracy` of a query whose errors are not known beforehand.
     #[error(
         "there is nothing to plot: no error of this query is known before it runs; EXPLAIN PRIVACY says why"
@@ -72,9 +78,11 @@ impl Failure {
             Self::File { .. } => "file",
             Self::Stream(_) | Self::Unwritten(_) | Self::Editor(_) => "stream",
             Self::NoBars
+            | Self::NothingYet
             | Self::NoErrors
             | Self::NotTheOwner
             | Self::NoPublicTable(_)
+            | Self::Usage(_)
             | Self::Setting { .. } => "usage",
             Self::Start { .. } | Self::Unprintable(_) | Self::UnknownOutput | Self::Lost => {
                 "internal"

@@ -124,6 +124,25 @@ pub(super) fn inside(input: &str) -> Option<char> {
     (depth > 0).then_some('(')
 }
 
+/// The statement before a `\g`, what follows it in its line, and the lines after that; `None` without a `\g`.
+///
+/// In quotations and comments, everything is text.
+pub(super) fn ended_by_g(input: &str) -> Option<(&str, &str, &str)> {
+    let pieces = pieces(input);
+    let mut at = 0;
+    for (i, piece) in pieces.iter().enumerate() {
+        let word = pieces.get(i + 1).filter(|word| matches!(word.text, "g" | "go"));
+        if let (Kind::Symbol, "\\", Some(word)) = (piece.kind, piece.text, word) {
+            let behind = input.get(at + piece.text.len() + word.text.len()..)?;
+            let (file, rest) = behind.split_once('\n').unwrap_or((behind, ""));
+            let file = file.trim().trim_end_matches(';').trim_end();
+            return Some((input.get(..at)?, file, rest));
+        }
+        at += piece.text.len();
+    }
+    None
+}
+
 /// Whether an input is complete: empty, a backslash command, or statements with a `;` after the last one.
 pub(super) fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
@@ -143,6 +162,18 @@ pub(super) fn is_complete(input: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_statement_is_ended_by_g() {
+        assert_eq!(ended_by_g("SELECT 1 \\g"), Some(("SELECT 1 ", "", "")));
+        assert_eq!(ended_by_g("SELECT 1\\g a b.csv ;"), Some(("SELECT 1", "a b.csv", "")));
+        let several = "SELECT\n1\n\\g 'x'\nSELECT 2;";
+        assert_eq!(ended_by_g(several), Some(("SELECT\n1\n", "'x'", "SELECT 2;")));
+        for text in ["SELECT '\\g'", "SELECT 1 -- \\g", "SELECT '\\g", "\\gx", "SELECT 1 \\ g", "g"]
+        {
+            assert_eq!(ended_by_g(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn pieces_are_the_text() {

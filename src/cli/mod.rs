@@ -12,10 +12,13 @@
 //! ```
 
 mod arguments;
+mod chart;
 mod commands;
 mod complete;
 mod config;
 mod consent;
+mod deliver;
+mod draw;
 mod editor;
 mod exec;
 mod failure;
@@ -23,9 +26,9 @@ mod history;
 mod json;
 mod lex;
 mod manual;
+mod output_file;
 mod pager;
 mod plain;
-mod plot;
 mod print;
 mod progress;
 mod prompt;

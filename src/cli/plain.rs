@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 /// Each sign of the program, and its ASCII. Borders and bars keep their width.
-const SIGNS: [(char, &str); 61] = [
+const SIGNS: [(char, &str); 69] = [
     ('─', "-"),
     ('│', "|"),
     ('┆', "|"),
@@ -35,6 +35,14 @@ const SIGNS: [(char, &str); 61] = [
     ('▋', "#"),
     ('▊', "#"),
     ('▉', "#"),
+    ('●', "*"),
+    ('▲', "^"),
+    ('■', "#"),
+    ('◆', "@"),
+    ('○', "o"),
+    ('△', "A"),
+    ('□', "%"),
+    ('◇', "x"),
     ('…', "..."),
     ('·', "-"),
     ('±', "+/-"),

@@ -43,6 +43,8 @@ pub(super) enum Format {
     Markdown,
     /// RFC 4180: a header and rows.
     Csv,
+    /// The same with tabs between fields.
+    Tsv,
     /// One object per statement and line.
     Json,
 }
@@ -54,6 +56,7 @@ impl Format {
             "box" | "column" | "aligned" | "wrapped" | "ascii" | "duckbox" => Some(Self::Table),
             "line" | "vertical" => Some(Self::Expanded),
             "unaligned" => Some(Self::Csv),
+            "tabs" => Some(Self::Tsv),
             _ => None,
         };
         other.or_else(|| Self::from_str(name, true).ok())
@@ -66,6 +69,7 @@ impl Format {
             Self::Expanded => "answers have a line for each cell",
             Self::Markdown => "answers are tables of Markdown",
             Self::Csv => "answers are CSV",
+            Self::Tsv => "answers are CSV with tabs",
             Self::Json => "answers are JSON",
         }
     }
@@ -90,6 +94,18 @@ pub(super) struct Printer {
     pub(super) pager: Option<&'static str>,
     /// Whether terminals get signs of ASCII in the place of others.
     ascii: Ascii,
+}
+
+/// A result as text.
+enum Rendered {
+    /// For people, without its last line end: it may be paged, and have other signs.
+    Page(String),
+    /// For programs.
+    Exact(String),
+}
+
+fn exact(text: &str) -> Rendered {
+    Rendered::Exact(format!("{}\n", visible::lines(text)))
 }
 
 /// Which of the streams get ASCII only.
@@ -125,39 +141,87 @@ impl Printer {
 
     /// Prints the outcome of a statement.
     pub(super) fn output(self, output: &Output) -> Result<(), Failure> {
+        let shown = || match self.rendered(output)? {
+            Some(Rendered::Page(text)) => self.show(&text),
+            Some(Rendered::Exact(text)) => out(&text),
+            None => Ok(()),
+        };
         match output {
-            Output::Answer(answer) => self.answer(answer),
-            Output::Explanation(explanation) => self.explanation(explanation),
+            Output::Answer(answer) => self.paid(answer, shown)?,
+            _ => shown()?,
+        }
+        self.remarks(output);
+        Ok(())
+    }
+
+    /// The printer for a file: all rows, and no signs for a terminal.
+    pub(super) fn for_file(self, format: Option<Format>) -> Self {
+        let format = format.unwrap_or(self.format);
+        Self { format, screen: None, pager: None, ascii: Ascii::default(), ..self }
+    }
+
+    /// The result of a statement as text, as standard output has it where that is no terminal; `None` if it has none.
+    pub(super) fn text(self, output: &Output) -> Result<Option<String>, Failure> {
+        Ok(self.rendered(output)?.map(|rendered| match rendered {
+            Rendered::Page(text) => format!("{}\n", visible::lines(&text)),
+            Rendered::Exact(text) => text,
+        }))
+    }
+
+    fn rendered(self, output: &Output) -> Result<Option<Rendered>, Failure> {
+        Ok(Some(match output {
+            Output::Answer(answer) => self.answer(answer)?,
+            Output::Explanation(explanation) => self.explained(explanation),
             Output::ExplanationJson(explanation) => match self.format {
-                Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
-                    self.result(explanation.to_json().trim_end())
+                Format::Table | Format::Expanded | Format::Markdown | Format::Csv | Format::Tsv => {
+                    exact(explanation.to_json().trim_end())
                 }
-                Format::Json => self.explanation(explanation),
+                Format::Json => self.explained(explanation),
             },
-            Output::Done(sentence) => self.done(sentence),
+            Output::Done(sentence) => match self.format {
+                Format::Table | Format::Expanded | Format::Markdown | Format::Csv | Format::Tsv => {
+                    return Ok(None);
+                }
+                Format::Json => exact(&json::done(sentence).map_err(io::Error::from)?),
+            },
             // The library may add outputs that this program does not know.
-            _ => Err(Failure::UnknownOutput),
+            _ => return Err(Failure::UnknownOutput),
+        }))
+    }
+
+    fn answer(self, answer: &Answer) -> Result<Rendered, Failure> {
+        let mut view = View::for_answer(answer)?;
+        if self.screen.is_some() && matches!(self.format, Format::Table | Format::Expanded) {
+            table::with_neat_budgets(&mut view);
+        }
+        Ok(match self.format {
+            Format::Table => Rendered::Page(table::table(&view, self.frame())),
+            Format::Expanded => Rendered::Page(table::expanded(&view, self.frame().most)),
+            Format::Markdown => Rendered::Page(table::markdown(&view)),
+            Format::Csv => Rendered::Exact(table::csv(&view, self.csv_safe, self.csv_errors)),
+            Format::Tsv => Rendered::Exact(table::tsv(&view, self.csv_safe, self.csv_errors)),
+            Format::Json => exact(&json::answer(answer, &view).map_err(io::Error::from)?),
+        })
+    }
+
+    fn explained(self, explanation: &hushql::Explanation) -> Rendered {
+        match self.format {
+            Format::Table | Format::Expanded | Format::Markdown | Format::Csv | Format::Tsv => {
+                Rendered::Page(explanation.to_string().trim_end().to_owned())
+            }
+            Format::Json => exact(&json::one_line(&explanation.to_json())),
         }
     }
 
-    fn answer(self, answer: &Answer) -> Result<(), Failure> {
-        self.paid(answer, || {
-            let mut view = View::for_answer(answer)?;
-            if self.screen.is_some() && matches!(self.format, Format::Table | Format::Expanded) {
-                table::with_neat_budgets(&mut view);
-            }
-            match self.format {
-                Format::Table => self.show(&table::table(&view, self.frame())),
-                Format::Expanded => self.show(&table::expanded(&view, self.frame().most)),
-                Format::Markdown => self.show(&table::markdown(&view)),
-                Format::Csv => out(&table::csv(&view, self.csv_safe, self.csv_errors)),
-                Format::Json => self.result(&json::answer(answer, &view).map_err(io::Error::from)?),
-            }
-        })?;
-        if self.format != Format::Json {
-            self.receipt(answer);
+    /// Prints what belongs to a result and is none itself, except in JSON, which has all of it: remarks and the receipt of an
+    /// answer, the sentence of a declaration.
+    pub(super) fn remarks(self, output: &Output) {
+        match output {
+            _ if self.format == Format::Json => {}
+            Output::Answer(answer) => self.receipt(answer),
+            Output::Done(sentence) => self.note(sentence),
+            _ => {}
         }
-        Ok(())
     }
 
     /// Writes an answer or something derived from it. If a charged answer cannot be written, this is always an error.
@@ -180,20 +244,10 @@ impl Printer {
         }
     }
 
-    /// Prints an explanation.
-    pub(super) fn explanation(self, explanation: &hushql::Explanation) -> Result<(), Failure> {
-        match self.format {
-            Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
-                self.show(explanation.to_string().trim_end())
-            }
-            Format::Json => self.result(&json::one_line(&explanation.to_json())),
-        }
-    }
-
     /// Prints the effect of a declaration: a remark, or with JSON a result, for programs that count lines.
     pub(super) fn done(self, sentence: &str) -> Result<(), Failure> {
         match self.format {
-            Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
+            Format::Table | Format::Expanded | Format::Markdown | Format::Csv | Format::Tsv => {
                 self.note(sentence);
                 Ok(())
             }
@@ -224,7 +278,7 @@ impl Printer {
         line: Option<u64>,
     ) -> Result<(), Failure> {
         match self.format {
-            Format::Table | Format::Expanded | Format::Markdown | Format::Csv => {
+            Format::Table | Format::Expanded | Format::Markdown | Format::Csv | Format::Tsv => {
                 self.warn(&failure.text());
                 if let Some(line) = line.filter(|_| !failure.has_position()) {
                     self.warn(&format!("  line:  {line} of the script"));

@@ -19,31 +19,29 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use futures::FutureExt;
+use hushql::bind::function_names;
 use hushql::ledger::BudgetState;
 use hushql::privacy::Spend;
-use hushql::{Output, Session, split_statements};
+use hushql::{Answer, Output, Session};
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{ColorMode, CompletionType, Config, DefaultEditor, Editor, Helper};
 
 use super::commands::{self, Action, is_command, switched};
-use super::complete::Vocabulary;
+use super::complete::{Vocabulary, mechanisms};
 use super::config::Settings;
 use super::consent::{self, Reply, marks};
 use super::editor::Assistant;
 use super::exec::{self, Interrupt};
 use super::failure::Failure;
 use super::lex;
+use super::output_file::OutputFile;
 use super::pager::{self, Screen};
-use super::plot;
 use super::print::{Format, Printer};
 use super::prompt::{continuation, prompt};
 use super::table;
 use super::terminate;
-use super::view::View;
 
-/// The width of a plot if that of the terminal is unknown.
-const WIDTH: u16 = 80;
 /// The number of inputs in the history.
 const HISTORY: usize = 10_000;
 /// What is said where no pager may run.
@@ -77,7 +75,7 @@ pub(super) async fn run(session: Session, printer: Printer, start: Start) -> Res
         printer.note("The tables are invented and in memory: \\d lists them. Nothing is stored.");
     }
     while let Some(input) = shell.read()? {
-        if let Err(failure) = shell.answer(&input).await {
+        if let Err(failure) = shell.answer(&input.text, input.into.as_deref()).await {
             if failure.is_final() {
                 return Err(failure);
             }
@@ -90,11 +88,16 @@ pub(super) async fn run(session: Session, printer: Printer, start: Start) -> Res
     Ok(0)
 }
 
-struct Shell {
-    session: Session,
-    printer: Printer,
+/// The state of a shell.
+pub(super) struct Shell {
+    pub(super) session: Session,
+    pub(super) printer: Printer,
     editor: Editor<Assistant, DefaultHistory>,
     history: Option<PathBuf>,
+    /// The file of `\o`, which takes results.
+    pub(super) into: Option<OutputFile>,
+    /// The last answer, to be written or drawn again.
+    pub(super) last: Option<Answer>,
     /// The lines of a statement that has not ended.
     unfinished: String,
     /// Lines that were pasted while the shell asked something.
@@ -105,6 +108,13 @@ struct Shell {
     left: bool,
     /// Whether `\i` may read files, with the rights of this program.
     reads_files: bool,
+}
+
+/// What was typed: statements or a command.
+struct Input {
+    text: String,
+    /// The file that `\g` names for the result.
+    into: Option<String>,
 }
 
 impl Shell {
@@ -143,6 +153,8 @@ impl Shell {
             printer,
             editor,
             history,
+            into: None,
+            last: None,
             unfinished: String::new(),
             pasted: VecDeque::new(),
             timing: settings.timing,
@@ -153,7 +165,7 @@ impl Shell {
     }
 
     /// The next input, or `None` if the user leaves.
-    fn read(&mut self) -> Result<Option<String>, Failure> {
+    fn read(&mut self) -> Result<Option<Input>, Failure> {
         self.printer.screen = screen(&mut self.editor);
         if let (Some(helper), Ok(tables)) = (self.editor.helper_mut(), self.session.tables()) {
             helper.vocabulary = Vocabulary::new(tables);
@@ -180,34 +192,28 @@ impl Shell {
                 Err(error) => return Err(error.into()),
             };
             if before.is_empty() {
-                match whole(&line) {
-                    _ if line.trim().is_empty() => continue,
-                    true => {
-                        self.remember(&line);
-                        return Ok(Some(line));
-                    }
-                    false => self.unfinished = line,
+                if line.trim().is_empty() {
+                    continue;
                 }
-                continue;
+                if is_command(&line) || commands::plain_word(&line).is_some() {
+                    self.remember(&line);
+                    return Ok(Some(Input { text: line, into: None }));
+                }
+            }
+            let input = if before.is_empty() { line.clone() } else { format!("{before}\n{line}") };
+            if let Some(input) = self.ended_by_g(&input) {
+                return Ok(Some(input));
             }
             // In a quotation, everything is text.
-            if !matches!(lex::inside(&before), Some('\'' | '"' | '*')) {
+            if !before.is_empty() && !matches!(lex::inside(&before), Some('\'' | '"' | '*')) {
                 if is_command(&line) && line.trim_start().starts_with('\\') {
-                    match commands::parse(&line) {
-                        Ok((Action::Run, _)) => {
-                            let input = format!("{before};");
-                            self.remember(&input);
-                            return Ok(Some(input));
-                        }
-                        Ok((Action::Reset, _)) => {
-                            self.remember(&before);
-                            continue;
-                        }
-                        Ok(_) | Err(_) => {}
+                    if let Ok((Action::Reset, _)) = commands::parse(&line) {
+                        self.remember(&before);
+                        continue;
                     }
                     // The statement goes on behind the command.
                     self.unfinished = before;
-                    return Ok(Some(line));
+                    return Ok(Some(Input { text: line, into: None }));
                 }
                 if commands::plain_word(&line).is_some() {
                     self.printer.note(
@@ -215,13 +221,27 @@ impl Shell {
                     );
                 }
             }
-            let input = format!("{before}\n{line}");
             if lex::is_complete(&input) {
                 self.remember(&input);
-                return Ok(Some(input));
+                return Ok(Some(Input { text: input, into: None }));
             }
             self.unfinished = input;
         }
+    }
+
+    /// The input that a `\g` ends; what was pasted behind its line waits for its turn.
+    fn ended_by_g(&mut self, input: &str) -> Option<Input> {
+        let (statement, file, rest) = lex::ended_by_g(input)?;
+        for line in rest.lines().rev() {
+            self.pasted.push_front(line.to_owned());
+        }
+        let text = statement.trim_end();
+        match file.is_empty() {
+            true => self.remember(&format!("{text};")),
+            false => self.remember(&format!("{text} \\g {file}")),
+        }
+        let into = Some(file.to_owned()).filter(|file| !file.is_empty());
+        Some(Input { text: format!("{text};"), into })
     }
 
     /// The next line: one that was pasted while the shell asked something, or one that is typed now.
@@ -248,13 +268,13 @@ impl Shell {
         }
     }
 
-    async fn answer(&mut self, input: &str) -> Result<(), Failure> {
+    async fn answer(&mut self, input: &str, into: Option<&str>) -> Result<(), Failure> {
         let input = commands::plain_word(input).unwrap_or(input);
         if let Some(table) = commands::described(input) {
             return self.act(Action::Describe, table).await;
         }
         if !is_command(input) {
-            return self.script(input).await;
+            return self.script(input, into).await;
         }
         match commands::parse(input) {
             Ok((action, argument)) => self.act(action, argument).await,
@@ -267,15 +287,33 @@ impl Shell {
 
     async fn act(&mut self, action: Action, argument: &str) -> Result<(), Failure> {
         match action {
-            Action::Help => self.printer.show(&commands::help()),
+            Action::Help => {
+                let width = self.printer.screen.map_or(80, |screen| usize::from(screen.width));
+                self.printer.show(&commands::help(width))
+            }
             Action::Quit => {
                 self.left = true;
                 Ok(())
             }
-            Action::Describe if argument.is_empty() => self.script("SHOW TABLES").await,
-            Action::Describe => self.script(&format!("DESCRIBE {argument}")).await,
+            Action::Describe => {
+                let statement = match argument.is_empty() {
+                    true => "SHOW TABLES".to_owned(),
+                    false => format!("DESCRIBE {argument}"),
+                };
+                // The last answer is that of a query: it can be drawn.
+                let last = self.last.take();
+                let described = self.script(&statement, None).await;
+                self.last = last;
+                described
+            }
+            Action::Functions => self.functions(argument),
             Action::Budget => self.budgets(),
-            Action::Explain => self.printer.explanation(&self.session.explain(argument)?),
+            Action::Explain => {
+                let explained = Output::Explanation(self.session.explain(argument)?);
+                self.deliver(explained, None).map(drop)
+            }
+            Action::Into => self.redirect(argument),
+            Action::Run if !argument.is_empty() => self.write_last(argument),
             Action::Plot => self.plot(argument).await,
             Action::Timing
             | Action::Format
@@ -298,7 +336,7 @@ impl Shell {
             }
             Action::Include => {
                 let text = exec::read(Path::new(argument))?;
-                self.script(&text).await
+                self.script(&text, None).await
             }
         }
     }
@@ -313,7 +351,7 @@ impl Shell {
             }
             Action::Format => {
                 printer.format = Format::named(argument)
-                    .ok_or("the formats are table, expanded, markdown, csv and json")?;
+                    .ok_or("the formats are table, expanded, markdown, csv, tsv and json")?;
                 Ok(printer.format.sentence())
             }
             Action::Expanded => {
@@ -345,74 +383,17 @@ impl Shell {
             Action::Help
             | Action::Quit
             | Action::Describe
+            | Action::Functions
             | Action::Budget
             | Action::Explain
             | Action::Plot
+            | Action::Into
             | Action::Include => Err("this command changes no display".to_owned()),
         }
     }
 
-    /// Runs statements until one fails, is declined or is cancelled, and says how many were not run.
-    async fn script(&mut self, text: &str) -> Result<(), Failure> {
-        let mut interrupt = Interrupt::that_cancels();
-        let statements = split_statements(text)?;
-        let count = statements.len();
-        for (at, statement) in statements.iter().enumerate() {
-            let asked = self.ask(statement.text(), &mut interrupt).await;
-            let printed = match asked.map_err(|failure| failure.in_script(statement)) {
-                Ok(Some(output)) => self.printer.output(&output).map(|()| true),
-                Ok(None) => Ok(false),
-                Err(failure) => Err(failure),
-            };
-            match printed {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(failure) if failure.is_final() => return Err(failure),
-                Err(failure) => {
-                    let line = (count > 1).then_some(statement.place().0);
-                    self.printer.failure_in(text, &failure, line)?;
-                }
-            }
-            if let Some(sentence) = exec::skipped(count - at - 1, "") {
-                self.printer.note(&sentence);
-            }
-            break;
-        }
-        Ok(())
-    }
-
-    /// Draws how accurate a query would be at less and more than its cost; nothing is spent.
-    fn plot_accuracy(&mut self, query: &str) -> Result<(), Failure> {
-        let forecasts = self.session.forecast(query)?;
-        let width = self.printer.screen.map_or(WIDTH, |screen| screen.width);
-        let drawn = plot::accuracy(&forecasts, width).ok_or(Failure::NoErrors)?;
-        self.printer.show(&drawn)
-    }
-
-    async fn plot(&mut self, query: &str) -> Result<(), Failure> {
-        if let Some(query) = query.strip_prefix("accuracy ") {
-            return self.plot_accuracy(query);
-        }
-        let Some(output) = self.ask(query, &mut Interrupt::that_cancels()).await? else {
-            return Ok(());
-        };
-        let Output::Answer(answer) = &output else { return Err(Failure::NoBars) };
-        let width = self.printer.screen.map_or(WIDTH, |screen| screen.width);
-        let drawn =
-            self.printer.paid(answer, || Ok(plot::plot(&View::for_answer(answer)?, width)))?;
-        match drawn {
-            Some(drawn) => {
-                self.printer.paid(answer, || self.printer.show(&drawn))?;
-                self.printer.receipt(answer);
-            }
-            // The answer is charged, so it is shown as rows if it has no bars.
-            None => self.printer.output(&output)?,
-        }
-        Ok(())
-    }
-
     /// Runs one statement after asking the user about its cost.
-    async fn ask(
+    pub(super) async fn ask(
         &mut self,
         statement: &str,
         interrupt: &mut Interrupt,
@@ -471,6 +452,28 @@ impl Shell {
         }
     }
 
+    /// Lists the functions and mechanisms whose names hold a word.
+    fn functions(&self, word: &str) -> Result<(), Failure> {
+        let word = word.to_lowercase();
+        let width = self.printer.screen.map_or(80, |screen| usize::from(screen.width));
+        let mut lines = Vec::new();
+        let mechanisms = mechanisms().map(str::to_lowercase).collect();
+        for (title, names) in [("mechanisms", mechanisms), ("functions", function_names())] {
+            let names: Vec<_> = names.into_iter().filter(|name| name.contains(&word)).collect();
+            if !names.is_empty() {
+                lines.push(format!("{title}:"));
+                lines.extend(in_lines(&names, width));
+            }
+        }
+        match lines.is_empty() {
+            true => self.printer.warn("there is no such function; \\df lists all"),
+            false => self.printer.show(&lines.join("\n"))?,
+        }
+        self.printer
+            .note("grammar.md says what they do, and which of them may stand below a release");
+        Ok(())
+    }
+
     fn budgets(&self) -> Result<(), Failure> {
         let titles = ["budget", "table", "limit", "spent", "left", "δ limit", "δ spent", "δ left"];
         let header: Vec<_> =
@@ -478,6 +481,18 @@ impl Shell {
         let rows: Vec<_> = self.session.budgets()?.iter().map(budget_row).collect();
         self.printer.show(&table::grid(&header, &rows, self.printer.frame()))
     }
+}
+
+/// Names in lines of a width, each with two spaces before it.
+fn in_lines(names: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for name in names {
+        match lines.last_mut().filter(|line| line.len() + 1 + name.len() < width) {
+            Some(line) => line.push_str(&format!(" {name}")),
+            None => lines.push(format!("  {name}")),
+        }
+    }
+    lines
 }
 
 fn budget_row(state: &BudgetState) -> Vec<String> {
@@ -502,11 +517,6 @@ pub(super) fn terminal() -> Option<Screen> {
     screen(&mut DefaultEditor::new().ok()?)
 }
 
-/// Whether a first line needs no other one.
-fn whole(line: &str) -> bool {
-    commands::plain_word(line).is_some() || is_command(line) || lex::is_complete(line)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -520,9 +530,9 @@ mod tests {
         let mut shell = Shell::new(session, printer, Start::default()).unwrap();
         assert!(!shell.reads_files);
         assert_eq!(shell.pager, None, "a pager could read them");
-        shell.answer("\\i no-such-file.sql").await.unwrap();
+        shell.answer("\\i no-such-file.sql", None).await.unwrap();
         shell.reads_files = true;
-        let missing = shell.answer("\\i no-such-file.sql").await;
+        let missing = shell.answer("\\i no-such-file.sql", None).await;
         assert!(matches!(missing, Err(Failure::File { .. })), "{missing:?}");
     }
 }

@@ -277,7 +277,7 @@ fn rows(view: &View) -> DBOutput<DefaultColumnType> {
     let types = view.columns.iter().map(|column| match column.kind {
         Kind::Integer => DefaultColumnType::Integer,
         Kind::Number => DefaultColumnType::FloatingPoint,
-        Kind::Text => DefaultColumnType::Text,
+        Kind::Time | Kind::Text => DefaultColumnType::Text,
     });
     let text = |cell: &Cell| match cell.text() {
         "" => "(empty)".to_owned(),

@@ -291,6 +291,15 @@ fn longest(text: &str, short: usize) -> usize {
 /// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them; numbers do not change. With
 /// `errors`, a column with a ± has a column `…_error` behind it.
 pub(super) fn csv(view: &View, safe: bool, errors: bool) -> String {
+    separated(view, ",", safe, errors)
+}
+
+/// The same with tabs in the place of commas.
+pub(super) fn tsv(view: &View, safe: bool, errors: bool) -> String {
+    separated(view, "\t", safe, errors)
+}
+
+fn separated(view: &View, by: &str, safe: bool, errors: bool) -> String {
     let name = |name: &str| if safe { field(&inert(name)) } else { field(name) };
     let value = |cell: &Cell| match cell {
         Cell::Null => String::new(),
@@ -303,7 +312,7 @@ pub(super) fn csv(view: &View, safe: bool, errors: bool) -> String {
         let error = margin(column).map(|_| name(&format!("{}_error", column.name)));
         std::iter::once(name(&column.name)).chain(error)
     });
-    line(&mut text, header);
+    line(&mut text, by, header);
     let margins: Vec<_> = view.columns.iter().map(margin).collect();
     for (i, row) in view.rows.iter().enumerate() {
         let cells = row.iter().zip(&margins).flat_map(|(cell, margin)| {
@@ -311,7 +320,7 @@ pub(super) fn csv(view: &View, safe: bool, errors: bool) -> String {
             let error = error.map(|error| error.map_or_else(String::new, |e| e.to_string()));
             std::iter::once(value(cell)).chain(error)
         });
-        line(&mut text, cells);
+        line(&mut text, by, cells);
     }
     text
 }
@@ -323,8 +332,8 @@ fn inert(text: &str) -> Cow<'_, str> {
     if text.starts_with(RUN) { format!("'{text}").into() } else { text.into() }
 }
 
-fn line(text: &mut String, fields: impl Iterator<Item = String>) {
-    text.push_str(&fields.collect::<Vec<_>>().join(","));
+fn line(text: &mut String, by: &str, fields: impl Iterator<Item = String>) {
+    text.push_str(&fields.collect::<Vec<_>>().join(by));
     text.push('\n');
 }
 
@@ -491,6 +500,15 @@ mod tests {
             csv(&view(), false, false),
             "status,n\n\"Divorced, \"\"or\"\" so\",4440\n\"\",\n"
         );
+    }
+
+    #[test]
+    fn tabs_separate_fields_and_are_quoted_within_them() {
+        assert_eq!(
+            tsv(&view(), false, false),
+            "status\tn\n\"Divorced, \"\"or\"\" so\"\t4440\n\"\"\t\n"
+        );
+        assert_eq!(field("a\tb"), "\"a\tb\"");
     }
 
     #[test]

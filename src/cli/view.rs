@@ -43,6 +43,8 @@ pub(super) enum Kind {
     Integer,
     /// Other numbers.
     Number,
+    /// Dates and times.
+    Time,
     /// Everything else.
     Text,
 }
@@ -50,7 +52,7 @@ pub(super) enum Kind {
 impl Kind {
     /// Whether its values are numbers.
     pub(super) fn is_numeric(self) -> bool {
-        self != Self::Text
+        matches!(self, Self::Integer | Self::Number)
     }
 }
 
@@ -112,10 +114,12 @@ impl View {
     }
 }
 
-fn kind(data_type: &DataType) -> Kind {
+/// The kind of a column with values of a type.
+pub(super) fn kind(data_type: &DataType) -> Kind {
     match data_type {
         data_type if data_type.is_integer() => Kind::Integer,
         data_type if data_type.is_numeric() => Kind::Number,
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => Kind::Time,
         _ => Kind::Text,
     }
 }

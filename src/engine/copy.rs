@@ -5,7 +5,7 @@
 //!
 //! An owner writes anywhere. An analyst writes into the export folder that the owner declared, by a plain name: nothing else can
 //! be reached, overwritten or found out by it. The folder is looked at once more before each file, since tables may have been
-//! declared since.
+//! declared since. Programs write files of their own making, such as charts, by the same rules ([`AnswerFile`]).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,16 +32,11 @@ impl Session {
         text: &str,
         clock: &Clock,
     ) -> Result<Answer, Error> {
-        let target = match self.is_owner() {
-            true => anywhere(path)?,
-            false => self.in_export_folder(path)?,
-        };
+        let target = self.target(path, "COPY (query) TO 'answer.csv'")?;
         let (head, batches) = self.answer(query, text, None, clock).await?.into_parts();
         let charged = if head.receipt.is_some() { ", and is charged" } else { "" };
-        target.write(&head.schema, &batches, format).map_err(|error| {
-            let message = format!("the answer could not be written to `{path}`{charged}");
-            Error::catalog_from(message, error)
-        })?;
+        let written = target.write(&head.schema, &batches, format);
+        written.map_err(|error| unwritten(path, charged, error))?;
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let columns: [(&str, ArrayRef); 2] = [
             ("file", Arc::new(StringArray::from(vec![path]))),
@@ -57,21 +52,53 @@ impl Session {
         Ok(Answer::new(head, vec![(batch, vec![None; 2])]))
     }
 
+    /// Creates a file for answers, or for what a program makes of them, by the rules of `COPY … TO`: an owner's anywhere, an
+    /// analyst's in the export folder that the owner declared, by a plain name. No link is followed, and no file is overwritten.
+    ///
+    /// Create the file before the query is charged, so that what cannot be written is not paid for.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("count.txt");
+    /// let session = hushql::Engine::demo()?.owner();
+    /// let mut file = session.create_file(path.to_str().unwrap())?;
+    /// file.append(&session.query("SELECT LAPLACE(eps=1) COUNT(*) FROM adult").await?.to_string())?;
+    /// # assert!(std::fs::read_to_string(path).unwrap().contains("count"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for an analyst without an export folder, and for a name that is not plain; [`Error::Catalog`] where the
+    /// file exists or cannot be created.
+    pub fn create_file(&self, path: &str) -> Result<AnswerFile, Error> {
+        let target = self.told(self.target(path, "a plain name, such as answer.csv"))?;
+        Ok(AnswerFile { target, path: path.to_owned(), session: self.clone() })
+    }
+
+    /// A new file; `example` names one that an analyst may write.
+    fn target(&self, path: &str, example: &str) -> Result<Target, Error> {
+        match self.is_owner() {
+            true => anywhere(path),
+            false => self.in_export_folder(path, example),
+        }
+    }
+
     /// A new file in the analyst's export folder.
-    fn in_export_folder(&self, name: &str) -> Result<Target, Error> {
+    fn in_export_folder(&self, name: &str, example: &str) -> Result<Target, Error> {
         let catalog = self.inner.vault.catalog()?;
         let refuse = |why: &str, instead: &str| Refusal::new(Reason::Statement, name, why, instead);
         let Some(folder) = catalog.export_folder(&self.analyst) else {
             return Err(refuse(
                 "no export folder is declared for this analyst",
-                "the query without COPY; an owner writes ALTER VAULT SET EXPORT FOLDER '…' FOR analyst",
+                "the query without a file; an owner writes ALTER VAULT SET EXPORT FOLDER '…' FOR analyst",
             )
             .into());
         };
         if !is_plain(name) {
             return Err(refuse(
                 "an analyst writes into the export folder, and names the file alone: letters, digits, dots, hyphens, underscores",
-                "COPY (query) TO 'answer.csv'",
+                example,
             )
             .into());
         }
@@ -87,6 +114,61 @@ impl Session {
             Ok(Some(_)) | Err(_) => Err(unusable()),
         }
     }
+}
+
+/// A new file for answers, made by [`Session::create_file`]. It is removed when it is dropped, unless something was written.
+#[derive(Debug)]
+pub struct AnswerFile {
+    target: Target,
+    path: String,
+    session: Session,
+}
+
+impl AnswerFile {
+    /// Writes a text behind what is in the file; what is there stays if this fails.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), hushql::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("notes.txt");
+    /// let mut file = hushql::Engine::demo()?.owner().create_file(path.to_str().unwrap())?;
+    /// file.append("one\n")?;
+    /// file.append("two\n")?;
+    /// # assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] with that of the file system.
+    pub fn append(&mut self, text: &str) -> Result<(), Error> {
+        let written = self.target.append(text).map_err(|error| unwritten(&self.path, "", error));
+        self.session.told(written)
+    }
+
+    /// Writes an answer as Parquet, which is all that the file then holds.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("n.parquet");
+    /// let session = hushql::Engine::demo()?.owner();
+    /// let file = session.create_file(path.to_str().unwrap())?;
+    /// file.parquet(&session.query("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult").await?)?;
+    /// # assert!(std::fs::read(path).unwrap().starts_with(b"PAR1"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] with that of the file system, or of a type that Parquet lacks; the file is then removed.
+    pub fn parquet(self, answer: &Answer) -> Result<(), Error> {
+        let Self { target, path, session } = self;
+        let written = target.write(&answer.schema(), answer.batches(), CopyFormat::Parquet);
+        session.told(written.map_err(|error| unwritten(&path, "", error)))
+    }
+}
+
+fn unwritten(path: &str, charged: &str, error: io::Error) -> Error {
+    Error::catalog_from(format!("the answer could not be written to `{path}`{charged}"), error)
 }
 
 /// A new file of an owner.

@@ -1,7 +1,7 @@
 //! Files that answers are written into.
 //!
-//! In: a folder, a name and the batches of an answer. Out: a new file with them. It is made before the query is charged, so that
-//! what cannot be written is not paid for, and removed if the query fails. A file that exists is never touched.
+//! In: a folder, a name and the batches of an answer, or texts. Out: a new file with them. It is made before the query is charged,
+//! so that what cannot be written is not paid for, and removed if nothing was written. A file that exists is never touched.
 //!
 //! ```text
 //! open the folder, link by link ─▶ create the file, which must be new ─▶ (charge, run) ─▶ write ─▶ keep
@@ -11,7 +11,7 @@
 pub(crate) mod folder;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use arrow::array::RecordBatch;
 use arrow::csv::WriterBuilder;
@@ -24,12 +24,14 @@ use datafusion::parquet::errors::ParquetError;
 use crate::dialect::CopyFormat;
 use crate::exec::target::folder::Folder;
 
-/// A new file for one answer; it is removed unless the answer was written.
+/// A new file for an answer, or for texts one after another; it is removed unless something was written.
 #[derive(Debug)]
 pub(crate) struct Target {
     folder: Folder,
     name: String,
     file: Option<File>,
+    /// The bytes of the texts in it.
+    length: u64,
 }
 
 impl Target {
@@ -42,7 +44,7 @@ impl Target {
     /// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the name is taken.
     pub(crate) fn create(folder: Folder, name: &str) -> io::Result<Self> {
         let file = folder.create(name)?;
-        Ok(Self { folder, name: name.to_owned(), file: Some(file) })
+        Ok(Self { folder, name: name.to_owned(), file: Some(file), length: 0 })
     }
 
     /// Writes an answer, and keeps the file.
@@ -70,11 +72,31 @@ impl Target {
         self.file = None;
         Ok(())
     }
+
+    /// Writes a text behind what is in the file, and keeps the file.
+    ///
+    /// # Errors
+    /// Those of the file system; the file then holds what it held before.
+    pub(crate) fn append(&mut self, text: &str) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Err(io::ErrorKind::NotFound.into()) };
+        match file.write_all(text.as_bytes()).and_then(|()| file.sync_data()) {
+            Ok(()) => {
+                self.length = file.stream_position()?;
+                Ok(())
+            }
+            Err(error) => {
+                // A half of a text is worse than none; where not even this works, the error says enough.
+                let _ = file.set_len(self.length);
+                let _ = file.seek(SeekFrom::Start(self.length));
+                Err(error)
+            }
+        }
+    }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if self.file.take().is_some() {
+        if self.file.take().is_some() && self.length == 0 {
             // Nothing more can be done about a file that cannot be removed; it is empty or a part of an answer.
             let _ = self.folder.remove(&self.name);
         }

@@ -1,6 +1,7 @@
 //! What users rely on: the program, the dialect, files, the texts of the project.
 
 pub(crate) mod bad_input;
+pub(crate) mod charts;
 pub(crate) mod chosen_bounds;
 pub(crate) mod declarations;
 pub(crate) mod errors;
@@ -16,6 +17,7 @@ pub(crate) mod prepared;
 pub(crate) mod program;
 pub(crate) mod questions;
 pub(crate) mod readme;
+pub(crate) mod redirected;
 pub(crate) mod shell;
 pub(crate) mod shown;
 pub(crate) mod slt;

@@ -14,22 +14,31 @@ const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 
 /// A shell on a terminal.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     keys: ChildStdin,
     screen: Receiver<Vec<u8>>,
     /// What has been shown, and how much of it was waited for.
     shown: Vec<u8>,
     seen: usize,
-    _study: Study,
+    study: Study,
 }
 
 impl Terminal {
     /// The shell on the built-in tables, on a terminal of this width; `None` where nothing makes a terminal.
-    fn demo(width: u16, variables: &[(&str, &str)]) -> Option<Self> {
-        let study = Study::new();
+    pub(crate) fn demo(width: u16, variables: &[(&str, &str)]) -> Option<Self> {
+        Self::open(Study::new(), "demo", width, variables)
+    }
+
+    /// The shell with these arguments in the folder of a study.
+    pub(crate) fn open(
+        study: Study,
+        arguments: &str,
+        width: u16,
+        variables: &[(&str, &str)],
+    ) -> Option<Self> {
         let program = env!("CARGO_BIN_EXE_hushql");
-        let line = format!("stty cols {width} rows 24; exec '{program}' demo --no-history");
+        let line = format!("stty cols {width} rows 24; exec '{program}' {arguments} --no-history");
         let mut command = Command::new("script");
         command.args(["-qec", &line, "/dev/null"]).current_dir(study.folder());
         command.env("TERM", "xterm").env("HOME", study.folder()).env("HUSHQL_CONFIG", "");
@@ -49,21 +58,24 @@ impl Terminal {
                 }
             }
         });
-        let mut terminal =
-            Self { child, keys, screen: receive, shown: Vec::new(), seen: 0, _study: study };
+        let mut terminal = Self { child, keys, screen: receive, shown: Vec::new(), seen: 0, study };
         terminal.until("> ");
         // Keys that come while the editor sets up the terminal may be lost.
         thread::sleep(Duration::from_millis(200));
         Some(terminal)
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn study(&self) -> &Study {
+        &self.study
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
     /// What is shown until these words come, without the sequences that move the cursor.
     #[track_caller]
-    fn until(&mut self, words: &str) -> String {
+    pub(crate) fn until(&mut self, words: &str) -> String {
         let begun = Instant::now();
         loop {
             let text = plain(&self.shown);
@@ -81,7 +93,7 @@ impl Terminal {
     }
 
     /// Leaves, and returns all that was shown as it was.
-    fn leave(mut self) -> String {
+    pub(crate) fn leave(mut self) -> String {
         self.press("\r\\q\r");
         drop(self.keys);
         while let Ok(more) = self.screen.recv_timeout(Duration::from_secs(60)) {

@@ -1,0 +1,122 @@
+//! What a chart holds, before it is drawn.
+//!
+//! In: labels, numbers and their errors, as [`Chart::of`](super::Chart::of) finds them in an answer. Out: panels, each with its own
+//! scale.
+//!
+//! ```text
+//! Chart ─▶ Panel "n, error bars at 95 %" ─▶ Bars [Rome 12 ± 3, …] or Lines [north: (day, 12 ± 3), …]
+//! ```
+
+/// What is drawn of an answer.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Chart {
+    pub(super) panels: Vec<Panel>,
+    /// What is not drawn.
+    pub(super) remarks: Vec<String>,
+}
+
+/// One drawing, with its own scale.
+#[derive(Debug, PartialEq)]
+pub(super) struct Panel {
+    pub(super) title: String,
+    pub(super) drawing: Drawing,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Drawing {
+    Bars(Vec<Bar>),
+    Lines(Lines),
+}
+
+/// One bar.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bar {
+    pub(super) label: String,
+    pub(super) value: f64,
+    /// Its error margin.
+    pub(super) margin: Option<f64>,
+    /// The value as it is written.
+    pub(super) text: String,
+}
+
+/// Lines over one x-axis.
+#[derive(Debug, PartialEq)]
+pub(super) struct Lines {
+    /// The name of the x-axis.
+    pub(super) across: String,
+    pub(super) series: Vec<Series>,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Series {
+    pub(super) name: String,
+    /// In the order of the x-axis.
+    pub(super) points: Vec<Point>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Point {
+    pub(super) x: f64,
+    /// The place on the x-axis as it is written.
+    pub(super) label: String,
+    pub(super) value: f64,
+    pub(super) margin: Option<f64>,
+}
+
+/// The room for a drawing of text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    /// The most bars; of more, the first and the last ones are drawn.
+    pub(crate) most: Option<usize>,
+    /// Whether signs are ASCII.
+    pub(crate) ascii: bool,
+}
+
+impl Panel {
+    /// The number of values.
+    pub(super) fn len(&self) -> usize {
+        match &self.drawing {
+            Drawing::Bars(bars) => bars.len(),
+            Drawing::Lines(lines) => lines.series.iter().map(|series| series.points.len()).sum(),
+        }
+    }
+}
+
+impl Lines {
+    pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
+        self.series.iter().flat_map(|series| &series.points)
+    }
+
+    /// Whether there are two places on the x-axis.
+    pub(super) fn has_width(&self) -> bool {
+        let mut places = self.points().map(|point| point.x);
+        let first = places.next();
+        first.is_some_and(|first| places.any(|x| x.total_cmp(&first).is_ne()))
+    }
+
+    /// The places on the x-axis, in order, each once.
+    pub(super) fn places(&self) -> Vec<&Point> {
+        let mut places: Vec<_> = self.points().collect();
+        places.sort_by(|a, b| a.x.total_cmp(&b.x));
+        places.dedup_by(|a, b| a.x.total_cmp(&b.x).is_eq());
+        places
+    }
+}
+
+impl Lines {
+    /// Leaves out the times of day where all are midnight.
+    pub(super) fn shorten(&mut self) {
+        const MIDNIGHT: [&str; 3] = ["T00:00:00Z", "T00:00:00", " 00:00:00"];
+        for midnight in MIDNIGHT {
+            if self.points().all(|point| point.label.ends_with(midnight)) {
+                for point in self.series.iter_mut().flat_map(|series| &mut series.points) {
+                    let length = point.label.len() - midnight.len();
+                    point.label.truncate(length);
+                }
+            }
+        }
+    }
+}
