@@ -586,7 +586,7 @@ fn noise(table: &mut Table) {
         let time = timed(|| (0..n).map(|_| laplace.draw(&mut rng)).fold(0, i128::wrapping_add));
         table.time(format!("Laplace noise for {what}, a value"), "≤ 200 ns", per_value(time));
         let delta = Delta::new(number("0.000001")).unwrap();
-        let gaussian = Gaussian::calibrate(change * change, false, &epsilon, &delta).unwrap();
+        let gaussian = Gaussian::calibrate(change * change, None, &epsilon, &delta).unwrap();
         let time = timed(|| (0..n).map(|_| gaussian.draw(&mut rng)).fold(0, i128::wrapping_add));
         table.time(format!("Gaussian noise for {what}, a value"), "", per_value(time));
     }

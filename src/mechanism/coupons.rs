@@ -71,9 +71,9 @@ enum Side {
 }
 
 impl Scaled {
-    fn new(mantissa: BigInt, exponent: i64, side: Side) -> Self {
+    fn new(mantissa: &BigInt, exponent: i64, side: Side) -> Self {
         let spare = mantissa.bits().saturating_sub(BITS);
-        let kept = shifted(&mantissa, spare, side);
+        let kept = shifted(mantissa, spare, side);
         Self {
             mantissa: kept,
             exponent: exponent.saturating_add(spare.to_i64().unwrap_or(i64::MAX)),
@@ -87,12 +87,12 @@ impl Scaled {
             Side::Below => scaled.floor(),
             Side::Above => scaled.ceil(),
         };
-        Self::new(mantissa.to_integer(), -i64::from(POINT), side)
+        Self::new(&mantissa.to_integer(), -i64::from(POINT), side)
     }
 
     fn times(&self, other: &Self, side: Side) -> Self {
         let exponent = self.exponent.saturating_add(other.exponent);
-        Self::new(&self.mantissa * &other.mantissa, exponent, side)
+        Self::new(&(&self.mantissa * &other.mantissa), exponent, side)
     }
 
     fn power(&self, mut times: u64, side: Side) -> Self {
@@ -173,13 +173,14 @@ impl<'a> Coupon<'a> {
             if !beyond.is_positive() {
                 break;
             }
-            let gap = Scaled::new(&one - rest.units(Side::Below), -i64::from(POINT), Side::Above);
+            let gap =
+                Scaled::new(&(&one - rest.units(Side::Below)), -i64::from(POINT), Side::Above);
             sum += chance.times(&gap, Side::Above).units(Side::Above);
             let next = &chance.times(&self.ratio, Side::Above);
             let grown = (&next.mantissa * (count - i)).div_ceil(&BigInt::from(i + 1));
-            chance = Scaled::new(grown, next.exponent, Side::Above);
+            chance = Scaled::new(&grown, next.exponent, Side::Above);
             let divided = (&rest.mantissa << (2 * POINT)).div_floor(&self.twice);
-            rest = Scaled::new(divided, rest.exponent - i64::from(POINT), Side::Below);
+            rest = Scaled::new(&divided, rest.exponent - i64::from(POINT), Side::Below);
             beyond -= &step;
         }
         sum
