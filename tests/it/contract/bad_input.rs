@@ -231,7 +231,7 @@ fn data_files_that_cannot_be_read_are_not_declared() {
         };
         declare("missing").says(1, &["no readable file `missing`"]);
         declare("empty").says(1, &["`empty` is empty"]);
-        declare("folder").says(1, &["`folder` is not a file"]);
+        declare("folder").says(1, &["there is no file in `folder`", "(column TYPE, …)"]);
         declare("noise").says(1, &["noise`", "is not a", format]);
         if format != "CSV" {
             declare("cut").says(1, &["cut`", "is not a", format]);
