@@ -28,6 +28,12 @@ impl Shell {
             None => None,
         };
         let count = statements.len();
+        if let (Some(file), Some(last)) = (&file, statements.last())
+            && file.chooses()
+            && let Some(Ok(schema)) = exec::schema(&self.session, last.text(), &mut interrupt).await
+        {
+            file.takes(&schema)?;
+        }
         for (at, statement) in statements.iter().enumerate() {
             let asked = self.ask(statement.text(), &mut interrupt).await;
             let printed = match asked.map_err(|failure| failure.in_script(statement)) {
@@ -121,6 +127,7 @@ impl Shell {
             ));
         };
         let file = OutputFile::create(&self.session, name, Takes::One)?;
+        file.takes(&answer.schema())?;
         let name = file.name().to_owned();
         file.write_again(self.printer, answer)?;
         self.printer.note(&format!("the last answer is written to {name}, at no further cost"));

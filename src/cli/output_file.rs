@@ -8,6 +8,7 @@
 //! \o answers.csv     →  each answer as CSV, one after another          \g wards.parquet  →  the answer as Parquet
 //! ```
 
+use arrow::datatypes::Schema;
 use hushql::{Answer, AnswerFile, Output, Session};
 
 use super::failure::Failure;
@@ -67,6 +68,22 @@ impl OutputFile {
             Form::Text(format) => format,
             Form::Parquet => None,
         }
+    }
+
+    /// Refuses an answer with these columns, before it is charged, if the file cannot take it.
+    ///
+    /// # Errors
+    /// That of [`AnswerFile::fits_parquet`].
+    pub(super) fn takes(&self, schema: &Schema) -> Result<(), Failure> {
+        match self.form {
+            Form::Text(_) => Ok(()),
+            Form::Parquet => Ok(AnswerFile::fits_parquet(schema)?),
+        }
+    }
+
+    /// Whether it takes answers of certain columns alone.
+    pub(super) fn chooses(&self) -> bool {
+        self.form == Form::Parquet
     }
 
     /// Writes the result of a statement, if it has one, and returns the file if it takes further results.

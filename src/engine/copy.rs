@@ -12,16 +12,21 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Schema;
+use tokio::runtime::Handle;
 
 use crate::answer::{Answer, Head};
 use crate::dialect::{CopyFormat, QueryStatement};
+use crate::engine::query::attempts::Attempts;
 use crate::engine::session::Session;
 use crate::error::Error;
-use crate::exec::target::Target;
 use crate::exec::target::folder::Folder;
+use crate::exec::target::{Target, unknown_to_parquet};
 use crate::owner::exports::overlap;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
+use crate::sql_type::sql_type;
+use crate::visible;
 
 impl Session {
     /// Answers a query into a file.
@@ -33,6 +38,9 @@ impl Session {
         clock: &Clock,
     ) -> Result<Answer, Error> {
         let target = self.target(path, "COPY (query) TO 'answer.csv'")?;
+        if format == CopyFormat::Parquet {
+            self.fits_parquet(&query, clock).await?;
+        }
         let (head, batches) = self.answer(query, text, None, clock).await?.into_parts();
         let charged = if head.receipt.is_some() { ", and is charged" } else { "" };
         let written = target.write(&head.schema, &batches, format);
@@ -74,6 +82,18 @@ impl Session {
     pub fn create_file(&self, path: &str) -> Result<AnswerFile, Error> {
         let target = self.told(self.target(path, "a plain name, such as answer.csv"))?;
         Ok(AnswerFile { target, path: path.to_owned(), session: self.clone() })
+    }
+
+    /// Refuses a query before its charge whose columns Parquet has no types for.
+    async fn fits_parquet(&self, query: &QueryStatement, clock: &Clock) -> Result<(), Error> {
+        let (session, state, query) = (self.clone(), self.state(clock), query.clone());
+        let runtime = Handle::try_current().ok();
+        let planned = clock.aside(move || {
+            let ready = || session.ready(query.clone(), &state, runtime.clone());
+            Attempts::at(ready).map(|ready| ready.quoted().schema)
+        });
+        let schema = planned.await?;
+        fits_parquet(&schema)
     }
 
     /// A new file; `example` names one that an analyst may write.
@@ -145,6 +165,25 @@ impl AnswerFile {
         self.session.told(written)
     }
 
+    /// Whether Parquet has types for all columns of an answer: ask before the query is charged.
+    ///
+    /// ```
+    /// use hushql::AnswerFile;
+    ///
+    /// # fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.owner();
+    /// let schema = |sql: &str| session.prepare(sql).map(|query| query.schema());
+    /// assert!(AnswerFile::fits_parquet(&*schema("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?).is_ok());
+    /// assert!(AnswerFile::fits_parquet(&*schema("SELECT INTERVAL '1' DAY AS x")?).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] with the column and what to write instead.
+    pub fn fits_parquet(schema: &Schema) -> Result<(), Error> {
+        fits_parquet(schema)
+    }
+
     /// Writes an answer as Parquet, which is all that the file then holds.
     ///
     /// ```
@@ -165,6 +204,15 @@ impl AnswerFile {
         let written = target.write(&answer.schema(), answer.batches(), CopyFormat::Parquet);
         session.told(written.map_err(|error| unwritten(&path, "", error)))
     }
+}
+
+fn fits_parquet(schema: &Schema) -> Result<(), Error> {
+    unknown_to_parquet(schema).map_or(Ok(()), |field| {
+        let (name, its_type) = (visible::line(field.name()), sql_type(field.data_type()));
+        Err(Error::catalog(format!(
+            "Parquet has no type for the column {name} ({its_type}): write CAST({name} AS VARCHAR), or a name that ends with .csv or .json"
+        )))
+    })
 }
 
 fn unwritten(path: &str, charged: &str, error: io::Error) -> Error {

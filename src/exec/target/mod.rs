@@ -12,10 +12,11 @@ pub(crate) mod folder;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, new_null_array};
 use arrow::csv::WriterBuilder;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::LineDelimitedWriter;
 use datafusion::parquet::arrow::ArrowWriter;
@@ -101,6 +102,18 @@ impl Drop for Target {
             let _ = self.folder.remove(&self.name);
         }
     }
+}
+
+/// The first column that Parquet has no type for, such as an interval.
+pub(crate) fn unknown_to_parquet(schema: &Schema) -> Option<&FieldRef> {
+    // What its writer takes is known for sure when it has written: here a NULL.
+    let takes = |field: &FieldRef| {
+        let nullable = field.as_ref().clone().with_nullable(true);
+        let values = new_null_array(field.data_type(), 1);
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![nullable])), vec![values]);
+        batch.is_ok_and(|batch| parquet(io::sink(), &batch.schema(), &[batch]).is_ok())
+    };
+    schema.fields().iter().find(|field| !takes(field))
 }
 
 fn csv(to: impl Write, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<(), ArrowError> {

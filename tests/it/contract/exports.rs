@@ -79,6 +79,19 @@ fn names_lead_nowhere_else() {
     assert!(!Path::new("/tmp/hushql-export-attack.csv").exists());
 }
 
+/// What Parquet has no type for was charged, and lost.
+#[test]
+fn what_a_format_lacks_is_not_charged() {
+    let study = study();
+    let before = study.spent();
+    let sql = "SELECT LAPLACE(eps=1) COUNT(*) AS n, INTERVAL '1' DAY AS span FROM people";
+    let run = study.lab(&format!("COPY ({sql}) TO 'a.parquet'"));
+    run.says(1, &["Parquet has no type for the column span", "CAST(span AS VARCHAR)"]);
+    assert_eq!(study.spent(), before);
+    assert!(names(&study.path("out")).is_empty());
+    study.lab(&format!("COPY ({sql}) TO 'a.csv'")).says(0, &["cost ε = 1"]);
+}
+
 /// Nothing is overwritten, and nothing is paid for what would be.
 #[test]
 fn no_file_is_overwritten() {

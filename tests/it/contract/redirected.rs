@@ -105,6 +105,11 @@ fn one_answer_goes_into_the_file_of_g() {
     terminal.until("HQ001");
     assert_eq!(terminal.study().spent(), spent);
     assert!(!terminal.study().path("refused.csv").exists());
+    terminal.press(&format!(
+        "SELECT n, INTERVAL '1' DAY AS span FROM ({COUNT}) AS t \\g span.parquet\r"
+    ));
+    terminal.until("Parquet has no type for the column span");
+    assert_eq!(terminal.study().spent(), spent);
     // What its file does not take is shown, and what follows is not run.
     terminal.press("EXPLAIN PRIVACY SELECT 1 \\g plan.parquet\r");
     terminal.until("cannot be written as Parquet");
