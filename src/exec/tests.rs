@@ -172,6 +172,7 @@ fn paid(due: &Due) -> Charge {
         parameters: "eps=1".to_owned(),
         sensitivity: "l1 1".to_owned(),
         loss: loss.clone(),
+        shared: false,
     };
     let request = ChargeRequest {
         analyst: "lab".to_owned(),

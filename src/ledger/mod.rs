@@ -35,6 +35,7 @@
 //!         parameters: "eps=1".to_owned(),
 //!         sensitivity: "1".to_owned(),
 //!         loss: Loss::pure(&"1".parse()?),
+//!         shared: false,
 //!     }],
 //!     unit_domains: vec!["adult".to_owned()],
 //!     catalog: vault.catalog()?,

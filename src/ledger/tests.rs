@@ -106,6 +106,7 @@ fn entry(loss: Loss) -> ChargeEntry {
         parameters: "eps=1".to_owned(),
         sensitivity: "1".to_owned(),
         loss,
+        shared: false,
     }
 }
 
@@ -201,6 +202,12 @@ fn refusals_say_what_is_wrong() {
     assert_eq!(says(&ChargeRequest { entries: Vec::new(), ..request(1, 0, &["adult"]) }), nothing);
     let free = ChargeRequest { entries: vec![entry(Loss::zero())], ..request(1, 0, &["adult"]) };
     assert_eq!(says(&free), nothing);
+    let read_of_nothing = ChargeEntry { shared: true, ..entry(Loss::zero()) };
+    let first = ChargeRequest { entries: vec![read_of_nothing], ..request(1, 0, &["adult"]) };
+    assert_eq!(says(&first), nothing);
+    let paid = request(1, 0, &["adult"]).entries;
+    let behind = paid.into_iter().chain([entry(Loss::zero())]).collect();
+    assert_eq!(says(&ChargeRequest { entries: behind, ..request(1, 0, &["adult"]) }), nothing);
     let stranger = ChargeRequest { analyst: "a b".to_owned(), ..request(1, 0, &["adult"]) };
     assert_eq!(
         says(&stranger),

@@ -176,6 +176,13 @@ pub enum Drawn<'a> {
     Threshold(&'a PartitionSelection, &'a Loss),
 }
 
+impl Drawn<'_> {
+    /// Whether other releases are read of the same draw.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Measure(_, one) if one.together.is_some())
+    }
+}
+
 /// Chooses and calibrates the mechanism of every measure.
 ///
 /// # Guarantee

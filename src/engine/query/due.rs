@@ -10,7 +10,7 @@ use crate::engine::session::Session;
 use crate::error::Error;
 use crate::explain::threshold_ledger_texts;
 use crate::ledger::{BudgetQuote, ChargeEntry, ChargeRequest, plan_hash};
-use crate::privacy::{Cost, Notion};
+use crate::privacy::{Cost, Loss, Notion};
 use crate::release::Drawn;
 use crate::release::record::ledger_texts;
 
@@ -59,7 +59,8 @@ impl Session {
                 Drawn::Threshold(hidden, loss) => threshold_ledger_texts(hidden, loss),
             };
             cost = cost.plus(Cost::round_up(&loss)?)?;
-            entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss });
+            let shared = drawn.is_shared() && loss == Loss::zero();
+            entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss, shared });
         }
         if entries.is_empty() {
             return Ok(Due { planned, request: None, cost: Cost::default() });

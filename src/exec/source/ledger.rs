@@ -494,6 +494,7 @@ mod tests {
             parameters: format!("eps=0.{}", i % 7),
             sensitivity: "1".to_owned(),
             loss: Loss::pure(&"0.000001".parse().unwrap()),
+            shared: false,
         };
         let paid = vault.charge(&ChargeRequest {
             analyst: "lab".to_owned(),

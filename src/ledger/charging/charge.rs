@@ -72,6 +72,8 @@ pub struct ChargeEntry {
     pub sensitivity: String,
     /// Its exact loss.
     pub loss: Loss,
+    /// Whether it is read of the draw of an entry before it, which bears the loss of both.
+    pub shared: bool,
 }
 
 /// The proof of a durable payment for a statement.
@@ -195,7 +197,8 @@ fn price(
     let mut rounded = Vec::with_capacity(request.entries.len());
     for entry in &request.entries {
         let cost = Cost::round_up(&entry.loss)?;
-        if cost.is_nothing() {
+        // What is read of a draw has no loss of its own, and nothing else is free.
+        if cost.is_nothing() && (!entry.shared || asked.is_nothing()) {
             return Err(VaultError::EmptyCharge.into());
         }
         asked = asked.plus(cost)?;

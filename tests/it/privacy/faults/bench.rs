@@ -219,6 +219,7 @@ pub fn one(vault: &Vault) -> ChargeRequest {
             parameters: "eps=1".to_owned(),
             sensitivity: "1".to_owned(),
             loss: Loss::pure(&"1".parse().unwrap()),
+            shared: false,
         }],
         unit_domains: vec!["people".to_owned()],
         catalog: vault.catalog().unwrap_or_default(),
