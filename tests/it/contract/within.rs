@@ -225,7 +225,7 @@ async fn one_unit_less_would_hide_more() {
                     let decay = -(nano as f64 * share).floor() / 1e9 / spread;
                     let laplace = |t: u64| ((t + 1) as f64 * decay).exp() / (1.0 + decay.exp());
                     let text = lab.explain(&sql).unwrap().to_string();
-                    let below = match text.split_once("discrete Gaussian, σ = ") {
+                    let below = match text.split_once("discrete Gaussian, σ ≤ ") {
                         Some((_, rest)) => {
                             let sigma = rest.split(',').next().unwrap().parse().unwrap();
                             (0..).find(|t| gaussian_tail(*t, sigma) <= beta).unwrap()
@@ -249,8 +249,8 @@ async fn one_unit_less_would_hide_more() {
     assert!(nano(&lab, &asked(16), "epsilon") > 1_000_000_000);
 }
 
-/// Of 400 groups, each of which stays hidden with a probability of at most 0.05, more than 52 do with less than 10⁻⁷; and at
-/// least 4 do, since the least cost wastes little.
+/// Of 400 groups, each of which stays hidden with a probability of at most 0.05, more than 52 do with less than 10⁻⁷; and of
+/// 2,000, of which at least one in a hundred does, since the least cost wastes little, fewer than 4 do with less than 10⁻⁵.
 #[tokio::test]
 async fn groups_come_out_as_often_as_was_asked() {
     let lab = in_groups(400, 30, 2).await;
@@ -258,11 +258,15 @@ async fn groups_come_out_as_often_as_was_asked() {
         let sql = format!(
             "SELECT k, LAPLACE(complete_above=30, delta=1e-6) {release} AS n FROM t GROUP BY k"
         );
-        let answer = lab.query(&sql).await.unwrap();
-        let shown: usize = answer.batches().iter().map(RecordBatch::num_rows).sum();
-        let hidden = 400 - shown;
-        assert!(hidden <= 52, "{sql}: {hidden}");
+        let mut all = 0;
+        for _ in 0..5 {
+            let answer = lab.query(&sql).await.unwrap();
+            let shown: usize = answer.batches().iter().map(RecordBatch::num_rows).sum();
+            let hidden = 400 - shown;
+            assert!(hidden <= 52, "{sql}: {hidden}");
+            all += hidden;
+        }
         // Rows are two for each person, so that more come out where rows are compared.
-        assert!(hidden >= 4 || release == "COUNT(*)", "{sql}: {hidden}");
+        assert!(all >= 4 || release == "COUNT(*)", "{sql}: {all}");
     }
 }

@@ -393,7 +393,11 @@ async fn budgets_in_rho_draw_at_the_sum_of_both() {
         let spent = answer.receipt().unwrap().spent;
         let notion =
             if limit.starts_with("rho") { Notion::Concentrated } else { Notion::Approximate };
-        assert_eq!(spent.within(notion), doubled(alone).within(notion), "{limit}");
+        let (spent, twice) =
+            (spent.within(notion).unwrap(), doubled(alone).within(notion).unwrap());
+        // One draw is rounded once.
+        assert!([twice.nano, twice.nano - 1].contains(&spent.nano), "{limit}: {spent:?}");
+        assert_eq!(spent.atto_delta, twice.atto_delta);
     }
 }
 
