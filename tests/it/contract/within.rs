@@ -216,7 +216,9 @@ async fn one_unit_less_would_hide_more() {
                 let asked = with(&format!("complete_above={units}, confidence={confidence}"));
                 let cost = nano(&lab, &asked, "epsilon");
                 let beta = 1.0 - confidence.parse::<f64>().unwrap();
-                let shows = |nano: i64| {
+                // A σ is told in five digits, rounded up: the cost must show enough with a little less, and one unit less too
+                // little with a little more.
+                let shows = |nano: i64, told: f64| {
                     let sql =
                         with(&format!("eps={}.{:09}", nano / 1_000_000_000, nano % 1_000_000_000));
                     let threshold = &explained(&lab, &sql)["releases"][0]["threshold"];
@@ -227,14 +229,15 @@ async fn one_unit_less_would_hide_more() {
                     let text = lab.explain(&sql).unwrap().to_string();
                     let below = match text.split_once("discrete Gaussian, σ ≤ ") {
                         Some((_, rest)) => {
-                            let sigma = rest.split(',').next().unwrap().parse().unwrap();
+                            let sigma: f64 = rest.split(',').next().unwrap().parse().unwrap();
+                            let sigma = sigma * told;
                             (0..).find(|t| gaussian_tail(*t, sigma) <= beta).unwrap()
                         }
                         None => (0..).find(|t| laplace(*t) <= beta).unwrap(),
                     };
                     least + below <= units
                 };
-                assert!(shows(cost) && !shows(cost - 1), "{asked}: {cost}");
+                assert!(shows(cost, 0.9999) && !shows(cost - 1, 1.0), "{asked}: {cost}");
             }
         }
     }

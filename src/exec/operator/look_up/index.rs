@@ -172,12 +172,12 @@ mod tests {
         LookUp::new(&schema, &batches, 0).unwrap()
     }
 
-    fn all(look_up: &LookUp, keys: ArrayRef) -> Vec<Vec<u32>> {
+    fn all(look_up: &LookUp, keys: &ArrayRef) -> Vec<Vec<u32>> {
         let all = |last: u32| {
             let next = |place: &u32| Some(look_up.before(*place)).filter(|place| *place != NONE);
             std::iter::successors(Some(last).filter(|last| *last != NONE), next).collect()
         };
-        look_up.last(&keys).unwrap().into_iter().map(all).collect()
+        look_up.last(keys).unwrap().into_iter().map(all).collect()
     }
 
     /// Close and scattered keys, negative ones, keys that are NULL, occur twice or never.
@@ -193,7 +193,7 @@ mod tests {
             assert_eq!(matches!(look_up.index, Index::Close { .. }), scale == 1);
             assert!(!look_up.is_unique());
             let asked = [Some(3), Some(-2), None, Some(4), Some(6), Some(-3), Some(0), Some(5)];
-            let found = all(&look_up, keys(&asked));
+            let found = all(&look_up, &keys(&asked));
             let none = Vec::new;
             let expected =
                 [vec![6, 4, 0], vec![2], none(), none(), none(), none(), vec![7], vec![3]];
@@ -206,12 +206,12 @@ mod tests {
         let array = |keys: Vec<Option<u64>>| -> ArrayRef { Arc::new(UInt64Array::from(keys)) };
         let asked = || array(vec![Some(0), Some(u64::MAX), Some(7), None]);
         let ends = look_up(&[array(vec![Some(u64::MAX), Some(0)])]);
-        assert_eq!(all(&ends, asked()), [vec![1], vec![0], vec![], vec![]]);
+        assert_eq!(all(&ends, &asked()), [vec![1], vec![0], vec![], vec![]]);
         assert!(ends.is_unique());
         for none in [array(vec![]), array(vec![None, None])] {
-            assert_eq!(all(&look_up(&[none]), asked()), vec![Vec::<u32>::new(); 4]);
+            assert_eq!(all(&look_up(&[none]), &asked()), vec![Vec::<u32>::new(); 4]);
         }
         let most = look_up(&[array(vec![Some(u64::MAX), Some(u64::MAX - 1)])]);
-        assert_eq!(all(&most, asked()), [vec![], vec![0], vec![], vec![]]);
+        assert_eq!(all(&most, &asked()), [vec![], vec![0], vec![], vec![]]);
     }
 }
