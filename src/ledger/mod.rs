@@ -24,6 +24,7 @@
 //!     table: "adult".to_owned(),
 //!     limit: Spend::of_epsilon(10_000_000_000, 0),
 //!     promise: None,
+//!     coupon: None,
 //!     per_query: PerQuery::default(),
 //! })?;
 //! let charge = vault.charge(&ChargeRequest {
