@@ -192,7 +192,7 @@ impl Budget {
         }
         if coupons && (min.is_some() || max.is_some()) {
             return refuse(
-                "a coupon is the most that a release may cost: there is no min and no max",
+                "a budget of coupons has no min and no max: a release costs one coupon at most",
             );
         }
         if above(default, self.coupon) && coupons {

@@ -151,7 +151,7 @@ fn in_coupons(clause: &PerQueryClause) -> Result<PerQuery, Error> {
     if min.is_some() || max.is_some() || [default_rho, min_rho, max_rho].iter().any(|r| r.is_some())
     {
         return Err(Error::catalog(
-            "a budget of coupons takes default, default_delta and max_delta: a coupon is the most that a release may cost",
+            "a budget of coupons takes default, default_delta and max_delta, and no max: a release costs one coupon at most",
         ));
     }
     let delta = |value: &Option<Delta>| {

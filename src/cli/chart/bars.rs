@@ -15,7 +15,7 @@ use super::scale::Scale;
 
 /// The longest label, in columns; longer labels are cut.
 const LABEL: usize = 24;
-/// The shortest label that is cut further where there is no room.
+/// Labels are cut to this width at most, however narrow the terminal is.
 const SHORTEST: usize = 6;
 /// The least number of columns for the bars.
 const LEAST: usize = 10;

@@ -53,7 +53,7 @@ impl Chart {
         let values = values(&kinds, axis);
         let mut remarks = Vec::new();
         let lines = axis.and_then(|x| lines(view, x, &values, &mut remarks));
-        // One place on the axis is no line, unless a line was asked for.
+        // A single place on the axis does not make a line, unless a line was asked for.
         let is_line = |panel: &Panel| match &panel.drawing {
             Drawing::Lines(lines) => shape == Shape::Lines || lines.has_width(),
             Drawing::Bars(_) => true,

@@ -142,7 +142,7 @@ fn dates_are_an_axis_and_texts_are_series() {
     {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    // One place is no line, unless one is asked for; bars may be asked for, too.
+    // A single place does not make a line, unless one is asked for; bars may be asked for, too.
     let bars = |view: &View, shape| {
         let chart = Chart::of(view, shape).unwrap();
         chart.panels.iter().all(|panel| matches!(panel.drawing, Drawing::Bars(_)))
@@ -175,7 +175,7 @@ fn numbers_are_an_axis_if_they_come_first() {
     let Drawing::Lines(lines) = &chart.panels[0].drawing else { panic!("{chart:?}") };
     let places: Vec<_> = lines.points().map(|point| point.label.as_str()).collect();
     assert_eq!(places, ["1", "2", "3"]);
-    // A released number is no axis.
+    // A released number cannot be the axis.
     let released = view(column("n", Kind::Integer, error()), column("m", Kind::Integer, error()));
     let chart = Chart::of(&released, Shape::Fitting).unwrap();
     assert!(matches!(chart.panels[0].drawing, Drawing::Bars(_)), "{chart:?}");

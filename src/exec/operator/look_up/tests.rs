@@ -3,10 +3,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::{JoinType, NullEquality};
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::MemTable;
 use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionState;
-use datafusion::physical_expr::expressions::col;
+use datafusion::physical_expr::expressions::{col, lit};
+use datafusion::physical_plan::filter_pushdown::{
+    FilterPushdownPhase, PushedDown, PushedDownPredicate,
+};
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, collect_partitioned};
 use rand::{RngExt, SeedableRng};
@@ -169,4 +173,25 @@ fn what_is_kept_is_limited() {
     kept.keep(of(fit), &look_up);
     assert_eq!(kept.len(), fit);
     assert!(kept.find(&of(0)).is_some() && kept.find(&of(1)).is_none());
+}
+
+/// A filter that reached the table would leave rows out of an index that is kept for statements without it.
+#[tokio::test]
+async fn no_filter_passes_through_the_operator() {
+    let state = session(8_192);
+    let rows = random(&mut ChaCha20Rng::seed_from_u64(3), "l", 5, 5);
+    let (rows, table) = (scan(&rows, &state).await, scan(&rows, &state).await);
+    let kept = Arc::<KeptLookUps>::default();
+    let by = By { of_rows: 1, of_table: 1, columns: Columns::Rows, kept, identity: identity() };
+    let schema = rows.schema();
+    let look_up = LookUpExec::new(rows, table, by, schema);
+    for phase in [FilterPushdownPhase::Pre, FilterPushdownPhase::Post] {
+        let filters = vec![lit(true)];
+        let passed = look_up.gather_filters_for_pushdown(phase, filters, &ConfigOptions::new());
+        let passed = passed.unwrap();
+        assert_eq!(passed.parent_filters().len(), 2);
+        let none = |filter: &PushedDownPredicate| matches!(filter.discriminant, PushedDown::No);
+        assert!(passed.parent_filters().iter().flatten().all(none));
+        assert!(passed.self_filters().iter().all(Vec::is_empty));
+    }
 }
