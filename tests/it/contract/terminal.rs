@@ -132,6 +132,7 @@ fn a_statement_goes_on_in_the_next_line() {
     terminal.until("-> ");
     terminal.press("exit\r");
     terminal.until("\\q leaves");
+    terminal.until("-> ");
     terminal.press(CTRL_C);
     terminal.until("hushql");
     terminal.press("nonsense");
