@@ -2,12 +2,15 @@
 //!
 //! Makes a Parquet file of 10 million rows in a temporary directory, asks HushQL and plain DataFusion the same
 //! questions by turns, and prints a Markdown table of ratios beside their bounds. Ratios are of the fastest
-//! run of each, so that a busy machine disturbs them least; the file is read from the page cache.
+//! run of each, so that a busy machine disturbs them least; the file is read from the page cache. Where Python has the package
+//! `duckdb`, DuckDB answers the plain question beside them.
 //!
 //! ```text
 //! cargo bench --bench ratios              everything, several minutes
 //! cargo bench --bench ratios -- count     the sections whose name contains "count"
 //! cargo bench --bench ratios -- --test    everything on small tables, to see that it runs
+//! cargo bench --bench ratios -- tpch --scale=10           the questions of TPC-H at another scale factor
+//! cargo bench --bench ratios -- growth --rows=100000000   a million, ten million and as many rows, a row's share of the time
 //! ```
 
 #![allow(
@@ -20,18 +23,21 @@
     reason = "a bench fails by panicking, prints its findings, and asks plain DataFusion for comparison"
 )]
 
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use duckdb::DuckDb;
 use hushql::mechanism::{Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip};
 use hushql::privacy::{Delta, Epsilon, Rational};
 use hushql::sampler::QueryRng;
@@ -39,6 +45,8 @@ use hushql::{Engine, Session};
 use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
 
+#[path = "ratios/duckdb.rs"]
+mod duckdb;
 #[path = "ratios/people.rs"]
 mod people;
 #[path = "ratios/tpch.rs"]
@@ -56,6 +64,7 @@ fn main() {
     }
     // `cargo test` runs benches without `--bench`.
     let size = if has("--bench") && !has("--test") { Size::FULL } else { Size::TINY };
+    let (scale, most) = (argument("--scale=", &arguments), argument("--rows=", &arguments));
     let wanted: Vec<String> = arguments.into_iter().filter(|a| !a.starts_with('-')).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| name.contains(&**w));
 
@@ -89,7 +98,11 @@ fn main() {
             memory(&mut table, &place);
         }
     }
-    tpch::queries(&mut table, directory.path(), &runtime, is_wanted);
+    // A hundred million rows take a minute to make, and are asked for.
+    if let (true, Some(most)) = (is_wanted("growth"), most) {
+        growth(&mut table, directory.path(), most, &runtime);
+    }
+    tpch::queries(&mut table, directory.path(), scale, &runtime, is_wanted);
     if is_wanted("statement") {
         statements(&mut table, directory.path(), &runtime);
     }
@@ -103,6 +116,11 @@ fn main() {
     if is_wanted("price") {
         prices(&mut table, &runtime);
     }
+}
+
+/// The number behind a flag.
+fn argument<T: FromStr>(flag: &str, arguments: &[String]) -> Option<T> {
+    arguments.iter().find_map(|argument| argument.strip_prefix(flag)?.parse().ok())
 }
 
 /// How much is measured.
@@ -148,8 +166,8 @@ struct Table {
 
 impl Table {
     fn new(size: Size) -> Self {
-        println!("| what | bound | measured | private | plain |");
-        println!("|---|---|---|---|---|");
+        println!("| what | bound | measured | private | plain | DuckDB |");
+        println!("|---|---|---|---|---|---|");
         Self { size }
     }
 
@@ -161,17 +179,28 @@ impl Table {
         detail: [String; 2],
     ) {
         let [private, plain] = detail;
-        println!("| {what} | {bound} | {measured} | {private} | {plain} |");
+        println!("| {what} | {bound} | {measured} | {private} | {plain} | |");
     }
 
-    fn ratio(&mut self, what: impl Display, bound: &str, [private, plain]: [Duration; 2]) {
+    fn ratio(&mut self, what: impl Display, bound: &str, times: Times) {
+        let Times { private, plain, duckdb } = times;
         let ratio = private.as_secs_f64() / plain.as_secs_f64();
-        self.row(what, bound, format!("{ratio:.2} ×"), [shown(private), shown(plain)]);
+        let (private, plain) = (shown(private), shown(plain));
+        let duckdb = duckdb.map(shown).unwrap_or_default();
+        println!("| {what} | {bound} | {ratio:.2} × | {private} | {plain} | {duckdb} |");
     }
 
     fn time(&mut self, what: impl Display, bound: &str, measured: Duration) {
         self.row(what, bound, shown(measured), [String::new(), String::new()]);
     }
+}
+
+/// The fastest run of each side.
+#[derive(Clone, Copy)]
+struct Times {
+    private: Duration,
+    plain: Duration,
+    duckdb: Option<Duration>,
 }
 
 fn shown(time: Duration) -> String {
@@ -294,6 +323,7 @@ fn write_sales(path: &str, size: Size) {
 struct Sides<'a> {
     private: Session,
     plain: SessionContext,
+    duckdb: Option<RefCell<DuckDb>>,
     runtime: &'a Runtime,
 }
 
@@ -309,7 +339,8 @@ impl<'a> Sides<'a> {
         let plain = SessionContext::new();
         let options = ParquetReadOptions::default();
         runtime.block_on(plain.register_parquet("sales", data, options)).unwrap();
-        Self { private, plain, runtime }
+        let duckdb = DuckDb::start([("sales", data)]).map(RefCell::new);
+        Self { private, plain, duckdb, runtime }
     }
 
     fn private(&self, sql: &str) -> usize {
@@ -323,21 +354,23 @@ impl<'a> Sides<'a> {
     }
 
     /// The fastest run of each, which answer with equally many rows.
-    fn race(&self, private: &str, plain: &str, runs: usize) -> [Duration; 2] {
+    fn race(&self, private: &str, plain: &str, runs: usize) -> Times {
         assert_eq!(self.private(private), self.plain(plain), "{private}");
         self.fastest(private, plain, runs)
     }
 
     /// The fastest run of each, taken by turns after one that is not timed.
-    fn fastest(&self, private: &str, plain: &str, runs: usize) -> [Duration; 2] {
+    fn fastest(&self, private: &str, plain: &str, runs: usize) -> Times {
         self.private(private);
         self.plain(plain);
-        let mut fastest = [Duration::MAX; 2];
+        let of_duckdb = || self.duckdb.as_ref().and_then(|duckdb| duckdb.borrow_mut().time(plain));
+        let mut times = Times { private: Duration::MAX, plain: Duration::MAX, duckdb: of_duckdb() };
         for _ in 0..runs {
-            fastest[0] = fastest[0].min(timed(|| self.private(private)));
-            fastest[1] = fastest[1].min(timed(|| self.plain(plain)));
+            times.private = times.private.min(timed(|| self.private(private)));
+            times.plain = times.plain.min(timed(|| self.plain(plain)));
+            times.duckdb = times.duckdb.min(of_duckdb());
         }
-        fastest
+        times
     }
 }
 
@@ -469,6 +502,31 @@ fn bounded(table: &mut Table, sides: &Sides<'_>) {
         let times = sides.fastest(&private, &plain, table.size.runs.min(5));
         let by = if by.is_empty() { "" } else { " by 100 texts" };
         table.ratio(format!("{what}{by}, at most 50 rows per person"), "", times);
+    }
+}
+
+/// The same questions of a million rows, ten million, and so on up to `most`: what a row takes.
+fn growth(table: &mut Table, directory: &Path, most: i64, runtime: &Runtime) {
+    let sizes = std::iter::successors(Some(1_000_000), |rows| Some(rows * 10));
+    for rows in sizes.take_while(|rows| *rows <= most) {
+        let folder = tempfile::tempdir_in(directory).unwrap();
+        let size = Size { rows, people: rows / 10, ..table.size };
+        let place = Place::make(folder.path(), size, runtime);
+        let sides = Sides::open(&place, runtime);
+        for (what, private, plain) in [
+            ("COUNT(*)", "city, LAPLACE(eps=1) COUNT(*)", "city, COUNT(*)"),
+            ("SUM(qty)", "city, LAPLACE(eps=1) SUM(qty)", "city, SUM(qty)"),
+            ("MEDIAN(price)", "city, EXPONENTIAL(eps=1) MEDIAN(price)", "city, MEDIAN(price)"),
+        ] {
+            let times = sides.fastest(
+                &format!("SELECT {private} FROM by_buyer GROUP BY city"),
+                &format!("SELECT {plain} FROM sales GROUP BY city"),
+                if rows > 10_000_000 { 2 } else { 5 },
+            );
+            let each = times.private.as_secs_f64() / rows as f64;
+            let what = format!("{what} by 100 texts, {rows} rows, {:.1} ns a row", each * 1e9);
+            table.ratio(what, "within 20 % a row", times);
+        }
     }
 }
 

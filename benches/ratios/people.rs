@@ -1,5 +1,6 @@
 //! Questions about people who have ten rows each, of texts without a domain, over links and with bounds that are found.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use datafusion::prelude::ParquetReadOptions;
 use hushql::Engine;
 use tokio::runtime::Runtime;
 
+use crate::duckdb::DuckDb;
 use crate::{CITIES, Sides, Table};
 
 const COUNTRIES: i64 = 20;
@@ -49,7 +51,8 @@ fn open<'a>(directory: &Path, data: &str, table: &Table, runtime: &'a Runtime) -
     let sides = Sides::of(engine.analyst("bench").unwrap(), data, runtime);
     let options = ParquetReadOptions::default();
     runtime.block_on(sides.plain.register_parquet("members", &members, options)).unwrap();
-    sides
+    let files = [("sales", data), ("members", members.as_str())];
+    Sides { duckdb: DuckDb::start(files).map(RefCell::new), ..sides }
 }
 
 pub(crate) fn people(table: &mut Table, directory: &Path, data: &str, runtime: &Runtime) {

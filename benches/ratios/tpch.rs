@@ -3,6 +3,7 @@
 //! The tables are Parquet files, generated once per run. HushQL answers what tests/tpch holds, plain DataFusion
 //! the same question without mechanisms.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::Path;
 
@@ -11,6 +12,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use hushql::{Engine, split_statements};
 use tokio::runtime::Runtime;
 
+use super::duckdb::DuckDb;
 use super::{Sides, Table};
 
 #[path = "../../tests/it/contract/tpch/made.rs"]
@@ -42,6 +44,7 @@ const DECLARATIONS: &str = include_str!("../../tests/tpch/declare.sql");
 pub(super) fn queries(
     table: &mut Table,
     directory: &Path,
+    scale: Option<f64>,
     runtime: &Runtime,
     is_wanted: impl Fn(&str) -> bool,
 ) {
@@ -50,10 +53,12 @@ pub(super) fn queries(
     if wanted.is_empty() {
         return;
     }
-    let (scale, text) =
+    let (usual, text) =
         if table.size.runs > 1 { (1.0, 300 * 1024 * 1024) } else { (0.001, 30 * 1024) };
+    let scale = scale.unwrap_or(usual);
     let engine = Engine::in_memory().unwrap();
     let plain = SessionContext::new();
+    let mut files = Vec::new();
     for made::Made { name, schema, batches } in made::tables(scale, text) {
         let path = directory.join(format!("{name}.parquet"));
         let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), schema, None).unwrap();
@@ -66,13 +71,16 @@ pub(super) fn queries(
         runtime.block_on(engine.owner().execute(&create)).unwrap();
         let options = ParquetReadOptions::default();
         runtime.block_on(plain.register_parquet(name, path, options)).unwrap();
+        files.push((name, path.to_owned()));
     }
     for statement in split_statements(DECLARATIONS).unwrap() {
         runtime.block_on(engine.owner().execute(statement.text())).unwrap();
     }
     let raised = "ALTER PRIVACY BUDGET shop SET LIMIT (epsilon=1000000, delta=1e-5)";
     runtime.block_on(engine.owner().execute(raised)).unwrap();
-    let sides = Sides { private: engine.analyst("bench").unwrap(), plain, runtime };
+    let files = files.iter().map(|(name, path)| (*name, path.as_str()));
+    let duckdb = DuckDb::start(files).map(RefCell::new);
+    let sides = Sides { private: engine.analyst("bench").unwrap(), plain, duckdb, runtime };
     for (name, private, plain) in wanted {
         // Keys without rows come out on one side only, so the numbers of rows are not compared.
         let times = sides.fastest(private, plain, table.size.runs.min(5));
