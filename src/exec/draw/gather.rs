@@ -15,7 +15,7 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use futures::StreamExt;
 
 use crate::analysis::{InputShape, KeySpace, Keys};
-use crate::exec::draw::gathered::{Gathered, add, each_integer};
+use crate::exec::draw::gathered::{Gathered, Histogram, add, each_integer};
 use crate::exec::draw::unknown_groups::groups;
 use crate::grid::failed;
 
@@ -81,8 +81,8 @@ pub(crate) async fn sums(
 pub(crate) async fn places(
     mut rows: SendableRecordBatchStream,
     outer: &KeySpace,
-) -> Result<Vec<Vec<(u64, i128)>>> {
-    let mut groups: Vec<Vec<(u64, i128)>> = vec![Vec::new(); outer.len()];
+) -> Result<Vec<Histogram>> {
+    let mut groups = vec![Histogram::Narrow(Vec::new()); outer.len()];
     let mut index = KeyIndex::new(outer)?;
     let key_columns = outer.columns().len();
     while let Some(batch) = rows.next().await {
@@ -97,26 +97,12 @@ pub(crate) async fn places(
             if place.is_valid(row)
                 && let Some(group) = positions.get(row).and_then(|p| groups.get_mut(*p))
             {
-                group.push((u64::try_from(place.value(row)).map_err(|_| failed())?, value));
+                group.push(u64::try_from(place.value(row)).map_err(|_| failed())?, value);
             }
             Ok(())
         })?;
     }
-    groups.into_iter().map(merged).collect()
-}
-
-/// The places in ascending order; the integers of equal places, from several partitions, are added up.
-fn merged(mut places: Vec<(u64, i128)>) -> Result<Vec<(u64, i128)>> {
-    // Each partition's places are in order already, which a stable sort makes use of.
-    places.sort();
-    let mut merged: Vec<(u64, i128)> = Vec::with_capacity(places.len());
-    for (place, value) in places {
-        match merged.last_mut() {
-            Some((last, sum)) if *last == place => add(sum, value)?,
-            _ => merged.push((place, value)),
-        }
-    }
-    Ok(merged)
+    groups.into_iter().map(Histogram::merged).collect()
 }
 
 /// The keys in the data, from rows of (key, integer).

@@ -130,7 +130,7 @@ fn scores(
         }
         (Source::Line { axis, score }, Gathered::Places(places)) => {
             let places = places.get(group).ok_or_else(failed)?;
-            on_axis(score, axis.count(), places, rank)?
+            on_axis(score, axis.count(), &places.points(), rank)?
         }
         _ => return Err(failed().into()),
     };
