@@ -155,8 +155,11 @@ pub(crate) fn context(state: &SessionState, advance: Advance) -> Result<Arc<Task
 #[derive(Debug)]
 struct Advanced {
     each: usize,
-    /// The engine's memory.
+    /// The engine's memory, and how much of it.
+    pool: Arc<dyn MemoryPool>,
     limit: usize,
+    /// The advance, in bytes.
+    advance: usize,
     /// The advance and the memory beyond it.
     taken: MemoryReservation,
     /// The memory of every operator, by its number.
@@ -169,7 +172,9 @@ impl Advanced {
         taken.try_grow(advance.bytes())?;
         // The operators reserve these themselves, before their first row.
         taken.shrink(advance.totals);
-        Ok(Self { each: advance.each, limit, taken, sizes: Mutex::default() })
+        let (pool, each) = (Arc::clone(pool), advance.each);
+        let advance = taken.size();
+        Ok(Self { each, pool, limit, advance, taken, sizes: Mutex::default() })
     }
 
     fn sizes(&self) -> MutexGuard<'_, HashMap<usize, usize>> {
@@ -227,8 +232,10 @@ impl MemoryPool for Advanced {
         self.sizes().values().sum()
     }
 
+    /// What the operators can take together: not what other statements have, nor what is set aside for operators to come.
     fn memory_limit(&self) -> MemoryLimit {
-        MemoryLimit::Finite(self.limit)
+        let others = self.pool.reserved().saturating_sub(self.taken.size());
+        MemoryLimit::Finite(self.limit.saturating_sub(others).saturating_sub(self.advance))
     }
 }
 

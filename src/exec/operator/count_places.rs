@@ -3,8 +3,9 @@
 //! In: bounded rows, with group columns and a place on the axis of candidates. Out: the groups, the place and the number of
 //! rows, for every group of a known key space and every place that a row has, in the order of groups and places. Where these
 //! are few, each has a counter of its own. Otherwise the number of each row's group and place is written down, and the
-//! numbers are sorted. Neither looks up texts in a hash table as large as all groups and places. It guarantees that
-//! partitions add up: each output row counts rows of its own partition, each once.
+//! numbers are sorted; where memory is short, this is done several times, each time for the rows so far. Neither looks up
+//! texts in a hash table as large as all groups and places. It guarantees that output rows add up: each counts rows of its own
+//! partition, each once.
 //!
 //! ```text
 //! PrivatizeExec                                          adds the partitions' rows up
@@ -22,7 +23,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err, plan_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -31,7 +32,7 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
     PlanProperties, ReplaceChildrenOptions,
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 
 use super::bound_contributions::{KeyIndex, KeySpace, OUTSIDE};
 use crate::grid::{failed, passing};
@@ -188,11 +189,16 @@ impl ExecutionPlan for CountPlacesExec {
             .register(context.memory_pool());
         let counts = Counts::new(&self.space, self.places, self.filter)?;
         reservation.try_resize(counts.size()).map_err(|_| failed())?;
-        let rows = self.input.execute(partition, context)?;
-        let counted = Counted { counts, schema: self.schema(), next: 0, reservation };
-        let batches = stream::once(read(rows, counted))
-            .map_ok(|counted| stream::try_unfold(counted, next))
-            .try_flatten();
+        // What the rows below need has precedence.
+        let partitions = self.properties.partitioning.partition_count();
+        let most = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(limit) => limit / 8 / partitions.max(1),
+            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+        };
+        let rows = Some(self.input.execute(partition, context)?);
+        let schema = self.schema();
+        let counted = Counted { rows, counts, schema, next: 0, reservation, most };
+        let batches = stream::try_unfold(counted, next);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
 }
@@ -275,32 +281,55 @@ impl Counts {
 
 /// The output of one partition.
 struct Counted {
+    /// What is not counted yet.
+    rows: Option<SendableRecordBatchStream>,
     counts: Counts,
     schema: SchemaRef,
     /// Where the next number is.
     next: usize,
-    /// The memory of the counts, until they have come out.
+    /// The memory of the counts, until all have come out.
     reservation: MemoryReservation,
-}
-
-/// Counts the rows of one partition.
-async fn read(mut rows: SendableRecordBatchStream, mut counted: Counted) -> Result<Counted> {
-    while let Some(batch) = rows.next().await {
-        counted.counts.add(&batch?)?;
-        counted.reservation.try_resize(counted.counts.size()).map_err(|_| failed())?;
-    }
-    if let Numbers::Listed(numbers) = &mut counted.counts.numbers {
-        numbers.sort_unstable();
-    }
-    Ok(counted)
+    /// The most bytes for a list of numbers.
+    most: usize,
 }
 
 /// The next batch of counts.
 async fn next(mut counted: Counted) -> Result<Option<(RecordBatch, Counted)>> {
-    Ok(counted.next_batch()?.map(|batch| (batch, counted)))
+    loop {
+        if let Some(batch) = counted.next_batch()? {
+            return Ok(Some((batch, counted)));
+        }
+        let Some(rows) = counted.rows.take() else { return Ok(None) };
+        counted.read(rows).await?;
+    }
 }
 
 impl Counted {
+    /// Counts the rows that are left, as far as there is memory for them.
+    async fn read(&mut self, mut rows: SendableRecordBatchStream) -> Result<()> {
+        self.next = 0;
+        if let Numbers::Listed(numbers) = &mut self.counts.numbers {
+            *numbers = Vec::new();
+        }
+        while let Some(batch) = rows.next().await {
+            self.counts.add(&batch?)?;
+            let size = self.counts.size();
+            let fits = self.reservation.try_resize(size).is_ok();
+            match self.counts.numbers {
+                Numbers::Counted(_) if !fits => return Err(failed()),
+                Numbers::Listed(_) if !fits || size > self.most => {
+                    self.rows = Some(rows);
+                    break;
+                }
+                Numbers::Counted(_) | Numbers::Listed(_) => {}
+            }
+        }
+        if let Numbers::Listed(numbers) = &mut self.counts.numbers {
+            numbers.sort_unstable();
+        }
+        Ok(())
+    }
+
     /// The next counts that are not 0.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let Counts { columns, width, .. } = &self.counts;

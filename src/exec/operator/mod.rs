@@ -17,3 +17,4 @@ pub(crate) mod private_scan;
 pub(crate) mod privatize;
 pub(crate) mod released_table;
 pub(crate) mod sample_rows;
+pub(crate) mod shelf;

@@ -76,6 +76,12 @@ impl Collector {
         rows * size_of::<Row>() + payloads
     }
 
+    /// The bytes of one row.
+    pub(super) fn of_row(task: &Arc<Task>, shape: &Shape) -> usize {
+        let payloads = Self::new(task, shape).payloads;
+        size_of::<Row>() + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
+    }
+
     /// The rows of each bucket, with their values.
     pub(super) fn into_buckets(self) -> Vec<Bucket> {
         let payloads = self.payloads.into_iter();

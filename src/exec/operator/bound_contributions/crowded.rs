@@ -7,7 +7,7 @@
 //! same integers, so that a mistake costs time only.
 //!
 //! ```text
-//! let mut counts = RowCounts::new(50, rows);
+//! let mut counts = RowCounts::new(50, rows, room);
 //! hashes.for_each(|hash| counts.add(hash));
 //! counts.finish().has(hash) // false: this unit has at most 50 rows
 //! ```
@@ -35,15 +35,21 @@ pub(crate) struct Crowded {
     mask: u64,
     any: bool,
     usual: bool,
+    /// The rows of these hashes; `None` if a counter is at its largest number.
+    rows: Option<u64>,
 }
 
 impl RowCounts {
-    /// For units that keep all their rows if they have at most `most`, of `rows` rows in all.
-    pub(crate) fn new(most: u64, rows: usize) -> Self {
+    /// For units that keep all their rows if they have at most `most`, of `rows` rows in all; in at most `room` bytes, unless even
+    /// the fewest counters take more.
+    pub(crate) fn new(most: u64, rows: usize, room: usize) -> Self {
         // A counter stops at its largest number, which has to exceed the bound.
         let most = u16::try_from(most).unwrap_or(u16::MAX).min(u16::MAX - 1);
         let wanted = (rows / usize::from(most).max(1)).saturating_mul(SPREAD);
-        let counters = wanted.clamp(FEWEST, MOST).next_power_of_two();
+        let mut counters = wanted.clamp(FEWEST, MOST).next_power_of_two();
+        while counters > FEWEST && counters * size_of::<u16>() > room {
+            counters /= 2;
+        }
         Self { counts: vec![0; counters], most }
     }
 
@@ -82,7 +88,9 @@ impl RowCounts {
         let crowded: usize = words.iter().map(|word| word.count_ones() as usize).sum();
         let used = self.counts.iter().filter(|count| **count > 0).count();
         let mask = mask(self.counts.len());
-        Crowded { words, mask, any: crowded > 0, usual: crowded > used / 2 }
+        let above = self.counts.iter().filter(|count| **count > self.most);
+        let rows = above.map(|count| (*count < u16::MAX).then_some(u64::from(*count))).sum();
+        Crowded { words, mask, any: crowded > 0, usual: crowded > used / 2, rows }
     }
 }
 
@@ -96,6 +104,11 @@ impl Crowded {
     /// Whether the set contains any hash.
     pub(crate) fn any(&self) -> bool {
         self.any
+    }
+
+    /// The number of rows that were added with these hashes; `None` if there are too many to be known.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        self.rows
     }
 
     /// Whether most units are in the set; a closer look at the others does not pay off.
@@ -128,7 +141,7 @@ mod tests {
         let mut state = 5_u64;
         for most in [0, 1, 2, 7, 50, 65_534, 65_535, 1 << 40] {
             for distinct in [1, 40, 5_000] {
-                let mut counts = RowCounts::new(most, 0);
+                let mut counts = RowCounts::new(most, 0, usize::MAX);
                 let mut exact = vec![0_u64; distinct];
                 for turn in 0..distinct * 3 {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -156,7 +169,7 @@ mod tests {
     #[test]
     fn a_unit_at_the_bound_is_spared() {
         for most in [1, 3, 50] {
-            let mut counts = RowCounts::new(most, 1_000);
+            let mut counts = RowCounts::new(most, 1_000, usize::MAX);
             (0..most).for_each(|_| counts.add(hash(1)));
             (0..=most).for_each(|_| counts.add(hash(2)));
             let mask = u64::try_from(counts.counts.len() - 1).unwrap();
@@ -164,7 +177,7 @@ mod tests {
             let crowded = counts.finish();
             assert!(!crowded.has(hash(1)) && crowded.has(hash(2)) && crowded.any());
         }
-        let none = RowCounts::new(3, 0).finish();
+        let none = RowCounts::new(3, 0, usize::MAX).finish();
         assert!(!none.any() && !none.is_usual() && !none.has(hash(3)));
     }
 

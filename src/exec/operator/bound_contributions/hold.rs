@@ -1,8 +1,9 @@
 //! Holds what the aggregates read of each batch, until all rows have arrived.
 //!
 //! In: the batches of one partition. Out: for each of them the units, the places of the keys, and the lanes of numbers. A
-//! row without a unit, or with a key that is not asked for, is [`OUTSIDE`]. Meanwhile [`Columns`] adds all rows up. It
-//! assumes nothing about the order of rows, nor about what other partitions have.
+//! row without a unit, or with a key that is not asked for, is [`OUTSIDE`]. Meanwhile [`Columns`] adds all rows up. What exceeds
+//! the memory is [packed](super::pack) into a file. It assumes nothing about the order of rows, nor about what other partitions
+//! have.
 //!
 //! ```text
 //! batch ─ locate keys ─▶ places: 3, 0, OUTSIDE, …
@@ -16,13 +17,17 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
 
+use super::arrived::OUTSIDE;
 use super::columns::Columns;
-use super::keys::{KeyIndex, OUTSIDE};
+use super::keys::KeyIndex;
 use super::lanes::Lane;
 use super::partial::AggregateInput;
 use super::task::Task;
 use super::units::{HeldUnits, UnitCodes};
+use crate::exec::operator::shelf::Shelf;
+use crate::grid::failed;
 
 /// A batch, as far as it is needed.
 pub(super) struct Held {
@@ -40,7 +45,8 @@ pub(super) struct Holder {
     pub(super) task: Arc<Task>,
     pub(super) index: KeyIndex,
     pub(super) codes: UnitCodes,
-    pub(super) held: Vec<Held>,
+    pub(super) shelf: Shelf<Held>,
+    pub(super) rows: usize,
     /// The totals of all rows, for the aggregates that are sums of rows.
     pub(super) columns: Option<Columns>,
     bytes: usize,
@@ -51,13 +57,18 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    pub(super) fn new(task: Arc<Task>, index: KeyIndex, unit_type: &DataType) -> Result<Self> {
+    pub(super) fn new(
+        task: Arc<Task>,
+        index: KeyIndex,
+        unit_type: &DataType,
+        shelf: Shelf<Held>,
+    ) -> Result<Self> {
         let codes = UnitCodes::new(unit_type)?;
         let columns = Columns::new(&task.inputs, &task.sources, index.len());
-        let (held, places) = (Vec::new(), Vec::new());
+        let (rows, places) = (0, Vec::new());
         let outputs: usize = task.inputs.iter().map(AggregateInput::outputs).sum();
         let totals = outputs * index.len() * size_of::<i128>();
-        Ok(Self { task, index, codes, held, columns, bytes: 0, totals, places })
+        Ok(Self { task, index, codes, shelf, rows, columns, bytes: 0, totals, places })
     }
 
     /// Holds one batch. Rows without a unit, and rows whose key is not in the key space, are marked.
@@ -90,15 +101,31 @@ impl Holder {
         let mut bytes = places.as_ref().map_or(0, Places::size);
         bytes += units.size() + lanes.iter().map(Lane::size).sum::<usize>();
         self.bytes += bytes;
-        self.held.push(Held { units, places, lanes, rows, bytes });
+        self.rows += rows;
+        self.shelf.held.push(Held { units, places, lanes, rows, bytes });
         Ok(())
+    }
+
+    /// Takes memory for what is held, and writes the batches into a file if there is too little.
+    ///
+    /// # Errors
+    /// A constant text if there is too little memory, and no folder for files.
+    pub(super) fn make_room(&mut self, reservation: &MemoryReservation) -> Result<()> {
+        if self.shelf.fits(reservation, self.size()) {
+            return Ok(());
+        }
+        if self.shelf.has_folder() {
+            self.shelf.write_out(|held| held.pack(&self.task.sources))?;
+            self.bytes = 0;
+        }
+        reservation.try_resize(self.size()).map_err(|_| failed())
     }
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         self.bytes
             + self.totals
-            + self.held.capacity() * size_of::<Held>()
+            + self.shelf.held.capacity() * size_of::<Held>()
             + self.codes.size()
             + self.index.size()
             + self.columns.as_ref().map_or(0, Columns::size)

@@ -15,20 +15,15 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, StringViewArray, new_empty_array};
 use arrow::compute::cast;
-use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Field, Float16Type, Float32Type, Float64Type, Schema, SchemaRef,
-};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{HashMap, Result, plan_err};
 use datafusion::logical_expr::EmitTo;
-use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
-use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use datafusion::physical_plan::aggregates::group_values::GroupValues;
 
+use super::arrived::{Arrived, OUTSIDE, interner};
 use crate::functions::Seen;
 use crate::grid::failed;
-
-/// The position of a key outside the key space.
-pub(crate) const OUTSIDE: u32 = u32::MAX;
 
 /// How many unknown keys are remembered before the index is rebuilt, so that memory depends on the key space alone.
 const MOST_UNKNOWN: usize = 1 << 16;
@@ -94,6 +89,8 @@ pub(crate) struct KeyIndex {
     known: Option<Known>,
     /// Instead of `known`, where listed keys are one column of texts.
     texts: Option<Texts>,
+    /// Instead of `known`, where keys of the data have a column of texts.
+    arrived: Option<Arrived>,
     ids: Vec<usize>,
 }
 
@@ -111,8 +108,12 @@ impl fmt::Debug for KeyIndex {
 
 impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
-        let mut index = Self { space: space.clone(), known: None, texts: None, ids: Vec::new() };
-        if let ([column], false) = (space.columns.as_slice(), space.of_the_data)
+        let (known, texts, arrived, ids) = (None, None, None, Vec::new());
+        let mut index = Self { space: space.clone(), known, texts, arrived, ids };
+        let types: Vec<_> = space.columns.iter().map(|key| key.data_type().clone()).collect();
+        if space.of_the_data && types.contains(&DataType::Utf8View) {
+            index.arrived = Some(Arrived::new(&types)?);
+        } else if let ([column], false) = (space.columns.as_slice(), space.of_the_data)
             && let Some(column) = column.as_string_view_opt()
         {
             index.texts = Some(Texts::new(column)?);
@@ -152,6 +153,10 @@ impl KeyIndex {
             texts.locate(column.as_string_view_opt().ok_or_else(failed)?, places);
             return Ok(());
         }
+        if let Some(arrived) = &mut self.arrived {
+            let columns: Vec<_> = columns.iter().map(canonical).collect();
+            return arrived.locate(&columns, places);
+        }
         let Some(known) = &mut self.known else {
             places.resize(rows, 0);
             return Ok(());
@@ -180,12 +185,18 @@ impl KeyIndex {
 impl KeyIndex {
     /// The number of keys: of the space, or of those that have arrived.
     pub(crate) fn len(&self) -> usize {
+        if let Some(arrived) = &self.arrived {
+            return arrived.len();
+        }
         let known = self.known.as_ref().filter(|_| self.space.of_the_data);
         known.map_or(self.space.len, |known| known.values.len())
     }
 
     /// The bytes in use, as far as they depend on the rows.
     pub(crate) fn size(&self) -> usize {
+        if let Some(arrived) = &self.arrived {
+            return arrived.size();
+        }
         let known = self.known.as_ref().filter(|_| self.space.of_the_data);
         known.map_or(0, |known| known.values.size())
     }
@@ -208,7 +219,11 @@ impl KeyIndex {
 
     /// The keys of the space, or those that arrived.
     pub(crate) fn finish(self) -> Result<Located> {
-        let Self { space, known, .. } = self;
+        let Self { space, known, arrived, .. } = self;
+        if let Some(arrived) = arrived {
+            let len = arrived.len();
+            return Ok(Located { columns: arrived.finish()?, len, of_the_data: true });
+        }
         let Some(mut known) = known.filter(|_| space.of_the_data) else {
             return Ok(Located { columns: space.columns, len: space.len, of_the_data: false });
         };
@@ -285,14 +300,6 @@ impl Located {
         let fields = self.columns.iter().map(|column| SortField::new(column.data_type().clone()));
         Ok(Some(RowConverter::new(fields.collect())?.convert_columns(&self.columns)?))
     }
-}
-
-/// DataFusion's own interner of group keys, as GROUP BY uses it: NULLs are equal.
-pub(crate) fn interner(types: impl Iterator<Item = DataType>) -> Result<Box<dyn GroupValues>> {
-    let fields: Vec<_> =
-        types.enumerate().map(|(i, t)| Field::new(format!("key{i}"), t, true)).collect();
-    let schema: SchemaRef = Arc::new(Schema::new(fields));
-    new_group_values(schema, &GroupOrdering::None)
 }
 
 pub(crate) fn is_float(data_type: &DataType) -> bool {

@@ -38,14 +38,16 @@ use columns::Columns;
 use lanes::Sources;
 use task::Task;
 
+pub(crate) use arrived::OUTSIDE;
 pub(crate) use crowded::{Crowded, RowCounts};
-pub(crate) use keys::{KeyIndex, KeySpace, OUTSIDE};
+pub(crate) use keys::{KeyIndex, KeySpace};
 pub(crate) use keys::{canonical, is_float};
 pub(crate) use order::{HashKey, LateKey};
 pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
 pub(crate) use run::at_once;
 pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, integers, place_of};
 
+mod arrived;
 mod collect;
 mod columns;
 mod crowded;
@@ -53,6 +55,7 @@ mod hold;
 mod keys;
 mod lanes;
 mod order;
+mod pack;
 mod partial;
 mod payload;
 mod run;

@@ -101,6 +101,17 @@ impl Payload {
         values + self.flags.as_ref().map_or(0, Split::bytes)
     }
 
+    /// The bytes of one row.
+    pub(super) fn of_row(&self) -> usize {
+        let value = match &self.values {
+            Values::None => 0,
+            Values::Short(_) => size_of::<i32>(),
+            Values::Narrow(_) => size_of::<i64>(),
+            Values::Wide(_) => size_of::<i128>(),
+        };
+        value + usize::from(self.flags.is_some())
+    }
+
     /// The values of each bucket.
     pub(super) fn into_buckets(self) -> Vec<Kept> {
         let Self { flags, squared, values } = self;

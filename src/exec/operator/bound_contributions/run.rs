@@ -2,8 +2,9 @@
 //!
 //! In: the input, and the key space. Out: one row for every key. Each pass waits for the one before: a unit may have rows in
 //! every partition, so its rows are counted when all have arrived, and bounded when all were collected. Rows stay with the
-//! task that read them; of those that are bounded, each bucket goes to one task. A query that is dropped stops between two
-//! batches, and between two buckets; what partitions numbered for themselves is put together in one go.
+//! task that read them; of those that are bounded, each bucket goes to one task. Where memory is short, rows wait in files, and
+//! are bounded in several turns, each of which has all rows of its units. A query that is dropped stops between two batches, and between two buckets; what partitions
+//! numbered for themselves is put together in one go.
 //!
 //! ```text
 //! partition 0 ─ hold ─┐          ┌─ count ─┐           ┌─ split ─┐         ┌─ buckets 0, 2, … ─┐
@@ -26,10 +27,12 @@ use super::collect::{Bucket, Collector, Shape, Totals, add};
 use super::crowded::RowCounts;
 use super::hold::Holder;
 use super::keys::KeySpace;
+use super::pack;
 use super::split::{Apart, By, Least, Scratch, Split, Suspects, Ways, count};
 use super::task::Task;
 use super::together::{Names, Part, together};
 use super::units::BUCKETS;
+use crate::exec::operator::shelf::{Shelf, room, turns};
 use crate::grid::failed;
 
 /// Reads all partitions and returns the totals for every key.
@@ -42,11 +45,13 @@ pub(super) async fn run(
 ) -> Result<RecordBatch> {
     let unit_type = input.schema().field(task.unit).data_type().clone();
     let mut readers = Vec::new();
-    for partition in 0..input.output_partitioning().partition_count() {
+    let partitions = input.output_partitioning().partition_count();
+    for partition in 0..partitions {
         let consumer = MemoryConsumer::new(format!("BoundContributionsExec[{partition}]"));
         let reservation = consumer.register(context.memory_pool());
         let rows = input.execute(partition, Arc::clone(&context))?;
-        let holder = Holder::new(Arc::clone(&task), space.index()?, &unit_type)?;
+        let shelf = Shelf::new(&context, pack::schema(&task.sources), partitions);
+        let holder = Holder::new(Arc::clone(&task), space.index()?, &unit_type, shelf)?;
         reservation.try_resize(holder.size()).map_err(|_| failed())?;
         readers.push((rows, holder, reservation));
     }
@@ -59,11 +64,20 @@ pub(super) async fn run(
             Ok(part)
         }
     });
-    let (parts, suspects) = suspects(&names, renumbered.await?).await?;
+    let (parts, suspects) = suspects(&context, &names, renumbered.await?).await?;
     let ways = Arc::new(Ways::new(&task, suspects));
-    let parts =
-        at_once(parts, |part| split(Split::new(Arc::clone(&names), Arc::clone(&ways), part)));
-    let sums = sums(&names, &ways, parts.await?).await?;
+    let mut sums = vec![vec![0; names.keys.len]; ways.outputs];
+    let (in_turns, mut parts) = dealt(&context, &names, &ways, parts).await?;
+    for turn in 0..in_turns {
+        let apart = at_once(parts, |part| {
+            Split::new(Arc::clone(&names), Arc::clone(&ways), part).run(turn)
+        });
+        parts = bounded(&names, &ways, apart.await?, &mut sums).await?;
+    }
+    for columns in parts.iter().filter_map(|part| part.columns.as_ref()) {
+        columns.add_to(&task, &mut sums)?;
+    }
+    drop(parts);
     let mut columns: Vec<ArrayRef> = names.keys.columns.clone();
     for sums in sums {
         columns.push(Arc::new(Decimal128Array::from(sums).with_precision_and_scale(38, 0)?));
@@ -97,24 +111,30 @@ async fn hold(
 ) -> Result<(Holder, MemoryReservation)> {
     while let Some(batch) = rows.next().await {
         holder.push(&batch?)?;
-        reservation.try_resize(holder.size()).map_err(|_| failed())?;
+        holder.make_room(&reservation)?;
     }
     Ok((holder, reservation))
 }
 
 /// Which units may exceed a bound.
-async fn suspects(names: &Arc<Names>, mut parts: Vec<Part>) -> Result<(Vec<Part>, Suspects)> {
-    let rows = parts.iter().map(Part::rows).sum();
+async fn suspects(
+    context: &TaskContext,
+    names: &Arc<Names>,
+    mut parts: Vec<Part>,
+) -> Result<(Vec<Part>, Suspects)> {
+    // Each part counts, and all together.
+    let room = room(context) / (parts.len() + 1);
+    let rows = parts.iter().map(|part| part.rows).sum();
     let least = Least::new(&names.task, names.keys.len, rows);
     let mut suspects = Suspects::default();
     if let Some(most) = least.of_unit {
-        let counts = RowCounts::new(most, rows);
+        let counts = RowCounts::new(most, rows, room);
         let counted;
         (parts, counted) = counted_by(By::Unit, names, parts, counts).await?;
         suspects.units = Some(counted.finish());
     }
     if let Some(most) = least.of_group.filter(|_| !suspects.are_usual()) {
-        let counts = RowCounts::new(most, rows);
+        let counts = RowCounts::new(most, rows, room);
         let counted;
         (parts, counted) = counted_by(By::UnitAndGroup, names, parts, counts).await?;
         suspects.groups = Some(counted.finish());
@@ -130,14 +150,19 @@ async fn counted_by(
     empty: RowCounts,
 ) -> Result<(Vec<Part>, RowCounts)> {
     let empty = Arc::new(empty);
-    let counted = at_once(parts, |part| {
+    let counted = at_once(parts, |mut part| {
         let (names, empty) = (Arc::clone(names), Arc::clone(&empty));
         async move {
             part.reservation.try_resize(part.bytes + empty.size()).map_err(|_| failed())?;
             let (mut counts, mut scratch) = (empty.as_ref().clone(), Scratch::default());
-            for held in &part.held {
+            for held in &part.shelf.held {
                 count(held, by, &names.task, &mut scratch, &mut counts);
                 tokio::task::yield_now().await;
+            }
+            for mut file in part.shelf.written()? {
+                while let Some(held) = part.read(&mut file, &names).await? {
+                    count(&held, by, &names.task, &mut scratch, &mut counts);
+                }
             }
             Ok((part, counts))
         }
@@ -150,27 +175,45 @@ async fn counted_by(
     Ok((parts, all))
 }
 
-/// Collects the rows of one part that are bounded one by one.
-async fn split(mut split: Split) -> Result<Apart> {
-    while split.next_batch()? {
-        split.reserve()?;
-        tokio::task::yield_now().await;
+/// In how many turns rows are collected. If they do not fit into memory at once, and there is a folder for files, those of each
+/// turn are brought into files of their own.
+async fn dealt(
+    context: &TaskContext,
+    names: &Arc<Names>,
+    ways: &Arc<Ways>,
+    mut parts: Vec<Part>,
+) -> Result<(usize, Vec<Part>)> {
+    let collected = ways.collected(&names.task, parts.iter().map(|part| part.rows).sum());
+    let readers = parts.len();
+    if turns(context, collected, readers) == 1 || !parts.iter().all(|p| p.shelf.has_folder()) {
+        return Ok((1, parts));
     }
-    Ok(split.finish())
+    for part in &mut parts {
+        part.write_out(&names.task)?;
+    }
+    let turns = turns(context, collected, readers);
+    if turns > 1 {
+        parts = at_once(parts, |part| {
+            Split::new(Arc::clone(names), Arc::clone(ways), part).deal(turns)
+        })
+        .await?;
+    }
+    Ok((turns, parts))
 }
 
-/// Bounds what was collected of all parts, and adds everything up.
-async fn sums(names: &Arc<Names>, ways: &Ways, parts: Vec<Apart>) -> Result<Vec<Vec<i128>>> {
-    let mut sums = vec![vec![0; names.keys.len]; ways.outputs];
-    let tasks = parts.len();
-    let (mut beyond, mut bounded, mut reserved) = (Vec::new(), Vec::new(), Vec::new());
-    for part in parts {
-        if let Some(columns) = part.columns {
-            columns.add_to(&names.task, &mut sums)?;
-        }
-        beyond.extend(part.beyond);
-        bounded.extend(part.bounded);
-        reserved.push(part.part.reservation);
+/// Bounds what was collected of all parts, and adds it up.
+async fn bounded(
+    names: &Arc<Names>,
+    ways: &Ways,
+    apart: Vec<Apart>,
+    sums: &mut [Vec<i128>],
+) -> Result<Vec<Part>> {
+    let tasks = apart.len();
+    let (mut beyond, mut bounded, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    for one in apart {
+        beyond.extend(one.beyond);
+        bounded.extend(one.bounded);
+        parts.push(one.part);
     }
     let mut dealt: Vec<Vec<(Arc<Shape>, Vec<Bucket>)>> = Vec::new();
     dealt.resize_with(tasks, Vec::new);
@@ -195,8 +238,10 @@ async fn sums(names: &Arc<Names>, ways: &Ways, parts: Vec<Apart>) -> Result<Vec<
             sums.iter_mut().zip(own).try_for_each(|(sum, part)| add(sum, part))?;
         }
     }
-    drop(reserved);
-    Ok(sums)
+    for part in &parts {
+        part.reservation.try_resize(part.bytes).map_err(|_| failed())?;
+    }
+    Ok(parts)
 }
 
 /// What all parts collected, bucket by bucket; those without rows are left out.

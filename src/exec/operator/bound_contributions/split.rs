@@ -17,15 +17,17 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
+use super::arrived::OUTSIDE;
 use super::collect::{Collector, Shape};
-use super::columns::{Columns, is_sum_of_rows};
+use super::columns::is_sum_of_rows;
 use super::crowded::{Crowded, RowCounts};
 use super::hold::Held;
-use super::keys::OUTSIDE;
+use super::order::HashKey;
 use super::partial::EnforcedBounds;
 use super::task::Task;
 use super::together::{Names, Part};
 use super::units::Collected;
+use crate::exec::operator::shelf::{Dealt, Written};
 use crate::grid::failed;
 
 /// Bounds that all aggregates obey which are sums of rows.
@@ -123,6 +125,20 @@ impl Suspects {
         self.units.as_ref().is_some_and(Crowded::is_usual)
     }
 
+    /// Whether the row of a unit and a key may not be kept.
+    fn has(&self, unit: u64, key: u32, hash: HashKey) -> bool {
+        let Self { units, groups } = self;
+        units.as_ref().is_some_and(|units| units.has(hash.scatter(unit)))
+            || groups.as_ref().is_some_and(|groups| groups.has(hash.scatter_pair(unit, key)))
+    }
+
+    /// At most so many rows, of `rows` in all, belong to them.
+    fn rows(&self, rows: usize) -> usize {
+        let sets = [&self.units, &self.groups].into_iter().flatten();
+        let own = sets.map(|set| usize::try_from(set.rows()?).ok()).sum::<Option<usize>>();
+        own.map_or(rows, |own| own.min(rows))
+    }
+
     /// The bytes in use.
     fn size(&self) -> usize {
         [&self.units, &self.groups].into_iter().flatten().map(Crowded::size).sum()
@@ -143,6 +159,16 @@ pub(super) struct Ways {
 }
 
 impl Ways {
+    /// At most so many bytes are collected of `rows` rows.
+    pub(super) fn collected(&self, task: &Arc<Task>, rows: usize) -> usize {
+        let suspects = self.suspects.rows(rows);
+        let sizes = [(&self.beyond, suspects), (&self.bounded, rows)].map(|(shape, rows)| {
+            let of_row = shape.as_ref().map_or(0, |shape| Collector::of_row(task, shape));
+            rows.saturating_mul(of_row)
+        });
+        sizes.into_iter().fold(0, usize::saturating_add)
+    }
+
     pub(super) fn new(task: &Task, mut suspects: Suspects) -> Self {
         // Where most units are suspects, a closer look at the others does not pay off.
         let by_column = !suspects.are_usual() && task.inputs.iter().any(is_sum_of_rows);
@@ -176,9 +202,8 @@ pub(super) struct Split {
     rows: Vec<Collected>,
 }
 
-/// What was collected of one part, and what was added by column.
+/// What was collected of one part.
 pub(super) struct Apart {
-    pub(super) columns: Option<Columns>,
     pub(super) beyond: Option<Collector>,
     pub(super) bounded: Option<Collector>,
     /// Holds the memory of the collected rows.
@@ -202,36 +227,95 @@ impl Split {
         }
     }
 
-    /// Processes one batch; false if none is left.
-    pub(super) fn next_batch(&mut self) -> Result<bool> {
-        if self.beyond.is_none() && self.bounded.is_none() {
-            return Ok(false);
+    /// Deals the rows that are bounded one by one to files, of which each is collected in a turn of its own.
+    ///
+    /// # Errors
+    /// A constant text without a folder for files, or if one cannot be written or read.
+    pub(super) async fn deal(mut self, turns: usize) -> Result<Part> {
+        let mut dealt = self.part.shelf.deal(turns)?;
+        while let Some(held) = self.next_held()? {
+            self.deal_one(held, &mut dealt)?;
+            tokio::task::yield_now().await;
         }
-        let Some(held) = self.part.held.pop() else { return Ok(false) };
-        self.part.bytes = self.part.bytes.saturating_sub(held.bytes);
+        for mut file in self.part.shelf.written()? {
+            while let Some(held) = self.part.read(&mut file, &self.names).await? {
+                self.deal_one(held, &mut dealt)?;
+            }
+        }
+        self.part.dealt = Some(dealt.close()?);
+        Ok(self.part)
+    }
+
+    fn deal_one(&mut self, held: Held, dealt: &mut Dealt) -> Result<()> {
+        let hash = self.names.task.hash;
         let (codes, places) = self.scratch.read(&held);
+        let bucket = |row: usize| {
+            let (unit, key) = (codes[row], places.map_or(0, |places| places[row]));
+            let [bucket, ..] = hash.scatter(unit).to_be_bytes();
+            let wanted = self.ways.bounded.is_some() || self.ways.suspects.has(unit, key, hash);
+            (key != OUTSIDE && wanted).then_some(bucket)
+        };
+        let buckets: Vec<_> = (0..codes.len()).map(bucket).collect();
+        dealt.push(&held.pack(&self.names.task.sources)?, buckets.into_iter())
+    }
+
+    /// The next batch in memory, which is then freed.
+    fn next_held(&mut self) -> Result<Option<Held>> {
+        let held = self.part.shelf.held.pop();
+        let freed = held.as_ref().map_or(0, |held| held.bytes);
+        self.part.bytes = self.part.bytes.saturating_sub(freed);
+        self.reserve()?;
+        Ok(held)
+    }
+
+    /// Collects the rows of the part, or those of one turn. A query that is dropped stops between two batches.
+    ///
+    /// # Errors
+    /// A constant text if there is too little memory, or a file cannot be read.
+    pub(super) async fn run(mut self, turn: usize) -> Result<Apart> {
+        if self.beyond.is_some() || self.bounded.is_some() {
+            let files = match &self.part.dealt {
+                Some(files) => {
+                    let file = files.get(turn).ok_or_else(failed)?;
+                    vec![Written::new(file.as_ref(), false)?]
+                }
+                None => self.part.shelf.written()?,
+            };
+            while let Some(held) = self.next_held()? {
+                self.take(&held)?;
+                tokio::task::yield_now().await;
+            }
+            for mut file in files {
+                while let Some(held) = self.part.read(&mut file, &self.names).await? {
+                    self.take(&held)?;
+                    self.reserve()?;
+                }
+            }
+            self.reserve()?;
+        }
+        Ok(Apart { beyond: self.beyond, bounded: self.bounded, part: self.part })
+    }
+
+    /// Processes one batch.
+    fn take(&mut self, held: &Held) -> Result<()> {
+        let (codes, places) = self.scratch.read(held);
         if let Some(bounded) = &mut self.bounded {
             self.rows.clear();
-            collected(codes, places, &mut self.rows);
+            collected_if(codes, places, &mut self.rows, |_, _| true);
             bounded.push(&held.lanes, &self.rows)?;
         }
         let (Some(columns), Some(beyond)) = (&mut self.part.columns, &mut self.beyond) else {
-            return Ok(true);
+            return Ok(());
         };
         self.rows.clear();
         let (suspects, hash) = (&self.ways.suspects, self.names.task.hash);
-        collected_if(codes, places, &mut self.rows, |unit, key| {
-            let Suspects { units, groups } = suspects;
-            units.as_ref().is_some_and(|units| units.has(hash.scatter(unit)))
-                || groups.as_ref().is_some_and(|groups| groups.has(hash.scatter_pair(unit, key)))
-        });
+        collected_if(codes, places, &mut self.rows, |unit, key| suspects.has(unit, key, hash));
         columns.remove(&held.lanes, &self.rows)?;
-        beyond.push(&held.lanes, &self.rows)?;
-        Ok(true)
+        beyond.push(&held.lanes, &self.rows)
     }
 
     /// The bytes in use.
-    pub(super) fn size(&self) -> usize {
+    fn size(&self) -> usize {
         let collectors = [&self.beyond, &self.bounded].into_iter().flatten();
         let collected: usize = collectors.map(Collector::size).sum();
         self.part.bytes + collected + self.ways.suspects.size()
@@ -241,19 +325,9 @@ impl Split {
     ///
     /// # Errors
     /// A constant text if there is not enough.
-    pub(super) fn reserve(&self) -> Result<()> {
+    fn reserve(&self) -> Result<()> {
         self.part.reservation.try_resize(self.size()).map_err(|_| failed())
     }
-
-    pub(super) fn finish(mut self) -> Apart {
-        let columns = self.part.columns.take();
-        Apart { columns, beyond: self.beyond, bounded: self.bounded, part: self.part }
-    }
-}
-
-/// The rows that count.
-fn collected(units: &[u64], places: Option<&[u32]>, rows: &mut Vec<Collected>) {
-    collected_if(units, places, rows, |_, _| true);
 }
 
 /// The rows that count and that `wanted` wants.

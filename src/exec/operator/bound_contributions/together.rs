@@ -14,13 +14,16 @@ use std::sync::Arc;
 use arrow::row::Rows;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::spill_file::SpillFile;
 
+use super::arrived::OUTSIDE;
 use super::columns::Columns;
 use super::hold::{Held, Holder, Places};
-use super::keys::{Located, OUTSIDE};
+use super::keys::Located;
 use super::partial::AggregateInput;
 use super::task::Task;
 use super::units::UnitNames;
+use crate::exec::operator::shelf::{Shelf, Written};
 use crate::grid::failed;
 
 /// What is the same for all parts.
@@ -42,13 +45,16 @@ pub(super) struct KeyNames {
 
 /// What was held of one partition, and the memory that is reserved for it.
 pub(super) struct Part {
-    pub(super) held: Vec<Held>,
+    pub(super) shelf: Shelf<Held>,
+    pub(super) rows: usize,
     pub(super) columns: Option<Columns>,
     pub(super) reservation: MemoryReservation,
     pub(super) bytes: usize,
     /// The new number of each unit and of each key, where they have one.
     units: Option<Vec<u64>>,
     keys: Option<Vec<u32>>,
+    /// The rows that are bounded one by one, where they do not fit into memory together: each file has all rows of its units.
+    pub(super) dealt: Option<Vec<Arc<dyn SpillFile>>>,
 }
 
 /// Puts all parts together.
@@ -61,7 +67,7 @@ pub(super) fn together(
     let (mut parts, mut all) = (Vec::new(), None);
     for (holder, reservation) in holders {
         let bytes = holder.size();
-        let Holder { task, index, codes, held, columns, .. } = holder;
+        let Holder { task, index, codes, shelf, rows, columns, .. } = holder;
         let (units, keys) = match &mut all {
             None => {
                 all = Some((task, index, codes));
@@ -69,7 +75,7 @@ pub(super) fn together(
             }
             Some((_, all_keys, all_units)) => (all_units.absorb(codes)?, all_keys.absorb(index)?),
         };
-        parts.push(Part { held, columns, reservation, bytes, units, keys });
+        parts.push(Part { shelf, rows, columns, reservation, bytes, units, keys, dealt: None });
     }
     let (task, index, codes) = all.ok_or_else(failed)?;
     let keys = index.finish()?;
@@ -83,39 +89,67 @@ pub(super) fn together(
 }
 
 impl Part {
-    /// The number of rows.
-    pub(super) fn rows(&self) -> usize {
-        self.held.iter().map(|held| held.rows).sum()
-    }
-
-    /// Gives units and keys the numbers that they have in all parts.
+    /// Gives units and keys in memory the numbers that they have in all parts.
     ///
     /// # Errors
     /// A constant text for one without a number, and if there is not enough memory.
     pub(super) fn renumber(&mut self, names: &Names) -> Result<()> {
-        let (units, keys) = (self.units.take(), self.keys.take());
-        let (mut codes, mut places) = (Vec::new(), Vec::new());
-        for held in &mut self.held {
-            let size =
-                |held: &Held| held.units.size() + held.places.as_ref().map_or(0, Places::size);
-            let before = size(held);
-            if let Some(units) = &units {
-                held.units.renumber(units, &mut codes)?;
-            }
-            if let (Some(keys), Some(own)) = (&keys, &mut held.places) {
-                own.read(&mut places);
-                for place in places.iter_mut().filter(|place| **place != OUTSIDE) {
-                    *place = *keys.get(*place as usize).ok_or_else(failed)?;
-                }
-                *own = Places::new(&places, names.keys.len);
-            }
-            let after = size(held);
-            held.bytes = (held.bytes + after).saturating_sub(before);
-            self.bytes = (self.bytes + after).saturating_sub(before);
+        let mut held = std::mem::take(&mut self.shelf.held);
+        for held in &mut held {
+            let before = held.bytes;
+            self.renumbered(held, names)?;
+            self.bytes = (self.bytes + held.bytes).saturating_sub(before);
         }
-        if let (Some(keys), Some(columns)) = (&keys, &mut self.columns) {
+        self.shelf.held = held;
+        if let (Some(keys), Some(columns)) = (&self.keys, &mut self.columns) {
             columns.renumber(keys, names.keys.len)?;
         }
+        if !self.shelf.renumbered()? {
+            (self.units, self.keys) = (None, None);
+        }
         self.reservation.try_resize(self.bytes).map_err(|_| failed())
+    }
+
+    /// Gives the units and keys of one batch the numbers that they have in all parts.
+    fn renumbered(&self, held: &mut Held, names: &Names) -> Result<()> {
+        let size = |held: &Held| held.units.size() + held.places.as_ref().map_or(0, Places::size);
+        let before = size(held);
+        if let Some(units) = &self.units {
+            held.units.renumber(units, &mut Vec::new())?;
+        }
+        if let (Some(keys), Some(own)) = (&self.keys, &mut held.places) {
+            let mut places = Vec::new();
+            own.read(&mut places);
+            for place in places.iter_mut().filter(|place| **place != OUTSIDE) {
+                *place = *keys.get(*place as usize).ok_or_else(failed)?;
+            }
+            *own = Places::new(&places, names.keys.len);
+        }
+        held.bytes = (held.bytes + size(held)).saturating_sub(before);
+        Ok(())
+    }
+
+    /// Moves what is in memory into the file.
+    ///
+    /// # Errors
+    /// A constant text without a folder for it, or if it is full.
+    pub(super) fn write_out(&mut self, task: &Task) -> Result<()> {
+        let bytes: usize = self.shelf.held.iter().map(|held| held.bytes).sum();
+        self.shelf.write_out(|held| held.pack(&task.sources))?;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.reservation.try_resize(self.bytes).map_err(|_| failed())
+    }
+
+    /// The next batch of a file, with the numbers that units and keys have in all parts.
+    ///
+    /// # Errors
+    /// A constant text if the file cannot be read.
+    pub(super) async fn read(&mut self, file: &mut Written, names: &Names) -> Result<Option<Held>> {
+        let Some(batch) = file.next().await? else { return Ok(None) };
+        let mut held = Held::unpack(&batch)?;
+        if file.own_numbers {
+            self.renumbered(&mut held, names)?;
+        }
+        Ok(Some(held))
     }
 }

@@ -21,7 +21,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::GroupValues;
 
-use super::keys::interner;
+use super::arrived::interner;
 use super::order::HashKey;
 use crate::grid::failed;
 

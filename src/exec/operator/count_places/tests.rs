@@ -10,9 +10,11 @@ use arrow::datatypes::Int64Type;
 use datafusion::common::ScalarValue;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_expr::expressions::lit;
 use datafusion::physical_plan::collect_partitioned;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
+use futures::TryStreamExt;
 
 use super::*;
 use crate::exec::plan::sums::{Term, TermKind, summed};
@@ -154,6 +156,29 @@ async fn without_groups_all_rows_are_in_one() {
             assert_eq!(usize::try_from(count).unwrap(), rows);
         }
     }
+}
+
+/// With too little memory for the numbers of all rows, counts come out in several parts, which add up to the same.
+#[tokio::test]
+async fn with_little_memory_counts_come_out_in_parts() {
+    let mut rng = QueryRng::seeded_for_tests(74);
+    let far = 1_000_000;
+    let batches: Vec<_> = (0..30).map(|_| random_batch(&mut rng, 500, far)).collect();
+    let places = PLACES * u64::try_from(far).unwrap();
+    let plan = CountPlacesExec::new(source(&[batches]), space(), places, Some(FLAG)).unwrap();
+    let plan: Arc<dyn ExecutionPlan> = Arc::new(plan);
+    let all = counts(Arc::clone(&plan), 2, 5 * far).await;
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(2_000, 1.0).build_arc().unwrap();
+    let context = Arc::new(TaskContext::default().with_runtime(runtime));
+    let parts = plan.execute(0, context).unwrap().try_collect::<Vec<_>>().await.unwrap();
+    assert!(parts.len() > 4, "{}", parts.len());
+    let mut added = Counts::new();
+    for part in parts {
+        for (at, count) in counts(source(&[vec![part]]), 2, 5 * far).await {
+            *added.entry(at).or_default() += count;
+        }
+    }
+    assert_eq!(added, all);
 }
 
 /// More counts than one batch holds come out once each, in the order of their places.

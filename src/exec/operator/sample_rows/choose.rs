@@ -19,7 +19,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::collect::{BATCH, Task};
+use super::collect::{BATCH, Task, bytes_of};
 use super::hold::Names;
 use crate::exec::operator::bound_contributions::{Row, Units, place_of};
 use crate::grid::failed;
@@ -137,7 +137,8 @@ impl Chooser {
     fn account(&mut self, rows: usize, gathered: &[RecordBatch]) -> Result<()> {
         let left: usize = self.buckets.iter().map(Vec::capacity).sum();
         let left = left.saturating_add(rows.saturating_mul(3)) * size_of::<Row>();
-        let bucket: usize = gathered.iter().map(RecordBatch::get_array_memory_size).sum();
+        let bucket = gathered.iter().map(|batch| bytes_of(batch.columns()));
+        let bucket = bucket.sum::<Result<usize>>()?;
         let held = left + bucket + self.choice.size();
         self.reservation.try_resize(held).map_err(|_| failed())
     }

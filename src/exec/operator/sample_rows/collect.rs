@@ -12,9 +12,9 @@
 use std::mem::size_of;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::BatchCoalescer;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{BinaryViewType, ByteViewType, DataType, SchemaRef, StringViewType};
 use datafusion::common::Result;
 
 use crate::exec::operator::bound_contributions::{BUCKETS, EnforcedBounds, HashKey, Row};
@@ -119,6 +119,8 @@ impl Collector {
             self.buckets[usize::from(bucket)].push(Row { unit: *unit, key, place });
             self.rows += 1;
         }
+        // Batches on their way may share their memory with others, which they would count as their own.
+        self.bytes += bytes_of(rows.columns())?;
         self.coalescer.push_batch(rows)?;
         self.take_batches();
         Ok(())
@@ -126,7 +128,6 @@ impl Collector {
 
     fn take_batches(&mut self) {
         while let Some(batch) = self.coalescer.next_completed_batch() {
-            self.bytes += batch.get_array_memory_size();
             self.batches.push(batch);
         }
     }
@@ -134,7 +135,7 @@ impl Collector {
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
-        rows * size_of::<Row>() + self.bytes + self.coalescer.size()
+        rows * size_of::<Row>() + self.bytes
     }
 
     /// All rows that were collected.
@@ -144,4 +145,24 @@ impl Collector {
         let Self { batches, buckets, bytes, .. } = self;
         Ok(Collected { batches, buckets, bytes })
     }
+}
+
+/// The bytes of the rows of some columns, which may be slices of larger ones.
+pub(super) fn bytes_of(columns: &[ArrayRef]) -> Result<usize> {
+    let mut bytes = 0;
+    for column in columns {
+        bytes += column.to_data().get_slice_memory_size()?;
+        bytes += match column.data_type() {
+            DataType::Utf8View => viewed::<StringViewType>(column.as_ref()),
+            DataType::BinaryView => viewed::<BinaryViewType>(column.as_ref()),
+            _ => 0,
+        };
+    }
+    Ok(bytes)
+}
+
+/// The bytes behind views that are too long to hold them.
+fn viewed<T: ByteViewType>(column: &dyn Array) -> usize {
+    let lengths = column.as_byte_view::<T>().lengths();
+    lengths.filter(|length| *length > 12).map(|length| length as usize).sum()
 }

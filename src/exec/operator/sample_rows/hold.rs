@@ -4,7 +4,7 @@
 //! counted by unit when those of all partitions have arrived. Nearly all units are within the bounds; their rows come out as they
 //! were, in batches that are shared and not copied. All rows of a unit that may exceed a bound go to the [`Collector`]. It
 //! guarantees that every row takes one of the two ways, and that all rows of a unit take the same one, in whichever partitions
-//! they are.
+//! they are. What exceeds the memory waits in files; if even the rows to choose from do, they are dealt to one file for each turn.
 //!
 //! ```text
 //! held ─ together ─ count ─┬ within the bounds ─▶ out, as it is
@@ -14,40 +14,96 @@
 use std::mem::size_of;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array,
+};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{filter_record_batch, is_not_null, not};
-use arrow::datatypes::{BinaryViewType, ByteViewType, DataType, StringViewType};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, UInt64Type};
 use datafusion::common::Result;
+use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::spill_file::SpillFile;
 
-use super::collect::{Collected, Collector, Task};
+use super::collect::{Collected, Collector, Task, bytes_of};
 use crate::exec::operator::bound_contributions::{
-    Crowded, HeldUnits, RowCounts, UnitCodes, UnitNames, canonical,
+    Crowded, HeldUnits, Row, RowCounts, UnitCodes, UnitNames, canonical,
 };
+use crate::exec::operator::shelf::{Dealt, Shelf, Written, room};
 use crate::grid::failed;
 
 /// The rows of a batch that have a unit, and their units.
-struct Held {
+pub(super) struct Held {
     units: HeldUnits,
     rows: RecordBatch,
     /// The bytes in use.
     bytes: usize,
 }
 
+/// The schema of held batches in a file: the rows, and the codes of their units.
+pub(super) fn packed_schema(rows: &Schema) -> SchemaRef {
+    let unit: FieldRef = Arc::new(Field::new("unit", DataType::UInt64, false));
+    Arc::new(Schema::new(rows.fields().iter().cloned().chain([unit]).collect::<Vec<_>>()))
+}
+
+impl Held {
+    /// The batch as arrays, without what the texts of its columns share with those of other batches.
+    fn pack(self) -> Result<RecordBatch> {
+        let mut units = Vec::new();
+        self.units.codes(&mut units);
+        let own = |column: &ArrayRef| -> ArrayRef {
+            match column.data_type() {
+                DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+                DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+                _ => Arc::clone(column),
+            }
+        };
+        let mut columns: Vec<ArrayRef> = self.rows.columns().iter().map(own).collect();
+        columns.push(Arc::new(UInt64Array::from(units)));
+        RecordBatch::try_new(packed_schema(&self.rows.schema()), columns).map_err(|_| failed())
+    }
+}
+
+/// The codes of the units of a packed batch, and its rows.
+pub(super) fn unpack(task: &Task, batch: &RecordBatch) -> Result<(Vec<u64>, RecordBatch)> {
+    let Some((units, columns)) = batch.columns().split_last() else { return Err(failed()) };
+    let units = units.as_primitive_opt::<UInt64Type>().ok_or_else(failed)?.values().to_vec();
+    let options = RecordBatchOptions::new().with_row_count(Some(units.len()));
+    let rows =
+        RecordBatch::try_new_with_options(Arc::clone(&task.schema), columns.to_vec(), &options);
+    Ok((units, rows.map_err(|_| failed())?))
+}
+
 /// The first pass: reads batches.
 pub(super) struct Holder {
     task: Arc<Task>,
     codes: UnitCodes,
-    held: Vec<Held>,
+    shelf: Shelf<Held>,
     rows: usize,
+    /// The bytes of the batches in memory, and of all.
     bytes: usize,
+    all_bytes: usize,
 }
 
 impl Holder {
-    pub(super) fn new(task: Arc<Task>, unit_type: &DataType) -> Result<Self> {
+    pub(super) fn new(task: Arc<Task>, unit_type: &DataType, shelf: Shelf<Held>) -> Result<Self> {
         let codes = UnitCodes::new(unit_type)?;
-        Ok(Self { task, codes, held: Vec::new(), rows: 0, bytes: 0 })
+        Ok(Self { task, codes, shelf, rows: 0, bytes: 0, all_bytes: 0 })
+    }
+
+    /// Takes memory for what is held, and writes the batches into a file if there is too little.
+    ///
+    /// # Errors
+    /// A constant text if there is too little memory, and no folder for files.
+    pub(super) fn make_room(&mut self, reservation: &MemoryReservation) -> Result<()> {
+        if self.shelf.fits(reservation, self.size()) {
+            return Ok(());
+        }
+        if self.shelf.has_folder() {
+            self.shelf.write_out(Held::pack)?;
+            self.bytes = 0;
+        }
+        reservation.try_resize(self.size()).map_err(|_| failed())
     }
 
     /// Holds one batch. Rows without a unit are ignored.
@@ -76,22 +132,20 @@ impl Holder {
                 columns[*other] = canonical(&columns[*other]);
             }
         }
-        let mut bytes = units.size();
-        for column in &columns {
-            bytes += bytes_of(column.as_ref())?;
-        }
+        let bytes = units.size() + bytes_of(&columns)?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let schema = Arc::clone(&self.task.schema);
         let rows = RecordBatch::try_new_with_options(schema, columns, &options)?;
         self.rows += rows.num_rows();
         self.bytes += bytes;
-        self.held.push(Held { units, rows, bytes });
+        self.all_bytes += bytes;
+        self.shelf.held.push(Held { units, rows, bytes });
         Ok(())
     }
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
-        self.bytes + self.held.capacity() * size_of::<Held>() + self.codes.size()
+        self.bytes + self.shelf.held.capacity() * size_of::<Held>() + self.codes.size()
     }
 }
 
@@ -103,12 +157,13 @@ pub(super) struct Names {
 
 /// What was held of one partition, and the memory that is reserved for it.
 pub(super) struct Part {
-    held: Vec<Held>,
+    pub(super) shelf: Shelf<Held>,
     rows: usize,
     bytes: usize,
+    all_bytes: usize,
     reservation: MemoryReservation,
     /// The new code of each unit, where they have one.
-    units: Option<Vec<u64>>,
+    units: Option<Arc<Vec<u64>>>,
 }
 
 /// Puts all partitions together: each unit gets one code in all of them.
@@ -120,7 +175,7 @@ pub(super) fn together(
 ) -> Result<(Arc<Names>, Vec<Part>)> {
     let (mut parts, mut all) = (Vec::new(), None);
     for (holder, reservation) in holders {
-        let Holder { task, codes, held, rows, bytes } = holder;
+        let Holder { task, codes, shelf, rows, bytes, all_bytes } = holder;
         let units = match &mut all {
             None => {
                 all = Some((task, codes));
@@ -128,7 +183,8 @@ pub(super) fn together(
             }
             Some((_, all)) => all.absorb(codes)?,
         };
-        parts.push(Part { held, rows, bytes, reservation, units });
+        let units = units.map(Arc::new);
+        parts.push(Part { shelf, rows, bytes, all_bytes, reservation, units });
     }
     let (task, codes) = all.ok_or_else(failed)?;
     // The names of units take about as much as their codes did.
@@ -139,29 +195,54 @@ pub(super) fn together(
 }
 
 /// Counters for the rows of each unit; `None` if no unit can exceed a bound.
-pub(super) fn counters(task: &Task, parts: &[Part]) -> Option<RowCounts> {
+pub(super) fn counters(context: &TaskContext, task: &Task, parts: &[Part]) -> Option<RowCounts> {
     let rows = parts.iter().map(|part| part.rows).sum();
     let most = task.limits.spared(!task.group.is_empty());
     // Rows within the bound have no unit beyond it.
     let most = most.filter(|most| usize::try_from(*most).is_ok_and(|most| most < rows));
-    most.map(|most| RowCounts::new(most, rows))
+    // Each part counts, and all together.
+    let room = room(context) / (parts.len() + 1);
+    most.map(|most| RowCounts::new(most, rows, room))
+}
+
+/// At most so many bytes are collected of all parts.
+pub(super) fn collected(parts: &[Part], crowded: &Crowded) -> usize {
+    let rows: usize = parts.iter().map(|part| part.rows).sum();
+    let bytes: usize = parts.iter().map(|part| part.all_bytes).sum();
+    let own = crowded.rows().and_then(|own| usize::try_from(own).ok());
+    let own = own.map_or(rows, |own| own.min(rows));
+    own.saturating_mul(bytes.div_ceil(rows.max(1)) + size_of::<Row>())
 }
 
 impl Part {
-    /// Gives units the codes that they have in all partitions.
+    /// Gives units in memory the codes that they have in all partitions.
     ///
     /// # Errors
     /// A constant text for a unit without a code, and if there is not enough memory.
     pub(super) fn renumber(&mut self) -> Result<()> {
-        if let Some(units) = self.units.take() {
+        if let Some(units) = &self.units {
             let mut scratch = Vec::new();
-            for held in &mut self.held {
+            for held in &mut self.shelf.held {
                 let before = held.units.size();
-                held.units.renumber(&units, &mut scratch)?;
+                held.units.renumber(units, &mut scratch)?;
                 let grown = |bytes: usize| (bytes + held.units.size()).saturating_sub(before);
                 (self.bytes, held.bytes) = (grown(self.bytes), grown(held.bytes));
             }
         }
+        if !self.shelf.renumbered()? {
+            self.units = None;
+        }
+        self.reserve(0)
+    }
+
+    /// Moves what is in memory into a file.
+    ///
+    /// # Errors
+    /// A constant text without a folder for it, or if it is full.
+    pub(super) fn write_out(&mut self) -> Result<()> {
+        let bytes: usize = self.shelf.held.iter().map(|held| held.bytes).sum();
+        self.shelf.write_out(Held::pack)?;
+        self.bytes = self.bytes.saturating_sub(bytes);
         self.reserve(0)
     }
 
@@ -172,47 +253,130 @@ impl Part {
     /// Counts the rows of each unit.
     ///
     /// # Errors
-    /// A constant text if there is not enough memory.
+    /// A constant text if there is not enough memory, or a file cannot be read.
     pub(super) async fn counted(
-        self,
+        mut self,
         task: &Task,
         mut counts: RowCounts,
     ) -> Result<(Self, RowCounts)> {
         self.reserve(counts.size())?;
         let mut scratch = Vec::new();
-        for held in &self.held {
+        for held in &self.shelf.held {
             held.units.codes(&mut scratch);
             scratch.iter().for_each(|unit| counts.add(task.hash.scatter(*unit)));
             tokio::task::yield_now().await;
         }
+        for file in self.shelf.written()? {
+            let mut file = self.file(file);
+            while let Some((units, _)) = file.next(task).await? {
+                units.iter().for_each(|unit| counts.add(task.hash.scatter(*unit)));
+            }
+        }
         Ok((self, counts))
     }
 
-    /// Separates the rows of units that may exceed a bound.
+    fn file(&self, batches: Written) -> HeldFile {
+        HeldFile { batches, units: self.units.clone() }
+    }
+
+    /// Separates the rows of units that may exceed a bound; where they are collected in several turns, they go to files.
     ///
     /// # Errors
-    /// A constant text if there is not enough memory, or for too many rows.
+    /// A constant text if there is not enough memory, for too many rows, or if a file cannot be written or read.
     pub(super) async fn split(
-        self,
+        mut self,
         task: Arc<Task>,
         crowded: Option<Arc<Crowded>>,
+        turns: usize,
     ) -> Result<Apart> {
-        let Self { held, bytes, reservation, .. } = self;
-        let crowded = crowded.as_deref();
-        let mut split =
-            Split { collector: Collector::new(task), whole: Vec::new(), scratch: Vec::new() };
-        let own = crowded.map_or(0, Crowded::size);
-        for held in held {
-            split.push(held, crowded)?;
+        let own = crowded.as_ref().map_or(0, |crowded| crowded.size());
+        let collector = Collector::new(Arc::clone(&task));
+        let (whole, scratch) = (Vec::new(), Vec::new());
+        let mut split = Split { collector, whole, scratch };
+        for held in std::mem::take(&mut self.shelf.held) {
+            split.push(held, crowded.as_deref())?;
             // A batch that is taken apart stays as long as its pieces are made.
-            let size = bytes + split.collector.size() + own;
-            reservation.try_resize(size).map_err(|_| failed())?;
+            self.reserve(split.collector.size() + own)?;
             tokio::task::yield_now().await;
+        }
+        let mut dealt = (turns > 1).then(|| self.shelf.deal(turns)).transpose()?;
+        if let Some(crowded) = &crowded {
+            for file in self.shelf.written()? {
+                let mut file = self.file(file);
+                while let Some((units, rows)) = file.next(&task).await? {
+                    match &mut dealt {
+                        Some(dealt) => deal(units, rows, crowded, &task, dealt)?,
+                        None => split.collect(units, &rows, crowded)?,
+                    }
+                    self.reserve(split.collector.size() + own)?;
+                }
+            }
         }
         let (whole, collected) = (split.whole, split.collector.finish()?);
         let bytes = whole.iter().map(|(_, bytes)| bytes).sum();
-        reservation.try_resize(bytes).map_err(|_| failed())?;
-        Ok(Apart { whole, reservation, collected })
+        self.reservation.try_resize(bytes).map_err(|_| failed())?;
+        let files = self.shelf.written()?.into_iter().map(|file| self.file(file)).collect();
+        let dealt = dealt.map_or(Ok(Vec::new()), Dealt::close)?;
+        Ok(Apart { whole, files, reservation: self.reservation, collected, dealt })
+    }
+}
+
+/// Writes the rows of units that may exceed a bound to the files of their units.
+fn deal(
+    units: Vec<u64>,
+    rows: RecordBatch,
+    crowded: &Crowded,
+    task: &Task,
+    dealt: &mut Dealt,
+) -> Result<()> {
+    let bucket = |unit: &u64| {
+        let hash = task.hash.scatter(*unit);
+        let [bucket, ..] = hash.to_be_bytes();
+        crowded.has(hash).then_some(bucket)
+    };
+    let buckets: Vec<_> = units.iter().map(bucket).collect();
+    let held = Held { units: HeldUnits::Codes(units), rows, bytes: 0 };
+    dealt.push(&held.pack()?, buckets.into_iter())
+}
+
+/// Held batches in a file.
+pub(super) struct HeldFile {
+    batches: Written,
+    units: Option<Arc<Vec<u64>>>,
+}
+
+impl HeldFile {
+    /// The codes that the units of the next batch have in all partitions, and its rows.
+    ///
+    /// # Errors
+    /// A constant text if the file cannot be read, and for a unit without a code.
+    async fn next(&mut self, task: &Task) -> Result<Option<(Vec<u64>, RecordBatch)>> {
+        let Some(batch) = self.batches.next().await? else { return Ok(None) };
+        let (mut units, rows) = unpack(task, &batch)?;
+        if let Some(codes) = self.units.as_ref().filter(|_| self.batches.own_numbers) {
+            for unit in &mut units {
+                let code = usize::try_from(*unit).ok().and_then(|unit| codes.get(unit));
+                *unit = *code.ok_or_else(failed)?;
+            }
+        }
+        Ok(Some((units, rows)))
+    }
+
+    /// The rows of the next batch whose units are within the bounds.
+    ///
+    /// # Errors
+    /// A constant text if the file cannot be read.
+    pub(super) async fn next_whole(
+        &mut self,
+        task: &Task,
+        crowded: Option<&Crowded>,
+    ) -> Result<Option<RecordBatch>> {
+        let Some((units, rows)) = self.next(task).await? else { return Ok(None) };
+        let Some(crowded) = crowded else { return Ok(Some(rows)) };
+        let within = BooleanBuffer::collect_bool(units.len(), |row| {
+            !crowded.has(task.hash.scatter(units[row]))
+        });
+        Ok(Some(filter_record_batch(&rows, &BooleanArray::new(within, None))?))
     }
 }
 
@@ -220,27 +384,14 @@ impl Part {
 pub(super) struct Apart {
     /// Batches that stay as they are, each with its bytes.
     pub(super) whole: Vec<(RecordBatch, usize)>,
-    /// The memory of these batches.
+    /// Batches in files, of which the rows within the bounds stay.
+    pub(super) files: Vec<HeldFile>,
+    /// The memory of the batches in memory.
     pub(super) reservation: MemoryReservation,
     /// The rows of units that may exceed a bound.
     pub(super) collected: Collected,
-}
-
-/// The bytes of the rows of a column, which may be a slice of a larger one.
-fn bytes_of(column: &dyn Array) -> Result<usize> {
-    let own = column.to_data().get_slice_memory_size()?;
-    Ok(own
-        + match column.data_type() {
-            DataType::Utf8View => viewed::<StringViewType>(column),
-            DataType::BinaryView => viewed::<BinaryViewType>(column),
-            _ => 0,
-        })
-}
-
-/// The bytes behind views that are too long to hold them.
-fn viewed<T: ByteViewType>(column: &dyn Array) -> usize {
-    let lengths = column.as_byte_view::<T>().lengths();
-    lengths.filter(|length| *length > 12).map(|length| length as usize).sum()
+    /// The same in files, one for each turn.
+    pub(super) dealt: Vec<Arc<dyn SpillFile>>,
 }
 
 /// Separates batch by batch.
@@ -273,5 +424,19 @@ impl Split {
             }
         }
         Ok(())
+    }
+
+    /// Collects the rows of a batch in a file whose units may exceed a bound.
+    fn collect(
+        &mut self,
+        mut units: Vec<u64>,
+        rows: &RecordBatch,
+        crowded: &Crowded,
+    ) -> Result<()> {
+        let hash = self.collector.hash();
+        let beyond = |unit: &u64| crowded.has(hash.scatter(*unit));
+        let suspects = BooleanBuffer::collect_bool(units.len(), |row| beyond(&units[row]));
+        units.retain(beyond);
+        self.collector.push(&units, filter_record_batch(rows, &BooleanArray::new(suspects, None))?)
     }
 }

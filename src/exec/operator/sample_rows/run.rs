@@ -17,15 +17,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::spill_file::SpillFile;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use tokio::sync::OnceCell;
 
 use super::choose::{Chooser, Suspects};
-use super::collect::{Collected, Task};
-use super::hold::{Apart, Holder, counters, together};
+use super::collect::{Collected, Collector, Task};
+use super::hold::{
+    Apart, HeldFile, Holder, Names, Part, collected, counters, packed_schema, together, unpack,
+};
 use crate::exec::operator::bound_contributions::{Crowded, Row, RowCounts, at_once};
+use crate::exec::operator::shelf::{Shelf, Written, turns};
 use crate::grid::failed;
 
 /// One run of the operator, of which each partition takes its own part.
@@ -68,7 +72,14 @@ pub(super) struct Kept {
     whole: Vec<(RecordBatch, usize)>,
     /// The memory of these batches.
     reservation: MemoryReservation,
-    chooser: Chooser,
+    /// Batches in files, with rows of units that may exceed a bound.
+    files: Vec<HeldFile>,
+    crowded: Option<Arc<Crowded>>,
+    names: Arc<Names>,
+    /// Chooses among what is in memory; `None` between two turns.
+    chooser: Option<Chooser>,
+    /// The turns of this partition: the files of all partitions for each.
+    turns: Vec<Vec<Arc<dyn SpillFile>>>,
 }
 
 /// Makes all passes.
@@ -83,9 +94,12 @@ async fn parts(
         let consumer = MemoryConsumer::new(format!("SampleContributionsExec[{partition}]"));
         consumer.register(context.memory_pool())
     };
-    for partition in 0..input.output_partitioning().partition_count() {
+    let partitions = input.output_partitioning().partition_count();
+    for partition in 0..partitions {
         let rows = input.execute(partition, Arc::clone(&context))?;
-        readers.push((rows, Holder::new(Arc::clone(&task), &unit_type)?, memory(partition)));
+        let shelf = Shelf::new(&context, packed_schema(&task.schema), partitions);
+        let holder = Holder::new(Arc::clone(&task), &unit_type, shelf)?;
+        readers.push((rows, holder, memory(partition)));
     }
     let held = at_once(readers, |(rows, holder, reservation)| hold(rows, holder, reservation));
     let (names, held) = together(held.await?)?;
@@ -95,7 +109,7 @@ async fn parts(
     });
     let mut held = renumbered.await?;
     let mut crowded = None;
-    if let Some(counts) = counters(&task, &held) {
+    if let Some(counts) = counters(&context, &task, &held) {
         let counted = at_once(held, |part| {
             let (task, counts) = (Arc::clone(&task), counts.clone());
             async move { part.counted(&task, counts).await }
@@ -108,28 +122,82 @@ async fn parts(
         crowded = sum.map(RowCounts::finish).filter(Crowded::any).map(Arc::new);
         held = parts;
     }
-    let apart = at_once(held, |part| part.split(Arc::clone(&task), crowded.clone())).await?;
+    let in_turns = in_turns(&context, &mut held, crowded.as_deref())?;
+    let apart = at_once(held, |part| part.split(Arc::clone(&task), crowded.clone(), in_turns));
     let (mut whole, mut collected) = (Vec::new(), Collected::default());
-    for Apart { whole: rows, reservation, collected: of_part } in apart {
-        whole.push((rows, reservation));
+    let mut dealt: Vec<Vec<Arc<dyn SpillFile>>> = vec![Vec::new(); in_turns];
+    for Apart { whole: rows, files, reservation, collected: of_part, dealt: of_turns } in
+        apart.await?
+    {
+        whole.push((rows, reservation, files));
         collected.absorb(of_part)?;
+        of_turns.into_iter().zip(&mut dealt).for_each(|(file, turn)| turn.push(file));
     }
     let Collected { batches, buckets, bytes } = collected;
-    let shared = whole.first().map(|(_, first)| first.new_empty()).ok_or_else(failed)?;
+    let shared = whole.first().map(|(_, first, _)| first.new_empty()).ok_or_else(failed)?;
     let rows: usize = buckets.iter().map(Vec::capacity).sum();
     shared.try_resize(bytes + rows * size_of::<Row>()).map_err(|_| failed())?;
     let suspects = Arc::new(Suspects { batches, _reservation: shared });
     let mut of_parts: Vec<Vec<Vec<Row>>> = whole.iter().map(|_| Vec::new()).collect();
-    let partitions = of_parts.len();
     for (i, bucket) in buckets.into_iter().enumerate() {
         of_parts[i % partitions].push(bucket);
     }
-    let kept = whole.into_iter().zip(of_parts).map(|((whole, reservation), buckets)| {
+    let mut turns: Vec<Vec<_>> = whole.iter().map(|_| Vec::new()).collect();
+    for (i, turn) in dealt.into_iter().enumerate() {
+        turns[i % partitions].push(turn);
+    }
+    let kept = whole.into_iter().zip(of_parts).zip(turns);
+    let kept = kept.map(|(((whole, reservation, files), buckets), turns)| {
         let (names, suspects) = (Arc::clone(&names), Arc::clone(&suspects));
-        let chooser = Chooser::new(names, suspects, buckets, reservation.new_empty())?;
-        Ok(Mutex::new(Some(Kept { whole, reservation, chooser })))
+        let chooser = Chooser::new(Arc::clone(&names), suspects, buckets, reservation.new_empty())?;
+        let (crowded, chooser) = (crowded.clone(), Some(chooser));
+        Ok(Mutex::new(Some(Kept { whole, reservation, files, crowded, names, chooser, turns })))
     });
     kept.collect()
+}
+
+/// In how many turns rows are chosen. If the rows to choose from do not fit into memory at once, and there is a folder for files,
+/// all rows are brought into files first.
+fn in_turns(context: &TaskContext, parts: &mut [Part], crowded: Option<&Crowded>) -> Result<usize> {
+    let Some(crowded) = crowded else { return Ok(1) };
+    // Each partition reads a turn of its own at the same time.
+    let readers = parts.len();
+    let wanted = collected(parts, crowded).saturating_mul(readers);
+    if turns(context, wanted, readers) == 1 || !parts.iter().all(|part| part.shelf.has_folder()) {
+        return Ok(1);
+    }
+    for part in parts.iter_mut() {
+        part.write_out()?;
+    }
+    Ok(turns(context, wanted, readers))
+}
+
+impl Kept {
+    /// Begins the next turn; false if none is left.
+    ///
+    /// # Errors
+    /// A constant text if a file cannot be read, and if there is not enough memory.
+    async fn next_turn(&mut self) -> Result<bool> {
+        // What the turn before needed is free.
+        self.chooser = None;
+        let Some(files) = self.turns.pop() else { return Ok(false) };
+        let task = &self.names.task;
+        let reservation = self.reservation.new_empty();
+        let mut collector = Collector::new(Arc::clone(task));
+        for file in files {
+            let mut file = Written::new(file.as_ref(), false)?;
+            while let Some(batch) = file.next().await? {
+                let (units, rows) = unpack(task, &batch)?;
+                collector.push(&units, rows)?;
+                reservation.try_resize(collector.size()).map_err(|_| failed())?;
+            }
+        }
+        let Collected { batches, buckets, .. } = collector.finish()?;
+        let own = reservation.new_empty();
+        let suspects = Arc::new(Suspects { batches, _reservation: reservation });
+        self.chooser = Some(Chooser::new(Arc::clone(&self.names), suspects, buckets, own)?);
+        Ok(true)
+    }
 }
 
 /// Reads one partition.
@@ -140,7 +208,7 @@ async fn hold(
 ) -> Result<(Holder, MemoryReservation)> {
     while let Some(batch) = rows.next().await {
         holder.push(&batch?)?;
-        reservation.try_resize(holder.size()).map_err(|_| failed())?;
+        holder.make_room(&reservation)?;
     }
     Ok((holder, reservation))
 }
@@ -157,10 +225,22 @@ pub(super) async fn next(mut kept: Kept) -> Result<Option<(RecordBatch, Kept)>> 
             }
             continue;
         }
-        if let Some(batch) = kept.chooser.next_batch() {
-            return Ok(Some((batch, kept)));
+        if let Some(file) = kept.files.last_mut() {
+            match file.next_whole(&kept.names.task, kept.crowded.as_deref()).await? {
+                Some(batch) if batch.num_rows() > 0 => return Ok(Some((batch, kept))),
+                Some(_) => {}
+                None => drop(kept.files.pop()),
+            }
+            continue;
         }
-        if !kept.chooser.next_bucket()? {
+        let chosen = match &mut kept.chooser {
+            Some(chooser) => match chooser.next_batch() {
+                Some(batch) => return Ok(Some((batch, kept))),
+                None => chooser.next_bucket()?,
+            },
+            None => false,
+        };
+        if !chosen && !kept.next_turn().await? {
             return Ok(None);
         }
     }

@@ -23,6 +23,7 @@ use datafusion::physical_expr::expressions::Column;
 
 use super::*;
 use crate::exec::operator::bound_contributions::{HashKey, canonical};
+use crate::exec::operator::shelf::tests::LittleMemory;
 use crate::grid::failed;
 use crate::sampler::{QueryRng, Uniform};
 
@@ -419,6 +420,59 @@ async fn wins(values: &[i64], group: &[usize]) -> Vec<i64> {
         }
     }
     wins
+}
+
+/// With little memory, rows wait in files and are chosen in several turns: the same rows stay.
+#[tokio::test]
+async fn rows_in_files_and_several_turns_change_nothing() {
+    let mut dice = Dice::new(12);
+    let folder = tempfile::tempdir().unwrap();
+    let (mut failed, mut in_files, mut in_turns) = (0, 0, 0);
+    for round in 0..16 {
+        let units = dice.pick(&[3, 400, 8_000]);
+        let unit_type =
+            dice.pick(&[DataType::Int64, DataType::Utf8, DataType::Utf8View, DataType::Int16]);
+        let mut whole = batch(&random_rows(&mut dice, units, 20_000), &unit_type);
+        if dice.roll(2) == 0 {
+            let mut columns = whole.columns().to_vec();
+            columns[KEY] = cast(&columns[KEY], &DataType::Utf8View).unwrap();
+            let names = ["key", "unit", "number", "value", "owner"].into_iter();
+            let columns = names.zip(columns).map(|(name, column)| (name, column, true));
+            whole = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        }
+        let limits = random_limits(&mut dice);
+        let partitions = 1 + dice.roll(3);
+        let input = dealt(&mut dice, &whole, partitions, 500);
+        let distinct = dice.roll(3) == 0;
+        let plan = || -> Arc<dyn ExecutionPlan> {
+            let (input, group) = (Arc::clone(&input), vec![KEY]);
+            let plan = match distinct {
+                false => SampleContributionsExec::new(input, UNIT, group, limits, keyed(HASH)),
+                true => SampleContributionsExec::distinct(input, UNIT, group, limits, keyed(HASH)),
+            };
+            Arc::new(plan.unwrap())
+        };
+        let different = |batches: &[RecordBatch]| {
+            let mut lines = lines(batches);
+            if distinct {
+                lines.dedup();
+            }
+            lines
+        };
+        let expected = different(&run(plan()).await);
+        for memory in [800_000, 1_200_000, 2_000_000, 3_000_000] {
+            let little = LittleMemory::new(folder.path(), memory);
+            let Ok(got) = collect(plan(), little.context()).await else {
+                failed += 1;
+                continue;
+            };
+            assert_eq!(different(&got), expected, "round {round}, {memory} bytes {limits:?}");
+            in_files += usize::from(little.files() > 0);
+            // Each partition has a file at most, unless its rows were dealt.
+            in_turns += usize::from(little.files() > partitions);
+        }
+    }
+    assert!(in_files > 20 && in_turns > 10 && failed < 32, "{in_files} {in_turns} {failed}");
 }
 
 /// The key is fixed, so the test always gives the same result. If choices are even, chi-square with 5 degrees of

@@ -1,0 +1,262 @@
+//! Batches that an operator reads several times: in memory as far as it suffices, in files beyond that.
+//!
+//! In: batches in whatever form the operator holds them, and a way to write them as Arrow arrays. Out: the same batches, those
+//! in memory and those in files, in no particular order, as often as they are asked for. The files are those of the folder
+//! that the owner chose: without names, and gone with their last handle. Without a folder, nothing is written, and what exceeds
+//! the memory is an error. Rows that do not fit into memory even one unit after the other are [dealt](Dealt) to several files,
+//! all rows of a unit to the same one.
+//!
+//! ```text
+//! push ─▶ in memory ── too little of it ──▶ write_out ─▶ file
+//!             └──────── read once more ◀─────────────────┘
+//! ```
+
+use std::io::BufWriter;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::buffer::Buffer;
+use arrow::compute::take_record_batch;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::reader::StreamDecoder;
+use arrow::ipc::writer::StreamWriter;
+use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+use datafusion::execution::disk_manager::DiskManager;
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
+use datafusion::execution::spill_file::{SpillFile, SpillWriter};
+use datafusion::object_store::PutPayload;
+use futures::{Stream, StreamExt};
+
+use crate::grid::failed;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// The type in which a file's bytes are passed on.
+type Bytes = <PutPayload as IntoIterator>::Item;
+
+/// The most files to which the rows of all partitions are dealt.
+const MOST_FILES: usize = 256;
+
+/// The batches of one partition.
+pub(crate) struct Shelf<T> {
+    /// Those in memory.
+    pub(crate) held: Vec<T>,
+    folder: Folder,
+    open: Option<Open>,
+    written: Vec<Arc<dyn SpillFile>>,
+    /// The files that were written before what is in memory was numbered anew.
+    own_numbers: usize,
+    /// The most bytes to hold in memory, if there is a folder for the others.
+    share: Option<usize>,
+}
+
+/// Where batches of one schema are written.
+#[derive(Clone)]
+struct Folder {
+    disk: Arc<DiskManager>,
+    schema: SchemaRef,
+}
+
+/// A file that is being written.
+struct Open {
+    writer: StreamWriter<BufWriter<Box<dyn SpillWriter>>>,
+    file: Arc<dyn SpillFile>,
+}
+
+impl Folder {
+    fn open(&self) -> Result<Open> {
+        let file = self.disk.create_tmp_file("rows").map_err(|_| failed())?;
+        let writer = file.open_writer().map_err(|_| failed())?;
+        let writer = StreamWriter::try_new_buffered(writer, &self.schema).map_err(|_| failed())?;
+        Ok(Open { writer, file })
+    }
+}
+
+impl Open {
+    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.writer.write(batch).map_err(|_| failed())
+    }
+
+    fn close(mut self) -> Result<Arc<dyn SpillFile>> {
+        self.writer.finish().map_err(|_| failed())?;
+        self.writer.get_mut().get_mut().finish().map_err(|_| failed())?;
+        Ok(self.file)
+    }
+}
+
+impl<T> Shelf<T> {
+    /// An empty shelf of one of `readers` partitions; `schema` is that of its batches in a file.
+    ///
+    /// All readers together hold at most half of the engine's memory, so that the other half is left to what they make of it.
+    pub(crate) fn new(context: &TaskContext, schema: SchemaRef, readers: usize) -> Self {
+        let disk = Arc::clone(&context.runtime_env().disk_manager);
+        let share = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(limit) if disk.tmp_files_enabled() => {
+                Some(limit / 2 / readers.max(1))
+            }
+            MemoryLimit::Finite(_) | MemoryLimit::Infinite | MemoryLimit::Unknown => None,
+        };
+        let folder = Folder { disk, schema };
+        Self { held: Vec::new(), folder, open: None, written: Vec::new(), own_numbers: 0, share }
+    }
+
+    /// Whether batches can be written.
+    pub(crate) fn has_folder(&self) -> bool {
+        self.folder.disk.tmp_files_enabled()
+    }
+
+    /// Takes memory for `bytes`; false if there is too little, or more than one reader should hold.
+    pub(crate) fn fits(&self, reservation: &MemoryReservation, bytes: usize) -> bool {
+        self.share.is_none_or(|share| bytes <= share) && reservation.try_resize(bytes).is_ok()
+    }
+
+    /// Moves all batches from memory into a file.
+    ///
+    /// # Errors
+    /// A constant text without a folder, or if it is full.
+    pub(crate) fn write_out(&mut self, pack: impl Fn(T) -> Result<RecordBatch>) -> Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            none => none.insert(self.folder.open()?),
+        };
+        for held in std::mem::take(&mut self.held) {
+            open.push(&pack(held)?)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that units and keys get other numbers now. Batches in files keep the ones that they have. Returns whether there are
+    /// such files.
+    ///
+    /// # Errors
+    /// A constant text if the file cannot be finished.
+    pub(crate) fn renumbered(&mut self) -> Result<bool> {
+        self.close()?;
+        self.own_numbers = self.written.len();
+        Ok(self.own_numbers > 0)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if let Some(open) = self.open.take() {
+            self.written.push(open.close()?);
+        }
+        Ok(())
+    }
+
+    /// What was written so far. What is written later is in another file.
+    ///
+    /// # Errors
+    /// A constant text if a file cannot be finished or opened.
+    pub(crate) fn written(&mut self) -> Result<Vec<Written>> {
+        self.close()?;
+        let files = self.written.iter().enumerate();
+        files.map(|(i, file)| Written::new(file.as_ref(), i < self.own_numbers)).collect()
+    }
+
+    /// Files to which the rows of one of `readers` partitions are dealt, at most `turns`.
+    ///
+    /// # Errors
+    /// A constant text without a folder, or if it is full.
+    pub(crate) fn deal(&self, turns: usize) -> Result<Dealt> {
+        let open: Vec<Open> = (0..turns).map(|_| self.folder.open()).collect::<Result<_>>()?;
+        Ok(Dealt { rows: vec![Vec::new(); turns], open })
+    }
+}
+
+/// Half of the memory that this statement can still take, since lists grow by doubling.
+pub(crate) fn room(context: &TaskContext) -> usize {
+    let pool = context.memory_pool();
+    match pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit.saturating_sub(pool.reserved()) / 2,
+        MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+    }
+}
+
+/// In how many turns rows of `bytes` in all are read, of `readers` partitions; 1 if there is room for them.
+pub(crate) fn turns(context: &TaskContext, bytes: usize, readers: usize) -> usize {
+    bytes.div_ceil(room(context).max(1)).clamp(1, (MOST_FILES / readers.max(1)).max(2))
+}
+
+/// Files of rows, of which each has all rows of its units.
+pub(crate) struct Dealt {
+    open: Vec<Open>,
+    /// The rows of a batch that go to each of them.
+    rows: Vec<Vec<u32>>,
+}
+
+impl Dealt {
+    /// Writes the rows of a batch, each to the file of its unit's bucket, unless it has none.
+    ///
+    /// # Errors
+    /// A constant text if a folder is full.
+    pub(crate) fn push(
+        &mut self,
+        batch: &RecordBatch,
+        buckets: impl Iterator<Item = Option<u8>>,
+    ) -> Result<()> {
+        let turns = self.rows.len();
+        self.rows.iter_mut().for_each(Vec::clear);
+        for (row, bucket) in (0..).zip(buckets) {
+            if let Some(bucket) = bucket {
+                self.rows[usize::from(bucket) % turns].push(row);
+            }
+        }
+        for (open, rows) in self.open.iter_mut().zip(&mut self.rows) {
+            if !rows.is_empty() {
+                let rows = UInt32Array::from(rows.clone());
+                open.push(&take_record_batch(batch, &rows).map_err(|_| failed())?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files.
+    ///
+    /// # Errors
+    /// A constant text if a file cannot be finished.
+    pub(crate) fn close(self) -> Result<Vec<Arc<dyn SpillFile>>> {
+        self.open.into_iter().map(Open::close).collect()
+    }
+}
+
+/// The batches of one file.
+pub(crate) struct Written {
+    bytes: Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>,
+    left: Buffer,
+    decoder: StreamDecoder,
+    /// Whether units and keys have the numbers of their partition.
+    pub(crate) own_numbers: bool,
+}
+
+impl Written {
+    /// The batches of a finished file.
+    ///
+    /// # Errors
+    /// A constant text if it cannot be opened.
+    pub(crate) fn new(file: &dyn SpillFile, own_numbers: bool) -> Result<Self> {
+        let bytes = file.read_stream().map_err(|_| failed())?;
+        Ok(Self { bytes, left: Buffer::default(), decoder: StreamDecoder::new(), own_numbers })
+    }
+
+    /// The next batch.
+    ///
+    /// # Errors
+    /// A constant text if the file cannot be read.
+    pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.decoder.decode(&mut self.left).map_err(|_| failed())? {
+                return Ok(Some(batch));
+            }
+            match self.bytes.next().await {
+                Some(bytes) => self.left = Buffer::from(bytes.map_err(|_| failed())?),
+                None => return Ok(None),
+            }
+        }
+    }
+}
