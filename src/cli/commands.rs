@@ -204,6 +204,8 @@ pub(super) enum Complements {
     Words(&'static str),
     /// A statement.
     Statement,
+    /// A file.
+    File,
     /// Nothing that is known.
     Nothing,
 }
@@ -217,14 +219,10 @@ pub(super) fn complements(name: &str) -> Complements {
         Action::Timing | Action::Expanded | Action::Pager => Complements::Words("on|off"),
         Action::Format => Complements::Words(FORMATS),
         Action::Rows => Complements::Words("all"),
-        Action::Help
-        | Action::Quit
-        | Action::Functions
-        | Action::Budget
-        | Action::Include
-        | Action::Into
-        | Action::Run
-        | Action::Reset => Complements::Nothing,
+        Action::Include | Action::Into | Action::Run => Complements::File,
+        Action::Help | Action::Quit | Action::Functions | Action::Budget | Action::Reset => {
+            Complements::Nothing
+        }
     }
 }
 

@@ -89,7 +89,8 @@ impl Vocabulary {
                 let (start, found) = self.in_statement("", argument, after);
                 (offset + start, found)
             }
-            Complements::Nothing => (typed.len(), Vec::new()),
+            // Of a shell that reads files, its editor knows their names.
+            Complements::File | Complements::Nothing => (typed.len(), Vec::new()),
         }
     }
 

@@ -18,6 +18,7 @@ use rustyline::{Context, Helper};
 use super::commands::COMMANDS;
 use super::complete::{KEYWORDS, Vocabulary, mechanisms};
 use super::lex::{self, Kind, Piece};
+use super::paths;
 
 /// The hint after a mechanism's name.
 const PARAMETERS: &str = "(eps=1) ";
@@ -51,6 +52,8 @@ pub(super) struct Assistant {
     pub(super) before: String,
     /// A question is displayed, and the next line is its answer.
     pub(super) asking: bool,
+    /// The names of files may be shown: an analyst behind a service account would see those of the service.
+    pub(super) lists_files: bool,
     colour: bool,
     history: HistoryHinter,
 }
@@ -60,7 +63,8 @@ impl Assistant {
     pub(super) fn new(colour: bool) -> Self {
         let vocabulary = Vocabulary::default();
         let before = String::new();
-        Self { vocabulary, before, asking: false, colour, history: HistoryHinter::new() }
+        let (asking, lists_files, history) = (false, false, HistoryHinter::new());
+        Self { vocabulary, before, asking, lists_files, colour, history }
     }
 
     fn paint<'a>(&self, code: &str, text: &'a str) -> Cow<'a, str> {
@@ -82,10 +86,12 @@ impl Completer for Assistant {
         position: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(match self.asking {
-            true => (position, Vec::new()),
-            false => self.vocabulary.complete(&self.before, line, position),
-        })
+        if self.asking {
+            return Ok((position, Vec::new()));
+        }
+        let typed = line.get(..position).filter(|_| self.lists_files);
+        let path = typed.and_then(|typed| paths::complete(&self.before, typed));
+        Ok(path.unwrap_or_else(|| self.vocabulary.complete(&self.before, line, position)))
     }
 }
 

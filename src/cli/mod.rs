@@ -28,6 +28,7 @@ mod lex;
 mod manual;
 mod output_file;
 mod pager;
+mod paths;
 mod plain;
 mod print;
 mod progress;

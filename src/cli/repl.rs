@@ -143,7 +143,9 @@ impl Shell {
             .history_ignore_space(true)
             .build();
         let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(Assistant::new(colour)));
+        let mut assistant = Assistant::new(colour);
+        assistant.lists_files = reads_files;
+        editor.set_helper(Some(assistant));
         if let Some(path) = &history {
             // The shell also works without a history; the same applies below, where it is written.
             let _ = editor.load_history(path);
