@@ -54,16 +54,26 @@ pub enum Source {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         files: Option<Box<Files>>,
     },
+    /// A table or view of a PostgreSQL server.
+    Postgres {
+        /// The address of its database, as the owner wrote it; it holds no password.
+        location: String,
+        /// Its schema on the server.
+        schema: String,
+        /// Its name on the server.
+        table: String,
+    },
     /// A table provider that the embedding program registers under this name.
     Registered,
 }
 
 impl Source {
-    /// Whether its files are objects of a store and not files of this machine.
+    /// Whether its rows are in objects of a store or on a server, and not in files of this machine.
     pub fn is_remote(&self) -> bool {
         match self {
             // The absolute path of a file has no two slashes behind each other.
             Self::File { location, files: Some(_), .. } => location.contains("://"),
+            Self::Postgres { .. } => true,
             Self::File { files: None, .. } | Self::Registered => false,
         }
     }
@@ -311,7 +321,7 @@ impl Table {
     pub fn file_columns(&self) -> &[Column] {
         let partitioned_by = match &self.source {
             Source::File { files: Some(files), .. } => files.partitioned_by.len(),
-            Source::File { files: None, .. } | Source::Registered => 0,
+            Source::File { files: None, .. } | Source::Postgres { .. } | Source::Registered => 0,
         };
         let own = self.columns.len().saturating_sub(partitioned_by);
         self.columns.get(..own).unwrap_or_default()

@@ -21,7 +21,7 @@ pub enum Declaration {
         name: String,
         /// The columns, or none to infer them.
         columns: Vec<(String, sql::DataType)>,
-        /// CSV, PARQUET, JSON or ARROW.
+        /// CSV, PARQUET, JSON, ARROW or POSTGRES.
         format: String,
         /// The columns whose values are in the names of folders, and their types, where they are written here.
         partitioned_by: Vec<(String, Option<sql::DataType>)>,

@@ -158,6 +158,7 @@ fn declarations_parse() {
         "CREATE EXTERNAL TABLE a (id BIGINT, x DOUBLE) STORED AS PARQUET LOCATION 'a.parquet'",
         "CREATE EXTERNAL TABLE a STORED AS CSV PARTITIONED BY (year INT, \"Who\", price DECIMAL(9, 2)) LOCATION 'a/**/*.csv'",
         "CREATE EXTERNAL TABLE a (partitioned INT) STORED AS JSON partitioned by (by) LOCATION 'a' OPTIONS ('content_hash' 'true')",
+        "CREATE EXTERNAL TABLE a (id INT) STORED AS POSTGRES LOCATION 'postgresql://u@h/d' OPTIONS (table 's.\"T\"')",
         "ALTER TABLE adult SET PRIVACY UNIT ROW",
         "ALTER TABLE visits SET PRIVACY UNIT (patient_id) MAX ROWS 20;",
         "ALTER TABLE customer SET PRIVACY UNIT (c) UNIQUE",

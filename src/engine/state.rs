@@ -74,7 +74,7 @@ impl Inner {
                 let registered = self.registered.read().unwrap_or_else(PoisonError::into_inner);
                 registered.get(&table.name).cloned()
             }
-            Source::File { .. } => files::provider(table, open).ok(),
+            Source::File { .. } | Source::Postgres { .. } => files::provider(table, open).ok(),
         }
     }
 }

@@ -77,10 +77,19 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             if known.is_some() && *taken == Taken::Keep {
                 return Ok(format!("there is a table {name} already; it stays as it is"));
             }
-            let format = file_format(format)?;
-            let written =
-                files::Written { name, columns, format, partitioned_by, location, options };
-            let table = files::declared(&written)?;
+            let table = match format.as_str() {
+                "POSTGRES" | "POSTGRESQL" => {
+                    let written =
+                        files::Served { name, columns, partitioned_by, location, options };
+                    files::served(&written).await?
+                }
+                format => {
+                    let format = file_format(format)?;
+                    let written =
+                        files::Written { name, columns, format, partitioned_by, location, options };
+                    files::declared(&written)?
+                }
+            };
             exports::not_in_one(&catalog, &table.source)?;
             let shown = table.columns.len();
             let twin = twins::notice(&catalog, &table);
@@ -318,7 +327,9 @@ fn file_format(name: &str) -> Result<FileFormat, Error> {
         "PARQUET" => Ok(FileFormat::Parquet),
         "JSON" | "NDJSON" => Ok(FileFormat::Json),
         "ARROW" => Ok(FileFormat::Arrow),
-        other => Err(Error::catalog(format!("files are CSV, PARQUET, JSON or ARROW, not {other}"))),
+        other => Err(Error::catalog(format!(
+            "a table is stored as CSV, PARQUET, JSON, ARROW or POSTGRES, not {other}"
+        ))),
     }
 }
 

@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use crate::catalog::{
     Budget, Column, Domain, FileFormat, PerQuery, Privacy, Source, Table, quoted,
 };
+use crate::exec::source::server::Relation;
 use crate::exec::source::written_location;
 use crate::ledger::Elsewhere;
 use crate::privacy::{Notion, Spend};
@@ -46,13 +47,24 @@ pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<St
 /// CREATE EXTERNAL TABLE, for a file or several. Only the columns of a CSV file can have other types than those that are
 /// inferred; where there may be no file any more, they are written.
 pub(crate) fn created(table: &Table) -> Option<String> {
-    let Source::File { format, location, options, files, .. } = &table.source else { return None };
     let typed = |columns: &[Column]| {
         let columns = columns.iter().map(|column| {
             let data_type = declarable(&data_type(column)?)?;
             Some(format!("{} {data_type}", quoted(&column.name)))
         });
         columns.collect::<Option<Vec<_>>>().unwrap_or_default()
+    };
+    let (format, location, options, files) = match &table.source {
+        Source::File { format, location, options, files, .. } => (format, location, options, files),
+        Source::Postgres { location, schema, table: of_server } => {
+            let columns = typed(&table.columns).join(", ");
+            let (name, location) = (quoted(&table.name), text(location));
+            let of_server = text(&Relation::written(schema, of_server));
+            return Some(format!(
+                "CREATE EXTERNAL TABLE {name} ({columns}) STORED AS POSTGRES LOCATION {location} OPTIONS (table {of_server})"
+            ));
+        }
+        Source::Registered => return None,
     };
     let own = table.file_columns();
     let columns = match (format, files) {

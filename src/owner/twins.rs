@@ -3,7 +3,7 @@
 //! In: a table that is about to become private or public. Out: nothing, or a refusal. One file under two names would have
 //! two budgets for the same people, and a public table with the rows of a private one would reveal them. Tables with
 //! equal rows must therefore share a unit domain, or the owner must declare that they are about other people. Files are
-//! compared by path, inode and bytes, registered tables by their provider.
+//! compared by path, inode and bytes, registered tables by their provider, tables of a server by its address and their names.
 //!
 //! ```text
 //! visits (private), copy.csv (the same bytes)   →   ALTER TABLE copy SET PUBLIC                      refused
@@ -19,6 +19,7 @@ use datafusion::catalog::TableProvider;
 use crate::catalog::{Catalog, Privacy, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::exec::source::same::{Same, same_rows};
+use crate::exec::source::server::is_same_table;
 
 /// The registered tables of a program, by name.
 pub(super) type Providers = HashMap<String, Arc<dyn TableProvider>>;
@@ -174,8 +175,13 @@ fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<
                 let (one, two) = (providers.get(name)?, providers.get(its)?);
                 equal(one, two).then(|| format!("{name} is registered with the rows of {its}"))?
             }
-            (Source::File { .. }, Source::Registered)
-            | (Source::Registered, Source::File { .. }) => return None,
+            (one @ Source::Postgres { .. }, other @ Source::Postgres { .. }) => {
+                is_same_table(one, other)
+                    .then(|| format!("{name} is on its server the table that {its} is"))?
+            }
+            (Source::File { .. }, Source::Postgres { .. } | Source::Registered)
+            | (Source::Postgres { .. }, Source::File { .. } | Source::Registered)
+            | (Source::Registered, Source::File { .. } | Source::Postgres { .. }) => return None,
         };
         Some(Twin { table: other, how })
     };

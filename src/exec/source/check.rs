@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
@@ -15,6 +17,7 @@ use super::columns::{first_cells, hashes_content, plain_columns, same_columns, s
 use super::declare::members;
 use super::held::{Held, HeldFiles, STORE, Stamp};
 use super::lenient::Shape;
+use super::postgres::Servers;
 use super::set::Set;
 use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit};
 use crate::error::Error;
@@ -26,6 +29,7 @@ use crate::refusal::{Reason, Refusal};
 pub(crate) struct OpenFiles {
     store: Arc<HeldFiles>,
     open: Mutex<Open>,
+    servers: Servers,
 }
 
 #[derive(Default)]
@@ -96,7 +100,7 @@ pub(crate) fn register(
 impl OpenFiles {
     /// An empty set of files.
     pub(crate) fn new(store: &Arc<HeldFiles>) -> Self {
-        Self { store: Arc::clone(store), open: Mutex::default() }
+        Self { store: Arc::clone(store), open: Mutex::default(), servers: Servers::default() }
     }
 
     /// The file at a path; opened now, unless it is already open.
@@ -118,6 +122,10 @@ impl OpenFiles {
     /// # Guarantee
     /// None: it counts the bytes of private tables, too. Who may see it is decided where it is shown.
     pub(crate) fn reading(&self) -> Reading {
+        // How much a server still has to send is not known.
+        if self.servers.are_used() {
+            return Reading(Vec::new());
+        }
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let files = open.files.values().chain(open.sets.values().flat_map(|set| set.held()));
         Reading(files.map(|held| (Arc::clone(held), held.read())).collect())
@@ -178,8 +186,12 @@ impl OpenFiles {
     /// # Errors
     /// A refusal if the file is missing, was changed since its constraints were verified, or has other columns.
     pub(crate) fn check(&self, table: &Table) -> Result<(), Error> {
-        let Source::File { format, location, options, fingerprint, files } = &table.source else {
-            return Ok(());
+        let (format, location, options, fingerprint, files) = match &table.source {
+            Source::File { format, location, options, fingerprint, files } => {
+                (format, location, options, fingerprint, files)
+            }
+            Source::Postgres { .. } => return self.servers.check(table),
+            Source::Registered => return Ok(()),
         };
         if files.is_some() {
             return if table.is_public() { self.checked(table).map(drop) } else { Ok(()) };
@@ -259,7 +271,9 @@ impl OpenFiles {
     pub(crate) fn check_as_owner(&self, table: &Table) -> Result<(), Error> {
         match &table.source {
             Source::File { files: Some(_), .. } => self.checked(table).map(drop),
-            Source::File { files: None, .. } | Source::Registered => self.check(table),
+            Source::File { files: None, .. } | Source::Postgres { .. } | Source::Registered => {
+                self.check(table)
+            }
         }
     }
 
@@ -319,6 +333,11 @@ impl OpenFiles {
             }
         }
         Ok(set)
+    }
+
+    /// The rows of a table of a server, with the columns of a schema.
+    pub(super) fn served(&self, table: &Table, schema: &SchemaRef) -> SendableRecordBatchStream {
+        self.servers.rows(table, schema)
     }
 
     fn rely_on(&self, verified: Verified) {

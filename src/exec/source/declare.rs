@@ -27,6 +27,7 @@ use super::held::{Held, HeldFiles};
 use super::lenient::Shape;
 use super::location::{Place, Scheme};
 use super::remote::{IS_BUILT_IN, list};
+use super::server::is_server;
 use super::set::Set;
 use super::walk::{Selected, is_pattern};
 use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
@@ -220,6 +221,12 @@ fn located(location: &str) -> Result<Located, Error> {
         place.checked(location)?;
         return in_store(location, &place);
     }
+    if is_server(location) {
+        // It may hold a password, so it is not repeated.
+        return Err(Error::catalog(
+            "the location is a PostgreSQL server: write STORED AS POSTGRES, and OPTIONS (table 'schema.name') behind the location",
+        ));
+    }
     let cannot = |e| Error::catalog_from(format!("there is no readable file `{location}`"), e);
     let text = |path: &Path| match path.to_str() {
         Some(path) => Ok(path.to_owned()),
@@ -341,7 +348,7 @@ pub(crate) fn written_location(location: &str, files: Option<&Files>) -> String 
 }
 
 /// A column as the owner declared it.
-fn column((name, data_type): &(String, sql::DataType)) -> Result<Column, Error> {
+pub(super) fn column((name, data_type): &(String, sql::DataType)) -> Result<Column, Error> {
     let data_type = arrow_type(data_type)?.to_string();
     Ok(Column { name: name.clone(), data_type, nullable: true, domain: None })
 }

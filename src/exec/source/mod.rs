@@ -1,4 +1,4 @@
-//! Data files as tables: an owner declares them, and queries that are paid for open them.
+//! Data files, and tables of servers, as tables: an owner declares them, and queries that are paid for open them.
 //!
 //! In: a declared file, or the files below a folder. Out: a [`TableProvider`] with the declared columns. CSV and JSON are read
 //! leniently: a cell that does not parse is NULL and a malformed line is a row of NULLs, so that no person's row can make a query
@@ -15,12 +15,19 @@ mod held;
 mod lenient;
 mod location;
 mod many;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(not(feature = "postgres"))]
+#[path = "no_postgres.rs"]
+mod postgres;
 #[cfg(feature = "objects")]
 mod remote;
 #[cfg(not(feature = "objects"))]
 #[path = "no_remote.rs"]
 mod remote;
 pub(crate) mod same;
+mod served;
+pub(crate) mod server;
 mod set;
 mod walk;
 
@@ -51,6 +58,8 @@ use held::Held;
 pub(crate) use held::HeldFiles;
 use lenient::{LenientFiles, Shape, TextFile};
 use many::{ManyFiles, options_of};
+use served::ServedTable;
+pub(crate) use served::{Served, served};
 
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
@@ -77,8 +86,13 @@ pub(crate) fn provider(
     table: &Table,
     open: &Arc<OpenFiles>,
 ) -> Result<Arc<dyn TableProvider>, Error> {
-    let Source::File { format, options, files, .. } = &table.source else {
-        return Err(Error::Internal);
+    let (format, options, files) = match &table.source {
+        Source::File { format, options, files, .. } => (format, options, files),
+        Source::Postgres { .. } => {
+            let schema = viewed(schema_of_columns(&table.columns)?.as_ref());
+            return Ok(Arc::new(ServedTable::new(table.clone(), schema, Arc::clone(open))));
+        }
+        Source::Registered => return Err(Error::Internal),
     };
     let (schema, shape) = (schema_of_columns(&table.columns)?, shape(*format, options)?);
     let schema = match format {

@@ -39,9 +39,12 @@ pub(crate) fn same_rows(one: &Source, other: &Source) -> io::Result<Option<Same>
             Source::File { location, files: None, .. },
             Source::File { location: of_other, files: None, .. },
         ) => same(location, of_other),
-        (one, other) if one.is_remote() || other.is_remote() => objects_in_common(one, other),
+        (Source::File { .. }, Source::File { .. }) if one.is_remote() || other.is_remote() => {
+            objects_in_common(one, other)
+        }
         (Source::File { .. }, Source::File { .. }) => common(&opened(one)?, &opened(other)?),
-        (Source::Registered, _) | (_, Source::Registered) => Ok(None),
+        (Source::Registered | Source::Postgres { .. }, _)
+        | (_, Source::Registered | Source::Postgres { .. }) => Ok(None),
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) mod numbers;
 #[cfg(feature = "objects")]
 pub(crate) mod objects;
 pub(crate) mod one_group;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 pub(crate) mod rare;
 pub(crate) mod redteam;
 pub(crate) mod relations;

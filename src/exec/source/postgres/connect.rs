@@ -1,0 +1,294 @@
+//! Connections to a server: who asks, with which password, and what went wrong.
+//!
+//! In: an [`Address`], and the environment. Out: a connection that ends when it is dropped, or a [`Trouble`]. What a server or the client says
+//! goes nowhere: it may quote values, names and addresses. Connections run on a runtime of their own, because whoever waits for one
+//! may be inside of another, or block one.
+//!
+//! ```text
+//! PGPASSWORD, else PGPASSFILE, else ~/.pgpass:   db.clinic.example:5432:clinic:reader:…
+//! ```
+
+use std::fs::{self, File};
+use std::future::{Future, poll_fn};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::AbortHandle;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Client, Config, Error, NoTls};
+
+use super::tls::Verified;
+use crate::exec::source::server::Address;
+
+/// How long the beginning of a connection may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a connection may take to take leave.
+const LEAVE: Duration = Duration::from_millis(200);
+
+/// Why something of a server cannot be read, and nothing that the server said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Nobody answers there.
+    Unreachable,
+    /// It takes no more connections.
+    Busy,
+    /// There is no user in the address or the environment.
+    NoUser,
+    /// It does not accept the user, or the password.
+    Refused,
+    NoDatabase,
+    /// It shows no certificate for its name, or there are no roots of trust.
+    Untrusted,
+    /// It is older than version 11.
+    Old,
+    /// Its texts are not UTF-8.
+    Encoding,
+    NoTable,
+    /// It is a sequence, an index, or whatever else has no rows.
+    NotATable,
+    /// Its rows, or some of them, are elsewhere.
+    Foreign,
+    NoRight,
+    Locked,
+    /// Anything else.
+    Failed,
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        if let Some(code) = error.code() {
+            return match code.code() {
+                "28P01" | "28000" => Self::Refused,
+                "3D000" => Self::NoDatabase,
+                "42P01" | "3F000" => Self::NoTable,
+                "42809" => Self::NotATable,
+                "42501" => Self::NoRight,
+                "55P03" => Self::Locked,
+                "53300" | "57P03" => Self::Busy,
+                _ => Self::Failed,
+            };
+        }
+        let said = error.to_string();
+        let begins = |words: &str| said.starts_with(words);
+        match () {
+            () if begins("error performing TLS handshake") => Self::Untrusted,
+            () if begins("authentication error") || begins("invalid configuration") => {
+                Self::Refused
+            }
+            () if begins("error connecting") || begins("timeout") => Self::Unreachable,
+            () => Self::Failed,
+        }
+    }
+}
+
+/// The runtime of all connections.
+///
+/// # Errors
+/// If the system gives it no thread.
+pub(super) fn runtime() -> Result<Handle, Trouble> {
+    static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
+        Builder::new_multi_thread().worker_threads(2).thread_name("postgres").enable_all().build()
+    });
+    match RUNTIME.as_ref() {
+        Ok(runtime) => Ok(runtime.handle().clone()),
+        Err(_) => Err(Trouble::Failed),
+    }
+}
+
+/// Ends a task when it is dropped.
+#[derive(Debug)]
+pub(super) struct Ends(AbortHandle);
+
+impl Ends {
+    /// Runs a task until it is done, or this is dropped.
+    ///
+    /// # Errors
+    /// If there is no runtime.
+    pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Result<Self, Trouble> {
+        Ok(Self(runtime()?.spawn(task).abort_handle()))
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A connection; the server ends what it does for it when this is dropped.
+pub(super) struct Connected {
+    client: Option<Client>,
+    /// Whether the server has more to send.
+    is_busy: AtomicBool,
+    _connection: Ends,
+    ended: Mutex<Receiver<()>>,
+}
+
+impl Connected {
+    /// A connection with what serves it: notices may quote values, and end there.
+    fn new(
+        client: Client,
+        serve: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Self, Trouble> {
+        let (end, ended) = sync_channel(1);
+        let connection = Ends::spawn(async move {
+            serve.await;
+            // Nobody may wait any more.
+            let _ = end.try_send(());
+        })?;
+        let (client, is_busy, ended) = (Some(client), AtomicBool::new(false), Mutex::new(ended));
+        Ok(Self { client, is_busy, _connection: connection, ended })
+    }
+
+    /// What asks the server.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub(super) fn client(&self) -> Result<&Client, Trouble> {
+        self.client.as_ref().ok_or(Trouble::Failed)
+    }
+
+    /// Says that the server sends more than is asked for at once, or has done so.
+    pub(super) fn busy(&self, is_busy: bool) {
+        self.is_busy.store(is_busy, Ordering::Relaxed);
+    }
+}
+
+/// Takes leave, which takes a moment, so that the server does not log a lost connection; what is unfinished is cut off.
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.client = None;
+        if !self.is_busy.load(Ordering::Relaxed) {
+            let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = ended.recv_timeout(LEAVE);
+        }
+    }
+}
+
+/// Connects.
+///
+/// # Errors
+/// Why not.
+pub(super) async fn connect(address: &Address) -> Result<Connected, Trouble> {
+    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let user = address.user.clone();
+    let user = user.or_else(|| named("PGUSER")).or_else(|| named("USER"));
+    let user = user.ok_or(Trouble::NoUser)?;
+    let mut config = Config::new();
+    config
+        .user(&user)
+        .host(&address.host)
+        .port(address.port)
+        .dbname(&address.database)
+        .application_name("hushql")
+        .connect_timeout(PATIENCE)
+        .tcp_user_timeout(Duration::from_secs(30))
+        .keepalives_idle(Duration::from_secs(60));
+    if let Some(password) = named("PGPASSWORD").or_else(|| kept(address, &user)) {
+        config.password(password);
+    }
+    let connection = match address.has_tls {
+        true => {
+            config.ssl_mode(SslMode::Require);
+            let tls = Verified::new().map_err(|_| Trouble::Untrusted)?;
+            tokio::time::timeout(PATIENCE, encrypted(&config, tls)).await
+        }
+        false => {
+            config.ssl_mode(SslMode::Disable);
+            tokio::time::timeout(PATIENCE, plain(&config)).await
+        }
+    };
+    connection.map_err(|_| Trouble::Unreachable)?
+}
+
+async fn encrypted(config: &Config, tls: Verified) -> Result<Connected, Trouble> {
+    let (client, mut connection) = config.connect(tls).await?;
+    Connected::new(client, async move {
+        while let Some(Ok(_)) = poll_fn(|context| connection.poll_message(context)).await {}
+    })
+}
+
+async fn plain(config: &Config) -> Result<Connected, Trouble> {
+    let (client, mut connection) = config.connect(NoTls).await?;
+    Connected::new(client, async move {
+        while let Some(Ok(_)) = poll_fn(|context| connection.poll_message(context)).await {}
+    })
+}
+
+/// The password of the file that the server's own programs read.
+fn kept(address: &Address, user: &str) -> Option<String> {
+    let path = match std::env::var_os("PGPASSFILE") {
+        Some(path) => PathBuf::from(path),
+        None => dirs::home_dir()?.join(".pgpass"),
+    };
+    // As those programs do, it leaves a file alone that others may read.
+    let metadata = fs::metadata(&path).ok()?;
+    if !metadata.is_file() || metadata.permissions().mode() & 0o077 != 0 {
+        return None;
+    }
+    let mut text = String::new();
+    File::open(&path).ok()?.take(1 << 20).read_to_string(&mut text).ok()?;
+    password_in(&text, address, user)
+}
+
+/// The password of the first line that is for this address and user.
+fn password_in(text: &str, address: &Address, user: &str) -> Option<String> {
+    let is_default = ["/tmp", "/run/postgresql", "/var/run/postgresql"].contains(&&*address.host);
+    let is_host = |field: &str| field == address.host || (is_default && field == "localhost");
+    let port = address.port.to_string();
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let mut fields = fields(line).into_iter();
+        let mut next = || fields.next();
+        let (host, of_port, database, of_user, password) =
+            (next()?, next()?, next()?, next()?, next()?);
+        let matches = |field: &str, value: &str| field == "*" || field == value;
+        let is_ours = (host == "*" || is_host(&host))
+            && matches(&of_port, &port)
+            && matches(&database, &address.database)
+            && matches(&of_user, user);
+        is_ours.then_some(password)
+    })
+}
+
+/// The five fields of a line, in which a backslash takes the meaning of `:` and of itself.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        let is_last = fields.len() == 5;
+        let Some(field) = fields.last_mut() else { break };
+        match letter {
+            '\\' => field.extend(letters.next()),
+            ':' if !is_last => fields.push(String::new()),
+            ':' => break,
+            letter => field.push(letter),
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_found_as_psql_finds_them() {
+        let address = Address::parse("postgresql://h:5433/d").unwrap();
+        let text = "# h:5433:d:u:no\nother:5433:d:u:no\nh:5432:d:u:no\nh:5433:e:u:no\nh:5433:d:v:v's\nh:*:d:u:a\\:b\\\\c:rest\n*:*:*:*:any\n";
+        assert_eq!(password_in(text, &address, "u").as_deref(), Some("a:b\\c"));
+        assert_eq!(password_in(text, &address, "v").as_deref(), Some("v's"));
+        assert_eq!(password_in(text, &address, "w").as_deref(), Some("any"));
+        assert_eq!(password_in("h:5433:d\n", &address, "u"), None);
+        let socket = Address::parse("postgresql:///d?host=/run/postgresql").unwrap();
+        assert_eq!(password_in("localhost:5432:d:u:x", &socket, "u").as_deref(), Some("x"));
+        let elsewhere = Address::parse("postgresql:///d?host=/srv/own").unwrap();
+        assert_eq!(password_in("localhost:5432:d:u:x", &elsewhere, "u"), None);
+    }
+}

@@ -1,0 +1,272 @@
+//! One state of a database for all scans of a statement.
+//!
+//! In: an address. Out: the columns of its tables as the server's catalog has them, and the rows of all of them as they were at one
+//! moment. The first connection locks each table against changes of its columns, and exports its snapshot; where two scans run
+//! at once, the others read that snapshot through connections of their own.
+//!
+//! ```text
+//! first     BEGIN; LOCK t; export 00000003-0000001B-1 ── COPY t …  ────────────────▶ end of the statement
+//! second               BEGIN; SET TRANSACTION SNAPSHOT '00000003-0000001B-1' ── COPY t …
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, pin_mut};
+use tokio::sync::mpsc::Sender;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::connect::{Connected, Trouble, connect};
+use super::types::{Kind, ServerColumn, found};
+use crate::exec::source::server::{Address, Relation, identifier};
+
+/// How long the server's catalog may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes that are handed on at once.
+const BLOCK: usize = 256 << 10;
+
+/// What every transaction begins with. The engine's own clock ends a statement; a lock that others hold is not waited for longer
+/// than this.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const SETTINGS: &str = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '10s'";
+
+/// What the catalog says of a table before anything of it is used. A table is foreign if any part of it is: a partition, or
+/// what a view reads.
+const KIND: &str = "
+WITH RECURSIVE below(id) AS (
+    SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname::text = $1 AND c.relname::text = $2
+  UNION
+    SELECT x.id FROM below b, LATERAL (
+        SELECT i.inhrelid AS id FROM pg_catalog.pg_inherits i WHERE i.inhparent = b.id
+      UNION ALL
+        SELECT d.refobjid FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d ON d.objid = r.oid
+        WHERE r.ev_class = b.id AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    ) x
+)
+SELECT c.relkind::text,
+    EXISTS (SELECT FROM below b JOIN pg_catalog.pg_class f ON f.oid = b.id WHERE f.relkind = 'f'),
+    pg_catalog.current_setting('server_encoding')::text,
+    pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
+    pg_catalog.has_table_privilege(c.oid, 'SELECT')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname::text = $1 AND c.relname::text = $2";
+
+const COLUMNS: &str = "
+SELECT a.attname::text, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, a.atttypmod)
+FROM pg_catalog.pg_attribute a
+JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname::text = $1 AND c.relname::text = $2 AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum";
+
+/// A database as it was at one moment; nothing of it is asked for before the first use.
+pub(super) struct Snapshot {
+    address: Address,
+    first: Arc<tokio::sync::Mutex<First>>,
+    known: Mutex<Known>,
+}
+
+/// The first connection.
+#[derive(Default)]
+struct First {
+    connected: Option<Connected>,
+    /// Whether it is of no use any more, but to hold its locks and its snapshot.
+    is_spent: bool,
+}
+
+#[derive(Default)]
+struct Known {
+    exported: Option<String>,
+    columns: BTreeMap<Relation, Arc<Vec<ServerColumn>>>,
+}
+
+/// An address must not appear in plans and messages.
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+/// A column that is read: its name on the server, and how.
+#[derive(Debug, Clone)]
+pub(super) struct ReadColumn {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+}
+
+impl Snapshot {
+    pub(super) fn new(address: Address) -> Self {
+        Self { address, first: Arc::default(), known: Mutex::default() }
+    }
+
+    fn known(&self, relation: &Relation) -> Option<Arc<Vec<ServerColumn>>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.columns.get(relation).cloned()
+    }
+
+    /// The columns of a table, which stay as they are until this is dropped: the table is locked against changes.
+    ///
+    /// # Guarantee
+    /// No row of the table is read.
+    ///
+    /// # Errors
+    /// Why the table cannot be read.
+    pub(super) async fn columns(
+        &self,
+        relation: &Relation,
+    ) -> Result<Arc<Vec<ServerColumn>>, Trouble> {
+        if let Some(known) = self.known(relation) {
+            return Ok(known);
+        }
+        let looked = tokio::time::timeout(PATIENCE, self.look(relation)).await;
+        looked.unwrap_or(Err(Trouble::Locked))
+    }
+
+    async fn look(&self, relation: &Relation) -> Result<Arc<Vec<ServerColumn>>, Trouble> {
+        let mut first = self.first.lock().await;
+        if let Some(known) = self.known(relation) {
+            return Ok(known);
+        }
+        if first.is_spent {
+            return Err(Trouble::Failed);
+        }
+        // Whoever gives up in the middle leaves a transaction that is of no use.
+        first.is_spent = true;
+        let client = match first.connected.take() {
+            Some(connected) => first.connected.insert(connected).client()?,
+            None => {
+                let connected = connect(&self.address).await?;
+                first.connected.insert(connected).client()?
+            }
+        };
+        let columns = Arc::new(self.locked(client, relation).await?);
+        first.is_spent = false;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.columns.insert(relation.clone(), Arc::clone(&columns));
+        Ok(columns)
+    }
+
+    async fn locked(
+        &self,
+        client: &Client,
+        relation: &Relation,
+    ) -> Result<Vec<ServerColumn>, Trouble> {
+        let name: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
+            [&relation.schema, &relation.name];
+        let kind = client.query_opt(KIND, &name).await?.ok_or(Trouble::NoTable)?;
+        let is_foreign: bool = kind.try_get(1)?;
+        let encoding: String = kind.try_get(2)?;
+        let version: i32 = kind.try_get(3)?;
+        let may_read: bool = kind.try_get(4)?;
+        let kind: String = kind.try_get(0)?;
+        if version < 110_000 {
+            return Err(Trouble::Old);
+        }
+        // The server would fail where a text of its own has no letters here.
+        if encoding != "UTF8" {
+            return Err(Trouble::Encoding);
+        }
+        if is_foreign {
+            return Err(Trouble::Foreign);
+        }
+        if !may_read {
+            return Err(Trouble::NoRight);
+        }
+        let is_first = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.exported.is_none()
+        };
+        if is_first {
+            client.batch_execute(&format!("{BEGIN}; {SETTINGS}")).await?;
+        }
+        // Before the snapshot: whoever empties a table or writes it anew leaves older snapshots an empty one.
+        match kind.as_str() {
+            "r" | "p" | "v" => {
+                client
+                    .batch_execute(&format!("LOCK TABLE {relation} IN ACCESS SHARE MODE"))
+                    .await?;
+            }
+            "m" => {}
+            _ => return Err(Trouble::NotATable),
+        }
+        if is_first {
+            let exported = exported(client).await?;
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.exported = Some(exported);
+        }
+        let mut columns = Vec::new();
+        for row in client.query(COLUMNS, &name).await? {
+            let (oid, modifier): (u32, i32) = (row.try_get(1)?, row.try_get(2)?);
+            let (name, shown) = (row.try_get(0)?, row.try_get(3)?);
+            columns.push(ServerColumn { name, found: found(oid, modifier), shown });
+        }
+        // A materialized view, which LOCK does not take, is locked by whoever reads it.
+        client.prepare(&format!("SELECT FROM {relation}")).await?;
+        Ok(columns)
+    }
+
+    /// Sends the rows of a table, in the format of binary COPY.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) async fn copy(
+        &self,
+        relation: &Relation,
+        columns: &[ReadColumn],
+        to: &Sender<Vec<u8>>,
+    ) -> Result<(), Trouble> {
+        let expression = |column: &ReadColumn| column.kind.expression(&identifier(&column.name));
+        let read: Vec<String> = columns.iter().map(expression).collect();
+        let copy =
+            format!("COPY (SELECT {} FROM {relation}) TO STDOUT (FORMAT binary)", read.join(", "));
+        if let Ok(mut first) = Arc::clone(&self.first).try_lock_owned()
+            && !first.is_spent
+        {
+            first.is_spent = true;
+            if let Some(connected) = &first.connected {
+                send(connected, &copy, to).await?;
+            }
+            first.is_spent = false;
+            return Ok(());
+        }
+        let exported = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.exported.clone().ok_or(Trouble::Failed)?
+        };
+        let connected = connect(&self.address).await?;
+        let begin = format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{exported}'; {SETTINGS}");
+        connected.client()?.batch_execute(&begin).await?;
+        send(&connected, &copy, to).await
+    }
+}
+
+/// The name by which other connections find the snapshot.
+async fn exported(client: &Client) -> Result<String, Trouble> {
+    let answer = client.simple_query("SELECT pg_catalog.pg_export_snapshot()").await?;
+    let name = answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    let is_name = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    name.filter(is_name).ok_or(Trouble::Failed)
+}
+
+async fn send(connected: &Connected, copy: &str, to: &Sender<Vec<u8>>) -> Result<(), Trouble> {
+    connected.busy(true);
+    let rows = connected.client()?.copy_out(copy).await?;
+    pin_mut!(rows);
+    let mut block = Vec::new();
+    while let Some(bytes) = rows.next().await {
+        block.extend_from_slice(&bytes?);
+        if block.len() >= BLOCK {
+            to.send(std::mem::take(&mut block)).await.map_err(|_| Trouble::Failed)?;
+        }
+    }
+    connected.busy(false);
+    to.send(block).await.map_err(|_| Trouble::Failed)
+}

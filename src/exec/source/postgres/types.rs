@@ -1,0 +1,172 @@
+//! The types of a server's columns: which of them can be read, and as what.
+//!
+//! In: the number of a type and its modifier, from the server's catalog. Out: a [`Kind`], with the type of its column here and the
+//! expression that reads it. Others are refused at declaration.
+//!
+//! ```text
+//! integer            INT                      numeric(9,2)    DECIMAL(9, 2)
+//! timestamptz        TIMESTAMP, in UTC        numeric         refused, unless the declaration says DECIMAL(p, s)
+//! char(3), uuid      VARCHAR                  json            refused
+//! ```
+
+use arrow::datatypes::{DataType, TimeUnit};
+
+/// The longest text that is read: a longer one is NULL, as it is in files.
+const LONGEST: usize = 16 << 20;
+
+/// How the bytes of a column are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    /// Its precision and scale.
+    Numeric(u8, i8),
+    Text,
+    Uuid,
+    Date,
+    /// Of either kind: one with a time zone is in UTC.
+    Timestamp,
+}
+
+/// What a column of the server is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Readable(Kind),
+    /// `numeric` without a precision.
+    Unconstrained,
+    Unreadable,
+}
+
+/// A column of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ServerColumn {
+    pub(super) name: String,
+    pub(super) found: Found,
+    /// The type as the server writes it, for its owner.
+    pub(super) shown: String,
+}
+
+/// What a type of the server's catalog is here.
+pub(super) fn found(oid: u32, modifier: i32) -> Found {
+    Found::Readable(match oid {
+        16 => Kind::Bool,
+        21 => Kind::Int2,
+        23 => Kind::Int4,
+        20 => Kind::Int8,
+        700 => Kind::Float4,
+        701 => Kind::Float8,
+        25 | 1042 | 1043 => Kind::Text,
+        2950 => Kind::Uuid,
+        1082 => Kind::Date,
+        1114 | 1184 => Kind::Timestamp,
+        1700 => return numeric(modifier),
+        _ => return Found::Unreadable,
+    })
+}
+
+/// The modifier of `numeric(p, s)` holds both behind four bytes of length; a scale has eleven bits with a sign.
+fn numeric(modifier: i32) -> Found {
+    if modifier < 4 {
+        return Found::Unconstrained;
+    }
+    let packed = modifier - 4;
+    let (precision, scale) = ((packed >> 16) & 0xffff, ((packed & 0x7ff) ^ 1024) - 1024);
+    let precision = u8::try_from(precision).ok().filter(|p| (1..=38).contains(p));
+    let scale = i8::try_from(scale).ok().filter(|scale| *scale >= 0);
+    match precision.zip(scale) {
+        Some((precision, scale)) if i16::from(scale) <= i16::from(precision) => {
+            Found::Readable(Kind::Numeric(precision, scale))
+        }
+        _ => Found::Unconstrained,
+    }
+}
+
+impl Found {
+    /// How a column is read that is declared with this type; `None` if it is of another one.
+    pub(super) fn read_as(self, declared: &DataType) -> Option<Kind> {
+        match (self, declared) {
+            (Self::Readable(kind), declared) => (kind.data_type() == *declared).then_some(kind),
+            (Self::Unconstrained, DataType::Decimal128(precision, scale)) => {
+                Some(Kind::Numeric(*precision, *scale))
+            }
+            (Self::Unconstrained | Self::Unreadable, _) => None,
+        }
+    }
+}
+
+impl Kind {
+    /// The type of its column here.
+    pub(super) fn data_type(self) -> DataType {
+        match self {
+            Self::Bool => DataType::Boolean,
+            Self::Int2 => DataType::Int16,
+            Self::Int4 => DataType::Int32,
+            Self::Int8 => DataType::Int64,
+            Self::Float4 => DataType::Float32,
+            Self::Float8 => DataType::Float64,
+            Self::Numeric(precision, scale) => DataType::Decimal128(precision, scale),
+            Self::Text | Self::Uuid => DataType::Utf8,
+            Self::Date => DataType::Date32,
+            Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+        }
+    }
+
+    /// The expression of the server that reads the column of this quoted name.
+    ///
+    /// # Guarantee
+    /// It fails for no value: only a text is converted, `char(n)` to what it is without its padding.
+    pub(super) fn expression(self, column: &str) -> String {
+        match self {
+            Self::Text => format!(
+                "CASE WHEN pg_catalog.octet_length({column}) OPERATOR(pg_catalog.<=) {LONGEST} THEN {column}::pg_catalog.text END"
+            ),
+            Self::Bool
+            | Self::Int2
+            | Self::Int4
+            | Self::Int8
+            | Self::Float4
+            | Self::Float8
+            | Self::Numeric(..)
+            | Self::Uuid
+            | Self::Date
+            | Self::Timestamp => column.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modifiers_of_numbers_are_read() {
+        let of =
+            |precision: i32, scale: i32| found(1700, ((precision << 16) | (scale & 0x7ff)) + 4);
+        assert_eq!(of(9, 2), Found::Readable(Kind::Numeric(9, 2)));
+        assert_eq!(of(38, 38), Found::Readable(Kind::Numeric(38, 38)));
+        assert_eq!(of(38, 0), Found::Readable(Kind::Numeric(38, 0)));
+        // Larger than a decimal here, a scale below zero, and one above the precision.
+        for (precision, scale) in [(39, 2), (1000, 0), (5, -3), (3, 5), (1000, 1000)] {
+            assert_eq!(of(precision, scale), Found::Unconstrained, "{precision} {scale}");
+        }
+        assert_eq!(found(1700, -1), Found::Unconstrained);
+        for oid in [18, 19, 114, 3802, 17, 1083, 1186, 790, 1007, 0] {
+            assert_eq!(found(oid, -1), Found::Unreadable);
+        }
+    }
+
+    #[test]
+    fn declared_types_are_those_of_the_server() {
+        let int = found(23, -1);
+        assert_eq!(int.read_as(&DataType::Int32), Some(Kind::Int4));
+        assert_eq!(int.read_as(&DataType::Int64), None);
+        let decimal = DataType::Decimal128(12, 2);
+        assert_eq!(Found::Unconstrained.read_as(&decimal), Some(Kind::Numeric(12, 2)));
+        assert_eq!(Found::Unconstrained.read_as(&DataType::Float64), None);
+        assert_eq!(Found::Unreadable.read_as(&decimal), None);
+    }
+}
