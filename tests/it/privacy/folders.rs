@@ -24,7 +24,7 @@ use super::draws::declared;
 use crate::contract::program::Study;
 
 /// Formats, and what the name of a file ends with.
-const KINDS: [(&str, &str); 8] = [
+pub(super) const KINDS: [(&str, &str); 8] = [
     ("CSV", "csv"),
     ("CSV", "csv.gz"),
     ("CSV", "csv.zst"),
@@ -36,17 +36,17 @@ const KINDS: [(&str, &str); 8] = [
 ];
 
 /// Words that are nowhere but in the names of files and folders.
-const PERSON: &str = "Zyxquorina";
-const FILE: &str = "Qworbled";
+pub(super) const PERSON: &str = "Zyxquorina";
+pub(super) const FILE: &str = "Qworbled";
 
-fn rows(ids: &[i64]) -> RecordBatch {
+pub(super) fn rows(ids: &[i64]) -> RecordBatch {
     let numbers = |numbers: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(numbers)) };
     let n = ids.iter().map(|id| id % 7).collect();
     RecordBatch::try_from_iter([("id", numbers(ids.to_vec())), ("n", numbers(n))]).unwrap()
 }
 
 /// The bytes of a file with these rows.
-fn bytes(format: &str, end: &str, rows: &RecordBatch) -> Vec<u8> {
+pub(super) fn bytes(format: &str, end: &str, rows: &RecordBatch) -> Vec<u8> {
     let mut plain = Vec::new();
     match format {
         "CSV" => WriterBuilder::new().with_header(true).build(&mut plain).write(rows).unwrap(),
@@ -95,7 +95,7 @@ async fn counted(lab: &Session) -> Result<(i64, i64), Error> {
 }
 
 /// The same, and whether it was charged.
-async fn charged(lab: &Session) -> (Option<(i64, i64)>, bool) {
+pub(super) async fn charged(lab: &Session) -> (Option<(i64, i64)>, bool) {
     let before = left(lab);
     let counted = match counted(lab).await {
         Ok(counted) => Some(counted),
@@ -105,7 +105,7 @@ async fn charged(lab: &Session) -> (Option<(i64, i64)>, bool) {
     (counted, left(lab) != before)
 }
 
-fn sum(ids: impl IntoIterator<Item = i64>) -> (i64, i64) {
+pub(super) fn sum(ids: impl IntoIterator<Item = i64>) -> (i64, i64) {
     ids.into_iter().fold((0, 0), |(count, sum), id| (count + 1, sum + id % 7))
 }
 
@@ -194,7 +194,7 @@ async fn files_are_read_together_and_known_together() {
 }
 
 /// Whatever an analyst may see without a charge.
-async fn free(lab: &Session) -> Vec<String> {
+pub(super) async fn free(lab: &Session) -> Vec<String> {
     let mut seen = Vec::new();
     for sql in [
         "SELECT LAPLACE(eps=1) COUNT(*) FROM t",

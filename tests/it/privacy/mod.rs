@@ -16,6 +16,8 @@ pub(crate) mod line;
 pub(crate) mod noiseless;
 pub(crate) mod numbers;
 #[cfg(feature = "objects")]
+pub(crate) mod object_layouts;
+#[cfg(feature = "objects")]
 pub(crate) mod objects;
 pub(crate) mod one_group;
 #[cfg(feature = "postgres")]

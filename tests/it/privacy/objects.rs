@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 
 use crate::contract::program::{Run, Study};
 
-const KEY: &str = "AKIAQworbled";
-const SECRET: &str = "Zyxquorina0secret";
+pub(super) const KEY: &str = "AKIAQworbled";
+pub(super) const SECRET: &str = "Zyxquorina0secret";
 const PERSON: &str = "Vrennikol";
 
 #[derive(Default)]
-struct Objects {
+pub(super) struct Objects {
     objects: BTreeMap<String, Vec<u8>>,
     /// What replaces an object once it was read so often.
     then: Option<(String, usize, Vec<u8>)>,
@@ -30,15 +30,36 @@ struct Objects {
     requests: Vec<String>,
 }
 
+impl Objects {
+    /// Removes all objects below a name.
+    pub(super) fn clear(&mut self, root: &str) {
+        self.objects.retain(|name, _| !name.starts_with(&format!("{root}/")));
+    }
+
+    pub(super) fn forget_requests(&mut self) {
+        self.requests.clear();
+    }
+
+    /// Makes tags weak, or strong again.
+    pub(super) fn weaken(&mut self, is_weak: bool) {
+        self.tag = if is_weak { "W/".to_owned() } else { String::new() };
+    }
+}
+
 /// A store that serves `/clinic/…`.
-struct Store {
+pub(super) struct Store {
     address: String,
     inner: Arc<Mutex<Objects>>,
 }
 
 impl Store {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at(0)
+    }
+
+    /// A store at a port of this machine; at any one for 0.
+    pub(super) fn start_at(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let inner = Arc::new(Mutex::new(Objects { asks_for_keys: true, ..Objects::default() }));
         let shared = Arc::clone(&inner);
@@ -51,16 +72,21 @@ impl Store {
         Self { address, inner }
     }
 
-    fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
+    pub(super) fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let mut inner = self.inner.lock().unwrap();
         inner.objects.insert(name.to_owned(), bytes.as_ref().to_vec());
     }
 
-    fn remove(&self, name: &str) {
+    pub(super) fn remove(&self, name: &str) {
         self.inner.lock().unwrap().objects.remove(name).unwrap();
     }
 
-    fn set(&self, change: impl FnOnce(&mut Objects)) {
+    /// The first lines of all requests.
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.inner.lock().unwrap().requests.clone()
+    }
+
+    pub(super) fn set(&self, change: impl FnOnce(&mut Objects)) {
         change(&mut self.inner.lock().unwrap());
     }
 
