@@ -207,6 +207,63 @@ fn ctrl_c_ends_what_runs_and_what_is_asked() {
     assert!(terminal.child.wait().unwrap().success());
 }
 
+/// A public and a private file, of thirty megabytes each, and what joins them for a while.
+fn long_files() -> Study {
+    let study = Study::new();
+    let pad = "x".repeat(300);
+    let rows = |of: i64| -> String {
+        (0..100_000).map(|id| format!("{id},{},{pad}\n", id % of)).collect()
+    };
+    study.write("open.csv", format!("id,x,pad\n{}", rows(7)));
+    study.write("rows.csv", format!("id,x,pad\n{}", rows(5)));
+    let numbers: String = (0..20_000).map(|y| format!("{y}\n")).collect();
+    study.write("numbers.csv", format!("y\n{numbers}"));
+    study
+        .owner(
+            "CREATE EXTERNAL TABLE k STORED AS CSV LOCATION 'numbers.csv'; ALTER TABLE k SET PUBLIC;
+             CREATE EXTERNAL TABLE o STORED AS CSV LOCATION 'open.csv'; ALTER TABLE o SET PUBLIC;
+             CREATE EXTERNAL TABLE p STORED AS CSV LOCATION 'rows.csv';
+             ALTER TABLE p SET PRIVACY UNIT (id);
+             CREATE PRIVACY BUDGET p FOR p LIMIT (epsilon=1000)
+                 PER QUERY (default=1)",
+        )
+        .says(0, &[]);
+    study
+}
+
+/// The line of a running statement says how much was read, where that tells an analyst nothing of private rows.
+#[test]
+fn a_running_statement_says_how_much_was_read() {
+    let public = "SELECT COUNT(*) AS n FROM k JOIN o ON o.x * 3000 > k.y;";
+    let private = "SELECT LAPLACE(eps=1, rows=1) COUNT(*) AS n FROM p JOIN k ON p.id < k.y;";
+    for (who, sql, is_seen) in [
+        ("--analyst lab", public, true),
+        ("--analyst lab", private, false),
+        ("--owner", private, true),
+    ] {
+        let arguments = format!("study.db {who}");
+        let Some(mut terminal) = Terminal::open(long_files(), &arguments, 100, &[]) else { return };
+        terminal.press(&format!("{sql}\r"));
+        let begun = terminal.until("running 1s");
+        assert!(!begun.contains("% read"), "{begun}");
+        if is_seen {
+            let mut shares: Vec<u8> = Vec::new();
+            while shares.iter().all(|share| *share == shares[0]) {
+                let shown = terminal.until(" % read)");
+                let number = shown.trim_end_matches(" % read)").rsplit('(').next().unwrap();
+                shares.push(number.parse().unwrap());
+            }
+            assert!(shares.is_sorted() && shares.iter().all(|share| *share <= 99), "{shares:?}");
+        } else {
+            let shown = terminal.until("running 3s");
+            assert!(!shown.contains('%'), "{shown}");
+        }
+        terminal.press(CTRL_C);
+        terminal.until("> ");
+        terminal.leave();
+    }
+}
+
 #[test]
 fn no_width_breaks_a_number() {
     for width in [60, 80, 200] {
@@ -283,4 +340,27 @@ fn words_are_completed_by_their_place() {
     terminal.press("SELECT 'x' || max(c.stat\t) AS y FROM census c;\r");
     terminal.until("│ xWidowed");
     terminal.leave();
+}
+
+/// Names of files are completed for the owner, and not for an analyst, who may sit behind another account.
+#[test]
+fn names_of_files_are_completed_for_the_owner() {
+    for (who, is_offered) in [("--owner", true), ("--analyst lab", false)] {
+        let study = Study::with_people();
+        study.write("zy declare.sql", "SELECT 'r' || 'un' AS x;\n");
+        let arguments = format!("study.db {who}");
+        let Some(mut terminal) = Terminal::open(study, &arguments, 100, &[]) else { return };
+        terminal.press("\\i zy\t");
+        if is_offered {
+            terminal.until("zy declare.sql");
+            terminal.press("\r");
+            terminal.until("│ run");
+        } else {
+            thread::sleep(Duration::from_millis(500));
+            terminal.press("\r");
+            let shown = terminal.until("only the owner");
+            assert!(!shown.contains("declare.sql"), "{shown}");
+        }
+        terminal.leave();
+    }
 }
