@@ -10,14 +10,14 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
-use crate::analysis::{EndTold, Measure, Origin, PrivateAggregate};
+use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate};
 use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::Drawn;
 use crate::privacy::{Cost, Spend};
 use crate::release::mechanism::Predicted;
 use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
-use crate::release::text::bound_note;
+use crate::release::text::{bound_note, steps_text};
 use crate::release::{CONFIDENCE, PartitionSelection, Release};
 use crate::visible::{self, rounded};
 
@@ -313,13 +313,22 @@ fn column_without_error<'a>(
 /// What the reader of the rows should know beside them.
 fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let analysis = release.analysis();
-    let hidden = (0..analysis.parts().len()).filter_map(|i| release.partition_selection(i));
-    let hidden = hidden.map(|hidden| {
-        let of = if hidden.compares_rows() { "rows" } else { "units" };
-        format!(
-            "groups come out from a noisy number of {} {of} on; smaller ones are hidden",
-            hidden.at_least()
-        )
+    let hidden = analysis.parts().iter().enumerate().filter_map(|(i, part)| {
+        let hidden = release.partition_selection(i)?;
+        let least = steps_text(part, hidden.counter(), hidden.at_least());
+        let measure = hidden.counter().and_then(|i| part.measures().get(i));
+        Some(match (hidden.compares(), measure) {
+            (Compares::Values { .. }, Some(measure)) => format!(
+                "groups come out from a noisy {} of {least} on; those of smaller sums are hidden",
+                measure.clause.text
+            ),
+            (Compares::Rows, _) => format!(
+                "groups come out from a noisy number of {least} rows on; smaller ones are hidden"
+            ),
+            (Compares::Units | Compares::Values { .. }, _) => format!(
+                "groups come out from a noisy number of {least} units on; smaller ones are hidden"
+            ),
+        })
     });
     let outputs = 0..drawn.schema.fields().len();
     let chosen = outputs.filter_map(|output| {

@@ -53,7 +53,7 @@ pub(crate) use expr::domain::{enforced, prunes};
 pub use hierarchies::Hierarchy;
 pub use keys::lookup::{Lookup, Lookups};
 pub use keys::public_keys::Keys;
-pub use keys::unknown::{Payer, UnknownPartitions};
+pub use keys::unknown::{Compares, Payer, UnknownPartitions};
 pub use keys::{KeySpace, MOST_KEYS};
 pub use measure::rungs::Ladder;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
@@ -138,7 +138,7 @@ fn analyze_as_written(
     if called_ends.is_some() {
         // What decides which groups come out has no interval, and ends of intervals are asked for.
         let unknown = parts.iter_mut().filter_map(PrivateAggregate::unknown_partitions_mut);
-        unknown.for_each(|groups| groups.rows_counter = None);
+        unknown.for_each(|groups| groups.released.clear());
     }
     let refused = |error: NotAnalyzed| error.said(|refusal| refusal.after(&steps));
     let hierarchies = hierarchies(&parts).map_err(refused)?;

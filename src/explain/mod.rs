@@ -510,7 +510,7 @@ fn release_json(
         set("set", json!({ "keys": part.key_names(), "of": sets }));
     }
     if let Some(hidden) = hidden {
-        set("threshold", threshold_json(hidden));
+        set("threshold", threshold_json(part, hidden));
     }
     match &measure.release_kind {
         ReleaseKind::Choice(choice) => {

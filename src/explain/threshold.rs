@@ -5,21 +5,22 @@
 
 use serde_json::{Value, json};
 
-use crate::analysis::{ContributionBounds, Payer, PrivateAggregate};
+use crate::analysis::{Compares, ContributionBounds, Payer, PrivateAggregate};
 use crate::explain::text::{at_most, number};
 use crate::privacy::decimal_text;
-use crate::release::PartitionSelection;
+use crate::release::{Other, PartitionSelection};
 use crate::release::mechanism::Mechanism;
-use crate::release::text::exact;
+use crate::release::text::{exact, steps_text};
 
 /// The line about the keys of a part whose groups are those of the data.
 pub(super) fn keys_text(part: &PrivateAggregate) -> String {
     let names = part.key_names().join(" × ");
-    let compared = part.unknown_partitions().map(|groups| groups.limits.per_partition);
-    let few = if compared.is_some_and(|rows| rows > 1) { "rows" } else { "units" };
-    format!(
-        "those of the data ({names}), in their order, NULL last; groups of few {few} do not come out"
-    )
+    let which = match part.unknown_partitions().map(|groups| groups.compares) {
+        Some(Compares::Rows) => "of few rows",
+        Some(Compares::Values { .. }) => "of a small sum",
+        Some(Compares::Units) | None => "of few units",
+    };
+    format!("those of the data ({names}), in their order, NULL last; groups {which} do not come out")
 }
 
 pub(super) fn threshold_lines(
@@ -27,32 +28,62 @@ pub(super) fn threshold_lines(
     hidden: &PartitionSelection,
 ) -> Vec<(&'static str, String)> {
     let is_row = part.subject().is_row();
-    let who = if is_row || hidden.compares_rows() { "rows" } else { "units" };
+    let number = number_text(part, hidden);
     let asked = match hidden.least() {
         1 => String::new(),
         n => format!(" (min_privacy_units_per_group = {n})"),
     };
     let limits = part.unknown_partitions().map(|groups| groups.limits);
-    let bound = match hidden.groups() {
-        _ if hidden.compares_rows() => limits.map_or_else(String::new, |limits| rows_text(&limits)),
-        _ if is_row => "each of them a unit, in one group".to_owned(),
-        1 => "per unit 1 group, 1 row in it (enforced)".to_owned(),
-        c => format!("per unit {c} groups, 1 row in each (enforced)"),
+    let counted = match hidden.compares() {
+        Compares::Rows | Compares::Units if is_row => "rows",
+        Compares::Units => "units",
+        Compares::Rows => "rows",
+        Compares::Values { .. } => "values",
     };
+    let bound = match (hidden.compares(), hidden.groups()) {
+        (Compares::Rows, _) => limits.map_or_else(String::new, |limits| rows_text(&limits)),
+        (Compares::Values { least, most }, _) => {
+            let each = format!(
+                "{} to {} a row",
+                steps_text(part, hidden.counter(), least),
+                steps_text(part, hidden.counter(), most)
+            );
+            match limits.filter(|_| !is_row) {
+                Some(limits) => format!("{each}, {}", rows_text(&limits)),
+                None => format!("{each}, each row a unit, in one group"),
+            }
+        }
+        (Compares::Units, _) if is_row => "each of them a unit, in one group".to_owned(),
+        (Compares::Units, 1) => "per unit 1 group, 1 row in it (enforced)".to_owned(),
+        (Compares::Units, c) => format!("per unit {c} groups, 1 row in each (enforced)"),
+    };
+    let value = |steps| steps_text(part, hidden.counter(), steps);
     let mut lines = vec![
         (
             "threshold",
             format!(
-                "a group comes out if its noisy number of {who} is at least {}{asked}; τ = {} for δ = {}",
-                hidden.at_least(),
-                hidden.threshold(),
+                "a group comes out if its {number} is at least {}{asked}; τ = {} for δ = {}",
+                value(hidden.at_least()),
+                value(hidden.threshold()),
                 hidden.delta()
             ),
         ),
-        ("counted", format!("{who}, {bound}: {}", noise_text(part, hidden))),
+        ("counted", format!("{counted}, {bound}: {}", noise_text(part, hidden))),
     ];
-    lines.extend(hidden.instead().map(|threshold| ("or", instead_text(hidden, threshold))));
+    lines.extend(hidden.others().iter().map(|other| ("or", other_text(part, other))));
     lines
+}
+
+/// The number that is compared.
+fn number_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
+    let measure = hidden.counter().and_then(|i| part.measures().get(i));
+    match (hidden.compares(), measure) {
+        (Compares::Values { .. }, Some(measure)) => format!("noisy {}", measure.clause.text),
+        (Compares::Units, _) if !part.subject().is_row() => "noisy number of units".to_owned(),
+        (Compares::Units | Compares::Rows | Compares::Values { .. }, _) => {
+            "noisy number of rows".to_owned()
+        }
+    }
 }
 
 /// What one unit adds at most to numbers of rows.
@@ -67,11 +98,21 @@ fn rows_text(limits: &ContributionBounds) -> String {
     format!("per unit at most {} (enforced)", bounds.join(", "))
 }
 
-/// The other number that could have been compared.
-fn instead_text(hidden: &PartitionSelection, threshold: u64) -> String {
-    match hidden.compares_rows() {
-        true => format!("units, counted apart at a share of the cost: τ = {threshold}"),
-        false => format!("rows, as they are released: τ = {threshold}"),
+/// Another number that could have been compared.
+fn other_text(part: &PrivateAggregate, other: &Other) -> String {
+    let threshold = steps_text(part, other.measure, other.threshold);
+    let measure = other.measure.and_then(|i| part.measures().get(i));
+    match (other.compares, measure) {
+        (Compares::Values { least, .. }, Some(measure)) => format!(
+            "{}, as it is released: τ = {threshold}, {} units that add {} each",
+            measure.clause.text,
+            other.compares.units(other.threshold),
+            steps_text(part, other.measure, least),
+        ),
+        (Compares::Rows, _) => format!("rows, as they are released: τ = {threshold}"),
+        (Compares::Units | Compares::Values { .. }, _) => {
+            format!("units, counted apart at a share of the cost: τ = {threshold}")
+        }
     }
 }
 
@@ -118,15 +159,16 @@ pub(super) fn share_text(
     if pays && alone { "(ε/2)" } else { "ε" }
 }
 
-pub(super) fn threshold_json(hidden: &PartitionSelection) -> Value {
+pub(super) fn threshold_json(part: &PrivateAggregate, hidden: &PartitionSelection) -> Value {
     let compares = match hidden.counter() {
+        Some(_) if matches!(hidden.compares(), Compares::Values { .. }) => "a released sum",
         Some(_) if hidden.compares_rows() => "a released number of rows",
         Some(_) => "a released number",
         None => "a number of its own",
     };
     json!({
-        "at_least": hidden.at_least(),
-        "tau": hidden.threshold(),
+        "at_least": number(&steps_text(part, hidden.counter(), hidden.at_least())),
+        "tau": number(&steps_text(part, hidden.counter(), hidden.threshold())),
         "min_privacy_units": hidden.least(),
         "groups": hidden.groups(),
         "delta": number(&exact(hidden.delta().value())),

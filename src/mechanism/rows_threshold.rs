@@ -1,11 +1,12 @@
-//! The threshold that a partition's noisy number of rows must reach, where one unit may have several rows in it.
+//! The threshold that a partition's noisy number of rows, or its noisy sum, must reach, where one unit may have several rows in it.
 //!
-//! The noise of the count, what one unit may have in partitions that nobody else is in, and δ go in; the least noisy count that
-//! is released comes out. It assumes that the number of a partition is that of its bounded rows, and that every partition has
+//! The noise of the number, what one unit may have in partitions that nobody else is in, and δ go in; the least noisy number that
+//! is released comes out. It assumes that the number of a partition is that of its bounded rows, or a sum to which each of them adds
+//! at least 0 and at most `of_row`, that partitions of the number 0 never come out, and that every partition has
 //! its own draw. The partitions that contain one unit alone then all stay hidden, except with probability δ.
 //!
 //! ```text
-//! Laplace noise of scale 50, at most 50 rows in all, in one or in 50 partitions, δ = 10⁻⁶:  τ = 854
+//! Laplace noise of scale 50, at most 50 rows in all, one or in 50 partitions, δ = 10⁻⁶:  τ = 854
 //! ```
 
 use num_bigint::BigInt;
@@ -26,36 +27,56 @@ pub struct Alone {
     pub rows: u64,
     /// M: the rows in all; `None` if nothing but the others bounds them.
     pub total: Option<u64>,
+    /// b: the most that a row adds to the number of a partition; 1 where rows are counted.
+    pub of_row: u64,
 }
 
+/// Partitions with as many rows each: how many of them, and the rows.
+type Alike = (u64, u64);
+
 impl Alone {
-    /// Pairs (a, b) such that the probabilities of all partitions add up to at most a·p(1) + b·p(m), for one of the pairs.
+    /// The ways to have rows in partitions of which one leaves the most in sight.
     ///
     /// # Guarantee
-    /// Let p be convex and increase on 1, …, m. For all r_1, …, r_k with 1 ≤ r_i ≤ m, Σr_i ≤ M and k ≤ C, Σp(r_i) is at most the
-    /// larger of the two sums: p is nowhere above the chord from 1 to m, so the sum is at most k·p(1) + min(M − k, k(m − 1))·s,
-    /// where s is the chord's slope. That grows with k up to M/m and is linear from there on, so it is largest at k = M/m, where
-    /// it is k·p(m), or at the largest k. Where m divides M, or m − 1 divides M − k, there are such r_i, and the sum is theirs.
-    fn extremes(&self) -> [(Rational, Rational); 2] {
-        let whole = |n: u64| Rational::from_integer(BigInt::from(n));
+    /// Let p be convex and increase on 1, …, m. Of all r_1, …, r_n with 1 ≤ r_i ≤ m, Σr_i ≤ M and n ≤ C, one of these has the largest
+    /// Σp(r_i). For a given n that is the way with as many partitions of m rows and of one row as there can be, and at most one in
+    /// between, since p is convex; with all M rows, since it increases. One partition more takes a row from the one in between, or
+    /// from one of m: the sum changes by p(1) − (p(r) − p(r − 1)), which grows while r falls from m to 2, so the sum is convex in n from each n
+    /// without a partition in between to the next; over these it is linear. So it is largest at an end of all n, or at the first or the last
+    /// of these.
+    fn extremes(&self) -> Vec<[Alike; 3]> {
         let (rows, groups) = (self.rows.max(1), self.groups.max(1));
         let Some(total) = self.total.filter(|total| *total < groups.saturating_mul(rows)) else {
-            return [(Rational::zero(), whole(groups)), (Rational::zero(), whole(groups))];
+            return vec![[(groups, rows), (0, rows), (0, rows)]];
         };
-        let groups = groups.min(total);
-        // Here M < C·m; with m = 1, that leaves nothing to share.
-        let full = (Rational::zero(), whole(total) / whole(rows));
-        let shared = whole(total - groups) / whole((rows - 1).max(1));
-        [full, (whole(groups) - &shared, shared)]
+        let total = total.max(1);
+        let (few, most) = (total.div_ceil(rows), groups.min(total));
+        // With one row in each, all rows are in partitions of one.
+        let more = (rows - 1).max(1);
+        let first = few + (total - few) % more;
+        let last = most.checked_sub((more - (total - most) % more) % more);
+        let ends = [Some(few), Some(most), Some(first), last];
+        let between = |n: &u64| (few..=most).contains(n);
+        let way = |n: u64| {
+            let (full, left) = ((total - n) / more, (total - n) % more);
+            let between = u64::from(left > 0);
+            [(n - full - between, 1), (between, 1 + left), (full, rows)]
+        };
+        ends.into_iter().flatten().filter(between).map(way).collect()
+    }
+
+    /// The most that one unit adds to the number of one partition.
+    fn most(&self) -> u128 {
+        u128::from(self.rows.max(1)).saturating_mul(self.of_row.max(1).into())
     }
 }
 
-/// The threshold on numbers of rows with Laplace noise.
+/// The threshold on numbers of rows, or on sums, with Laplace noise.
 ///
 /// # Guarantee
 /// For every set of partitions in which one unit is alone, P(some r + X ≥ τ) ≤ δ, where every partition has an independent X of
-/// `noise`: P(X ≥ t) = α^t/(1+α) for t ≥ 1, α = exp(−1/scale), is convex, and [`Alone`] bounds the sum, in enclosures. τ is
-/// greater than m; without noise it is m + 1.
+/// `noise` and r is what the unit's k rows in it add, k·b at most: P(X ≥ t) = α^t/(1+α) for t ≥ 1, α = exp(−1/scale), is convex, so that
+/// P(X ≥ τ − k·b) is convex in k, and [`Alone`] has the largest sum of these, in enclosures. τ is the smallest integer above m·b at which that sum is at most δ.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] when no 63-bit number reaches the threshold.
@@ -78,7 +99,7 @@ pub fn rows_threshold_of_laplace(
     least(alone, &target, guess, &tail)
 }
 
-/// The threshold on numbers of rows with Gaussian noise.
+/// The threshold on numbers of rows, or on sums, with Gaussian noise.
 ///
 /// # Guarantee
 /// As [`rows_threshold_of_laplace`]. P(X ≥ t) ≤ e^(−t²/2σ²)/((1 − e^(−t/σ²))·√(2π)·σ), because (t+k)² ≥ t² + 2tk, and it is
@@ -110,7 +131,7 @@ pub fn rows_threshold_of_gaussian(
     least(alone, &target, guess, &tail)
 }
 
-/// The least t + m with t ≥ 1 at which the tails, from t and from t + m − 1 on, are within the target.
+/// The least t + m·b with t ≥ 1 at which the tails, from t on for m rows and from further on for fewer, are within the target.
 fn least(
     alone: &Alone,
     target: &Rational,
@@ -118,21 +139,26 @@ fn least(
     tail: &dyn Fn(u128) -> Rational,
 ) -> Result<u64, MechanismError> {
     let extremes = alone.extremes();
-    let nearer = u128::from(alone.rows.max(1)) - 1;
+    let of_row = u128::from(alone.of_row.max(1));
+    let rows = u128::from(alone.rows.max(1));
     let suffices = |t: u128| {
-        if t == 0 {
-            return false;
-        }
-        let (of_most, of_one) = (tail(t), tail(t + nearer));
-        extremes.iter().all(|(one, most)| one * &of_one + most * &of_most <= *target)
+        let of = |(partitions, own): &Alike| match partitions {
+            0 => Rational::zero(),
+            _ => {
+                let nearer = rows.saturating_sub((*own).into()).saturating_mul(of_row);
+                Rational::from_integer(BigInt::from(*partitions)) * tail(t.saturating_add(nearer))
+            }
+        };
+        let within = |way: &[Alike; 3]| way.iter().map(of).sum::<Rational>() <= *target;
+        t > 0 && extremes.iter().all(within)
     };
     let guess = guess.max(1.0).to_u128().unwrap_or(1);
     beyond(smallest(guess, suffices).saturating_sub(1), alone)
 }
 
-/// The threshold t + m + 1.
+/// The threshold t + m·b + 1.
 fn beyond(t: u128, alone: &Alone) -> Result<u64, MechanismError> {
-    one_more(t.saturating_add(alone.rows.max(1).into()))
+    one_more(t.saturating_add(alone.most()))
 }
 
 #[cfg(test)]
@@ -173,9 +199,10 @@ mod tests {
         all
     }
 
-    /// The largest probability that a way leaves some partition in sight.
+    /// The largest probability that a way leaves some partition in sight, whatever the rows add, up to `of_row`.
     fn worst(alone: &Alone, tail: &dyn Fn(i64) -> f64, threshold: u64) -> f64 {
-        let hidden = |rows: &u64| (-tail(threshold as i64 - *rows as i64)).ln_1p();
+        let most = |rows: &u64| (rows * alone.of_row) as i64;
+        let hidden = |rows: &u64| (-tail(threshold as i64 - most(rows))).ln_1p();
         let shown = |way: &Vec<u64>| -(way.iter().map(hidden).sum::<f64>()).exp_m1();
         ways(alone).iter().map(shown).fold(0.0, f64::max)
     }
@@ -195,10 +222,11 @@ mod tests {
             (7, 2, Some(9)),
             (4, 9, Some(10)),
         ] {
-            let alone = Alone { groups, rows, total };
             let most = total.unwrap_or(u64::MAX).min(groups * rows);
-            for epsilon in ["0.3", "1", "4"] {
-                let noise = scale(most.into(), epsilon);
+            let cases = [("0.3", 1), ("1", 1), ("4", 1), ("0.5", 3), ("4", 7)];
+            for (epsilon, of_row) in cases {
+                let alone = Alone { groups, rows, total, of_row };
+                let noise = scale((most * of_row).into(), epsilon);
                 let alpha = (-1.0 / noise.scale().to_f64().unwrap()).exp();
                 let laplace = |t: i64| match t > 0 {
                     true => alpha.powi(i32::try_from(t).unwrap()) / (1.0 + alpha),
@@ -207,13 +235,13 @@ mod tests {
                 for target in [1e-3, 1e-6, 1e-9] {
                     let of = delta(&format!("{target:e}"));
                     let threshold = rows_threshold_of_laplace(&noise, &alone, &of).unwrap();
-                    assert!(threshold > rows);
+                    assert!(threshold > rows * of_row);
                     let at = |threshold| worst(&alone, &laplace, threshold);
                     assert!(at(threshold) <= target, "{alone:?} {epsilon} {target}");
-                    // The sum of probabilities is δ²/2 above that of the union, and the chord a little above rows that are left.
-                    let less = at(threshold - 2);
+                    // The sum of probabilities is δ²/2 above that of the union.
+                    let less = at(threshold - 1);
                     assert!(
-                        less > target * 0.99 || threshold <= rows + 2,
+                        less > target * (1.0 - target) || threshold == rows * of_row + 1,
                         "{alone:?} {epsilon} {target}: {less}"
                     );
                 }
@@ -226,7 +254,7 @@ mod tests {
         for (groups, rows, total) in
             [(1, 5, None), (3, 4, Some(7)), (4, 4, Some(4)), (6, 5, Some(6))]
         {
-            let alone = Alone { groups, rows, total };
+            let alone = Alone { groups, rows, total, of_row: 1 };
             for rho in ["0.001", "0.02", "0.3"] {
                 let noise = Gaussian::calibrate_rho(16, &rho.parse().unwrap()).unwrap();
                 let sigma = noise.sigma().to_f64().unwrap();
@@ -255,11 +283,38 @@ mod tests {
         }
     }
 
+    /// Of all ways, one of the extremes has the largest sum, for any convex function that increases.
+    #[test]
+    fn extremes_are_the_worst_of_all_ways() {
+        for groups in 1..6 {
+            for rows in 1..6 {
+                for total in (1..=groups * rows + 1).map(Some).chain([None]) {
+                    let alone = Alone { groups, rows, total, of_row: 1 };
+                    for base in [1.02_f64, 1.3, 2.0, 9.0] {
+                        for bend in [0.0, 1.0, 40.0] {
+                            // Convex: a power, and a line that begins somewhere.
+                            let p = |k: u64| base.powi(k as i32) + bend * (k as f64 - 2.5).max(0.0);
+                            let all = ways(&alone).into_iter().filter(|way| !way.is_empty());
+                            let worst =
+                                all.map(|way| way.into_iter().map(p).sum()).fold(0.0, f64::max);
+                            let of = |way: &[Alike; 3]| {
+                                way.iter().map(|(n, own)| *n as f64 * p(*own)).sum::<f64>()
+                            };
+                            let found = alone.extremes().iter().map(of).fold(0.0, f64::max);
+                            let off = (found - worst).abs() / worst;
+                            assert!(off < 1e-12, "{alone:?} {base} {bend}: {found} {worst}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// One row a partition is the case of units.
     #[test]
     fn one_row_in_each_is_a_unit() {
         for groups in [1, 3, 20] {
-            let alone = Alone { groups, rows: 1, total: None };
+            let alone = Alone { groups, rows: 1, total: None, of_row: 1 };
             let noise = scale(groups.into(), "0.5");
             let own = rows_threshold_of_laplace(&noise, &alone, &delta("1e-6")).unwrap();
             assert_eq!(own, threshold_of_laplace(&noise, groups, &delta("1e-6")).unwrap());
@@ -273,7 +328,7 @@ mod tests {
     #[test]
     fn many_partitions_with_one_row_are_worse_than_one_with_all() {
         let noise = scale(50, "1");
-        let alone = Alone { groups: 50, rows: 50, total: Some(50) };
+        let alone = Alone { groups: 50, rows: 50, total: Some(50), of_row: 1 };
         assert_eq!(rows_threshold_of_laplace(&noise, &alone, &delta("1e-6")).unwrap(), 854);
         // 50·e^(−(τ − 1)/50)/(1 + e^(−1/50)) ≤ 10⁻⁶, where all of them in one partition would allow 708.
         let one = Alone { groups: 1, ..alone };

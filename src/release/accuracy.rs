@@ -2,7 +2,7 @@
 
 use super::mechanism::{Mechanism, Mechanized, Predicted};
 use super::number::{Noise, within};
-use super::threshold::PartitionSelection;
+use super::partition_selection::PartitionSelection;
 use crate::analysis::{Analysis, ErrorBars, Measure, ReleaseKind};
 use crate::mechanism::Rung;
 

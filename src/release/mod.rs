@@ -28,6 +28,7 @@ pub(crate) mod mostly_noise;
 mod noisy_scores;
 pub(crate) mod number;
 mod own_sizes;
+mod partition_selection;
 pub(crate) mod record;
 mod shortfall;
 pub(crate) mod text;
@@ -35,7 +36,7 @@ mod threshold;
 pub(crate) mod together;
 
 pub use mechanism::{Instead, Mechanism, Mechanized, Predicted, Together};
-pub use threshold::PartitionSelection;
+pub use partition_selection::{Other, PartitionSelection};
 
 /// The confidence of every reported accuracy.
 pub const CONFIDENCE: f64 = 0.95;

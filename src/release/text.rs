@@ -1,6 +1,8 @@
 //! Exact numbers, as explanations and the ledger write them.
 
-use crate::analysis::{Choice, Measure};
+use num_traits::One;
+
+use crate::analysis::{Choice, Measure, PrivateAggregate};
 use crate::privacy::{Rational, decimal_text};
 
 pub(crate) fn exact(value: &Rational) -> String {
@@ -34,4 +36,11 @@ pub(crate) fn bound_note(measure: &Measure, rung: usize) -> Option<String> {
         (false, _) => format!("a unit adds {shown} in all"),
     };
     Some(format!("{text}: {bounded} at most, the bound chosen; what it cuts is in no ±"))
+}
+
+/// So many steps of the grid of what is compared, as a number.
+pub(crate) fn steps_text(part: &PrivateAggregate, measure: Option<usize>, steps: u64) -> String {
+    let measure = measure.and_then(|i| part.measures().get(i));
+    let unit = measure.map_or_else(Rational::one, Measure::grid_unit);
+    decimal_text(&(Rational::from_integer(steps.into()) * unit), 6)
 }

@@ -12,6 +12,7 @@
 //! GAUSSIAN(eps=1, delta=1e-6) SUM(x)                   both with half of the ρ of (ε, δ/2), τ for δ/2
 //! GAUSSIAN(rho=0.1, delta=1e-6) SUM(x)                 both with ρ/2, τ for δ
 //! LAPLACE(eps=1, delta=1e-6) COUNT(*), 50 rows in all  units at ε/2, Gaussian, τ = 333; as released it would be 854
+//! LAPLACE(eps=1, delta=1e-6) SUM(x), x from 20 to 60   x as released, at ε: τ = 848, 43 units at least; units would have 29
 //! ```
 //!
 //! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do, the counts of OPTIONS have
@@ -25,7 +26,10 @@ use super::complete::complete;
 use super::cost::{Accounts, Fallback};
 use super::goal::{Groups, priced, refuse_complete};
 use super::number::{Noise, size, within};
-use crate::analysis::{Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
+use super::partition_selection::PartitionSelection;
+use crate::analysis::{
+    Compares, Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions,
+};
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
     Alone, Gaussian, Laplace, MechanismError, rows_threshold_of_gaussian,
@@ -35,84 +39,6 @@ use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho};
 use crate::refusal::{Reason, Refusal};
 use crate::release::calibrate::mechanize;
 use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
-
-/// Which unknown partitions are released: those whose noisy number of units reaches the threshold.
-#[derive(Debug, Clone)]
-pub struct PartitionSelection {
-    threshold: u64,
-    least: u64,
-    groups: u64,
-    epsilon: Option<Epsilon>,
-    delta: Delta,
-    counter: Option<usize>,
-    noise: Option<Mechanism>,
-    loss: Option<Loss>,
-    /// The groups with the noisy number of rows that is compared, if that was chosen.
-    compared: Option<UnknownPartitions>,
-    instead: Option<u64>,
-}
-
-impl PartitionSelection {
-    /// τ: the smallest noisy number of units that δ allows.
-    pub fn threshold(&self) -> u64 {
-        self.threshold
-    }
-
-    /// The smallest number of units that the query asks for.
-    pub fn least(&self) -> u64 {
-        self.least
-    }
-
-    /// The smallest noisy number of units with which a partition is released.
-    pub fn at_least(&self) -> u64 {
-        self.threshold.max(self.least)
-    }
-
-    /// C: the number of partitions in which a unit is counted.
-    pub fn groups(&self) -> u64 {
-        self.groups
-    }
-
-    /// The ε of the counts that are drawn for the threshold alone; none if they share a ρ with a release.
-    pub fn epsilon(&self) -> Option<&Epsilon> {
-        self.epsilon.as_ref()
-    }
-
-    /// The δ of the threshold.
-    pub fn delta(&self) -> &Delta {
-        &self.delta
-    }
-
-    /// The measure whose released number is compared with the threshold.
-    pub fn counter(&self) -> Option<usize> {
-        self.counter
-    }
-
-    /// The noise of the counts that are drawn for the threshold alone.
-    pub fn noise(&self) -> Option<&Mechanism> {
-        self.noise.as_ref()
-    }
-
-    /// Whether noisy numbers of rows are compared, of which a unit may have several in a partition.
-    pub fn compares_rows(&self) -> bool {
-        self.compared.is_some()
-    }
-
-    /// τ of the other number that could be compared, units for rows and rows for units, if there is one.
-    pub fn instead(&self) -> Option<u64> {
-        self.instead
-    }
-
-    /// The groups with the number that is compared, where that is not the one of the analysis.
-    pub(super) fn compared(&self) -> Option<&UnknownPartitions> {
-        self.compared.as_ref()
-    }
-
-    /// The cost of the threshold, if no release pays for it.
-    pub fn loss(&self) -> Option<&Loss> {
-        self.loss.as_ref()
-    }
-}
 
 /// The mechanisms of a private aggregate with unknown partitions, and its partition selection.
 ///
@@ -130,39 +56,44 @@ pub(super) fn for_unknown_partitions(
     default: &Fallback,
     accounts: &Accounts,
 ) -> Result<Calibrated, Refusal> {
-    let by_units = comparing(aggregate, groups, default, accounts);
-    let Some(rows) = groups.comparing_rows() else { return by_units };
-    let (units, mut rows, compared) =
-        match (by_units, comparing(aggregate, &rows, default, accounts)) {
-            (Ok(units), Ok(by_rows)) => (units, by_rows, rows),
-            (by_units, _) => return by_units,
-        };
-    if is_better(&rows, &units, accounts) {
-        (rows.1.instead, rows.1.compared) = (Some(units.1.threshold), Some(compared));
-        return Ok(rows);
-    }
-    let (mechanized, selection) = units;
-    Ok((mechanized, PartitionSelection { instead: Some(rows.1.threshold), ..selection }))
+    let units = comparing(aggregate, groups, default, accounts)?;
+    let released = groups.comparing_released().filter_map(|own| {
+        // What cannot be compared is not, for instance since its noise is too large.
+        let (mechanized, selection) = comparing(aggregate, &own, default, accounts).ok()?;
+        Some((mechanized, PartitionSelection { compared: Some(own), ..selection }))
+    });
+    let mut all: Vec<Calibrated> = std::iter::once(units).chain(released).collect();
+    let better = all.iter().enumerate().skip(1);
+    let better = better.filter(|(_, own)| all.first().is_some_and(|u| is_better(own, u, accounts)));
+    let best = better.min_by_key(|(_, own)| own.1.units()).map_or(0, |(at, _)| at);
+    let (mechanized, selection) = all.swap_remove(best);
+    let others = all.iter().map(|other| other.1.as_other()).collect();
+    Ok((mechanized, PartitionSelection { others, ..selection }))
 }
 
 /// The mechanisms of the measures, and what hides groups.
 type Calibrated = (Vec<Mechanized>, PartitionSelection);
 
-/// Whether rows are compared, of which a group has no fewer than units: where that costs a tenth less for what was asked, or no
-/// more with a threshold at most twice as high, since nothing is spent on units then, and the noise of what is released is half
-/// as large.
-fn is_better(rows: &Calibrated, units: &Calibrated, accounts: &Accounts) -> bool {
+/// Whether a released number is compared, of which a group has no fewer than units: where that costs a tenth less for what was asked,
+/// or no more with a threshold at most twice as high, since nothing is spent on units then, and the noise of what is released is half
+/// as large. A threshold on a sum is as high as the number of units that it takes if each adds the least that it can.
+fn is_better(released: &Calibrated, units: &Calibrated, accounts: &Accounts) -> bool {
     let cost = |of: &Calibrated| {
         let all = of.0.iter().map(|one| &one.loss).chain(&of.1.loss);
         all.fold(Loss::zero(), |all, loss| all.plus(loss))
     };
-    let (of_rows, of_units) = (cost(rows), cost(units));
-    let (own, other) = match (of_rows.epsilon(), of_units.epsilon()) {
+    let (of_released, of_units) = (cost(released), cost(units));
+    let (own, other) = match (of_released.epsilon(), of_units.epsilon()) {
         (Some(own), Some(other)) if !accounts.concentrated() => (own, other),
-        (Some(_) | None, _) => (of_rows.rho(), of_units.rho()),
+        (Some(_) | None, _) => (of_released.rho(), of_units.rho()),
     };
     let cheaper = own * Rational::new(10.into(), 9.into()) <= *other;
-    cheaper || own <= other && rows.1.threshold <= units.1.threshold.saturating_mul(2)
+    let not_much_higher = released.1.units() <= units.1.threshold.saturating_mul(2);
+    match released.1.compares {
+        Compares::Units | Compares::Rows => cheaper || own <= other && not_much_higher,
+        // A sum may be far smaller than the most of it, which sets the noise.
+        Compares::Values { .. } => own <= other && not_much_higher,
+    }
 }
 
 /// The same where a number of these groups is compared.
@@ -514,15 +445,17 @@ impl Costs<'_> {
         delta: &Delta,
         loss: Option<Loss>,
     ) -> Result<PartitionSelection, Refusal> {
-        let UnknownPartitions { groups, counter, least, limits, .. } = *self.groups;
-        let alone = Alone { groups, rows: limits.per_partition, total: limits.total };
+        let UnknownPartitions { groups, counter, least, limits, compares, .. } = *self.groups;
+        let of_row = compares.most_of_row();
+        let alone = Alone { groups, rows: limits.per_partition, total: limits.total, of_row };
+        let by_units = alone.rows <= 1 && of_row <= 1;
         let compared =
             noise.as_ref().or(counter.and_then(|i| all.get(i)).map(|one| &one.mechanism));
         let threshold = match compared {
-            Some(Mechanism::Laplace(noise)) if alone.rows > 1 => {
+            Some(Mechanism::Laplace(noise)) if !by_units => {
                 rows_threshold_of_laplace(noise, &alone, delta)
             }
-            Some(Mechanism::Gaussian(noise)) if alone.rows > 1 => {
+            Some(Mechanism::Gaussian(noise)) if !by_units => {
                 rows_threshold_of_gaussian(noise, &alone, delta)
             }
             Some(Mechanism::Laplace(noise)) => threshold_of_laplace(noise, groups, delta),
@@ -549,7 +482,8 @@ impl Costs<'_> {
             noise,
             loss,
             compared: None,
-            instead: None,
+            compares,
+            others: Vec::new(),
         })
     }
 }

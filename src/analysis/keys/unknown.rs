@@ -3,12 +3,13 @@
 //!
 //! In: the releases of a GROUP BY with a column that has no public keys. Out: [`UnknownPartitions`]: a group is
 //! released only if a noisy number of its units reaches a threshold. For that number a unit is in at most C groups,
-//! with one row in each, chosen by a hash before anything is counted. Where rows are counted anyway, their noisy number can be
-//! compared instead. A group exists only if a unit is counted in it; the other measures do not create groups.
+//! with one row in each, chosen by a hash before anything is counted. Where rows are counted anyway, or values above 0 added up,
+//! these noisy numbers can be compared instead. A group exists only if what is compared is at least 1 in it, in steps of its grid; the
+//! other measures do not create groups.
 //!
 //! ```text
 //! zip, LAPLACE(eps=1, delta=1e-6) COUNT(DISTINCT id)      its own noisy number is compared, nothing is split
-//! zip, LAPLACE(eps=1, delta=1e-6) SUM(x)                  half of ε counts units
+//! zip, LAPLACE(eps=1, delta=1e-6) SUM(x)                  half of ε counts units, unless x is in a narrow range above 0
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the second number is compared
 //! zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)                its own, unless half of ε for units gives a much lower τ
 //! ```
@@ -16,7 +17,7 @@
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::call::Call;
 use crate::analysis::measure::sensitivity::ContributionBounds;
-use crate::analysis::measure::{Input, Measure};
+use crate::analysis::measure::{Input, Measure, Moments};
 use crate::dialect::{AggregateName, GroupStrategy, GroupingClause, MechanismName, Operand};
 use crate::refusal::{Reason, Refusal};
 
@@ -36,15 +37,53 @@ pub struct UnknownPartitions {
     pub least: u64,
     /// Whether a unit is counted in every group in which it has rows.
     pub covers: bool,
-    /// A measure that counts rows, whose noisy number may be compared instead.
-    pub rows_counter: Option<RowsCounter>,
+    /// What the numbers that are compared are of.
+    pub compares: Compares,
+    /// The released numbers that may be compared instead.
+    pub released: Vec<Released>,
 }
 
-/// A measure that counts rows, of which one unit may have several in a group.
+/// What the numbers are of that are compared with a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowsCounter {
+pub enum Compares {
+    /// Units, each with one row in a group.
+    Units,
+    /// Rows, of which a unit may have several in a group.
+    Rows,
+    /// Values that are added up, in steps of the measure's grid.
+    Values {
+        /// The least that a row adds, at least 1.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+}
+
+impl Compares {
+    /// The most that a row adds to a number.
+    pub fn most_of_row(self) -> u64 {
+        match self {
+            Self::Units | Self::Rows => 1,
+            Self::Values { most, .. } => most,
+        }
+    }
+
+    /// The most units of which a group has so large a number without noise, if each adds the least that it can.
+    pub fn units(self, number: u64) -> u64 {
+        match self {
+            Self::Units | Self::Rows => number,
+            Self::Values { least, .. } => number.div_ceil(least.max(1)),
+        }
+    }
+}
+
+/// A measure that counts rows, of which one unit may have several in a group, or adds up values above 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Released {
     /// The number of the measure.
     pub measure: usize,
+    /// What it is of.
+    pub compares: Compares,
     /// Its bounds.
     pub limits: ContributionBounds,
     /// C: the number of groups in which a unit may have rows.
@@ -118,42 +157,89 @@ impl UnknownPartitions {
         };
         let least = measures.iter().filter_map(|m| m.clause.grouping.as_ref()?.min_units).max();
         let least = least.unwrap_or(1);
-        let rows_counter = match counter {
+        let released = match counter {
             // A number of units that is asked for is compared with one.
-            None if least == 1 => rows_counter(measures, &payer, &by_laplace, subject),
-            None | Some(_) => None,
+            None if least == 1 => released(measures, &payer, &by_laplace, subject),
+            None | Some(_) => Vec::new(),
         };
         let covers = bounding.is_some_and(|measure| covers(measure, groups, subject));
-        Ok(Self { limits, groups, counter, payer, least, covers, rows_counter })
+        let compares = Compares::Units;
+        Ok(Self { limits, groups, counter, payer, least, covers, compares, released })
     }
 
-    /// The same groups where the noisy number of rows is compared, if there is one.
+    /// The same groups where a released number is compared, for each of these.
     ///
     /// # Guarantee
-    /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and a group without a counted row does not
-    /// come out: the threshold for these limits hides them as that of units does.
-    pub(crate) fn comparing_rows(&self) -> Option<Self> {
-        let RowsCounter { measure, limits, groups, covers } = self.rows_counter?;
-        Some(Self { limits, groups, counter: Some(measure), covers, ..self.clone() })
+    /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and at most [`Compares::most_of_row`] with each row;
+    /// a group whose number is 0 does not come out: the threshold for these limits hides them as that of units does.
+    pub(crate) fn comparing_released(&self) -> impl Iterator<Item = Self> {
+        self.released.iter().map(|one| {
+            let Released { measure, compares, limits, groups, covers } = *one;
+            Self { limits, groups, counter: Some(measure), covers, compares, ..self.clone() }
+        })
     }
 }
 
-/// The first measure that counts all rows of its groups, with Laplace noise or as the release that states δ.
-fn rows_counter(
+/// The first measure that counts all rows of its groups, and those that add up values above 0, with Laplace noise or as the release
+/// that states δ. Sums are left out where other measures read the same column: those may be read of one vector with them.
+fn released(
     measures: &[Measure],
     payer: &Payer,
     by_laplace: &dyn Fn(&Measure) -> bool,
     subject: &UnitScope,
-) -> Option<RowsCounter> {
-    let mut counters = measures.iter().enumerate().filter(|(i, m)| {
-        m.input == Input::Rows
-            && m.filter.is_none()
-            && (by_laplace(m) || *payer == Payer::Release(*i))
-    });
-    let (measure, counter) = counters.next()?;
-    let limits = counter.limits;
-    let groups = limits.l0.or(limits.total)?;
-    Some(RowsCounter { measure, limits, groups, covers: covers(counter, groups, subject) })
+) -> Vec<Released> {
+    let may_be = |(i, m): &(usize, &Measure)| {
+        m.filter.is_none() && (by_laplace(m) || *payer == Payer::Release(*i))
+    };
+    let of = |(measure, own): (usize, &Measure)| {
+        let compares = match own.input {
+            Input::Rows => Compares::Rows,
+            Input::Sum(column) if measures.iter().filter(|m| reads(m, column)).count() == 1 => {
+                let least = u64::try_from(own.lo).ok().filter(|least| *least >= 1)?;
+                Compares::Values { least, most: u64::try_from(own.hi).ok()? }
+            }
+            Input::Sum(_)
+            | Input::Values(_)
+            | Input::Units
+            | Input::Distinct(_)
+            | Input::Mean(_)
+            | Input::Moments(_)
+            | Input::Joint(_)
+            | Input::SumPerUnit(_)
+            | Input::MeanPerUnit(_)
+            | Input::Terms { .. }
+            | Input::Places { .. } => return None,
+        };
+        let limits = own.limits;
+        let groups = limits.l0.or(limits.total)?;
+        // A unit whose values are all NULL adds nothing.
+        let covers = compares == Compares::Rows && covers(own, groups, subject);
+        Some(Released { measure, compares, limits, groups, covers })
+    };
+    let mut rows = false;
+    let all = measures.iter().enumerate().filter(may_be).filter_map(of);
+    all.filter(|one| {
+        one.compares != Compares::Rows || !std::mem::replace(&mut rows, true)
+    })
+    .collect()
+}
+
+/// Whether a measure adds up or counts the values of this column.
+fn reads(measure: &Measure, own: usize) -> bool {
+    match measure.input {
+        Input::Sum(column)
+        | Input::Values(column)
+        | Input::Mean(column)
+        | Input::Moments(Moments { column, .. }) => column == own,
+        Input::Rows
+        | Input::Units
+        | Input::Distinct(_)
+        | Input::Joint(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => false,
+    }
 }
 
 /// Whether so many groups are all in which a unit can have rows: nothing in the query leaves some of them out, or there are no

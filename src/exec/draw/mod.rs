@@ -74,6 +74,8 @@ fn drawn(
     let mut rungs: Vec<ArrayRef> = Vec::new();
     let mut rows: Option<Vec<usize>> = None;
     let mut vectors = together::Drawn::new();
+    let deciding = specification.hidden.as_ref().and_then(|(hidden, _)| hidden.counter());
+    let mut compared: Option<Vec<i128>> = None;
     for draw_plan in &specification.draw_plans {
         let own = gathered.get(draw_plan.bounded_input).ok_or_else(failed)?;
         match &draw_plan.measure.release_kind {
@@ -135,11 +137,12 @@ fn drawn(
                         .iter()
                         .map(|v| draw_plan.perturb(*v, rng))
                         .collect::<Result<_, _>>()?;
-                    columns.push(number(
-                        &noisy,
-                        draw_plan.measure.grid,
-                        &draw_plan.measure.data_type,
-                    )?);
+                    let Measure { grid, data_type, .. } = &draw_plan.measure;
+                    let column = number(&noisy, *grid, data_type)?;
+                    if deciding == Some(columns.len()) {
+                        compared = Some(noisy);
+                    }
+                    columns.push(column);
                 }
             }
         }
@@ -150,14 +153,15 @@ fn drawn(
         Some(_) => return Ok(RecordBatch::new_empty(Arc::clone(&specification.released))),
         None => key_columns(specification, rows.as_deref(), columns.first())?,
     };
-    let keys = released.len();
     released.append(&mut columns);
     released.append(&mut mean_rows);
     released.append(&mut rungs);
     let released = batch(&specification.released, released)?;
     match (&specification.hidden, groups) {
         (None, None) => Ok(released),
-        (Some((hidden, counter)), Some(own)) => hide(hidden, keys, &released, own, *counter, rng),
+        (Some((hidden, counter)), Some(own)) => {
+            hide(hidden, &released, own, *counter, compared.as_deref(), rng)
+        }
         // Groups that only the data know never come out without a threshold.
         (Some(_), None) | (None, Some(_)) => Err(failed().into()),
     }

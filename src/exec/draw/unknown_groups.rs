@@ -3,9 +3,9 @@
 use futures::StreamExt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::{SortOptions, filter_record_batch, take};
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
@@ -24,8 +24,8 @@ use crate::sampler::QueryRng;
 ///
 /// # Guarantee
 /// A function of the multiset of the input's rows: every group that contains a unit appears once, in ascending order of
-/// the keys, NULL last. A group without a counted unit is left out, whatever its integers are: without the rows of the
-/// unit that caused them, the group might not exist.
+/// the keys, NULL last. A group whose number that is compared is 0 is left out, whatever its other integers are: without the rows of
+/// the unit that caused them, the group might not exist.
 pub(crate) async fn groups(
     mut rows: SendableRecordBatchStream,
     key_columns: usize,
@@ -62,7 +62,7 @@ pub(crate) async fn groups(
     sorted(&keys, sums, counter)
 }
 
-/// The groups in which a unit is counted, in the order of their keys.
+/// The groups in which a unit is counted, or adds something to the sum that is compared, in the order of their keys.
 pub(crate) fn sorted(keys: &[ArrayRef], sums: Vec<Vec<i128>>, counter: usize) -> Result<Gathered> {
     let order = |column: &ArrayRef| {
         let last = SortOptions { descending: false, nulls_first: false };
@@ -86,25 +86,24 @@ pub(crate) fn sorted(keys: &[ArrayRef], sums: Vec<Vec<i128>>, counter: usize) ->
 /// Hides the groups whose noisy number of units is below the threshold.
 ///
 /// # Guarantee
-/// A row stays exactly if the compared number is at least the threshold. That number is either the released column
-/// itself or a separate draw for every group. Source: the noise of the numbers is that of `hidden`.
+/// A row stays exactly if the compared number is at least the threshold. That number is either in `drawn_numbers`, the noisy integers of the
+/// measure that is compared, or a separate draw for every group. Source: the noise of the numbers is that of `hidden`.
 ///
 /// # Errors
 /// An internal error for columns that differ from the plan.
 pub(crate) fn hide(
     hidden: &PartitionSelection,
-    key_columns: usize,
     released: &RecordBatch,
     gathered: &Gathered,
     counter: usize,
+    drawn_numbers: Option<&[i128]>,
     rng: &mut QueryRng,
 ) -> Result<RecordBatch, DrawError> {
     let least = i128::from(hidden.at_least());
     let shown: BooleanArray = match (hidden.noise(), hidden.counter()) {
-        (None, Some(measure)) => {
-            let column = released.columns().get(key_columns + measure).ok_or_else(failed)?;
-            let counts = column.as_primitive_opt::<Int64Type>().ok_or_else(failed)?;
-            counts.iter().map(|n| n.map(|n| i128::from(n) >= least)).collect()
+        (None, Some(_)) => {
+            let numbers = drawn_numbers.ok_or_else(failed)?;
+            numbers.iter().map(|number| Some(*number >= least)).collect()
         }
         (Some(noise), None) => {
             let Gathered::Groups { sums, .. } = gathered else { return Err(failed().into()) };
