@@ -14,18 +14,17 @@ use sqlparser::ast::{
     SetExpr, TableFactor, VisitMut, VisitorMut,
 };
 
-use super::AggregateName;
-use super::aggregate::{aggregate_call, column_name};
+use super::aggregate::column_name;
 use super::allow::{
     absent, expression, fetched, join_condition, limit, standard_select, table_factor, value,
 };
-use super::ast::{MechanismName, Operand, Parameters, ReleaseClause, marked};
+use super::ast::{MechanismName, Parameters, marked};
 use super::candidates::name_candidates;
 use super::consistent::{attach, take_consistent};
 use super::grouping_sets::{MOST_SETS, only_numbers, spell_out};
 use super::histogram::{no_histogram, spell_out_histogram};
+use super::implied::Implied;
 use super::mode::group_by_modes;
-use super::parser::aggregate_marker;
 use super::spelling::respell;
 use crate::dialect::candidates::of_this_select;
 use crate::dialect::clauses::{Clauses, Options, folded, numbered};
@@ -166,10 +165,12 @@ impl Lowering<'_> {
         if options.is_some() || !keys.is_empty() || consistent.is_some() {
             let written = options.is_some();
             let options = options.unwrap_or_default();
-            let items = projection.iter_mut().filter_map(item_expression);
-            let beside = having.iter_mut().chain(order_by.iter_mut().map(|e| &mut **e));
-            for expression in items.chain(beside) {
-                self.imply(expression, &options)?;
+            let mut implied = Implied::under(&options.parameters);
+            for expression in projection.iter_mut().filter_map(item_expression) {
+                implied.shown(expression, &mut self.clauses.releases)?;
+            }
+            for expression in having.iter_mut().chain(order_by.iter_mut().map(|e| &mut **e)) {
+                implied.beside(expression, &mut self.clauses.releases)?;
             }
             self.share(first_implied, &options)?;
             let bare = self.clauses.releases.len() - first_implied;
@@ -346,44 +347,6 @@ impl Lowering<'_> {
             ControlFlow::Continue(())
         });
         found
-    }
-
-    /// Turns the bare aggregates of an expression into releases.
-    fn imply(&mut self, expression: &mut Expr, options: &Options) -> Result<(), DialectError> {
-        let outcome = of_this_select(expression, |expression| {
-            let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
-            let name = function.name.to_string();
-            if function.over.is_some() || AggregateName::parse(&name).is_none() {
-                return ControlFlow::Continue(());
-            }
-            let text = column_name(function);
-            match aggregate_call(function.clone()) {
-                Err(message) => {
-                    let hint = "COUNT, SUM, AVG or STDDEV of one expression";
-                    ControlFlow::Break(Refusal::new(Reason::Operand, text, message, hint))
-                }
-                Ok((call, arguments, filter)) => {
-                    let n = self.clauses.releases.len();
-                    *expression = aggregate_marker(n, arguments, filter, call.distinct);
-                    self.clauses.releases.push(ReleaseClause {
-                        mechanism: MechanismName::Default,
-                        parameters: options.parameters.clone(),
-                        operand: Operand::Aggregate(call),
-                        keys: Vec::new(),
-                        unit_column: None,
-                        grouping: None,
-                        text,
-                        finding: None,
-                        consistent: None,
-                    });
-                    ControlFlow::Continue(())
-                }
-            }
-        });
-        match outcome {
-            ControlFlow::Break(refusal) => Err(refusal.into()),
-            ControlFlow::Continue(()) => Ok(()),
-        }
     }
 
     /// Shares the query's ε and δ equally among the releases that OPTIONS implied.

@@ -33,6 +33,7 @@ pub(crate) mod error;
 mod grouping_sets;
 mod headings;
 mod histogram;
+mod implied;
 mod literal;
 mod lower;
 mod mode;
