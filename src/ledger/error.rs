@@ -307,9 +307,9 @@ pub enum VaultError {
         /// The remainder of the budget.
         left: Spend,
     },
-    /// A release has a cost in ρ only, and the budget counts in ε.
+    /// A release has a cost in ρ only, and the budget counts in ε or in coupons of an ε.
     #[error(
-        "the privacy budget `{budget}` counts in epsilon, but a release of this query has a cost in rho: write eps=… instead of rho=…"
+        "the privacy budget `{budget}` counts releases by their epsilon, but one of this query has a cost in rho alone: write eps=… instead of rho=…"
     )]
     NoEpsilon {
         /// The budget.

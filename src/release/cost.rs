@@ -109,8 +109,8 @@ pub(super) struct OneDraw {
 /// its releases.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// The name of a budget that counts in ε or in coupons.
-    in_epsilon: Option<String>,
+    /// The name of a budget that counts in ε or in coupons, and which of both.
+    in_epsilon: Option<(String, Notion)>,
     /// Whether there is a budget that counts in ρ.
     in_rho: bool,
     /// The least ε of a coupon, in 10⁻⁹, if a budget counts coupons.
@@ -127,7 +127,7 @@ impl Accounts {
         Self {
             in_epsilon: counting(Notion::Approximate)
                 .or(counting(Notion::Coupons))
-                .map(|budget| budget.name.clone()),
+                .map(|budget| (budget.name.clone(), budget.limit.notion)),
             in_rho: counting(Notion::Concentrated).is_some(),
             coupon: budgets.iter().filter_map(|budget| budget.coupon).min(),
         }
@@ -180,8 +180,14 @@ impl Accounts {
 
     /// Accepts a release that every budget can count.
     pub(super) fn admit(&self, measure: &Measure, one: &Mechanized) -> Result<(), Refusal> {
-        let Some(budget) = self.in_epsilon.as_ref().filter(|_| one.loss.epsilon().is_none()) else {
+        let Some((budget, notion)) =
+            self.in_epsilon.as_ref().filter(|_| one.loss.epsilon().is_none())
+        else {
             return Ok(());
+        };
+        let counts = match notion {
+            Notion::Coupons => "counts coupons, each for a release of an epsilon,",
+            Notion::Approximate | Notion::Concentrated => "counts in epsilon,",
         };
         let text = measure.clause.text.as_str();
         let within = measure.clause.parameters.within.as_ref();
@@ -193,7 +199,7 @@ impl Accounts {
             Reason::Parameter,
             "rho",
             format!(
-                "the budget {budget} counts in epsilon, and Gaussian noise with a cost in rho has no epsilon"
+                "the budget {budget} {counts} and Gaussian noise with a cost in rho has no epsilon"
             ),
             format!("GAUSSIAN({cost}, delta=1e-6) {text}, or LAPLACE({cost}) {text}"),
         ))
