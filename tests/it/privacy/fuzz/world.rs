@@ -31,7 +31,7 @@ const DECLARATIONS: &str = "
     CREATE PRIVACY BUDGET adult FOR adult LIMIT (epsilon=1000000, delta=0.5) PER QUERY (default=0.1, max=6, max_delta=1e-15);
     ALTER TABLE users SET PRIVACY UNIT (user_id) UNIQUE;
     ALTER TABLE users ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 120);
-    CREATE PRIVACY BUDGET users FOR users LIMIT (epsilon=1000000, delta=0.5) PER QUERY (max=6, max_delta=1e-15);
+    CREATE PRIVACY BUDGET users FOR users LIMIT (epsilon=1000000, delta=0.5) ACCOUNTANT COUPONS (epsilon=6) PER QUERY (max_delta=1e-15);
     ALTER TABLE orders SET PRIVACY UNIT (user_id) MAX ROWS 4;
     ALTER TABLE orders ALTER COLUMN price SET PRIVACY DOMAIN BETWEEN (0, 1000);
     ALTER TABLE orders ALTER COLUMN qty SET PRIVACY DOMAIN BETWEEN (0, 10);
