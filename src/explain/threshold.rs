@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::analysis::{Compares, ContributionBounds, Payer, PrivateAggregate};
 use crate::explain::text::{at_most, number};
 use crate::privacy::decimal_text;
-use crate::release::{Other, PartitionSelection};
 use crate::release::mechanism::Mechanism;
 use crate::release::text::{exact, steps_text};
+use crate::release::{Other, PartitionSelection};
 
 /// The line about the keys of a part whose groups are those of the data.
 pub(super) fn keys_text(part: &PrivateAggregate) -> String {
@@ -20,7 +20,9 @@ pub(super) fn keys_text(part: &PrivateAggregate) -> String {
         Some(Compares::Values { .. }) => "of a small sum",
         Some(Compares::Units) | None => "of few units",
     };
-    format!("those of the data ({names}), in their order, NULL last; groups {which} do not come out")
+    format!(
+        "those of the data ({names}), in their order, NULL last; groups {which} do not come out"
+    )
 }
 
 pub(super) fn threshold_lines(
@@ -141,6 +143,7 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
             | Mechanism::PermuteAndFlip(_)
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
+            | Mechanism::NoisyKeys(_)
             | Mechanism::ChosenBound(_),
         )
         | None => String::new(),

@@ -27,9 +27,7 @@ use super::cost::{Accounts, Fallback};
 use super::goal::{Groups, priced, refuse_complete};
 use super::number::{Noise, size, within};
 use super::partition_selection::PartitionSelection;
-use crate::analysis::{
-    Compares, Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions,
-};
+use crate::analysis::{Compares, Measure, Payer, PrivateAggregate, ReleaseKind, UnknownPartitions};
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::mechanism::{
     Alone, Gaussian, Laplace, MechanismError, rows_threshold_of_gaussian,
@@ -57,7 +55,7 @@ pub(super) fn for_unknown_partitions(
     accounts: &Accounts,
 ) -> Result<Calibrated, Refusal> {
     let units = comparing(aggregate, groups, default, accounts)?;
-    let released = groups.comparing_released().filter_map(|own| {
+    let released = groups.comparing_released(aggregate.measures()).into_iter().filter_map(|own| {
         // What cannot be compared is not, for instance since its noise is too large.
         let (mechanized, selection) = comparing(aggregate, &own, default, accounts).ok()?;
         Some((mechanized, PartitionSelection { compared: Some(own), ..selection }))
@@ -152,6 +150,7 @@ fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
             | Mechanism::PermuteAndFlip(_)
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
+            | Mechanism::NoisyKeys(_)
             | Mechanism::ChosenBound(_),
         )
         | None => return false,
@@ -466,6 +465,7 @@ impl Costs<'_> {
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
+                | Mechanism::NoisyKeys(_)
                 | Mechanism::ChosenBound(_),
             )
             | None => Err(MechanismError::ScaleTooLarge),

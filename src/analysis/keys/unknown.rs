@@ -167,21 +167,29 @@ impl UnknownPartitions {
         Ok(Self { limits, groups, counter, payer, least, covers, compares, released })
     }
 
-    /// The same groups where a released number is compared, for each of these.
+    /// The same groups where a released number is compared, for each of these; `measures` are those of the groups. Sums are left out
+    /// where other measures read the same column: those may be read of one vector with them.
     ///
     /// # Guarantee
     /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and at most [`Compares::most_of_row`] with each row;
     /// a group whose number is 0 does not come out: the threshold for these limits hides them as that of units does.
-    pub(crate) fn comparing_released(&self) -> impl Iterator<Item = Self> {
-        self.released.iter().map(|one| {
+    pub(crate) fn comparing_released(&self, measures: &[Measure]) -> Vec<Self> {
+        let is_alone = |one: &&Released| {
+            let Some(Measure { input: Input::Sum(column), .. }) = measures.get(one.measure) else {
+                return true;
+            };
+            measures.iter().filter(|other| reads(other, *column)).count() == 1
+        };
+        let compared = |one: &Released| {
             let Released { measure, compares, limits, groups, covers } = *one;
             Self { limits, groups, counter: Some(measure), covers, compares, ..self.clone() }
-        })
+        };
+        self.released.iter().filter(is_alone).map(compared).collect()
     }
 }
 
 /// The first measure that counts all rows of its groups, and those that add up values above 0, with Laplace noise or as the release
-/// that states δ. Sums are left out where other measures read the same column: those may be read of one vector with them.
+/// that states δ.
 fn released(
     measures: &[Measure],
     payer: &Payer,
@@ -194,12 +202,11 @@ fn released(
     let of = |(measure, own): (usize, &Measure)| {
         let compares = match own.input {
             Input::Rows => Compares::Rows,
-            Input::Sum(column) if measures.iter().filter(|m| reads(m, column)).count() == 1 => {
+            Input::Sum(_) => {
                 let least = u64::try_from(own.lo).ok().filter(|least| *least >= 1)?;
                 Compares::Values { least, most: u64::try_from(own.hi).ok()? }
             }
-            Input::Sum(_)
-            | Input::Values(_)
+            Input::Values(_)
             | Input::Units
             | Input::Distinct(_)
             | Input::Mean(_)
@@ -218,10 +225,8 @@ fn released(
     };
     let mut rows = false;
     let all = measures.iter().enumerate().filter(may_be).filter_map(of);
-    all.filter(|one| {
-        one.compares != Compares::Rows || !std::mem::replace(&mut rows, true)
-    })
-    .collect()
+    all.filter(|one| one.compares != Compares::Rows || !std::mem::replace(&mut rows, true))
+        .collect()
 }
 
 /// Whether a measure adds up or counts the values of this column.

@@ -11,11 +11,11 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArra
 use arrow::datatypes::Int64Type;
 use arrow::util::display::array_value_to_string;
 use datafusion::execution::SessionState;
-use hushql::analysis::Lookups;
+use hushql::analysis::{Compares, Lookups};
 use hushql::catalog::{Privacy, Unit};
 use hushql::exec::{Draws, session_state};
 use hushql::privacy::{Loss, Rational, parse_decimal};
-use hushql::release::{Mechanism, Release};
+use hushql::release::{Mechanism, PartitionSelection, Release};
 use hushql::sampler::QueryRng;
 use hushql::{Engine, Output};
 use num_traits::ToPrimitive;
@@ -150,12 +150,13 @@ fn costs_are_shared_as_they_should() {
     assert_eq!(scale(&rows.mechanisms(0)[0].mechanism), decimal("20"));
     let hidden = rows.partition_selection(0).unwrap();
     assert!(hidden.compares_rows() && hidden.noise().is_none());
-    assert_eq!(hidden.instead(), Some(206));
+    let tau = |hidden: &PartitionSelection| hidden.others()[0].threshold;
+    assert_eq!(tau(hidden), 206);
     let units = people(50, "LAPLACE(eps=1, delta=1e-6) COUNT(*)");
     assert_eq!(summary(&units), (one.clone(), million.clone(), 333, None));
     assert_eq!(scale(&units.mechanisms(0)[0].mechanism), decimal("100"));
     let hidden = units.partition_selection(0).unwrap();
-    assert_eq!((hidden.instead(), hidden.epsilon().unwrap().value()), (Some(854), &decimal("0.5")));
+    assert_eq!((tau(hidden), hidden.epsilon().unwrap().value()), (854, &decimal("0.5")));
     assert_eq!(*hidden.delta().value(), decimal("5e-7"));
     let deviation = sigma(hidden.noise().unwrap());
     assert!(deviation > decimal("59") && deviation < decimal("59.1"), "8.35 of √50");
@@ -163,7 +164,7 @@ fn costs_are_shared_as_they_should() {
     let few = people(1000, "LAPLACE(eps=1, delta=1e-6, groups=1) COUNT(*)");
     assert_eq!(summary(&few), (one.clone(), million.clone(), 28, None));
     let hidden = few.partition_selection(0).unwrap();
-    assert!(!hidden.compares_rows() && hidden.instead() > Some(1000));
+    assert!(!hidden.compares_rows() && tau(hidden) > 1000);
     // Beside a sum, the number of rows is compared, and the sum keeps its ε.
     let beside = people(20, "LAPLACE(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=1) COUNT(*)");
     assert_eq!(summary(&beside), (decimal("2"), million.clone(), 324, Some(1)));
@@ -178,6 +179,69 @@ fn costs_are_shared_as_they_should() {
     let many = release(sql, unit(Some(100)));
     assert!(matches!(many.mechanisms(0)[0].mechanism, Mechanism::Gaussian(_)));
     assert_eq!(many.partition_selection(0).unwrap().groups(), 90);
+}
+
+/// Where each row adds something to a sum, in a narrow range, the released sum is compared at the whole ε: its τ takes at most
+/// twice as many people as τ of people does, if each adds the least.
+#[test]
+fn sums_of_a_narrow_range_are_compared_as_released() {
+    let one = decimal("1");
+    let of = |max: Option<u64>, sql: &str| {
+        release(&format!("SELECT zip, {sql} FROM people GROUP BY zip"), unit(max))
+    };
+    // 3 + 3·ln(10⁶/(1 + e^(−1/3))), which 22 people reach who add 2 each; of people, 28 are needed.
+    let sum = of(None, "LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, 2, 3))");
+    assert_eq!(summary(&sum), (one.clone(), decimal("1e-6"), 43, Some(0)));
+    assert_eq!(scale(&sum.mechanisms(0)[0].mechanism), decimal("3"));
+    let hidden = sum.partition_selection(0).unwrap();
+    assert_eq!(hidden.compares(), Compares::Values { least: 2, most: 3 });
+    assert_eq!((hidden.others().len(), hidden.others()[0].threshold), (1, 28));
+    assert!(hidden.noise().is_none());
+    // Up to a factor of nearly four between the ends; from there on, people are counted.
+    let compares = |max, sql: &str| of(max, sql).partition_selection(0).unwrap().compares();
+    let narrow =
+        |lo, hi| compares(None, &format!("LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, {lo}, {hi}))"));
+    assert_eq!(narrow(2, 7), Compares::Values { least: 2, most: 7 });
+    assert_eq!(
+        (narrow(2, 8), narrow(1, 4), narrow(0, 1)),
+        (Compares::Units, Compares::Units, Compares::Units)
+    );
+    let wide = of(None, "LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, 1, 9))");
+    let hidden = wide.partition_selection(0).unwrap();
+    assert_eq!((hidden.at_least(), hidden.others()[0].threshold), (28, 128));
+    // What may be 0 or negative never decides, nor a sum of some rows, nor one that an AVG may share its noise with.
+    for sql in [
+        "LAPLACE(eps=1, delta=1e-6) SUM(n - 9)",
+        "LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, 2, 3)) FILTER (WHERE n > 2)",
+        "LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, 2, 3)) AS s, LAPLACE(eps=1) AVG(CLAMP(n, 2, 3)) AS a",
+        "LAPLACE(eps=1, delta=1e-6) AVG(CLAMP(n, 2, 3)) AS a",
+    ] {
+        assert_eq!(compares(None, sql), Compares::Units, "{sql}");
+    }
+    // A number of people that is asked for is compared with one.
+    let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6, min_privacy_units_per_group=9) zip, SUM(CLAMP(n, 2, 3)) FROM people GROUP BY zip";
+    assert_eq!(
+        release(sql, unit(None)).partition_selection(0).unwrap().compares(),
+        Compares::Units
+    );
+    // Under OPTIONS, the sum has the share of the people.
+    let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6) zip, SUM(CLAMP(n, 2, 3)) FROM people GROUP BY zip";
+    assert_eq!(summary(&release(sql, unit(None))), (one, decimal("1e-6"), 43, Some(0)));
+    // Beside a number of rows, whichever takes fewer people.
+    let both =
+        of(Some(20), "LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, 4, 5)), LAPLACE(eps=0.5) COUNT(*)");
+    assert_eq!(
+        both.partition_selection(0).unwrap().compares(),
+        Compares::Values { least: 4, most: 5 }
+    );
+    assert_eq!(both.partition_selection(0).unwrap().others().len(), 2);
+    let both =
+        of(Some(20), "LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, 4, 5)), LAPLACE(eps=1) COUNT(*)");
+    assert!(both.partition_selection(0).unwrap().compares_rows());
+    // Gaussian noise has the whole ρ of (ε, δ/2).
+    let gaussian = of(None, "GAUSSIAN(eps=1, delta=1e-6) SUM(CLAMP(n, 4, 5))");
+    assert_eq!(summary(&gaussian).3, Some(0));
+    assert_eq!(*gaussian.partition_selection(0).unwrap().delta().value(), decimal("5e-7"));
 }
 
 /// Ten million orders of a million people in 99,856 groups, of which the one of rank r has a share in proportion to 1/r, and of
@@ -230,7 +294,7 @@ fn most_of_ten_million_orders_come_out_in_groups() {
         of.iter().map(|n| above(threshold as f64 - 0.5 - *n as f64)).sum()
     };
     let apart = shown(&units, hidden.threshold(), &normal);
-    let released = shown(&kept, hidden.instead().unwrap(), &laplace);
+    let released = shown(&kept, hidden.others()[0].threshold, &laplace);
     println!("{apart:.0} groups by people, {released:.0} by rows as they are released");
     assert!(apart > 1_400.0 && released < 1_000.0, "{apart} {released}");
 }
@@ -351,6 +415,34 @@ async fn released_numbers_follow_the_cut_law() {
         let cells = [(out, above(4 - count)), (f64::from(DRAWS) - out, 1.0 - above(4 - count))];
         pearson(key, cells.into_iter(), f64::from(DRAWS));
     }
+    // A sum is compared as it is released: of 4 to 5 a person, at a scale of 5, from 5 + 5·ln(20/(1 + e^(−1/5))) on.
+    let sql =
+        "SELECT zip, LAPLACE(eps=1, delta=0.05) SUM(CLAMP(n, 4, 5)) AS s FROM people GROUP BY zip";
+    let sums = drawn(sql, unit(None), &postcodes(), 6).await;
+    assert!(sums.iter().flat_map(BTreeMap::values).all(|s| *s >= 17));
+    let beta = (-0.2_f64).exp();
+    let above_of_sum = |x: i64| match x {
+        1.. => beta.powi(x as i32) / (1.0 + beta),
+        _ => 1.0 - beta.powi(1 - x as i32) / (1.0 + beta),
+    };
+    for (key, sum) in [("a", 20), ("b", 4), ("NULL", 24)] {
+        let of = |from: i64| above_of_sum(from - sum);
+        let ends = [17, 20, 24, 30];
+        let mut cells: Vec<(f64, f64)> = ends
+            .windows(2)
+            .map(|w| (seen(&sums, key, |v| v >= w[0] && v < w[1]), of(w[0]) - of(w[1])))
+            .chain([(seen(&sums, key, |v| v >= 30), of(30))])
+            .collect();
+        cells.push((f64::from(DRAWS) - seen(&sums, key, |_| true), 1.0 - of(17)));
+        pearson(key, cells.into_iter(), f64::from(DRAWS));
+    }
+    // Where all values of a group are NULL, it is as if it had no rows.
+    let sql = "SELECT zip, LAPLACE(eps=1, delta=0.9) SUM(CASE WHEN zip = 'a' THEN CLAMP(n, 4, 5) END) AS s FROM people GROUP BY zip";
+    let hidden = release(sql, unit(None));
+    assert_eq!(hidden.partition_selection(0).unwrap().counter(), Some(0));
+    let sums = drawn(sql, unit(None), &postcodes(), 7).await;
+    assert!(seen(&sums, "a", |_| true) > 0.0);
+    assert_eq!((seen(&sums, "b", |_| true), seen(&sums, "NULL", |_| true)), (0.0, 0.0));
     // Seeing a group says nothing of the noise of its sum.
     let high = seen(&draws, "a", |s| s > 5) / seen(&draws, "a", |_| true);
     let low = seen(&draws, "a", |s| s < 5) / seen(&draws, "a", |_| true);
@@ -400,6 +492,24 @@ async fn a_person_alone_stays_hidden() {
             assert!(out <= most * f64::from(DRAWS), "{sql}: {out}");
         }
     }
+    // Where sums are compared: of a person who adds the most.
+    for zips in [&zips, &["a"; 8], &some] {
+        let rows: Rows = zips.iter().map(|zip| (1, Some(*zip), "x", 9)).collect();
+        for (release, most) in [
+            ("LAPLACE(eps=1, delta=0.05, groups=1, rows=1) SUM(CLAMP(n, 4, 9))", 0.0566),
+            ("LAPLACE(eps=1, delta=0.05, groups=1, rows=3) SUM(CLAMP(n, 8, 9))", 0.0566),
+            ("LAPLACE(eps=2, delta=0.05, groups=3, rows=1) SUM(CLAMP(n, 8, 9))", 0.0566),
+            ("LAPLACE(eps=2, delta=0.05) SUM(CLAMP(n, 8, 9))", 0.0566),
+            ("GAUSSIAN(eps=1, delta=0.05, groups=8, rows=1) SUM(CLAMP(n, 8, 9))", 0.0297),
+        ] {
+            let sql = format!("SELECT zip, {release} AS r FROM people GROUP BY zip");
+            let hidden = self::release(&sql, unit(Some(8)));
+            assert_eq!(hidden.partition_selection(0).unwrap().counter(), Some(0), "{sql}");
+            let draws = drawn(&sql, unit(Some(8)), &rows, 8).await;
+            let out = draws.iter().filter(|draw| !draw.is_empty()).count() as f64;
+            assert!(out <= most * f64::from(DRAWS), "{sql}: {out}");
+        }
+    }
     // Enforced before anything is counted: in one of eight groups, not in all of them.
     let sql = "SELECT zip, LAPLACE(eps=1, delta=0.9, groups=1) COUNT(DISTINCT id) AS n FROM people GROUP BY zip";
     let draws = drawn(sql, unit(Some(8)), &rows, 4).await;
@@ -432,6 +542,7 @@ async fn nothing_depends_on_the_order_of_rows() {
     for list in [
         "LAPLACE(eps=1, delta=0.001, rows=1, groups=2) COUNT(*) AS c, LAPLACE(eps=1) AVG(n) AS a",
         "LAPLACE(eps=1, delta=0.001, groups=2, rows=2) SUM(n) AS s",
+        "LAPLACE(eps=1, delta=0.001, groups=2, rows=2) SUM(CLAMP(n, 8, 9)) AS s",
         "LAPLACE(eps=2, delta=0.001) COUNT(*) AS c",
         "GAUSSIAN(eps=1, delta=0.001, groups=2) AVG(n) AS a",
     ] {
@@ -496,6 +607,7 @@ async fn neighbours_look_alike() {
             format!("SELECT zip, LAPLACE(eps=1, delta=0.3, groups=2) {count} AS c FROM people GROUP BY zip HAVING c > 0 ORDER BY c DESC LIMIT 2"),
             "SELECT g, zip, LAPLACE(eps=1, delta=1e-6) AVG(n) AS a FROM people GROUP BY g, zip".to_owned(),
             "SELECT g, zip, LAPLACE(eps=1, delta=1e-6) COUNT(*) AS n FROM people GROUP BY g, zip".to_owned(),
+            "SELECT g, zip, LAPLACE(eps=1, delta=0.3) SUM(CLAMP(n, 8, 9)) AS n FROM people GROUP BY g, zip".to_owned(),
             "SELECT upper(zip) AS z, GAUSSIAN(eps=1, delta=1e-6) SUM(n) AS s FROM people WHERE n > 0 GROUP BY z".to_owned(),
             "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, delta=1e-6) zip, COUNT(*) AS c, AVG(n) AS a FROM people GROUP BY zip".to_owned(),
             format!("WITH c AS (SELECT zip, LAPLACE(eps=1, delta=1e-6) {count} AS v FROM people GROUP BY zip) SELECT count(*) AS k, sum(a.v - b.v) AS z FROM c a JOIN c b ON a.zip = b.zip"),
