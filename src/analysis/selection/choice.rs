@@ -222,8 +222,11 @@ impl Choice {
     /// scores of this choice. With k rounds that depend on the data, each has ε/k. If a unit is in C outer groups, each has
     /// ε/C. If a unit has M rows in total, the ranges of its changes to the selections' scores add up to at most M times that of a
     /// row, so each selection may use ε with that range. `monotonic=false` uses twice the largest change instead of
-    /// the range. Exact; `None` on overflow.
+    /// the range; but where the range is the most by which one row changes two scores differently, nothing is assumed of the
+    /// direction of changes: less the middle of what a row adds to the scores, which adds the same to all and changes no choice, twice the
+    /// largest change is that range. Exact; `None` on overflow.
     pub fn calibrated(&self, monotonic: bool) -> Option<u128> {
+        let monotonic = monotonic || self.tried.is_some();
         let one = if monotonic { Some(self.range) } else { self.largest.checked_mul(2) }?;
         let spread = match self.sharing {
             Sharing::Alone => one,
