@@ -117,6 +117,7 @@ fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
+                | Mechanism::NoisyKeys(_)
                 | Mechanism::ChosenBound(_) => ratio(now.l1, then.l1),
             })
         }

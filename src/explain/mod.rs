@@ -547,6 +547,7 @@ fn release_json(
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..)
+        | Mechanism::NoisyKeys(_)
         | Mechanism::ChosenBound(_) => {}
     }
     match mechanized.accuracy {

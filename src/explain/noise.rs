@@ -33,7 +33,8 @@ pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
         | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..) => format!("Δ₁ = {}", sensitivity_text(measure, sensitivity.l1)),
+        | Mechanism::Unknown(..)
+        | Mechanism::NoisyKeys(_) => format!("Δ₁ = {}", sensitivity_text(measure, sensitivity.l1)),
     }
 }
 
@@ -70,7 +71,8 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
         | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..) => String::new(),
+        | Mechanism::Unknown(..)
+        | Mechanism::NoisyKeys(_) => String::new(),
     }
 }
 

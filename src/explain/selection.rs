@@ -10,10 +10,10 @@ use crate::analysis::{
     CandidateAxis, Choice, Input, LineScore, Measure, Prior, PrivateAggregate, Sharing,
     SizesOfRows, Source, approximate,
 };
-use crate::dialect::{Operand, PriorClause};
+use crate::dialect::{MechanismName, Operand, PriorClause};
 use crate::explain::text::{at_most, equal_to, exact_rate, number};
 use crate::grid::Grid;
-use crate::mechanism::UnknownRule;
+use crate::mechanism::{NoisyKeys, ScoreNoise, UnknownRule};
 use crate::privacy::{Rational, decimal_text};
 use crate::release::mechanism::{Instead, Mechanism, Mechanized};
 use crate::release::record::{calibrated_text, chosen_by, clause, l1_text, monotonic};
@@ -22,7 +22,7 @@ use crate::visible::rounded;
 
 /// The range that the mechanism of one selection is calibrated to.
 fn range_text(measure: &Measure, choice: &Choice) -> String {
-    if !monotonic(measure) {
+    if !monotonic(measure) && choice.tried.is_none() {
         return score_units(choice, choice.largest.saturating_mul(2));
     }
     let range = score_units(choice, choice.range);
@@ -53,11 +53,53 @@ pub(super) fn choice_lines(
             if low { "lowest" } else { "highest" },
         ),
     )];
-    lines.push(("candidates", candidates_text(measure, choice)));
+    lines.push(("candidates", candidates_text(measure, choice, mechanized)));
     lines.extend(rank_text(choice, mechanized).map(|text| ("rank", text)));
     lines.extend(sharing_text(measure, choice, mechanized, part).map(|text| ("share", text)));
     lines.push(("draws", draws_text(measure, choice, mechanized)));
+    lines.extend(kept_from(choice, mechanized).map(|from| {
+        let text = format!(
+            "with 95 %: a value that scores {} or more is not left out for too low a score",
+            rounded(from)
+        );
+        ("comes out", text)
+    }));
+    lines.extend(runner_up_text(measure, mechanized).map(|text| ("or", text)));
     lines
+}
+
+/// The score from which a candidate that only the data know comes out, except with 5 %.
+fn kept_from(choice: &Choice, mechanized: &Mechanized) -> Option<f64> {
+    let beta = Rational::new(1.into(), 20.into());
+    let in_steps = match &mechanized.mechanism {
+        Mechanism::Unknown(m, rule) => m.kept_from(*rule, choice.rounds, &beta),
+        Mechanism::NoisyKeys(keys) => keys.reached_from(&beta).to_f64()?,
+        Mechanism::Laplace(_)
+        | Mechanism::Gaussian(_)
+        | Mechanism::Exponential(_)
+        | Mechanism::Generalized(_)
+        | Mechanism::PermuteAndFlip(_)
+        | Mechanism::NoisyMax(_)
+        | Mechanism::ChosenBound(_) => return None,
+    };
+    Some(in_steps * approximate(&choice.unit))
+}
+
+/// What AUTO left, among candidates that only the data know.
+fn runner_up_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
+    let by_name = !matches!(measure.clause.mechanism, MechanismName::Auto | MechanismName::Default);
+    let (how, from) = match mechanized.instead? {
+        _ if by_name => return None,
+        Instead::Rounds { from } => ("rounds against \"none stands out\"", from),
+        Instead::NoisyKeys { from } => ("noise on every score, and a threshold", from),
+        Instead::NoisyScores(_) | Instead::OwnSizes { .. } => return None,
+    };
+    Some(format!("{how}, at the same cost: from a score of {} on", rounded(from)))
+}
+
+/// τ of noisy scores.
+fn tau_text(choice: &Choice, keys: &NoisyKeys) -> String {
+    decimal_text(&(Rational::from_integer(keys.threshold().into()) * &choice.unit), 6)
 }
 
 /// What would err less than a mechanism that was asked for.
@@ -72,6 +114,16 @@ pub(super) fn instead_text(measure: &Measure, mechanized: &Mechanized) -> Option
             "puts noise on every score and shows the best: with 95 % within {}",
             rounded(least)
         ),
+        Instead::NoisyKeys { .. } | Instead::Rounds { .. }
+            if matches!(measure.clause.mechanism, MechanismName::Auto | MechanismName::Default) =>
+        {
+            return None;
+        }
+        Instead::NoisyKeys { from } => format!(
+            "puts noise on every score and shows the best that reach a threshold: with 95 % from a score of {} on",
+            rounded(from)
+        ),
+        Instead::Rounds { .. } => return None,
         Instead::OwnSizes { rows } => format!(
             "measures each score by what a row changes it by: with 95 % worse than another candidate by at most {} of that one",
             by_size_text(measure, measure.choice()?, rows)
@@ -144,8 +196,12 @@ fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
 }
 
 fn one_way(measure: &Measure, choice: &Choice) -> &'static str {
-    if !monotonic(measure) {
-        return " (monotonic=false: twice the largest change)";
+    match (monotonic(measure), choice.tried) {
+        (false, None) => return " (monotonic=false: twice the largest change)",
+        (false, Some(_)) => {
+            return " (monotonic=false: twice half of it, the largest change from the middle)";
+        }
+        (true, _) => {}
     }
     let counts = !matches!(
         choice.source,
@@ -161,10 +217,17 @@ fn one_way(measure: &Measure, choice: &Choice) -> &'static str {
     }
 }
 
-fn candidates_text(measure: &Measure, choice: &Choice) -> String {
+fn candidates_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> String {
     let prior = prior_text(measure, choice);
     let Some(count) = choice.candidates() else {
         let Source::Unknown { per_unit } = &choice.source else { return String::new() };
+        if let Mechanism::NoisyKeys(_) = mechanized.mechanism {
+            let none = if choice.rounds > 1 { "the list ends" } else { "NULL is the answer" };
+            return format!(
+                "the values of {} that the data have, at most {per_unit} of them from one unit; where none is left with a noisy score of τ, {none}",
+                measure.clause.text
+            );
+        }
         let none = if choice.rounds > 1 { "which ends the list" } else { "answered as NULL" };
         return format!(
             "the values of {} that the data have, at most {per_unit} of them from one unit, and \"none stands out\" ({none}); {prior}",
@@ -243,6 +306,18 @@ fn sharing_text(
     part: &PrivateAggregate,
 ) -> Option<String> {
     let outer = part.keys().outer().len();
+    if let Mechanism::NoisyKeys(keys) = &mechanized.mechanism {
+        let (most, whole) = match keys.noise() {
+            ScoreNoise::Laplace(_) => (format!("Δ₁ = {}", l1_text(choice)), "ε"),
+            ScoreNoise::Gaussian(_) if mechanized.loss.epsilon().is_some() => {
+                ("Δ₂".to_owned(), "ε, and half of δ")
+            }
+            ScoreNoise::Gaussian(_) => ("Δ₂".to_owned(), "ρ"),
+        };
+        return Some(format!(
+            "all scores together change by at most {most}, so one draw of noise has the whole {whole}, for any number of values"
+        ));
+    }
     if let Mechanism::Laplace(_) = mechanized.mechanism {
         let best = match choice.rounds {
             1 => "the best is".to_owned(),
@@ -342,6 +417,21 @@ fn draws_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> St
             let none = Rational::from_integer(m.nobody().into()) * &choice.unit;
             format!("{draw}; \"none stands out\" scores {}", decimal_text(&none, 6))
         }
+        Mechanism::NoisyKeys(keys) => {
+            let noise = match keys.noise() {
+                ScoreNoise::Laplace(m) => format!(
+                    "discrete Laplace noise of scale {}",
+                    equal_to("Δ₁/ε", &at_most(&(m.scale() * &choice.unit)))
+                ),
+                ScoreNoise::Gaussian(m) => {
+                    format!("discrete Gaussian noise, σ {},", at_most(&(m.sigma() * &choice.unit)))
+                }
+            };
+            format!(
+                "{noise} on every score; the best come out of those that are at least τ = {}, exact integer arithmetic",
+                tau_text(choice, keys)
+            )
+        }
         Mechanism::Laplace(m) => format!(
             "discrete Laplace noise of scale {} on every score, the best come out, exact integer arithmetic",
             equal_to("Δ₁/ε", &at_most(&(m.scale() * &choice.unit)))
@@ -440,7 +530,11 @@ pub(super) fn choice_json(
         ("prior", json!(prior_name(measure, choice))),
         ("rounds", json!(choice.rounds)),
     ];
-    if !matches!(mechanized.mechanism, Mechanism::Laplace(_) | Mechanism::Generalized(_)) {
+    fields.extend(kept_from(choice, mechanized).map(|from| ("comes_out_from", json!(from))));
+    if !matches!(
+        mechanized.mechanism,
+        Mechanism::Laplace(_) | Mechanism::Generalized(_) | Mechanism::NoisyKeys(_)
+    ) {
         fields.push(("calibrated_range", number(&calibrated_text(measure, choice))));
     }
     fields.extend(chosen_by(measure, choice).map(|s| ("selector", json!(s.to_string()))));
@@ -460,6 +554,18 @@ pub(super) fn choice_json(
             fields.push(("none_scores", json!(approximate(&none))));
             fields.push(("delta", json!(mechanized.loss.delta().map(approximate))));
         }
+        Mechanism::NoisyKeys(keys) => {
+            fields.push(match keys.noise() {
+                ScoreNoise::Laplace(m) => {
+                    ("scale", json!(approximate(&(m.scale() * &choice.unit))))
+                }
+                ScoreNoise::Gaussian(m) => {
+                    ("sigma", json!(approximate(&(m.sigma() * &choice.unit))))
+                }
+            });
+            fields.push(("tau", number(&tau_text(choice, keys))));
+            fields.push(("delta", json!(approximate(mechanized.loss.rho_delta()))));
+        }
         Mechanism::NoisyMax(m) => {
             let scale = m.exponent().recip() * &choice.unit;
             fields.push(("scale", json!(approximate(&scale))));
@@ -471,6 +577,8 @@ pub(super) fn choice_json(
     fields.extend(mechanized.instead.map(|instead| match instead {
         Instead::NoisyScores(least) => ("auto_within", json!(least)),
         Instead::OwnSizes { rows } => ("auto_within_rows", json!(rows)),
+        Instead::NoisyKeys { from } => ("noisy_scores_from", json!(from)),
+        Instead::Rounds { from } => ("rounds_from", json!(from)),
     }));
     fields
 }

@@ -77,6 +77,22 @@ impl Unknown {
         self.nobody
     }
 
+    /// The least score, in grid units, with which a candidate that is left keeps ⊥ from winning any of the rounds, except with probability β
+    /// in all of them.
+    ///
+    /// # Guarantee
+    /// With β' = β/rounds and a lead d over ⊥, ⊥ wins a round of the exponential mechanism with a probability of at most 1/(1 + e^rd), and of
+    /// permute-and-flip at most e^−rd/2: those of two candidates, and further ones lower them. As a float, for display and comparison.
+    pub fn kept_from(&self, rule: UnknownRule, rounds: u64, beta: &Rational) -> f64 {
+        let rounds = Rational::from_integer(BigInt::from(rounds.max(1)));
+        let beta = (beta / rounds).to_f64().unwrap_or(0.0).max(f64::MIN_POSITIVE);
+        let lead = match rule {
+            UnknownRule::Exponential => ((1.0 - beta) / beta).ln(),
+            UnknownRule::PermuteAndFlip => (0.5 / beta).ln(),
+        };
+        (self.nobody.to_f64().unwrap_or(f64::INFINITY) + lead.max(0.0) * self.rate.unit()).ceil()
+    }
+
     /// One round: the index of the winner, or `None` when ⊥ wins, which ends the list.
     ///
     /// # Guarantee

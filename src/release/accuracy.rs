@@ -66,7 +66,8 @@ pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) ->
         | Mechanism::Generalized(_)
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
-        | Mechanism::Unknown(..) => Predicted::Nothing,
+        | Mechanism::Unknown(..)
+        | Mechanism::NoisyKeys(_) => Predicted::Nothing,
     }
 }
 

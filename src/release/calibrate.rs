@@ -15,6 +15,7 @@ use crate::release::noisy_scores::noisy_scores;
 use crate::release::number::size;
 use crate::release::own_sizes::{by_own_sizes, or_by_own_sizes};
 use crate::release::shortfall::predicted;
+use crate::release::unknown_keys::or_noisy_keys;
 
 pub(crate) fn mechanize(
     measure: &Measure,
@@ -72,6 +73,7 @@ pub(crate) fn mechanize(
             let rule = accounts.rule(name, choice, &cost);
             let epsilon = cost.epsilon(text, rule, choice.draws_of_unit())?;
             let chosen = selection(measure, choice, name, &epsilon, delta, rule)?;
+            let chosen = or_noisy_keys(measure, choice, chosen, &cost, accounts, delta);
             let noisy = accounts.noisy_scores(&cost).then(|| noisy_scores(choice, &epsilon));
             Ok(cost.charged(erring_less(measure, chosen, noisy.flatten())))
         }

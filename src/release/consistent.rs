@@ -88,6 +88,7 @@ fn fit(analysis: &Analysis, hierarchy: &Hierarchy, mechanized: &[Vec<Mechanized>
             | Mechanism::PermuteAndFlip(_)
             | Mechanism::NoisyMax(_)
             | Mechanism::Unknown(..)
+            | Mechanism::NoisyKeys(_)
             | Mechanism::ChosenBound(_) => return None,
         };
         of_levels.push((law, approximate(&own.grid_unit()), one.accuracy));

@@ -322,6 +322,7 @@ impl Search<'_> {
                 | Mechanism::PermuteAndFlip(_)
                 | Mechanism::NoisyMax(_)
                 | Mechanism::Unknown(..)
+                | Mechanism::NoisyKeys(_)
                 | Mechanism::ChosenBound(_),
             ) => false,
         }

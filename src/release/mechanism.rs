@@ -3,8 +3,8 @@
 use crate::analysis::Measure;
 use crate::dialect::MechanismName;
 use crate::mechanism::{
-    ChosenBound, Exponential, Gaussian, Generalized, Laplace, MechanismError, NoisyMax,
-    PermuteAndFlip, Unknown, UnknownRule,
+    ChosenBound, Exponential, Gaussian, Generalized, Laplace, MechanismError, NoisyKeys, NoisyMax,
+    PermuteAndFlip, ScoreNoise, Unknown, UnknownRule,
 };
 use crate::privacy::Loss;
 use crate::refusal::{Reason, Refusal};
@@ -23,13 +23,14 @@ pub struct Mechanized {
     pub accuracy: Predicted,
     /// MIN and MAX: which value from the end is sought.
     pub rank: Option<u64>,
-    /// For a selection that was requested by name: what AUTO would choose instead, if that errs less.
+    /// For a selection that was requested by name: what AUTO would choose instead, if that errs less. Among candidates that only the
+    /// data know: the other way, also for AUTO.
     pub instead: Option<Instead>,
     /// How the number is computed from a vector that it shares with others, if it is; the mechanism is then that of the vector.
     pub together: Option<Together>,
 }
 
-/// What errs less than a mechanism that was requested by name, at the same cost.
+/// What else could be drawn at the same cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Instead {
     /// Noise on all scores, of which the best come out: with 95 % within this of the best.
@@ -38,6 +39,16 @@ pub enum Instead {
     OwnSizes {
         /// The rows.
         rows: f64,
+    },
+    /// Noise on all scores and a threshold, which a candidate reaches with 95 % from this score on.
+    NoisyKeys {
+        /// The score.
+        from: f64,
+    },
+    /// Rounds against "none stands out", which wins with 5 % at most where a candidate has this score or more.
+    Rounds {
+        /// The score.
+        from: f64,
     },
 }
 
@@ -58,6 +69,8 @@ pub enum Mechanism {
     NoisyMax(NoisyMax),
     /// A choice among candidates that only the data contain, with the additional outcome that none of them wins.
     Unknown(Unknown, UnknownRule),
+    /// Noise on the scores of candidates that only the data contain, of which the best that reach a threshold come out.
+    NoisyKeys(NoisyKeys),
     /// Discrete Laplace noise under a bound that is chosen first.
     ChosenBound(ChosenBound),
 }
@@ -74,6 +87,10 @@ impl Mechanism {
             Self::NoisyMax(_) => MechanismName::NoisyMax,
             Self::Unknown(_, UnknownRule::PermuteAndFlip) => MechanismName::PermuteAndFlip,
             Self::Unknown(_, UnknownRule::Exponential) => MechanismName::Exponential,
+            Self::NoisyKeys(keys) => match keys.noise() {
+                ScoreNoise::Laplace(_) => MechanismName::Laplace,
+                ScoreNoise::Gaussian(_) => MechanismName::Gaussian,
+            },
         }
     }
 }

@@ -34,6 +34,7 @@ mod shortfall;
 pub(crate) mod text;
 mod threshold;
 pub(crate) mod together;
+mod unknown_keys;
 
 pub use mechanism::{Instead, Mechanism, Mechanized, Predicted, Together};
 pub use partition_selection::{Other, PartitionSelection};

@@ -25,7 +25,9 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
     let (mechanism, sensitivity) = match &measure.release_kind {
         ReleaseKind::Choice(choice) => {
             let range = match &mechanized.mechanism {
-                Mechanism::Laplace(_) => format!("l1 {}", l1_text(choice)),
+                Mechanism::Laplace(_) | Mechanism::NoisyKeys(_) => {
+                    format!("l1 {}", l1_text(choice))
+                }
                 Mechanism::Generalized(_) => {
                     format!("{} rows of own range", choice.rows_in_draws().unwrap_or(u128::MAX))
                 }

@@ -39,7 +39,10 @@ pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational)
         Mechanism::Laplace(noise) => {
             NoisyMax::with_noise(noise).ok()?.error_at(among_pairs(choice)?, beta)
         }
-        Mechanism::Gaussian(_) | Mechanism::Unknown(..) | Mechanism::ChosenBound(_) => return None,
+        Mechanism::Gaussian(_)
+        | Mechanism::Unknown(..)
+        | Mechanism::NoisyKeys(_)
+        | Mechanism::ChosenBound(_) => return None,
     })
 }
 
@@ -59,6 +62,7 @@ fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
         Mechanism::Generalized(_)
         | Mechanism::Gaussian(_)
         | Mechanism::Unknown(..)
+        | Mechanism::NoisyKeys(_)
         | Mechanism::ChosenBound(_) => return None,
     })
 }

@@ -46,6 +46,7 @@ pub(super) fn noise(mechanism: &Mechanism, rng: &mut QueryRng) -> Result<i128, D
         | Mechanism::PermuteAndFlip(_)
         | Mechanism::NoisyMax(_)
         | Mechanism::Unknown(..)
+        | Mechanism::NoisyKeys(_)
         | Mechanism::ChosenBound(_) => return Err(failed().into()),
     })
 }

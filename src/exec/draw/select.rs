@@ -5,6 +5,10 @@
 //! remaining candidates, and nothing else.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::row::{RowConverter, SortField};
 
 use crate::analysis::{CandidateAxis, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior, Source};
 use crate::exec::draw::gathered::Gathered;
@@ -21,7 +25,7 @@ use crate::sampler::QueryRng;
 /// # Guarantee
 /// For every group, the mechanism is drawn once for each round, each time with the exact scores of the candidates that
 /// were not chosen before; or once for every score, and the best noisy scores win. Among candidates that only the data
-/// know, the list ends when none stands out.
+/// know, the list ends when none stands out, or when no other noisy score reaches the threshold.
 pub(crate) fn choose(
     draw_plan: &DrawPlan,
     choice: &Choice,
@@ -31,12 +35,31 @@ pub(crate) fn choose(
     rng: &mut QueryRng,
 ) -> Result<Vec<Vec<Option<u64>>>, DrawError> {
     let rounds = usize::try_from(choice.rounds).map_err(|_| failed())?;
-    if let (Source::Unknown { .. }, Gathered::Keys { sums, .. }) = (&choice.source, gathered) {
-        let Mechanism::Unknown(mechanism, rule) = &draw_plan.mechanism else {
-            return Err(failed().into());
+    if let (Source::Unknown { .. }, Gathered::Keys { values, sums }) = (&choice.source, gathered) {
+        return match &draw_plan.mechanism {
+            Mechanism::Unknown(mechanism, rule) => {
+                let draw = |scores: &[i128]| mechanism.choose(scores, *rule, rng);
+                Ok(vec![among_unknown(sums, rounds, draw)?])
+            }
+            Mechanism::NoisyKeys(mechanism) => {
+                let places = values.as_ref().map_or_else(|| Ok(Vec::new()), places)?;
+                let chosen = mechanism.choose(sums, &places, rounds, rng).into_iter();
+                let chosen = chosen.map(|i| u64::try_from(i).map(Some).map_err(|_| failed()));
+                let mut chosen = chosen.collect::<Result<Vec<_>, _>>()?;
+                // A single answer always has a row, but a list just ends.
+                if rounds == 1 && chosen.is_empty() {
+                    chosen.push(None);
+                }
+                Ok(vec![chosen])
+            }
+            Mechanism::Laplace(_)
+            | Mechanism::Gaussian(_)
+            | Mechanism::Exponential(_)
+            | Mechanism::Generalized(_)
+            | Mechanism::PermuteAndFlip(_)
+            | Mechanism::NoisyMax(_)
+            | Mechanism::ChosenBound(_) => Err(failed().into()),
         };
-        let draw = |scores: &[i128]| mechanism.choose(scores, *rule, rng);
-        return Ok(vec![among_unknown(sums, rounds, draw)?]);
     }
     (0..keys.outer().len())
         .map(|group| {
@@ -45,6 +68,19 @@ pub(crate) fn choose(
             Ok(chosen.into_iter().map(Some).collect())
         })
         .collect()
+}
+
+/// The place of each of the keys in the data, in the order of their values.
+fn places(values: &ArrayRef) -> Result<Vec<usize>, DrawError> {
+    let field = SortField::new(values.data_type().clone());
+    let rows = RowConverter::new(vec![field])?.convert_columns(&[Arc::clone(values)])?;
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by(|a, b| rows.row(*a).cmp(&rows.row(*b)));
+    let mut places = vec![0; order.len()];
+    for (place, key) in order.into_iter().enumerate() {
+        *places.get_mut(key).ok_or_else(failed)? = place;
+    }
+    Ok(places)
 }
 
 /// Rounds without replacement among the keys in the data; the first ⊥ ends them.
@@ -277,6 +313,7 @@ fn among(
                 | Mechanism::Laplace(_)
                 | Mechanism::Gaussian(_)
                 | Mechanism::Unknown(..)
+                | Mechanism::NoisyKeys(_)
                 | Mechanism::ChosenBound(_),
                 _,
             ) => {

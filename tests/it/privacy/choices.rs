@@ -542,6 +542,40 @@ async fn unknown_candidates_compete_with_none() {
     let law: Vec<_> = law.into_iter().collect();
     let sql = "SELECT TOP 2 EXPONENTIAL(eps=1.5, delta=0.05) word FROM people GROUP BY word";
     people.follows(sql, &law, 26).await;
+    // AUTO puts noise of scale 1/ε on each count, and shows the best of those from τ on.
+    let alpha = (-epsilon).exp();
+    let noise = |x: i64| (1.0 - alpha) / (1.0 + alpha) * alpha.powi(x.unsigned_abs() as i32);
+    let tail = |t: i32| alpha.powi(t) / (1.0 + alpha);
+    let tau = 1 + (0..).find(|t| tail(*t) <= delta).map_or(0, i64::from);
+    let words = ["a", "b", "c"];
+    let counts = words.map(|k| count(&people, |r| r.2 == k) as i64);
+    let last = counts.iter().max().unwrap() + 40;
+    let mut law: BTreeMap<String, f64> = BTreeMap::new();
+    let at = |i: usize, value: i64| noise(value - counts[i]);
+    let below = |i: usize, value: i64| (value - 80..value).map(|v| at(i, v)).sum::<f64>();
+    law.insert(String::new(), (0..3).map(|i| below(i, tau)).product());
+    for first in 0..3 {
+        for value in tau..=last {
+            let rest: f64 = (0..3).filter(|i| *i != first).map(|i| below(i, tau)).product();
+            *law.entry(words[first].to_owned()).or_insert(0.0) += at(first, value) * rest;
+            for second in (0..3).filter(|i| *i != first) {
+                let third = 3 - first - second;
+                for next in tau..=value {
+                    // Of equal noisy counts, the first word comes first.
+                    if next == value && second < first {
+                        continue;
+                    }
+                    let others = below(third, next + i64::from(third > second));
+                    *law.entry(format!("{} {}", words[first], words[second])).or_insert(0.0) +=
+                        at(first, value) * at(second, next) * others;
+                }
+            }
+        }
+    }
+    let law: Vec<_> = law.into_iter().collect();
+    let sql = "SELECT TOP 2 AUTO(eps=1.5, delta=0.05) word FROM people GROUP BY word";
+    people.follows(sql, &law, 28).await;
+    nobody.follows(sql, &[(String::new(), 1.0)], 29).await;
 }
 
 #[tokio::test]

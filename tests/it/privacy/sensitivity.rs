@@ -427,6 +427,9 @@ fn check_unknown(
     let (full, without): (BTreeMap<_, _>, BTreeMap<_, _>) =
         (full.iter().cloned().collect(), without.iter().cloned().collect());
     let (mut low, mut high, mut strangers) = (0, 0, 0);
+    let changes = full.iter().map(|(key, score)| score - without.get(key).copied().unwrap_or(0));
+    let all: u128 = changes.map(i128::unsigned_abs).sum();
+    assert!(choice.l1.is_none_or(|l1| all <= l1), "{sql}\nΔ₁ {all} > {choice:?}");
     for (key, score) in &full {
         match without.get(key) {
             Some(other) => {

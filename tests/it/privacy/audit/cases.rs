@@ -223,6 +223,22 @@ pub fn others(eps: &str) -> Vec<Case> {
         variant: true,
         ..response("k")
     });
+    // Noise on all counts and a threshold.
+    let base = crowd(margin(eps), Row { id: 2, word: "crowd", ..EXTREME });
+    for (what, word) in [("who is alone", "solo"), ("who is one of many", "crowd")] {
+        cases.push(Case {
+            what: format!("a list of 2 of unknown candidates by noise on every count, {what}"),
+            sql: format!(
+                "SELECT TOP 2 AUTO(eps={eps}, delta={DELTA}) word FROM people GROUP BY word"
+            ),
+            unit: unique(),
+            base: base.clone(),
+            person: vec![Row { word, ..EXTREME }],
+            delta: DELTA,
+            shown: Shown::Chosen,
+            variant: true,
+        });
+    }
     for mechanism in ["EXPONENTIAL", "PERMUTE_AND_FLIP"] {
         // As many as the score of "none stands out".
         let none = (1.0 + (1.0 / DELTA).ln() / epsilon).ceil() as usize;
