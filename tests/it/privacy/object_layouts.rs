@@ -222,7 +222,7 @@ async fn hostile_names_are_values_and_nowhere() {
             &engine,
             &[
                 format!("CREATE EXTERNAL TABLE t STORED AS {format} PARTITIONED BY (year INT, who) LOCATION 's3://clinic/{root}/'"),
-                "ALTER TABLE t SET PRIVACY UNIT (id)".to_owned(),
+                "ALTER TABLE t SET PRIVACY UNIT ROW".to_owned(),
                 "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)".to_owned(),
                 "ALTER TABLE t ALTER COLUMN who SET PRIVACY DOMAIN IN ('Ann Lee', 'it''s\n\"quoted\"&<b>', 'é')".to_owned(),
                 "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)".to_owned(),
@@ -230,7 +230,7 @@ async fn hostile_names_are_values_and_nowhere() {
         )
         .await;
         let answer = lab
-            .query("SELECT who, LAPLACE(eps=1000, rows=1) COUNT(*) AS n FROM t GROUP BY who ORDER BY n")
+            .query("SELECT who, LAPLACE(eps=1000) COUNT(*) AS n FROM t GROUP BY who ORDER BY n")
             .await
             .unwrap();
         let shown: Vec<String> = answer.batches().iter().flat_map(named).collect();
@@ -247,7 +247,7 @@ async fn hostile_names_are_values_and_nowhere() {
             store.put(&name, "\u{1}noise");
             let before = charged(&lab).await;
             assert!(before.1, "{format} {hostile:?}");
-            let error = lab.query("SELECT LAPLACE(eps=1000, rows=1) COUNT(*) FROM t").await;
+            let error = lab.query("SELECT LAPLACE(eps=1000) COUNT(*) FROM t").await;
             let mut said = free(&lab).await;
             said.push(format!("{error:?}"));
             let other = format!(

@@ -241,7 +241,10 @@ impl Snapshot {
         let connected = connect(&self.address).await?;
         let begin = format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{exported}'; {SETTINGS}");
         connected.client()?.batch_execute(&begin).await?;
-        send(&connected, &copy, to).await
+        let sent = send(&connected, &copy, to).await;
+        // Taking leave waits for a moment.
+        drop(tokio::task::spawn_blocking(move || drop(connected)));
+        sent
     }
 }
 
