@@ -206,6 +206,16 @@ impl Witness {
         witness.check_end(connection)
     }
 
+    /// Follows the chain of a ledger from its first entry on, and compares its checkpoints.
+    ///
+    /// # Guarantee
+    /// As [`Witness::advance`], for all entries.
+    pub(crate) fn check_whole(connection: &Connection) -> Result<(), Fault> {
+        let mut witness = Self::default();
+        witness.follow(connection, i64::MAX)?;
+        witness.check_end(connection)
+    }
+
     /// Follows the chain of a ledger without checkpoints from its first entry on, and writes the checkpoints.
     ///
     /// # Guarantee

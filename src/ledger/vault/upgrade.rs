@@ -9,12 +9,13 @@
 //! its rows are in the present tables, where a new column has its default.
 //!
 //! ```text
-//! format 4 to 6, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
+//! format 4 to 7, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
 //! ```
 
 mod format_4;
 mod format_5;
 mod format_6;
+mod format_7;
 mod sealed;
 
 use std::path::Path;
@@ -42,7 +43,7 @@ pub(super) enum Moved {
 /// An older format, and the data that was read before the rows move.
 enum Older {
     Four(Vec<format_4::Budget>),
-    /// Format 5 or 6.
+    /// Format 5, 6 or 7.
     Homed,
 }
 
@@ -53,6 +54,7 @@ impl Older {
             format_4::FORMAT => Ok(Self::Four(format_4::check(connection, path)?)),
             format_5::FORMAT => format_5::check(connection, path).map(|()| Self::Homed),
             format_6::FORMAT => format_6::check(connection, path).map(|()| Self::Homed),
+            format_7::FORMAT => format_7::check(connection, path).map(|()| Self::Homed),
             found => {
                 Err(VaultError::Version { path: path.to_owned(), found, known: VERSION }.into())
             }

@@ -63,7 +63,22 @@ const SIX: Older = Older {
     declared: "budget brief: dropped",
 };
 
-const OLDER: [&Older; 3] = [&FOUR, &FIVE, &SIX];
+const SEVEN: Older = Older {
+    format: 7,
+    spent: &[
+        ("curve", 11_052_084, 0),
+        ("inn", 5_800_000_000, 10_000_000_000),
+        ("shop", 5_800_000_000, 10_000_000_000),
+        ("strip", 3, 0),
+        ("thrifty", 11_052_084, 0),
+        ("whole", 11_052_084, 0),
+        ("wide", 5_800_000_000, 10_000_000_000),
+    ],
+    tables: 6,
+    declared: "budget brief: dropped",
+};
+
+const OLDER: [&Older; 4] = [&FOUR, &FIVE, &SIX, &SEVEN];
 
 impl Older {
     fn fixture(&self, extension: &str) -> PathBuf {
@@ -107,7 +122,8 @@ impl Older {
         assert_eq!(spent, self.spent);
         let with_min = budgets.iter().filter(|state| state.budget.per_query.min.is_some()).count();
         assert_eq!(with_min, if self.format >= 6 { 2 } else { 0 });
-        assert!(budgets.iter().all(|state| state.budget.coupon.is_none()));
+        let with_coupons = budgets.iter().filter(|state| state.budget.coupon.is_some()).count();
+        assert_eq!(with_coupons, usize::from(self.format >= 7));
         let is_dated = self.format >= 5;
         let entries = vault.entries().unwrap();
         assert!(entries.iter().all(|e| e.at.is_some() == is_dated));
@@ -295,7 +311,11 @@ fn a_copy_is_carried_over_by_who_adopts_it() {
     FOUR.is_carried_over(&Vault::adopt(&path, None::<&Path>).unwrap(), &path);
 }
 
+/// A vault of an older format in which the column of the next one exists already.
 const NEXT: &str = "ALTER TABLE budget ADD COLUMN coupon_epsilon INTEGER";
+
+/// Nor is one with a column that no format had.
+const OTHER: &str = "ALTER TABLE budget ADD COLUMN other INTEGER";
 
 /// Damage is not carried over, and what is refused stays as it was.
 #[test]
@@ -333,7 +353,10 @@ fn a_damaged_vault_is_not_carried_over() {
         // The column that comes next.
         (&SIX, (if change.starts_with("ALTER") { NEXT } else { change }, says))
     });
-    for (older, (change, says)) in four.chain(five).chain(six) {
+    let seven = always.into_iter().chain(since_five).map(|(change, says)| {
+        (&SEVEN, (if change.starts_with("ALTER") { OTHER } else { change }, says))
+    });
+    for (older, (change, says)) in four.chain(five).chain(six).chain(seven) {
         let path = older.copy(&bench, false);
         damage(&path, change);
         let before = fs::read(&path).unwrap();

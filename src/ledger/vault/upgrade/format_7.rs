@@ -1,0 +1,35 @@
+//! Format 7: its tables, and its seal of budgets.
+//!
+//! In: a connection to a vault that may have this format. Out: nothing, if the tables are those of the format, the file
+//! is sound, and the budgets and checkpoints match their seals. Everything else is as in the present format:
+//! [`complete`](super::format_5::complete) verifies it once the rows are in the present tables.
+
+use rusqlite::Connection;
+
+use super::sealed::check_budgets;
+use crate::ledger::error::Fault;
+use crate::ledger::file::schema;
+use crate::ledger::records::chain::Witness;
+
+/// The number of this format.
+pub(super) const FORMAT: i64 = 7;
+
+/// The tables of format 7.
+const TABLES: &str = include_str!("format_7.sql");
+
+/// Checks a vault of format 7.
+///
+/// # Errors
+/// Those of [`schema::check_format`], and [`Fault::Damage`] if the budgets or the ledger are not as they were written.
+pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
+    // Another program may have upgraded the vault in the meantime.
+    schema::check_format(connection, path, FORMAT, TABLES)?;
+    check_budgets(
+        connection,
+        "hushql budgets 5",
+        &["name", "table_name", "notion"],
+        "promised_epsilon, promised_delta, coupon_epsilon, limit_loss, limit_delta, floor_loss,
+             floor_delta, default_epsilon, default_rho, default_delta, min_loss, max_loss, max_delta",
+    )?;
+    Witness::check_whole(connection)
+}
