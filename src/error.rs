@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::analysis::{DomainError, NoRange, NotAnalyzed};
 use crate::bind::{BindError, Unbound};
-use crate::catalog::CatalogError;
+use crate::catalog::{CatalogError, SliceOf};
 use crate::dialect::ScriptStatement;
 use crate::dialect::error::DialectError;
 use crate::ledger::VaultError;
@@ -272,10 +272,16 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(refusal) => Some(refusal.hint().to_owned()).filter(|h| !h.is_empty()),
-            Self::Budget(LedgerError(VaultError::Exhausted { budget, .. })) => Some(format!(
-                "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} SET LIMIT (…)",
-                visible::line(budget)
-            )),
+            Self::Budget(LedgerError(VaultError::Exhausted { budget, slice, .. })) => {
+                let slice = match slice {
+                    Some(SliceOf::Analyst(analyst)) => format!("ALTER SLICE {analyst} "),
+                    Some(SliceOf::EveryoneElse) | None => String::new(),
+                };
+                Some(format!(
+                    "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} {slice}SET LIMIT (…)",
+                    visible::line(budget)
+                ))
+            }
             _ => None,
         }
     }

@@ -110,7 +110,7 @@ mod views;
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
 pub use bind::BindError;
-pub use catalog::{Budget, PerQuery};
+pub use catalog::{Budget, PerQuery, SliceOf};
 pub use dialect::{ScriptStatement, Size, Value};
 pub use engine::Engine;
 pub use engine::copy::AnswerFile;
@@ -122,8 +122,10 @@ pub use engine::split_statements;
 pub use engine::stream::AnswerStream;
 pub use error::{Error, LedgerError};
 pub use explain::Explanation;
-pub use ledger::BudgetState;
-pub use owner::typed::{Declaration, ExternalTable, PrivacyBudget, PrivacyDomain, PrivacyUnit};
+pub use ledger::{BudgetState, SliceState};
+pub use owner::typed::{
+    BudgetSlice, Declaration, ExternalTable, PrivacyBudget, PrivacyDomain, PrivacyUnit,
+};
 pub use privacy::{Cost, Notion, Spend};
 pub use refusal::{Reason, Refusal};
 pub use resources::Resources;

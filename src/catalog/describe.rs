@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Budget, Catalog, Domain, PerQuery, Privacy, Table, Unit, View};
+use super::{Budget, Catalog, Domain, PerQuery, Privacy, Slice, Table, Unit, View};
 use crate::privacy::{Notion, Spend};
 
 /// Whom the rows of a table belong to, in words.
@@ -105,6 +105,9 @@ pub(crate) fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
         let (limit, per_query) = (limit_text(budget), per_query_text(budget));
         let text = format!("for {}, limit {limit}, per query {per_query}", budget.table);
         texts.insert(format!("budget {}", budget.name), text);
+        for Slice { analyst, limit } in catalog.slices(&budget.name) {
+            texts.insert(format!("slice {analyst} of {}", budget.name), format!("limit {limit}"));
+        }
     }
     texts
 }

@@ -116,6 +116,34 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// The slices of a budget contradict it, or one another.
+    #[error("the privacy budget `{budget}` cannot have these slices: {reason}")]
+    Slice {
+        /// The budget.
+        budget: String,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// A budget has no slice for an analyst.
+    #[error(
+        "the privacy budget `{budget}` has no slice for `{analyst}`; write `ALTER PRIVACY BUDGET {budget} ADD SLICE {analyst} LIMIT (…)`"
+    )]
+    UnknownSlice {
+        /// The budget.
+        budget: String,
+        /// The analyst.
+        analyst: String,
+    },
+    /// A budget has a slice for an analyst already.
+    #[error(
+        "the privacy budget `{budget}` has a slice for `{analyst}` already; change it with `ALTER PRIVACY BUDGET {budget} ALTER SLICE {analyst} SET LIMIT (…)`"
+    )]
+    DuplicateSlice {
+        /// The budget.
+        budget: String,
+        /// The analyst.
+        analyst: String,
+    },
     /// The new limit of a budget is in another measure than the budget counts in.
     #[error(
         "the privacy budget `{budget}` counts in {notion}, and that never changes: write LIMIT ({notion}=…), or create another budget"

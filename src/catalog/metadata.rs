@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, CatalogError, ExportFolder, View};
+use super::{Budget, CatalogError, ExportFolder, Slice, View};
 use crate::catalog::name::check_name;
 use crate::catalog::version::{CatalogVersion, Joined};
 
@@ -400,6 +400,7 @@ pub struct Catalog {
     views: BTreeMap<String, View>,
     budgets: BTreeMap<String, Budget>,
     exports: BTreeMap<String, ExportFolder>,
+    slices: BTreeMap<String, Vec<Slice>>,
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
 }
@@ -429,6 +430,21 @@ impl Catalog {
     pub(crate) fn with_exports(mut self, exports: impl IntoIterator<Item = ExportFolder>) -> Self {
         self.exports.extend(exports.into_iter().map(|export| (export.analyst.clone(), export)));
         self
+    }
+
+    /// The same snapshot with these slices of budgets.
+    #[must_use]
+    pub(crate) fn with_slices(
+        mut self,
+        slices: impl IntoIterator<Item = (String, Vec<Slice>)>,
+    ) -> Self {
+        self.slices.extend(slices);
+        self
+    }
+
+    /// The slices of a budget, by analyst.
+    pub(crate) fn slices(&self, budget: &str) -> &[Slice] {
+        self.slices.get(budget).map_or(&[], Vec::as_slice)
     }
 
     /// The folder into which answers of an analyst may be written.

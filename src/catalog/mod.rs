@@ -30,6 +30,7 @@ mod export;
 pub(crate) mod joins;
 mod metadata;
 pub(crate) mod name;
+pub(crate) mod slices;
 pub(crate) mod store;
 mod unit_domains;
 pub(crate) mod version;
@@ -43,5 +44,7 @@ pub(crate) use metadata::quoted;
 pub use metadata::{
     Catalog, Column, Domain, FileFormat, Files, Fingerprint, Link, Privacy, Source, Table, Unit,
 };
+pub(crate) use slices::payer;
+pub use slices::{Slice, SliceOf};
 pub use version::CatalogVersion;
 pub use view::View;

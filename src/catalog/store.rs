@@ -13,7 +13,7 @@
 //! declared_table(name, body): also views and export folders, whose names no table can have
 //!                                            seal('tables')   = SHA-256 of every name and body
 //! joined_space(space, other)                 in seal('tables') too
-//! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column
+//! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, and of the slices
 //! ```
 
 use std::collections::BTreeMap;
@@ -21,7 +21,10 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, Catalog, CatalogError, CatalogVersion, ExportFolder, PerQuery, Table, View};
+use super::{
+    Budget, Catalog, CatalogError, CatalogVersion, ExportFolder, PerQuery, Slice, Table, View,
+};
+use crate::catalog::slices;
 use crate::catalog::version::Joined;
 use crate::privacy::{Notion, Spend};
 
@@ -198,9 +201,13 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
             return Err(Kind::Tables.damage());
         }
     }
-    let budgets = accounts(connection)?.into_iter().map(|account| account.budget);
+    let accounts = accounts(connection)?;
+    let slices: Vec<_> =
+        accounts.iter().map(|a| (a.budget.name.clone(), a.slices.clone())).collect();
+    let budgets = accounts.into_iter().map(|account| account.budget);
     let joined = Joined::from_pairs(joined_rows(connection)?);
-    let catalog = Catalog::new(tables, budgets).with_views(views).with_exports(exports);
+    let catalog =
+        Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_slices(slices);
     Ok(catalog.kept_as(version(connection)?, joined))
 }
 
@@ -358,6 +365,8 @@ pub(crate) struct Account {
     pub(crate) budget: Budget,
     floor: Spend,
     pub(crate) spent: Spend,
+    /// Its slices, by analyst.
+    pub(crate) slices: Vec<Slice>,
 }
 
 /// All budgets, by name.
@@ -410,18 +419,6 @@ pub(crate) fn insert_budget(
             ":spent_delta": spent.atto_delta,
         },
     )?;
-    reseal_budgets(connection)
-}
-
-/// Deletes a budget; the ledger keeps what was spent.
-///
-/// # Errors
-/// [`CatalogError::UnknownBudget`].
-pub(crate) fn delete_budget(connection: &Connection, budget: &str) -> Result<(), CatalogError> {
-    accounts(connection)?;
-    if connection.execute("DELETE FROM budget WHERE name = ?1", [budget])? != 1 {
-        return Err(CatalogError::UnknownBudget { budget: budget.to_owned() });
-    }
     reseal_budgets(connection)
 }
 
@@ -542,7 +539,16 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
             },
             floor: spend(row, notion, "floor")?,
             spent: spend(row, notion, "spent")?,
+            slices: Vec::new(),
         });
+    }
+    let notion = |account: &Account| (account.budget.name.clone(), account.budget.limit.notion);
+    let mut slices = slices::rows(connection, &accounts.iter().map(notion).collect())?;
+    for account in &mut accounts {
+        account.slices = slices.remove(&account.budget.name).unwrap_or_default();
+    }
+    if !slices.is_empty() {
+        return Err(Kind::Budgets.damage());
     }
     Ok(accounts)
 }
@@ -555,8 +561,8 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
 
 /// Covers all columns of a budget except what was spent, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql budgets 5");
-    for Account { budget, floor, spent: _ } in accounts {
+    let mut fields = Fields::new("hushql budgets 6");
+    for Account { budget, floor, spent: _, slices } in accounts {
         let PerQuery { default, default_rho, default_delta, min, max, max_delta } =
             budget.per_query;
         fields.text(&budget.name);
@@ -572,6 +578,7 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
         for amount in [default, default_rho, default_delta, min, max, max_delta] {
             fields.optional(amount);
         }
+        slices::into_digest(&mut fields, slices);
     }
     fields.digest()
 }

@@ -480,7 +480,7 @@ impl Shell {
         let titles = ["budget", "table", "limit", "spent", "left", "δ limit", "δ spent", "δ left"];
         let header: Vec<_> =
             titles.iter().enumerate().map(|(at, title)| ((*title).to_owned(), at >= 2)).collect();
-        let rows: Vec<_> = self.session.budgets()?.iter().map(budget_row).collect();
+        let rows: Vec<_> = self.session.budgets()?.iter().flat_map(budget_rows).collect();
         self.printer.show(&table::grid(&header, &rows, self.printer.frame()))
     }
 }
@@ -497,16 +497,26 @@ fn in_lines(names: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-fn budget_row(state: &BudgetState) -> Vec<String> {
-    // As people write them: what is spent is never shown lower than it is, and what is left never higher.
-    let amounts = [state.budget.limit, state.spent.neat_up(), state.left.neat_down()];
-    [state.budget.name.clone(), state.budget.table.clone()]
-        .into_iter()
-        .chain(
-            amounts.iter().map(|spend| format!("{} {}", spend.notion.symbol(), spend.loss_text())),
-        )
-        .chain(amounts.iter().map(Spend::delta_text))
-        .collect()
+/// A budget, and each of its slices below it; of an analyst, the own slice alone.
+fn budget_rows(state: &BudgetState) -> Vec<Vec<String>> {
+    let row = |name: String, [limit, spent, left]: [Spend; 3]| {
+        // As people write them: what is spent is never shown lower than it is, and what is left never higher.
+        let amounts = [limit, spent.neat_up(), left.neat_down()];
+        let losses =
+            amounts.map(|spend| format!("{} {}", spend.notion.symbol(), spend.loss_text()));
+        let names = [name, state.budget.table.clone()];
+        names.into_iter().chain(losses).chain(amounts.iter().map(Spend::delta_text)).collect()
+    };
+    let name = &state.budget.name;
+    let slices = state
+        .slices
+        .iter()
+        .map(|slice| row(format!("{name}: {}", slice.of), [slice.limit, slice.spent, slice.left]));
+    let whole = match state.slices.len() {
+        1 => None,
+        _ => Some(row(name.clone(), [state.budget.limit, state.spent, state.left])),
+    };
+    whole.into_iter().chain(slices).collect()
 }
 
 fn screen<H: Helper>(editor: &mut Editor<H, DefaultHistory>) -> Option<Screen> {

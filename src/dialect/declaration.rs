@@ -92,17 +92,20 @@ pub enum Declaration {
         /// The column's name.
         column: String,
     },
-    /// `ALTER TABLE name SET PRIVACY SPENT (…) [TOGETHER WITH name, …]`: raises what counts as spent on the people of a
+    /// `ALTER TABLE name SET PRIVACY SPENT (…) [BY analyst] [TOGETHER WITH name, …]`: raises what counts as spent on the people of a
     /// table, which need not exist any more, and joins these names for good.
     SetSpent {
         /// The table's name.
         table: String,
+        /// The analyst who spent it; `None` raises what everyone together spent.
+        by: Option<String>,
         /// What was spent, at least.
         spent: Box<SpentClause>,
         /// Names whose charges count for the same people.
         together: Vec<String>,
     },
-    /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)] [SPENT (…)]`.
+    /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)] [SPENT (…)]
+    /// [SLICE analyst LIMIT (…) [SPENT (…)]] …`.
     CreateBudget {
         /// The budget's name.
         name: String,
@@ -114,8 +117,19 @@ pub enum Declaration {
         per_query: Box<PerQueryClause>,
         /// What was spent on these people already, at least.
         spent: Option<Box<SpentClause>>,
+        /// Its slices.
+        slices: Vec<SliceClause>,
         /// What happens to a budget of this name.
         taken: Taken,
+    },
+    /// `ALTER PRIVACY BUDGET name ADD SLICE analyst LIMIT (…)`, `ALTER SLICE analyst SET LIMIT (…)` or `DROP SLICE analyst`.
+    AlterSlice {
+        /// The budget's name.
+        budget: String,
+        /// The analyst.
+        analyst: String,
+        /// The change of the analyst's slice.
+        change: SliceAlteration,
     },
     /// `ALTER PRIVACY BUDGET name SET PER QUERY (…)`, or `DROP PER QUERY`: replaces all of these parameters.
     AlterPerQuery {
@@ -145,6 +159,48 @@ pub enum Declaration {
         /// Whether a missing budget is not an error.
         if_exists: bool,
     },
+}
+
+/// `SLICE analyst LIMIT (…) [SPENT (…)]` of a new budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SliceClause {
+    /// The analyst.
+    pub analyst: String,
+    /// The most that they may ever spend.
+    pub limit: SliceLimit,
+    /// What they spent already, at least.
+    pub spent: Option<Box<SpentClause>>,
+}
+
+/// `LIMIT (…)` of a slice, in the measure of its budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SliceLimit {
+    /// The most ε, ρ or coupons.
+    pub amount: SliceAmount,
+    /// The most δ; `None` means 0.
+    pub delta: Option<Delta>,
+}
+
+/// The amount of a slice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SliceAmount {
+    /// `epsilon=…`.
+    Epsilon(Epsilon),
+    /// `rho=…`, also of a budget with `ACCOUNTANT ZCDP`.
+    Rho(Rho),
+    /// `coupons=…`.
+    Coupons(u32),
+}
+
+/// What ALTER PRIVACY BUDGET does with a slice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SliceAlteration {
+    /// `ADD SLICE analyst LIMIT (…)`.
+    Add(SliceLimit),
+    /// `ALTER SLICE analyst SET LIMIT (…)`.
+    SetLimit(SliceLimit),
+    /// `DROP SLICE analyst`.
+    Drop,
 }
 
 /// What CREATE does where its name is taken.
@@ -291,6 +347,17 @@ pub struct PerQueryClause {
     pub max_delta: Option<Delta>,
 }
 
+/// What a row of what was spent is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpendingBy {
+    /// An analyst.
+    Analyst,
+    /// A day.
+    Day,
+    /// A month.
+    Month,
+}
+
 /// A statement that shows the catalog or the budgets; everyone may use it unless it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Show {
@@ -300,6 +367,13 @@ pub enum Show {
     Privacy,
     /// `SHOW PRIVACY BUDGET [name]`.
     Budget(Option<String>),
+    /// `SHOW PRIVACY BUDGET [name] BY ANALYST`, `BY DAY` or `BY MONTH`: what was spent, and by whom or when.
+    Spending {
+        /// The budget's name; `None` for all budgets.
+        budget: Option<String>,
+        /// What the rows are.
+        by: SpendingBy,
+    },
     /// `SHOW PRIVACY HISTORY`: which declarations were made, changed and dropped, and when.
     History,
     /// `DESCRIBE name`, of a table or a view.

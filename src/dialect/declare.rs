@@ -11,18 +11,16 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::declaration::{
-    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, SpentClause,
-    Taken, UnitClause,
-};
-use super::literal::{Literal, literal, literal_list, named_literals};
+use super::amounts::{accountant, limit, per_query, spent};
+use super::declaration::{Declaration, DomainClause, PerQueryClause, Taken, UnitClause};
+use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::script::Places;
+use super::slices::{alteration, analyst, slices};
 use super::view::create_view;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
 use crate::dialect::query::{name, names};
-use crate::privacy::{Delta, Epsilon, Rho, parse_decimal};
 use crate::refusal::{Reason, Refusal};
 
 /// A statement that begins with CREATE, ALTER or DROP.
@@ -190,11 +188,12 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     expect_word(parser, "PRIVACY")?;
     if take_word(parser, "SPENT") {
         let spent = Box::new(spent(parser)?);
+        let by = if take_word(parser, "BY") { Some(analyst(parser)?) } else { None };
         let together = match word_then(parser, "TOGETHER", "WITH") {
             true => some_names(parser)?,
             false => Vec::new(),
         };
-        return Ok(Declaration::SetSpent { table, spent, together });
+        return Ok(Declaration::SetSpent { table, by, spent, together });
     }
     expect_word(parser, "UNIT")?;
     let unit = unit(parser)?;
@@ -217,8 +216,7 @@ fn alter_vault(parser: &mut Parser) -> Result<Declaration, ParserError> {
     expect_word(parser, "FOLDER")?;
     let folder = if sets { Some(parser.parse_literal_string()?) } else { None };
     expect_word(parser, "FOR")?;
-    // Names of analysts are not those of tables: their letters are as they are.
-    let analyst = parser.parse_identifier()?.value;
+    let analyst = analyst(parser)?;
     Ok(Declaration::SetExport { analyst, folder })
 }
 
@@ -322,10 +320,15 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
                 true => Some(Box::new(spent(parser)?)),
                 false => None,
             };
-            Ok(Declaration::CreateBudget { name: budget, table, limit, per_query, spent, taken })
+            let slices = slices(parser)?;
+            let name = budget;
+            Ok(Declaration::CreateBudget { name, table, limit, per_query, spent, slices, taken })
         }
         "alter" => {
             let budget = name(parser)?;
+            if let Some(altered) = alteration(parser, &budget)? {
+                return Ok(altered);
+            }
             if take_word(parser, "DROP") {
                 expect_word(parser, "PER")?;
                 expect_word(parser, "QUERY")?;
@@ -340,7 +343,7 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
             if !take_word(parser, "LIMIT") {
                 return error(
                     parser,
-                    "ALTER PRIVACY BUDGET takes SET LIMIT (…), SET PER QUERY (…) or DROP PER QUERY",
+                    "ALTER PRIVACY BUDGET takes SET LIMIT (…), SET PER QUERY (…), DROP PER QUERY, ADD SLICE …, ALTER SLICE … or DROP SLICE …",
                 );
             }
             let limit = Box::new(limit(parser)?);
@@ -357,185 +360,4 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
             Ok(Declaration::DropBudget { name: name(parser)?, if_exists })
         }
     }
-}
-
-/// `(epsilon=…, delta=…, rho=…, rho_delta=…)`, which follows SPENT.
-fn spent(parser: &mut Parser) -> Result<SpentClause, ParserError> {
-    let mut clause = SpentClause::default();
-    for (name, value) in named_literals(parser, "SPENT (epsilon=3, delta=1e-7)")? {
-        let slot = match name.as_str() {
-            "epsilon" | "eps" => &mut clause.epsilon,
-            "delta" => &mut clause.delta,
-            "rho" => &mut clause.rho,
-            "rho_delta" => &mut clause.rho_delta,
-            "releases" => &mut clause.releases,
-            "dearest" => &mut clause.dearest,
-            _ => {
-                let takes = format!(
-                    "SPENT takes epsilon, delta, rho, rho_delta, releases and dearest, not {name}"
-                );
-                return error(parser, &takes);
-            }
-        };
-        let amount = match &value {
-            Literal::Number(text) if !text.starts_with('-') => parse_decimal(text),
-            Literal::Number(_) | Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
-        };
-        set(parser, slot, &name, amount)?;
-    }
-    let SpentClause { epsilon, releases, dearest, .. } = &clause;
-    if releases.is_some() != dearest.is_some() || releases.is_some() && epsilon.is_none() {
-        let together = "releases and dearest go together, with epsilon: SPENT (epsilon=0.12, releases=3, dearest=0.05)";
-        return error(parser, together);
-    }
-    if releases.as_ref().is_some_and(|releases| !releases.is_integer()) {
-        return error(parser, "releases is a whole number");
-    }
-    match (&clause.epsilon, &clause.rho, &clause.rho_delta) {
-        (None, None, _) => error(parser, "SPENT needs epsilon or rho: SPENT (epsilon=3)"),
-        (Some(_), None, Some(_)) => {
-            error(parser, "rho_delta goes with rho: SPENT (epsilon=3, rho=1, rho_delta=1e-7)")
-        }
-        (None, Some(_), Some(_)) if clause.delta.is_some() => {
-            error(parser, "without epsilon, SPENT has one delta: SPENT (rho=1, delta=1e-7)")
-        }
-        (None, Some(_), None) => {
-            let delta = clause.delta.take();
-            Ok(SpentClause { rho_delta: delta, ..clause })
-        }
-        (Some(_), _, _) | (None, Some(_), Some(_)) => Ok(clause),
-    }
-}
-
-fn limit(parser: &mut Parser) -> Result<LimitClause, ParserError> {
-    let (mut epsilon, mut rho, mut delta) = (None, None, None);
-    for (name, value) in named_literals(parser, "LIMIT (epsilon=10, delta=1e-6)")? {
-        match name.as_str() {
-            "epsilon" | "eps" => set(parser, &mut epsilon, &name, parse_epsilon(&value))?,
-            "rho" => set(parser, &mut rho, &name, parse_rho(&value))?,
-            "delta" => set(parser, &mut delta, &name, parse_delta(&value))?,
-            _ => {
-                return error(parser, &format!("LIMIT takes epsilon, rho and delta, not {name}"));
-            }
-        }
-    }
-    let allowance = match (epsilon, rho) {
-        (Some(epsilon), None) => Allowance::Epsilon(epsilon),
-        (None, Some(rho)) => Allowance::Rho(rho),
-        (None, None) => return error(parser, "LIMIT needs epsilon or rho: LIMIT (epsilon=10)"),
-        (Some(_), Some(_)) => {
-            return error(
-                parser,
-                "a budget counts in epsilon or in rho; create a second budget for the other",
-            );
-        }
-    };
-    Ok(LimitClause { allowance, delta, accountant: Accountant::Sums })
-}
-
-/// `ACCOUNTANT ZCDP`, or `ACCOUNTANT COUPONS (epsilon=0.05)`, each with or without `thresholds=0`, after the limit of a new budget.
-fn accountant(parser: &mut Parser, limit: LimitClause) -> Result<LimitClause, ParserError> {
-    if !take_word(parser, "ACCOUNTANT") {
-        return Ok(limit);
-    }
-    let coupons = take_word(parser, "COUPONS");
-    if !coupons && !take_word(parser, "ZCDP") {
-        let known = "the accountants are ZCDP and COUPONS (epsilon=0.05); without one, charges are added up";
-        return error(parser, known);
-    }
-    let (mut thresholds, mut each) = (true, None);
-    if parser.peek_token().token == Token::LParen {
-        let form = if coupons { "COUPONS (epsilon=0.05)" } else { "ZCDP (thresholds=0)" };
-        for (name, value) in named_literals(parser, &format!("ACCOUNTANT {form}"))? {
-            match name.as_str() {
-                "thresholds" if matches!(&value, Literal::Number(zero) if zero == "0") => {
-                    thresholds = false;
-                }
-                "epsilon" | "eps" if coupons => {
-                    set(parser, &mut each, &name, parse_epsilon(&value))?;
-                }
-                _ if coupons => return error(parser, COUPONS_TAKE),
-                _ => return error(parser, ZCDP_TAKES),
-            }
-        }
-    }
-    let accountant = match (coupons, each) {
-        (false, _) => Accountant::Zcdp { thresholds },
-        (true, Some(epsilon)) => Accountant::Coupons { epsilon, thresholds },
-        (true, None) => {
-            let needed = "ACCOUNTANT COUPONS needs the epsilon that one release costs at most: ACCOUNTANT COUPONS (epsilon=0.05)";
-            return error(parser, needed);
-        }
-    };
-    match (&limit.allowance, &limit.delta) {
-        (Allowance::Epsilon(_), Some(_)) => Ok(LimitClause { accountant, ..limit }),
-        (Allowance::Epsilon(_), None) if coupons => {
-            error(parser, "ACCOUNTANT COUPONS needs a delta: LIMIT (epsilon=2, delta=1e-6)")
-        }
-        (Allowance::Epsilon(_), None) => {
-            error(parser, "ACCOUNTANT ZCDP needs a delta: LIMIT (epsilon=2, delta=1e-6)")
-        }
-        (Allowance::Rho(_), _) if coupons => {
-            error(parser, "coupons are for a limit in epsilon: LIMIT (epsilon=2, delta=1e-6)")
-        }
-        (Allowance::Rho(_), _) => {
-            error(parser, "a budget in rho needs no ACCOUNTANT: it adds up rho")
-        }
-    }
-}
-
-const ZCDP_TAKES: &str = "ACCOUNTANT ZCDP takes thresholds=0, which leaves no delta to releases that need one of their own; without it, they have half";
-const COUPONS_TAKE: &str = "ACCOUNTANT COUPONS takes the epsilon of one release, and thresholds=0, which leaves no delta to releases that need one of their own; without it, they have half";
-
-fn per_query(parser: &mut Parser) -> Result<PerQueryClause, ParserError> {
-    expect_word(parser, "QUERY")?;
-    let mut clause = PerQueryClause::default();
-    for (name, value) in named_literals(parser, "PER QUERY (default=0.1, max=1)")? {
-        match name.as_str() {
-            "default" => set(parser, &mut clause.default, &name, parse_epsilon(&value))?,
-            "default_rho" => set(parser, &mut clause.default_rho, &name, parse_rho(&value))?,
-            "min" => set(parser, &mut clause.min, &name, parse_epsilon(&value))?,
-            "min_rho" => set(parser, &mut clause.min_rho, &name, parse_rho(&value))?,
-            "max" => set(parser, &mut clause.max, &name, parse_epsilon(&value))?,
-            "max_rho" => set(parser, &mut clause.max_rho, &name, parse_rho(&value))?,
-            "default_delta" => set(parser, &mut clause.default_delta, &name, parse_delta(&value))?,
-            "max_delta" => set(parser, &mut clause.max_delta, &name, parse_delta(&value))?,
-            _ => {
-                return error(
-                    parser,
-                    &format!(
-                        "PER QUERY takes default, default_rho, default_delta, min, min_rho, max, max_rho and max_delta, not {name}"
-                    ),
-                );
-            }
-        }
-    }
-    Ok(clause)
-}
-
-fn parse_epsilon(value: &Literal) -> Option<Epsilon> {
-    value.text()?.parse().ok()
-}
-
-fn parse_rho(value: &Literal) -> Option<Rho> {
-    value.text()?.parse().ok()
-}
-
-fn parse_delta(value: &Literal) -> Option<Delta> {
-    value.text()?.parse().ok()
-}
-
-fn set<T>(
-    parser: &Parser,
-    slot: &mut Option<T>,
-    name: &str,
-    value: Option<T>,
-) -> Result<(), ParserError> {
-    let Some(value) = value else {
-        return error(parser, &format!("{name} is out of range"));
-    };
-    if slot.replace(value).is_some() {
-        return error(parser, &format!("{name} is given twice"));
-    }
-    Ok(())
 }

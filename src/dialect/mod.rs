@@ -19,6 +19,7 @@ use value::bytes_of_values;
 mod advice;
 pub(crate) mod aggregate;
 mod allow;
+mod amounts;
 mod asked;
 mod ast;
 mod candidates;
@@ -42,6 +43,7 @@ mod parser;
 pub(crate) mod query;
 mod script;
 mod size;
+mod slices;
 mod spelling;
 mod statement;
 #[cfg(test)]
@@ -94,7 +96,8 @@ pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{
     Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show,
-    SpentClause, Taken, UnitClause,
+    SliceAlteration, SliceAmount, SliceClause, SliceLimit, SpendingBy, SpentClause, Taken,
+    UnitClause,
 };
 
 /// Reads one statement of the usual size; a `;` at its end is allowed.

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::ast::{ExplainFormat, Statement};
 use super::copy::{copies, copy};
-use super::declaration::Show;
+use super::declaration::{Show, SpendingBy};
 use super::declare::{declaration, word_then};
 use super::domain_query::{asks_for_domain, domain_query};
 use super::parser::HushDialect;
@@ -186,13 +186,34 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
         if !take_word(parser, "BUDGET") {
             return Ok(Show::Privacy);
         }
-        let named = !matches!(parser.peek_token().token, Token::EOF | Token::SemiColon);
-        return Ok(Show::Budget(if named { Some(name(parser)?) } else { None }));
+        return budget(parser);
     }
     error(
         parser,
         "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, CREATE TABLE, CREATE BUDGET or CREATE VIEW",
     )
+}
+
+/// `[name] [BY ANALYST | BY DAY | BY MONTH]`, which follows SHOW PRIVACY BUDGET. A budget may be named `by`.
+fn budget(parser: &mut Parser) -> Result<Show, ParserError> {
+    let by = |parser: &mut Parser| {
+        let known = [
+            ("ANALYST", SpendingBy::Analyst),
+            ("DAY", SpendingBy::Day),
+            ("MONTH", SpendingBy::Month),
+        ];
+        known.into_iter().find(|(word, _)| word_then(parser, "BY", word)).map(|(_, by)| by)
+    };
+    let ends = |parser: &Parser| matches!(parser.peek_token().token, Token::EOF | Token::SemiColon);
+    if let Some(by) = by(parser) {
+        return Ok(Show::Spending { budget: None, by });
+    }
+    let named = if ends(parser) { None } else { Some(name(parser)?) };
+    match by(parser) {
+        Some(by) => Ok(Show::Spending { budget: named, by }),
+        None if ends(parser) => Ok(Show::Budget(named)),
+        None => error(parser, "SHOW PRIVACY BUDGET takes BY ANALYST, BY DAY or BY MONTH"),
+    }
 }
 
 /// Whether the text begins with ALTER TABLE name SUGGEST.

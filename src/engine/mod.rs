@@ -33,6 +33,8 @@ use crate::owner::typed::ExternalTable;
 use crate::resources::Resources;
 pub(crate) use session::Session;
 
+mod accounts;
+mod columns;
 pub(crate) mod copy;
 mod explained;
 pub(crate) mod forecast;
@@ -478,7 +480,7 @@ impl Engine {
     pub fn doctor(&self) -> Result<Answer, Error> {
         let found = declare::doctor::examine(&self.inner)?;
         let column = |of: fn(&Finding) -> &String| found.iter().map(of).cloned().collect();
-        show::table(&[
+        columns::table(&[
             ("about", column(|finding| &finding.about)),
             ("finding", column(|finding| &finding.finding)),
             ("remedy", column(|finding| &finding.remedy)),

@@ -178,7 +178,7 @@ impl Session {
                 plan.await.map(Output::Answer)
             }
             Statement::Show(show) => {
-                crate::engine::show::show(&self.inner, &show, self.is_owner()).map(Output::Answer)
+                crate::engine::show::show(&self.inner, &show, &self.analyst).map(Output::Answer)
             }
             Statement::Declare(declaration) if self.is_owner() => {
                 let done = declare::declare(&self.inner, &declaration).await?;
@@ -255,7 +255,7 @@ impl Session {
         }))
     }
 
-    /// The budgets, with what is spent and left.
+    /// The budgets, with what is spent and left. Of a budget with slices, an analyst sees the own share, and the owner all of them.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -269,7 +269,7 @@ impl Session {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn budgets(&self) -> Result<Vec<BudgetState>, Error> {
-        self.told(self.inner.vault.budgets().map_err(Error::from))
+        self.told(self.inner.vault.budgets_for(&self.analyst).map_err(Error::from))
     }
 
     /// The tables and views and their columns, by name; of a view that cannot be read any more, no columns.

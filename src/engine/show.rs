@@ -6,24 +6,25 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
 
 use super::Inner;
+use super::accounts;
+use super::columns::table;
 use crate::answer::Answer;
 use crate::bind::BindError;
-use crate::catalog::describe::{domain_text, limit_text, per_query_text, privacy_text};
+use crate::catalog::describe::{domain_text, privacy_text};
 use crate::catalog::store::no_table;
 use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View};
 use crate::dialect::Show;
 use crate::error::Error;
-use crate::ledger::{BudgetState, Vault};
-use crate::mechanism::epsilon_of_rho;
+use crate::ledger::{Inventory, OWNER, Vault};
 use crate::owner::script::{budget_statement, table_statements};
 use crate::owner::suggest::suggestions;
-use crate::privacy::{Delta, Rational, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 use crate::sql_type::sql_type_of;
 use crate::views;
 
 /// Answers a SHOW or DESCRIBE of an owner's or an analyst's session.
-pub(crate) fn show(inner: &Inner, show: &Show, to_owner: bool) -> Result<Answer, Error> {
+pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, Error> {
+    let to_owner = reader == OWNER;
     let vault = &inner.vault;
     let catalog = vault.catalog()?;
     match show {
@@ -58,21 +59,22 @@ pub(crate) fn show(inner: &Inner, show: &Show, to_owner: bool) -> Result<Answer,
             table(&[("statement", statements)])
         }
         Show::CreateBudget(name) => {
-            let budgets = vault.inventory()?.budgets;
+            let Inventory { catalog, budgets, .. } = vault.inventory()?;
             let found = budgets.iter().find(|(state, _)| state.budget.name == *name);
             let unknown = || CatalogError::UnknownBudget { budget: name.clone() };
             let (state, spent) = found.ok_or_else(unknown)?;
-            table(&[("statement", vec![budget_statement(&state.budget, *spent)])])
+            table(&[(
+                "statement",
+                vec![budget_statement(&state.budget, catalog.slices(name), spent)],
+            )])
         }
         Show::Suggest(name) => {
             table(&[("statement", suggestions(&catalog, known(&catalog, name)?))])
         }
-        Show::Privacy => privacy(vault, &catalog),
+        Show::Privacy => privacy(vault, &catalog, reader),
         Show::History => history(vault, to_owner),
-        Show::Budget(name) => match name {
-            Some(name) => budgets(&[vault.budget(name)?]),
-            None => budgets(&vault.budgets()?),
-        },
+        Show::Budget(name) => accounts::budgets(vault, name.as_deref(), reader),
+        Show::Spending { budget, by } => accounts::spending(vault, budget.as_deref(), *by, reader),
     }
 }
 
@@ -96,6 +98,7 @@ fn for_owners(show: &Show) -> Refusal {
         | Show::Tables
         | Show::Privacy
         | Show::Budget(_)
+        | Show::Spending { .. }
         | Show::History
         | Show::Describe(_) => (
             "SHOW CREATE VIEW",
@@ -133,15 +136,6 @@ pub(crate) fn suggesting(error: BindError, catalog: &Catalog) -> BindError {
         }
         other => other,
     }
-}
-
-/// A batch of text columns.
-pub(crate) fn table(columns: &[(&str, Vec<String>)]) -> Result<Answer, Error> {
-    let columns = columns
-        .iter()
-        .map(|(name, values)| (*name, Arc::new(StringArray::from(values.clone())) as ArrayRef));
-    let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
-    Ok(Answer::public(batch))
 }
 
 /// One text column.
@@ -214,8 +208,8 @@ fn seconds(moments: impl Iterator<Item = Option<i64>>) -> ArrayRef {
     Arc::new(moments.collect::<TimestampSecondArray>().with_timezone("UTC"))
 }
 
-fn privacy(vault: &Vault, catalog: &Catalog) -> Result<Answer, Error> {
-    let states = vault.budgets()?;
+fn privacy(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Error> {
+    let states = vault.budgets_for(reader)?;
     let mut rows: Vec<(String, &str, String)> = Vec::new();
     for table in catalog.tables() {
         rows.push((table.name.clone(), "table", privacy_text(table)));
@@ -226,47 +220,12 @@ fn privacy(vault: &Vault, catalog: &Catalog) -> Result<Answer, Error> {
             }
         }
         for state in states.iter().filter(|s| s.budget.table == table.name) {
-            rows.push((state.budget.name.clone(), "budget", budget_text(state)));
+            rows.push((state.budget.name.clone(), "budget", accounts::budget_text(state)));
         }
     }
     table(&[
         ("name", rows.iter().map(|r| r.0.clone()).collect()),
         ("kind", rows.iter().map(|r| r.1.to_owned()).collect()),
         ("declared", rows.iter().map(|r| r.2.clone()).collect()),
-    ])
-}
-
-fn budget_text(state: &BudgetState) -> String {
-    format!("for {}: limit {}, left {}", state.budget.table, limit_text(&state.budget), state.left)
-}
-
-/// The spent amount and, under ACCOUNTANT ZCDP, the ε that it amounts to, rounded up to three digits.
-fn spent_text(state: &BudgetState) -> String {
-    let by_zcdp = state.budget.promise.filter(|_| state.budget.coupon.is_none());
-    let epsilon = by_zcdp.and_then(|promise| {
-        // What is not left for thresholds turns ρ into ε.
-        let parts = if state.budget.limit.atto_delta > 0 { 2 } else { 1 };
-        let delta = Delta::new(Spend { atto_delta: promise.atto_delta / parts, ..promise }.delta());
-        epsilon_of_rho(&state.spent.loss(), &delta.ok()?).ok()
-    });
-    let thousand = Rational::from_integer(1000.into());
-    match epsilon {
-        Some(epsilon) => {
-            let up = (epsilon * &thousand).ceil() / thousand;
-            format!("{} (ε ≤ {})", state.spent, decimal_text(&up, 3))
-        }
-        None => state.spent.to_string(),
-    }
-}
-
-fn budgets(states: &[BudgetState]) -> Result<Answer, Error> {
-    let column = |of: &dyn Fn(&BudgetState) -> String| states.iter().map(of).collect::<Vec<_>>();
-    table(&[
-        ("budget", column(&|s| s.budget.name.clone())),
-        ("table", column(&|s| s.budget.table.clone())),
-        ("limit", column(&|s| limit_text(&s.budget))),
-        ("spent", column(&spent_text)),
-        ("left", column(&|s| s.left.to_string())),
-        ("per_query", column(&|s| per_query_text(&s.budget))),
     ])
 }

@@ -131,11 +131,7 @@ impl Explanation {
         let mut json = json!({
             "releases": releases,
             "cost": cost_json(cost),
-            "budgets": quotes.iter().map(|q| json!({
-                "name": q.budget,
-                "left": spend_json(q.limit.minus(q.spent)),
-                "after": spend_json(q.after_left()),
-            })).collect::<Vec<_>>(),
+            "budgets": quotes.iter().map(budget_json).collect::<Vec<_>>(),
             "derivation": match derivations.as_slice() {
                 [steps] => derivation_tree(steps),
                 several => json!({
@@ -434,6 +430,18 @@ impl BudgetQuote {
     }
 }
 
+fn budget_json(quote: &BudgetQuote) -> Value {
+    let mut json = json!({
+        "name": quote.budget,
+        "left": spend_json(quote.limit.minus(quote.spent)),
+        "after": spend_json(quote.after_left()),
+    });
+    if let (Some(slice), Value::Object(map)) = (&quote.slice, &mut json) {
+        map.insert("slice".to_owned(), json!(slice.to_string()));
+    }
+    json
+}
+
 fn budget_text(quote: &BudgetQuote) -> String {
     let left = quote.limit.minus(quote.spent).neat_down();
     let symbol = quote.limit.notion.symbol();
@@ -446,8 +454,9 @@ fn budget_text(quote: &BudgetQuote) -> String {
         }
     };
     format!(
-        "{}: {symbol} {}{} left → {symbol} {}{} after{}",
+        "{}{}: {symbol} {}{} left → {symbol} {}{} after{}",
         quote.budget,
+        quote.slice.as_ref().map_or_else(String::new, |slice| format!(", slice of {slice}")),
         left.loss_text(),
         delta(left),
         after.loss_text(),

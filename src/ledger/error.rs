@@ -18,7 +18,7 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
 use thiserror::Error;
 
-use crate::catalog::CatalogError;
+use crate::catalog::{CatalogError, SliceOf, payer};
 use crate::ledger::version::OLDEST;
 use crate::privacy::{Notion, ParameterError, Spend};
 use crate::sampler::SamplerError;
@@ -296,12 +296,15 @@ pub enum VaultError {
     },
     /// The budget cannot pay the cost of the query.
     #[error(
-        "the privacy budget `{budget}` does not suffice: this query costs {asked}, but only {left} is left{}",
+        "{} does not suffice: this query costs {asked}, but only {left} is left{}",
+        payer(budget, slice.as_ref()),
         without_delta(budget, asked, left)
     )]
     Exhausted {
         /// The budget.
         budget: String,
+        /// Whose slice of it has too little left, if it has slices.
+        slice: Option<SliceOf>,
         /// The cost of the query.
         asked: Spend,
         /// The remainder of the budget.

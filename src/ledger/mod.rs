@@ -59,11 +59,14 @@ pub(crate) mod version;
 
 pub(crate) use charging::carried::Elsewhere;
 pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
+pub use charging::slices::SliceState;
 pub use error::VaultError;
 pub use records::analyst::OWNER;
 pub use records::chain::{LedgerEntry, plan_hash};
 pub use records::history::Declared;
-pub(crate) use vault::declared::Inventory;
+pub(crate) use vault::budgets::SliceChange;
+pub(crate) use vault::declared::{Inventory, Spending};
 pub(crate) use vault::pages::{Extent, PAGE};
+pub(crate) use vault::spending::Spent;
 pub use vault::verify::Verified;
 pub use vault::{BudgetState, Vault};

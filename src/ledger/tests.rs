@@ -15,6 +15,7 @@ mod moves;
 mod queue;
 mod races;
 mod rates;
+mod slices;
 mod views;
 
 use std::collections::BTreeMap;

@@ -10,8 +10,10 @@
 use num_bigint::BigInt;
 use num_traits::{ToPrimitive, Zero};
 
-use crate::catalog::{Budget, PerQuery, coupon_limit, zcdp_limit};
-use crate::dialect::{Accountant, Allowance, LimitClause, PerQueryClause, SpentClause};
+use crate::catalog::{Budget, PerQuery, Slice, coupon_limit, zcdp_limit};
+use crate::dialect::{
+    Accountant, Allowance, LimitClause, PerQueryClause, SliceAmount, SliceLimit, SpentClause,
+};
 use crate::error::Error;
 use crate::ledger::Elsewhere;
 use crate::privacy::{
@@ -69,6 +71,20 @@ pub(super) fn limit_of(clause: &LimitClause, accountant: &Accountant) -> Result<
     };
     let limit = limit.ok_or_else(|| Error::catalog(too_small))?;
     Ok(Limit { limit, promise: Some(written), coupon })
+}
+
+/// The slice of an analyst in ledger units.
+///
+/// # Guarantee
+/// Never more than declared: every part is rounded down.
+pub(super) fn slice_of(analyst: &str, clause: &SliceLimit) -> Result<Slice, Error> {
+    let atto = clause.delta.as_ref().map_or(Ok(0), |delta| units_down(delta.value(), 18))?;
+    let limit = match &clause.amount {
+        SliceAmount::Epsilon(epsilon) => Spend::of_epsilon(units_down(epsilon.value(), 9)?, atto),
+        SliceAmount::Rho(rho) => Spend::of_rho(units_down(rho.value(), 9)?, atto),
+        SliceAmount::Coupons(coupons) => Spend::of_coupons(i64::from(*coupons), atto),
+    };
+    Ok(Slice { analyst: analyst.to_owned(), limit })
 }
 
 /// A number as whole units of 10^−places.

@@ -22,7 +22,7 @@ use crate::dialect::view_query;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::Inventory;
-use crate::owner::script::{budget_statement, spent_clause, table_statements};
+use crate::owner::script::{analyst, budget_statement, spent_clause, table_statements};
 use crate::owner::twins;
 use crate::views::{named, statement};
 use crate::visible;
@@ -40,8 +40,15 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
         let mut others = names.iter();
         let Some(first) = others.next() else { continue };
         let others: Vec<String> = others.map(|name| quoted(name)).collect();
+        // Each slice before the whole, which then lacks what no slice spent.
+        for (by, spent) in &spent.by {
+            if let Some(spent) = spent_clause(*spent) {
+                let (first, by) = (quoted(first), analyst(by));
+                script.statement(&format!("ALTER TABLE {first} SET PRIVACY SPENT {spent} BY {by}"));
+            }
+        }
         // A budget's own SPENT comes too late where its statement, or one that it needs, cannot be run.
-        let spent = match (spent_clause(*spent), others.as_slice()) {
+        let spent = match (spent_clause(spent.all), others.as_slice()) {
             (Some(spent), _) => spent,
             (None, []) => continue,
             (None, _) => "(epsilon=0)".to_owned(),
@@ -57,7 +64,8 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
     }
     tables(inner, &catalog, &mut script);
     for (state, spent) in &budgets {
-        let statement = budget_statement(&state.budget, *spent);
+        let slices = catalog.slices(&state.budget.name);
+        let statement = budget_statement(&state.budget, slices, spent);
         match catalog.table(&state.budget.table).is_some_and(|table| table.unit().is_some()) {
             true => script.statement(&statement),
             false => script.comment(&format!("When its table has a privacy unit: {statement};")),

@@ -9,10 +9,8 @@ use std::sync::{Arc, PoisonError};
 
 use crate::analysis::{MOST_KEYS, enforced, typed};
 use crate::catalog::describe::per_query_text;
-use crate::catalog::{
-    Budget, Catalog, CatalogError, Domain, FileFormat, Privacy, Source, Table, Unit,
-};
-use crate::dialect::{Declaration, DomainClause, Literal, SpentClause, Taken};
+use crate::catalog::{Budget, Catalog, Domain, FileFormat, Privacy, Source, Table, Unit};
+use crate::dialect::{Declaration, DomainClause, Literal, Taken};
 use crate::engine::Inner;
 use crate::engine::show::known;
 use crate::error::Error;
@@ -20,7 +18,7 @@ use crate::exec::source::OpenFiles;
 use crate::exec::{columns_of_public, source as files};
 use crate::owner::amounts::{Limit, accountant_of, amounts, limit_of, spent_of};
 use crate::owner::columns::{column_of, data_type};
-use crate::privacy::Spend;
+use crate::owner::slices::left_text;
 use crate::sql_type::sql_type;
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
@@ -33,6 +31,7 @@ pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
 pub(crate) mod script;
+mod slices;
 pub(crate) mod suggest;
 mod twins;
 pub(crate) mod typed;
@@ -164,15 +163,22 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             })?;
             Ok(format!("column {table}.{column} has no domain"))
         }
-        Declaration::SetSpent { table, spent, together } => {
-            let spent = inner.vault.set_spent(table, spent_of(spent)?, together)?;
+        Declaration::SetSpent { table, by, spent, together } => {
+            let spent = inner.vault.set_spent(table, by.as_deref(), spent_of(spent)?, together)?;
             let people: Vec<&str> =
                 std::iter::once(table).chain(together).map(String::as_str).collect();
-            Ok(format!("spent on the people of {}: {spent}", people.join(", ")))
+            let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+            Ok(format!("spent on the people of {}{by}: {spent}", people.join(", ")))
         }
-        Declaration::CreateBudget { name, table, limit, per_query, spent, taken } => {
+        Declaration::CreateBudget { name, table, limit, per_query, spent, slices, taken } => {
             if *taken == Taken::Keep && catalog.budget(name).is_some() {
-                return keep_budget(inner, catalog, name, table, spent.as_deref());
+                return slices::keep_budget(
+                    inner,
+                    catalog,
+                    (name, table),
+                    spent.as_deref(),
+                    slices,
+                );
             }
             let Limit { limit, promise, coupon } = limit_of(limit, &limit.accountant)?;
             let per_query = amounts(per_query, limit.notion)?;
@@ -181,8 +187,13 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let budget =
                 Budget { name: name_of, table: table_of, limit, promise, coupon, per_query };
             let spent = spent.as_deref().map(spent_of).transpose()?;
-            let state = inner.vault.put_budget(&budget, spent, *taken == Taken::Replace)?;
+            let slices = slices::declared(slices)?;
+            let replace = *taken == Taken::Replace;
+            let state = inner.vault.put_budget(&budget, spent, &slices, replace)?;
             Ok(format!("budget {name} for {table}: {}", left_text(state.left)))
+        }
+        Declaration::AlterSlice { budget, analyst, change } => {
+            slices::alter(inner, budget, analyst, change)
         }
         Declaration::AlterPerQuery { name, per_query } => {
             let Budget { limit, .. } = inner.vault.budget(name)?.budget;
@@ -209,38 +220,6 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             inner.vault.drop_budget(name)?;
             Ok(format!("budget {name} is dropped; its charges remain"))
         }
-    }
-}
-
-/// IF NOT EXISTS for a budget that exists: it stays as it is, but for what SPENT adds.
-fn keep_budget(
-    inner: &Inner,
-    catalog: &Catalog,
-    name: &str,
-    table: &str,
-    spent: Option<&SpentClause>,
-) -> Result<String, Error> {
-    if let Some(spent) = spent {
-        match catalog.budget(name) {
-            Some(known) if known.table != table => {
-                let (budget, table) = (name.to_owned(), known.table.clone());
-                return Err(CatalogError::OtherTable { budget, table }.into());
-            }
-            Some(_) | None => {}
-        }
-        inner.vault.set_spent(table, spent_of(spent)?, &[])?;
-    }
-    let left = left_text(inner.vault.budget(name)?.left);
-    Ok(format!("there is a budget {name} already; it stays as it is: {left}"))
-}
-
-/// The remainder of a budget, for its owner.
-fn left_text(left: Spend) -> String {
-    match left.nano {
-        0 => format!(
-            "{left} left: the limit is spent already, so no query is answered until the budget is raised or dropped"
-        ),
-        _ => format!("{left} left"),
     }
 }
 

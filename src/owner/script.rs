@@ -12,11 +12,11 @@ use std::str::FromStr;
 use arrow::datatypes::{DataType, TimeUnit};
 
 use crate::catalog::{
-    Budget, Column, Domain, FileFormat, PerQuery, Privacy, Source, Table, quoted,
+    Budget, Column, Domain, FileFormat, PerQuery, Privacy, Slice, Source, Table, quoted,
 };
 use crate::exec::source::server::Relation;
 use crate::exec::source::written_location;
-use crate::ledger::Elsewhere;
+use crate::ledger::{Elsewhere, Spending};
 use crate::privacy::{Notion, Spend};
 use crate::sql_type::sql_type;
 
@@ -152,8 +152,8 @@ fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// The statement that creates a budget of which this much is spent.
-pub(crate) fn budget_statement(budget: &Budget, spent: Elsewhere) -> String {
+/// The statement that creates a budget with its slices, of which this much is spent.
+pub(crate) fn budget_statement(budget: &Budget, slices: &[Slice], spent: &Spending) -> String {
     let limit = match budget.promise {
         Some(promise) => {
             let thresholds = (budget.limit.atto_delta == 0).then(|| "thresholds=0".to_owned());
@@ -170,13 +170,30 @@ pub(crate) fn budget_statement(budget: &Budget, spent: Elsewhere) -> String {
     };
     let per_query = per_query(budget);
     // Without SPENT, what a query spends has to fit into the limit, which may have been lowered since.
-    let spent = match spent_clause(spent) {
+    let spent_in_all = match spent_clause(spent.all) {
         None if budget.check().is_err() => " SPENT (epsilon=0)".to_owned(),
         None => String::new(),
         Some(spent) => format!(" SPENT {spent}"),
     };
+    let slices: String = slices.iter().map(|slice| slice_clause(slice, spent)).collect();
     let (name, table) = (quoted(&budget.name), quoted(&budget.table));
-    format!("CREATE PRIVACY BUDGET {name} FOR {table} LIMIT {limit}{per_query}{spent}")
+    format!(
+        "CREATE PRIVACY BUDGET {name} FOR {table} LIMIT {limit}{per_query}{spent_in_all}{slices}"
+    )
+}
+
+fn slice_clause(slice: &Slice, spent: &Spending) -> String {
+    let own = spent.by.iter().find(|(analyst, _)| *analyst == slice.analyst);
+    let spent = own.and_then(|(_, spent)| spent_clause(*spent));
+    let spent = spent.map_or_else(String::new, |spent| format!(" SPENT {spent}"));
+    format!(" SLICE {} LIMIT ({}){spent}", analyst(&slice.analyst), amount(slice.limit))
+}
+
+/// The name of an analyst in a statement, letter by letter.
+pub(crate) fn analyst(name: &str) -> String {
+    let plain = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 fn amount(spend: Spend) -> String {

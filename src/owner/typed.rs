@@ -12,19 +12,22 @@
 use crate::dialect::Declaration as Parsed;
 use crate::error::Error;
 
+mod amount;
 mod budget;
 mod domain;
+mod slice;
 mod table;
 mod unit;
 
 pub use budget::PrivacyBudget;
 pub use domain::PrivacyDomain;
+pub use slice::BudgetSlice;
 pub use table::ExternalTable;
 pub use unit::PrivacyUnit;
 
 /// A declaration of an owner: a file as a table, a unit, a domain, a budget, or a public table.
 ///
-/// Create it from [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`] or [`PrivacyBudget`], or pass these to
+/// Create it from [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] or [`BudgetSlice`], or pass these to
 /// [`Session::declare`](crate::Session::declare) directly.
 ///
 /// ```
@@ -149,6 +152,21 @@ mod tests {
             "CREATE PRIVACY BUDGET b FOR t LIMIT (rho=2) PER QUERY (default_rho=0.5, min=0.0001, max=1)",
         );
         same(
+            PrivacyBudget::rho("b", "t", 2.0)
+                .slice(BudgetSlice::rho("b", "lab", 0.5).delta(1e-7))
+                .slice(BudgetSlice::coupons("b", "Eve-2", 3)),
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (rho=2) SLICE lab LIMIT (rho=0.5, delta=1e-7) SLICE \"Eve-2\" LIMIT (coupons=3)",
+        );
+        same(
+            BudgetSlice::epsilon("b", "lab", 0.1),
+            "ALTER PRIVACY BUDGET b ADD SLICE lab LIMIT (epsilon=0.1)",
+        );
+        same(
+            BudgetSlice::epsilon("b", "lab", 0.1).resized(),
+            "ALTER PRIVACY BUDGET b ALTER SLICE lab SET LIMIT (epsilon=0.1)",
+        );
+        same(BudgetSlice::dropped("b", "lab"), "ALTER PRIVACY BUDGET b DROP SLICE lab");
+        same(
             ExternalTable::csv("t", "a'b.csv").header(false).delimiter('|').content_hash(true),
             "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'a''b.csv' OPTIONS (has_header FALSE, delimiter '|', content_hash TRUE)",
         );
@@ -198,6 +216,10 @@ mod tests {
             refused(PrivacyBudget::rho("b", "t", amount));
             refused(PrivacyBudget::epsilon("b", "t", 1.0).delta(amount));
         }
+        refused(BudgetSlice::epsilon("b", "lab", 0.0));
+        refused(BudgetSlice::rho("b", "lab", 1.0).delta(f64::NAN));
+        refused(BudgetSlice::coupons("b", "lab", 0));
+        refused(PrivacyBudget::epsilon("b", "t", 1.0).slice(BudgetSlice::dropped("b", "lab")));
         refused(PrivacyBudget::epsilon("b", "t", 1.0).zcdp());
         refused(PrivacyBudget::rho("b", "t", 1.0).delta(1e-6).zcdp());
         refused(PrivacyBudget::epsilon("b", "t", 1.0).coupons(0.1));

@@ -55,7 +55,7 @@ struct Shown {
 const STATEMENT: usize = 13;
 
 /// Every column, in order.
-const COLUMNS: [LedgerColumn; 14] = [
+const COLUMNS: [LedgerColumn; 15] = [
     (SEQUENCE, DataType::Int64, false, |entries| numbers(entries, |e| e.sequence)),
     ("charge", DataType::Int64, false, |entries| numbers(entries, |e| e.charge)),
     ("analyst", DataType::Utf8, false, |entries| texts(entries, |e| e.analyst.clone())),
@@ -82,7 +82,13 @@ const COLUMNS: [LedgerColumn; 14] = [
     ("statement", DataType::Utf8, true, |entries| {
         Arc::new(entries.iter().map(|shown| shown.statement.as_deref()).collect::<StringArray>())
     }),
+    ("cost", DataType::Utf8, false, |entries| texts(entries, cost)),
 ];
+
+/// What an entry costs, as people read it: its ε, or its ρ where it has no ε, with the δ.
+fn cost(entry: &LedgerEntry) -> String {
+    entry.cost.parts().next().unwrap_or_default().to_string()
+}
 
 fn numbers(entries: &[Shown], of: fn(&LedgerEntry) -> i64) -> ArrayRef {
     Arc::new(entries.iter().map(|shown| Some(of(&shown.entry))).collect::<Int64Array>())

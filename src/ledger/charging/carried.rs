@@ -17,8 +17,9 @@ use crate::catalog::name::check_name;
 use crate::catalog::store;
 use crate::ledger::charging::moves::carry;
 use crate::ledger::error::Fault;
-use crate::ledger::records::analyst::OWNER;
+use crate::ledger::records::analyst::{self, OWNER};
 use crate::ledger::records::chain::{LedgerEntry, Witness, plan_hash};
+use crate::ledger::records::checkpoint::Sum;
 use crate::ledger::records::statements;
 use crate::privacy::{Cost, Notion, ParameterError, Tally};
 
@@ -41,11 +42,12 @@ impl From<Cost> for Elsewhere {
 /// The most entries that SPENT may add at once.
 const MOST: i64 = 100_000;
 
-/// Raises what counts as spent on the people of a table to at least this cost. The caller has followed the chain.
+/// Raises what counts as spent on the people of a table, by everyone or by one analyst, to at least this cost. The caller has
+/// followed the chain, and checked the analyst's name.
 ///
 /// # Guarantee
 /// After `Ok`, charges on the table and on each of the other names count for the people of all of them, for good. What is
-/// spent on them is at least `least`, and is returned; every budget shows what is spent. No amount has fallen. Where `least` has
+/// spent on them, by the analyst if one is named, is at least `least`, and is returned; every budget shows what is spent. No amount has fallen. Where `least` has
 /// a tally, at least as many releases count, the dearest has at least that ε, and none that this adds has a larger one.
 ///
 /// # Errors
@@ -55,10 +57,12 @@ const MOST: i64 = 100_000;
 pub(crate) fn raise(
     connection: &Connection,
     witness: &mut Witness,
-    table: &str,
+    (table, by): (&str, Option<&str>),
     together: &[String],
     least: Elsewhere,
 ) -> Result<Cost, Fault> {
+    let is_meant = |analyst: &str| by.is_none_or(|by| by == analyst);
+    let payer = by.unwrap_or(OWNER);
     let catalog = store::load(connection)?;
     let unit_domain = catalog.unit_domain(table).unwrap_or(table).to_owned();
     check_name(table)?;
@@ -71,16 +75,18 @@ pub(crate) fn raise(
     }
     let catalog = store::load(connection)?;
     let people = catalog.people(&unit_domain);
-    let missing = missing(least, witness.spent(&people)?, witness.tally(&people)?)?;
+    let Sum { cost, tally } = witness.sum_by(&people, is_meant)?;
+    let missing = missing(least, cost, tally)?;
     if let Some(first) = missing.first() {
         let all = missing.iter().try_fold(Cost::zero(), |sum, cost| sum.plus(*cost))?;
         let all = if missing.len() == 1 { *first } else { all };
         let statement = format!("SPENT ({all})");
         statements::keep(connection, &statement)?;
+        analyst::add(connection, payer)?;
         let entries = missing.iter().map(|cost| LedgerEntry {
             sequence: 0,
             charge: 0,
-            analyst: OWNER.to_owned(),
+            analyst: payer.to_owned(),
             unit_domains: vec![unit_domain.clone()],
             budgets: catalog.budgets_of(&unit_domain).map(|budget| budget.name.clone()).collect(),
             mechanism: "SPENT".to_owned(),
@@ -96,7 +102,7 @@ pub(crate) fn raise(
         witness.append(connection, entries.collect())?;
     }
     carry(connection, witness, &catalog)?;
-    witness.spent(&people)
+    Ok(witness.sum_by(&people, is_meant)?.cost)
 }
 
 /// An amount divided by a number, rounded up; nothing if there is no such number.

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use crate::catalog::store::{self, Account};
-use crate::catalog::{Budget, Catalog};
+use crate::catalog::{Budget, Catalog, SliceOf};
+use crate::ledger::charging::slices::{SliceState, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::statements;
@@ -127,6 +128,8 @@ impl Charge {
 pub struct BudgetQuote {
     /// The budget.
     pub budget: String,
+    /// Whose slice of it pays, if it has slices: the amounts are those of the slice.
+    pub slice: Option<SliceOf>,
     /// Its limit.
     pub limit: Spend,
     /// The (ε, δ) from which its accountant derived its limit.
@@ -163,8 +166,8 @@ pub(crate) fn accounts(
 ///
 /// # Guarantee
 /// `Ok` only if the declarations are those with which the request was planned, every unit domain of the request has a
-/// budget, the cost is neither below a budget's minimum per query nor above its maximum, and every budget can pay the
-/// whole cost in the notion in which it counts.
+/// budget, the cost is neither below a budget's minimum per query nor above its maximum, and every budget, and the share that
+/// the analyst has of it, can pay the whole cost in the notion in which it counts.
 pub(crate) fn quote(
     connection: &Connection,
     witness: &Witness,
@@ -178,6 +181,8 @@ struct Price {
     entries: Vec<LedgerEntry>,
     asked: Cost,
     budgets: Vec<BudgetQuote>,
+    /// What is spent of each budget afterwards.
+    spent: Vec<Spend>,
 }
 
 fn price(
@@ -240,16 +245,13 @@ fn price(
         }
     }
     let mut budgets = Vec::with_capacity(touched.len());
-    for Account { budget, spent, .. } in &touched {
-        let asked = within(budget)?;
-        let Budget { limit, promise, coupon, .. } = *budget;
-        let name = budget.name.clone();
-        let left = limit.minus(*spent);
-        if !left.pays(asked) {
-            return Err(VaultError::Exhausted { budget: name, asked, left }.into());
-        }
-        let after = spent.plus(asked)?;
-        budgets.push(BudgetQuote { budget: name, limit, promise, coupon, spent: *spent, after });
+    let mut totals = Vec::with_capacity(touched.len());
+    for account in &touched {
+        let people = catalog.people(catalog.unit_domain_of(&account.budget));
+        let share = share_of(shares(account, witness, &people)?, &request.analyst);
+        let asked = within(&account.budget)?;
+        budgets.push(quoted(account, share, asked)?);
+        totals.push(account.spent.plus(asked)?);
     }
     let notions: Vec<Notion> = budgets.iter().map(|quote| quote.limit.notion).collect();
 
@@ -273,7 +275,34 @@ fn price(
         chain: [0; 32],
     });
     let asked = asked.in_coupons(tally.releases, &notions).counted_in(&notions);
-    Ok(Price { entries: entries.collect(), asked, budgets })
+    Ok(Price { entries: entries.collect(), asked, budgets, spent: totals })
+}
+
+/// The effect of a cost on a budget, or on the share of it that pays.
+///
+/// # Errors
+/// [`VaultError::Exhausted`] if the share, or the whole budget, does not suffice.
+fn quoted(
+    account: &Account,
+    share: Option<SliceState>,
+    asked: Spend,
+) -> Result<BudgetQuote, Fault> {
+    let Account { budget, spent, .. } = account;
+    let Budget { limit, promise, coupon, .. } = *budget;
+    let name = || budget.name.clone();
+    let whole = limit.minus(*spent);
+    let (slice, left, spent) = match share {
+        Some(SliceState { of, spent, left, .. }) => (Some(of), left, spent),
+        None => (None, whole, *spent),
+    };
+    // The share has never more left than the whole budget.
+    if !left.pays(asked) || !whole.pays(asked) {
+        return Err(VaultError::Exhausted { budget: name(), slice, asked, left }.into());
+    }
+    // Of a share, as much as it can still spend: the whole budget may have less than its limit.
+    let limit = if slice.is_some() { spent.plus(left)? } else { limit };
+    let after = spent.plus(asked)?;
+    Ok(BudgetQuote { budget: name(), slice, limit, promise, coupon, spent, after })
 }
 
 /// Refuses a cost below the minimum per query of one of these budgets, and names the one with the highest minimum.
@@ -308,11 +337,11 @@ pub(crate) fn pay(
     witness: &mut Witness,
     request: &ChargeRequest,
 ) -> Result<Charge, Fault> {
-    let Price { entries, asked, budgets } = price(connection, witness, request)?;
+    let Price { entries, asked, budgets, spent } = price(connection, witness, request)?;
     statements::keep(connection, &request.statement)?;
     let sequence = witness.append(connection, entries)?;
-    for quote in &budgets {
-        store::set_spent(connection, &quote.budget, quote.after)?;
+    for (quote, spent) in budgets.iter().zip(spent) {
+        store::set_spent(connection, &quote.budget, spent)?;
     }
     let left = budgets.into_iter().map(|quote| {
         let left = quote.limit.minus(quote.after);

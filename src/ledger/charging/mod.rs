@@ -4,3 +4,4 @@ pub(crate) mod carried;
 pub(crate) mod charge;
 pub(crate) mod moves;
 pub(crate) mod queue;
+pub(crate) mod slices;

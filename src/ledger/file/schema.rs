@@ -10,7 +10,7 @@
 //!                                                          one row per release, append-only
 //! checkpoint(sequence, chain, sums, digest)                one row per 256 entries, append-only
 //! statement(hash, text)     declaration     home           see the modules of these names
-//! analyst(name)     seal, declared_table, budget           see the catalog's store
+//! analyst(name)     seal, declared_table, budget, slice    see the catalog's store
 //! ```
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use crate::catalog::store;
+use crate::catalog::{slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
 use crate::ledger::records::{analyst, chain, checkpoint, history, statements};
@@ -28,8 +28,16 @@ use crate::ledger::version::VERSION;
 const APPLICATION_ID: i64 = 0x4875_7368;
 
 /// The tables of a vault that do not grow with the ledger. The check of the schema's own table covers the free pages too.
-const CHECKED: [&str; 7] =
-    ["sqlite_schema", "seal", "analyst", "declared_table", "joined_space", "budget", "home"];
+const CHECKED: [&str; 8] = [
+    "sqlite_schema",
+    "seal",
+    "analyst",
+    "declared_table",
+    "joined_space",
+    "budget",
+    "slice",
+    "home",
+];
 
 /// The ledger's own tables.
 ///
@@ -104,7 +112,7 @@ pub(crate) fn configure(connection: &mut Connection, busy: Duration) -> Result<(
 /// Creates the tables in an empty database; the caller holds the transaction.
 pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     connection.execute_batch(store::SCHEMA)?;
-    for schema in [SCHEMA, statements::SCHEMA, history::SCHEMA, home::SCHEMA] {
+    for schema in [SCHEMA, slices::SCHEMA, statements::SCHEMA, history::SCHEMA, home::SCHEMA] {
         connection.execute_batch(schema)?;
     }
     checkpoint::create(connection)?;

@@ -1,6 +1,6 @@
 //! The hash chain through the ledger, and its only reader.
 //!
-//! In: stored entries. Out: the sum for each set of unit domains, over entries whose hashes connect them without a gap
+//! In: stored entries. Out: the sum of each analyst for each set of unit domains, over entries whose hashes connect them without a gap
 //! to a sealed checkpoint or to the first entry. A [`Witness`] remembers how far one handle has followed the chain: it
 //! verifies entries of other processes before it counts them, and detects that an older file has replaced the open one.
 //! Opening a vault follows the chain from the newest checkpoint on; earlier entries are verified when they are read, and
@@ -22,7 +22,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::catalog::Budget;
 use crate::catalog::store::{self, Fields, Kind};
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::records::checkpoint::{self, Checkpoint, Sum, Sums};
+use crate::ledger::records::checkpoint::{self, Asked, Checkpoint, Older, Sum, Sums};
 use crate::ledger::records::time;
 use crate::privacy::{Cost, ParameterError, Spend, Tally};
 use crate::sampler::QueryRng;
@@ -86,7 +86,7 @@ pub(crate) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[
 pub(crate) struct Witness {
     sequence: i64,
     chain: [u8; 32],
-    /// The sum of the entries for each set of unit domains that an entry names.
+    /// The sum of the entries of each analyst for each set of unit domains that an entry names.
     spent: Sums,
 }
 
@@ -134,14 +134,40 @@ impl Witness {
         self.sums_on(unit_domains).next().is_some()
     }
 
+    /// What these analysts were ever charged for these unit domains: the cost, and the tally.
+    ///
+    /// # Guarantee
+    /// As [`Witness::spent`] and [`Witness::tally`], over the entries of the analysts that `is_meant` accepts.
+    ///
+    /// # Errors
+    /// [`VaultError::Amount`] for a sum that is out of range.
+    pub(crate) fn sum_by(
+        &self,
+        unit_domains: &BTreeSet<String>,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Sum, Fault> {
+        let asked = |((names, analyst), _): &(&Asked, &Sum)| {
+            is_meant(analyst) && names.iter().any(|name| unit_domains.contains(name))
+        };
+        let mut sums = self.spent.iter().filter(asked).map(|(_, sum)| *sum);
+        Ok(sums.try_fold(Sum::default(), Sum::plus)?)
+    }
+
+    /// The analysts who were charged for one of these unit domains.
+    pub(crate) fn analysts_on(&self, unit_domains: &BTreeSet<String>) -> BTreeSet<String> {
+        let named = |names: &[String]| names.iter().any(|name| unit_domains.contains(name));
+        let asked = self.spent.keys().filter(|(names, _)| named(names));
+        asked.map(|(_, analyst)| analyst.clone()).collect()
+    }
+
     /// The unit domains on which anything was charged.
     pub(crate) fn charged_names(&self) -> impl Iterator<Item = String> {
-        self.spent.keys().flatten().cloned()
+        self.spent.keys().flat_map(|(names, _)| names).cloned()
     }
 
     fn sums_on(&self, unit_domains: &BTreeSet<String>) -> impl Iterator<Item = Sum> {
         let named = move |names: &[String]| names.iter().any(|name| unit_domains.contains(name));
-        self.spent.iter().filter(move |(names, _)| named(names)).map(|(_, sum)| *sum)
+        self.spent.iter().filter(move |((names, _), _)| named(names)).map(|(_, sum)| *sum)
     }
 
     /// The place up to which the chain was followed.
@@ -196,23 +222,19 @@ impl Witness {
         self.follow_with(connection, most, Checkpoint::check)
     }
 
-    /// Follows the chain of a ledger whose checkpoints are those of formats 5 and 6, from its first entry on.
+    /// Follows the chain of a ledger whose checkpoints are those of an older format, from its first entry on.
     ///
     /// # Guarantee
-    /// As [`Witness::advance`], with the checkpoints of those formats.
-    pub(crate) fn check_with_older_checkpoints(connection: &Connection) -> Result<(), Fault> {
+    /// As [`Witness::advance`], with the checkpoints of that format.
+    pub(crate) fn check_with_older_checkpoints(
+        connection: &Connection,
+        format: Older,
+    ) -> Result<(), Fault> {
         let mut witness = Self::default();
-        witness.follow_with(connection, i64::MAX, Checkpoint::check_older)?;
-        witness.check_end(connection)
-    }
-
-    /// Follows the chain of a ledger from its first entry on, and compares its checkpoints.
-    ///
-    /// # Guarantee
-    /// As [`Witness::advance`], for all entries.
-    pub(crate) fn check_whole(connection: &Connection) -> Result<(), Fault> {
-        let mut witness = Self::default();
-        witness.follow(connection, i64::MAX)?;
+        let check = |checkpoint: &Checkpoint, connection: &Connection| {
+            checkpoint.check_older(connection, format)
+        };
+        witness.follow_with(connection, i64::MAX, check)?;
         witness.check_end(connection)
     }
 
@@ -293,8 +315,9 @@ impl Witness {
 
     /// Adds the next entry to the sums.
     fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
-        let sum = self.spent.get(&entry.unit_domains).copied().unwrap_or_default();
-        self.spent.insert(entry.unit_domains.clone(), sum.with(entry.cost)?);
+        let sum = self.spent.entry((entry.unit_domains.clone(), entry.analyst.clone()));
+        let sum = sum.or_default();
+        *sum = sum.with(entry.cost)?;
         self.sequence = entry.sequence;
         self.chain = entry.chain;
         Ok(())

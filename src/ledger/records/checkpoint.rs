@@ -1,20 +1,21 @@
 //! Checkpoints: the sums of the ledger at every 256th entry, so that a vault opens without reading all entries.
 //!
-//! In: the sum and the number of entries for each set of unit domains and the chain's hash, after every 256 entries. Out: the same, when the vault
-//! is opened. A checkpoint is written in the transaction of its entry and never changed. Its digest covers all of its
+//! In: the sum and the number of entries of each analyst for each set of unit domains, and the chain's hash, after every 256 entries. Out: the
+//! same, when the vault is opened. A checkpoint is written in the transaction of its entry and never changed. Its digest covers all of its
 //! content, so that reading it detects damage. If a checkpoint is missing or damaged, the vault refuses to open; there is
 //! no fallback. Following the chain past a checkpoint compares it with the sums of the entries.
 //! Like the chain, a checkpoint detects damage but not forgery.
 //!
 //! ```text
 //! entries 1 … 256 │ 257 … 512 │ 513 … 600
-//!             checkpoint 256    checkpoint 512: chain(512), [["adult"], [ε, δ, ρ, its δ, entries, largest ε]], digest
+//!             checkpoint 256    checkpoint 512: chain(512), [[["adult"], "lab"], [ε, δ, ρ, its δ, entries, largest ε]], digest
 //!                               opening reads this and entries 513 … 600; `hushql check` reads all
 //! ```
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
 
 use crate::catalog::store::Fields;
 use crate::ledger::error::Fault;
@@ -43,10 +44,13 @@ CREATE TRIGGER checkpoint_is_never_deleted BEFORE DELETE ON checkpoint
 BEGIN SELECT RAISE(ABORT, 'a checkpoint is never deleted'); END;
 ";
 
-/// What was charged to each set of unit domains that an entry names.
-pub(crate) type Sums = BTreeMap<Vec<String>, Sum>;
+/// Whose entries a sum has: the unit domains that they name, and the analyst who asked.
+pub(crate) type Asked = (Vec<String>, String);
 
-/// The entries of one set of unit domains.
+/// What each analyst was charged for each set of unit domains that an entry names.
+pub(crate) type Sums = BTreeMap<Asked, Sum>;
+
+/// The entries of one analyst for one set of unit domains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sum {
     /// What they cost together.
@@ -67,8 +71,15 @@ impl Sum {
     /// # Errors
     /// [`ParameterError::Overflow`].
     pub(crate) fn with(self, cost: Cost) -> Result<Self, ParameterError> {
-        let tally = self.tally.plus(Tally::of(&cost))?;
-        Ok(Self { cost: self.cost.plus(cost)?, tally })
+        self.plus(Self { cost, tally: Tally::of(&cost) })
+    }
+
+    /// The sum of the entries of both.
+    ///
+    /// # Errors
+    /// [`ParameterError::Overflow`].
+    pub(crate) fn plus(self, other: Self) -> Result<Self, ParameterError> {
+        Ok(Self { cost: self.cost.plus(other.cost)?, tally: self.tally.plus(other.tally)? })
     }
 }
 
@@ -132,7 +143,7 @@ impl Checkpoint {
             .prepare_cached(
                 "INSERT INTO checkpoint (sequence, chain, sums, digest) VALUES (?1, ?2, ?3, ?4)",
             )?
-            .execute(params![self.sequence, self.chain, text(all(&self.spent)), self.digest()])?;
+            .execute(params![self.sequence, self.chain, text_of(&self.spent), self.digest()])?;
         Ok(())
     }
 
@@ -144,78 +155,109 @@ impl Checkpoint {
         if Self::read(connection, self.sequence)? == *self { Ok(()) } else { Err(damage()) }
     }
 
-    /// Compares it with a stored one of formats 5 and 6, which had sums and no numbers of entries.
+    /// Compares it with a stored one of an older format, which did not tell the analysts apart.
     ///
     /// # Guarantee
     /// `Ok` only if the stored checkpoint of this number has this hash and exactly these sums.
-    pub(crate) fn check_older(&self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn check_older(&self, connection: &Connection, format: Older) -> Result<(), Fault> {
         let mut statement = connection
             .prepare_cached("SELECT chain, sums, digest FROM checkpoint WHERE sequence = ?1")?;
         let row = statement.query_row([self.sequence], |row| {
             Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, String>(1)?, row.get::<_, [u8; 32]>(2)?))
         });
         let stored = row.optional()?.ok_or_else(damage)?;
-        let sums = text(self.spent.iter().map(|(names, sum)| (names, sum.cost.amounts())));
-        let same = stored == (self.chain, sums, self.digest_of("hushql checkpoint 1", |_| None));
-        if same { Ok(()) } else { Err(damage()) }
+        let sums = together(&self.spent)?;
+        let numbers = |sum: &Sum| match format {
+            Older::WithoutNumbers => sum.cost.amounts().to_vec(),
+            Older::WithoutAnalysts => all(sum).to_vec(),
+        };
+        let text = text(sums.iter().map(|(names, sum)| (names, numbers(sum))));
+        let mut fields = self.fields(match format {
+            Older::WithoutNumbers => "hushql checkpoint 1",
+            Older::WithoutAnalysts => "hushql checkpoint 2",
+        });
+        for (unit_domains, sum) in &sums {
+            names_into(&mut fields, unit_domains);
+            numbers(sum).into_iter().for_each(|number| fields.optional(number));
+        }
+        if stored == (self.chain, text, fields.digest()) { Ok(()) } else { Err(damage()) }
+    }
+
+    /// The beginning of a digest.
+    fn fields(&self, format: &str) -> Fields {
+        let mut fields = Fields::new(format);
+        fields.integer(self.sequence);
+        fields.bytes(&self.chain);
+        fields
     }
 
     fn digest(&self) -> [u8; 32] {
-        self.digest_of("hushql checkpoint 2", |sum| Some(sum.tally))
-    }
-
-    fn digest_of(&self, format: &str, tally: fn(&Sum) -> Option<Tally>) -> [u8; 32] {
-        let Self { sequence, chain, spent } = self;
-        let mut fields = Fields::new(format);
-        fields.integer(*sequence);
-        fields.bytes(chain);
-        for (unit_domains, sum) in spent {
-            fields.text(&unit_domains.len().to_string());
-            unit_domains.iter().for_each(|unit_domain| fields.text(unit_domain));
-            sum.cost.amounts().into_iter().for_each(|amount| fields.optional(amount));
-            if let Some(Tally { releases, dearest }) = tally(sum) {
-                fields.integer(releases);
-                fields.integer(dearest);
-            }
+        let mut fields = self.fields("hushql checkpoint 3");
+        for ((unit_domains, analyst), sum) in &self.spent {
+            names_into(&mut fields, unit_domains);
+            fields.text(analyst);
+            all(sum).into_iter().for_each(|number| fields.optional(number));
         }
         fields.digest()
     }
+}
+
+/// What the checkpoints of an older format lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Older {
+    /// Formats 5 and 6: how many entries a sum is of, the largest ε of one of them, and the analysts.
+    WithoutNumbers,
+    /// Format 7: the analysts.
+    WithoutAnalysts,
+}
+
+/// The sums of all analysts together, as older formats have them.
+fn together(spent: &Sums) -> Result<BTreeMap<Vec<String>, Sum>, ParameterError> {
+    let mut sums: BTreeMap<Vec<String>, Sum> = BTreeMap::new();
+    for ((unit_domains, _), sum) in spent {
+        let known = sums.get(unit_domains).copied().unwrap_or_default();
+        sums.insert(unit_domains.clone(), known.plus(*sum)?);
+    }
+    Ok(sums)
+}
+
+fn names_into(fields: &mut Fields, unit_domains: &[String]) {
+    fields.text(&unit_domains.len().to_string());
+    unit_domains.iter().for_each(|unit_domain| fields.text(unit_domain));
 }
 
 fn damage() -> Fault {
     Fault::Damage("a checkpoint of its ledger is missing or damaged".to_owned())
 }
 
-/// The numbers of sums: four amounts, how many entries they are of, and the largest ε of one of them.
-fn all(spent: &Sums) -> impl Iterator<Item = (&Vec<String>, [Option<i64>; 6])> {
-    spent.iter().map(|(unit_domains, sum)| {
-        let [epsilon, delta, rho, rho_delta] = sum.cost.amounts();
-        let Tally { releases, dearest } = sum.tally;
-        (unit_domains, [epsilon, delta, rho, rho_delta, Some(releases), Some(dearest)])
-    })
+/// The numbers of a sum: four amounts, how many entries they are of, and the largest ε of one of them.
+fn all(sum: &Sum) -> [Option<i64>; 6] {
+    let [epsilon, delta, rho, rho_delta] = sum.cost.amounts();
+    let Tally { releases, dearest } = sum.tally;
+    [epsilon, delta, rho, rho_delta, Some(releases), Some(dearest)]
 }
 
-/// Sums as a JSON array of pairs: the names of unit domains, and numbers.
-fn text<'a, const N: usize>(
-    sums: impl Iterator<Item = (&'a Vec<String>, [Option<i64>; N])>,
-) -> String {
-    let sum = |(unit_domains, numbers): (&Vec<String>, [Option<i64>; N])| {
-        let (unit_domains, numbers) = (unit_domains.clone().into(), numbers.to_vec().into());
-        serde_json::Value::Array(vec![unit_domains, numbers])
-    };
-    serde_json::Value::Array(sums.map(sum).collect()).to_string()
+/// Sums as a JSON array of pairs: whose they are, and numbers.
+fn text<W: Serialize>(sums: impl Iterator<Item = (W, Vec<Option<i64>>)>) -> String {
+    // Texts and numbers always serialize; the type requires a value.
+    serde_json::to_string(&sums.collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// The inverse of [`text`] of [`all`]; `None` for any other text.
+/// The inverse of [`text`] of the numbers of all sums; `None` for any other text.
 fn sums_of(text: &str) -> Option<Sums> {
-    let sums: Vec<(Vec<String>, [Option<i64>; 6])> = serde_json::from_str(text).ok()?;
-    let sum = |(unit_domains, numbers): (Vec<String>, [Option<i64>; 6])| {
+    let sums: Vec<(Asked, [Option<i64>; 6])> = serde_json::from_str(text).ok()?;
+    let sum = |(asked, numbers): (Asked, [Option<i64>; 6])| {
         let [epsilon, delta, rho, rho_delta, releases, dearest] = numbers;
         let cost = Cost::from_amounts(epsilon.zip(delta), (rho?, rho_delta?));
         let tally = Tally { releases: releases?, dearest: dearest? };
-        Some((unit_domains, Sum { cost, tally }))
+        Some((asked, Sum { cost, tally }))
     };
     sums.into_iter().map(sum).collect()
+}
+
+/// The text of these sums.
+fn text_of(spent: &Sums) -> String {
+    text(spent.iter().map(|(asked, sum)| (asked, all(sum).to_vec())))
 }
 
 #[cfg(test)]
@@ -226,28 +268,29 @@ mod tests {
     fn sums_are_read_as_they_were_written() {
         let spent: Sums = [
             (
-                vec!["a \"quoted\" name".to_owned(), "b".to_owned()],
+                (vec!["a \"quoted\" name".to_owned(), "b".to_owned()], "lab".to_owned()),
                 Sum {
                     cost: Cost::from_amounts(Some((i64::MAX, 0)), (1, i64::MAX)),
                     tally: Tally { releases: 3, dearest: i64::MAX },
                 },
             ),
             (
-                vec!["rho".to_owned()],
+                (vec!["rho".to_owned()], "co-owner".to_owned()),
                 Sum { cost: Cost::from_amounts(None, (2, 3)), tally: Tally::default() },
             ),
         ]
         .into();
-        assert_eq!(sums_of(&text(all(&spent))), Some(spent));
-        assert_eq!(sums_of(&text(all(&Sums::new()))), Some(Sums::new()));
+        assert_eq!(sums_of(&text_of(&spent)), Some(spent));
+        assert_eq!(sums_of(&text_of(&Sums::new())), Some(Sums::new()));
         for other in [
             "",
             "{}",
-            "[[[\"a\"],[1,2]]]",
-            "[[[\"a\"],[1,2,3,4]]]",
-            "[[[\"a\"],[1,2,null,4,5,6]]]",
-            "[[[\"a\"],[1,2,3,4,null,6]]]",
-            "[[[\"a\"],[1.5,2,3,4,5,6]]]",
+            "[[[\"a\"],[1,2,3,4,5,6]]]",
+            "[[[[\"a\"],\"lab\"],[1,2]]]",
+            "[[[[\"a\"],\"lab\"],[1,2,3,4]]]",
+            "[[[[\"a\"],\"lab\"],[1,2,null,4,5,6]]]",
+            "[[[[\"a\"],\"lab\"],[1,2,3,4,null,6]]]",
+            "[[[[\"a\"],\"lab\"],[1.5,2,3,4,5,6]]]",
         ] {
             assert_eq!(sums_of(other), None, "{other}");
         }

@@ -23,16 +23,16 @@ fn what_was_spent_elsewhere_is_raised_and_never_lowered() {
     let _ = vault.charge(&request(NANO, 0, &["adult"])).unwrap();
     let three = cost(Some((3 * NANO, 500)), (2 * NANO, 0));
     for _ in 0..3 {
-        vault.set_spent("adult", three, &[]).unwrap();
+        vault.set_spent("adult", None, three, &[]).unwrap();
         assert_eq!(spent(&vault, "research"), spend(3 * NANO, 500));
         assert_eq!(entries(&vault), 2, "what is spent already is not added again");
     }
     for less in [cost(Some((NANO, 0)), (0, 0)), cost(None, (NANO, 0)), Cost::zero()] {
-        vault.set_spent("adult", less, &[]).unwrap();
+        vault.set_spent("adult", None, less, &[]).unwrap();
         assert_eq!(spent(&vault, "research"), spend(3 * NANO, 500));
     }
     // Beyond the limit nothing is left, and the vault is sound.
-    vault.set_spent("adult", cost(Some((9 * NANO, 0)), (0, 0)), &[]).unwrap();
+    vault.set_spent("adult", None, cost(Some((9 * NANO, 0)), (0, 0)), &[]).unwrap();
     assert_eq!(vault.budget("research").unwrap().left, spend(0, 0));
     assert!(vault.charge(&request(1, 0, &["adult"])).is_err());
     vault.verify().unwrap();
@@ -49,11 +49,11 @@ fn what_was_spent_elsewhere_is_raised_and_never_lowered() {
 fn a_rho_alone_is_refused_where_a_budget_counts_in_epsilon() {
     let (_folder, path) = file(spend(5 * NANO, 0));
     let vault = Vault::open(&path).unwrap();
-    let refused = vault.set_spent("adult", cost(None, (NANO, 0)), &[]).unwrap_err();
+    let refused = vault.set_spent("adult", None, cost(None, (NANO, 0)), &[]).unwrap_err();
     assert!(matches!(&refused, VaultError::Catalog(CatalogError::Uncarried { .. })), "{refused:?}");
     assert_eq!(entries(&vault), 0);
     vault.drop_budget("research").unwrap();
-    vault.set_spent("adult", cost(None, (NANO, 7)), &[]).unwrap();
+    vault.set_spent("adult", None, cost(None, (NANO, 7)), &[]).unwrap();
     let refused = vault.create_budget(&budget("research", "adult", spend(NANO, 0))).unwrap_err();
     assert!(
         matches!(&refused, VaultError::Catalog(CatalogError::Uncountable { .. })),
@@ -68,10 +68,10 @@ fn a_rho_alone_is_refused_where_a_budget_counts_in_epsilon() {
 fn joined_names_are_joined_for_good() {
     let (_folder, path) = file(spend(9 * NANO, 0));
     let vault = Vault::open(&path).unwrap();
-    vault.set_spent("gone", cost(Some((NANO, 0)), (NANO, 0)), &[]).unwrap();
+    vault.set_spent("gone", None, cost(Some((NANO, 0)), (NANO, 0)), &[]).unwrap();
     let two = cost(Some((2 * NANO, 0)), (NANO, 0));
     let others = ["adult".to_owned(), "later".to_owned()];
-    vault.set_spent("gone", two, &others).unwrap();
+    vault.set_spent("gone", None, two, &others).unwrap();
     assert_eq!(spent(&vault, "research"), spend(2 * NANO, 0));
     let later = Table { name: "later".to_owned(), ..table("adult") };
     vault.create_table(&later).unwrap();
@@ -82,7 +82,7 @@ fn joined_names_are_joined_for_good() {
     let _ = vault.charge(&charged).unwrap();
     assert_eq!(spent(&vault, "research"), spend(3 * NANO, 0));
     for name in ["", "a.b", "a\nb", "__hushql_x"] {
-        let refused = vault.set_spent("adult", two, &[name.to_owned()]).unwrap_err();
+        let refused = vault.set_spent("adult", None, two, &[name.to_owned()]).unwrap_err();
         assert!(matches!(&refused, VaultError::Catalog(CatalogError::Name { .. })), "{name}");
     }
 }
@@ -115,14 +115,14 @@ fn no_amount_falls_whatever_is_declared() {
                     };
                     charges += i64::from(vault.charge(&asked).is_ok());
                 }
-                1 => drop(vault.set_spent(name, least, &[])),
+                1 => drop(vault.set_spent(name, None, least, &[])),
                 2 if rng.random_range(0..3) == 0 => {
-                    drop(vault.set_spent(name, least, &[other.to_owned()]));
+                    drop(vault.set_spent(name, None, least, &[other.to_owned()]));
                 }
                 3 => {
                     let limit = spend(rng.random_range(1..99) * NANO, 99);
                     let spent = (rng.random_range(0..2) == 0).then_some(least.into());
-                    drop(vault.put_budget(&budget(name, name, limit), spent, true));
+                    drop(vault.put_budget(&budget(name, name, limit), spent, &[], true));
                 }
                 4 => {
                     let catalog = vault.catalog().unwrap();

@@ -61,7 +61,10 @@ fn every_256th_entry_is_sealed_with_its_charge() {
         let checkpoint = at(sequence);
         let entry = &entries[usize::try_from(sequence - 1).unwrap()];
         assert_eq!((checkpoint.sequence, checkpoint.chain), (entry.sequence, entry.chain));
-        assert_eq!(epsilon(&checkpoint.spent[&["adult".to_owned()][..]].cost), spend(sequence, 0));
+        assert_eq!(
+            epsilon(&checkpoint.spent[&(vec!["adult".to_owned()], "lab".to_owned())].cost),
+            spend(sequence, 0)
+        );
     }
     // A vault that is opened from a checkpoint works like one that has read everything.
     assert_eq!(vault.budget("research").unwrap().spent, spend(ENTRIES, 0));
@@ -189,11 +192,11 @@ fn a_wrong_sum_that_was_sealed_is_found_by_the_check() {
     let vault = Vault::open(&path).unwrap();
     let newest = vault.raw(|connection| Checkpoint::read(connection, 2_304)).unwrap();
     drop(vault);
-    let sum = newest.spent[&["adult".to_owned()][..]];
+    let sum = newest.spent[&(vec!["adult".to_owned()], "lab".to_owned())];
     assert_eq!((sum.tally.releases, sum.tally.dearest), (2_304, 1));
     let rho = sum.cost.amounts();
     let cost = Cost::from_amounts(Some((4, 0)), (rho[2].unwrap(), 0));
-    let spent: Sums = [(vec!["adult".to_owned()], Sum { cost, ..sum })].into();
+    let spent: Sums = [((vec!["adult".to_owned()], "lab".to_owned()), Sum { cost, ..sum })].into();
     alter(
         &path,
         "DELETE FROM checkpoint WHERE sequence = 2304; UPDATE budget SET spent_loss = 200",

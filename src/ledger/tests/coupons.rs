@@ -100,16 +100,16 @@ fn earlier_charges_count_or_bar_the_budget() {
     vault.drop_budget("few").unwrap();
     let _ = vault.charge(&asks(&[(EACH + 1, 0)])).unwrap();
     for replace in [false, true] {
-        let refused = vault.put_budget(&coupons("few", 4, 10), None, replace).unwrap_err();
+        let refused = vault.put_budget(&coupons("few", 4, 10), None, &[], replace).unwrap_err();
         let says = "the privacy budget `few` cannot count coupons of ε = 0.1: a release that was charged to these people costs more than that";
         assert!(refused.to_string().starts_with(says), "{refused}");
     }
-    let refused = vault.put_budget(&coupons("sums", 4, 10), None, true).unwrap_err();
+    let refused = vault.put_budget(&coupons("sums", 4, 10), None, &[], true).unwrap_err();
     assert!(matches!(refused, VaultError::Catalog(CatalogError::Uncoupled { .. })));
     assert_eq!(left(&vault, "sums"), spend(9 * NANO - 3 * EACH - 1, 97));
     // Coupons that are as large as the dearest pay for all of them.
     let larger = Budget { coupon: Some(EACH + 1), ..coupons("sums", 4, 10) };
-    let state = vault.put_budget(&larger, None, true).unwrap();
+    let state = vault.put_budget(&larger, None, &[], true).unwrap();
     assert_eq!(state.left, Spend::of_coupons(0, 7));
     assert!(vault.charge(&asks(&[(1, 0)])).unwrap_err().is_budget());
 }
@@ -135,7 +135,7 @@ fn what_joins_must_fit_the_coupons() {
     let refused = link().unwrap_err();
     assert!(matches!(refused, VaultError::Catalog(CatalogError::UncarriedCoupons { .. })));
     let larger = Budget { coupon: Some(EACH + 1), ..coupons("few", 9, 10) };
-    vault.put_budget(&larger, None, true).unwrap();
+    vault.put_budget(&larger, None, &[], true).unwrap();
     link().unwrap();
     assert_eq!(left(&vault, "few"), Spend::of_coupons(8, 10));
 }
@@ -198,25 +198,25 @@ fn coupons_spent_elsewhere_are_raised_and_never_lowered() {
     };
     let vault = with(&coupons("few", 20, 10));
     for _ in 0..3 {
-        vault.set_spent("adult", elsewhere(120_000_001, 3, 50_000_000), &[]).unwrap();
+        vault.set_spent("adult", None, elsewhere(120_000_001, 3, 50_000_000), &[]).unwrap();
         let amounts: Vec<_> =
             vault.entries().unwrap().iter().map(|entry| epsilon(&entry.cost)).collect();
         assert_eq!(amounts, [spend(50_000_000, 5), spend(35_000_001, 0), spend(35_000_000, 0)]);
         assert_eq!(left(&vault, "few"), Spend::of_coupons(17, 5));
     }
     // As many, but one of them was dearer.
-    vault.set_spent("adult", elsewhere(120_000_001, 3, EACH), &[]).unwrap();
+    vault.set_spent("adult", None, elsewhere(120_000_001, 3, EACH), &[]).unwrap();
     assert_eq!(left(&vault, "few"), Spend::of_coupons(16, 5));
     // More than these releases could have cost: as many more as it takes.
-    vault.set_spent("adult", elsewhere(520_000_001, 4, EACH), &[]).unwrap();
+    vault.set_spent("adult", None, elsewhere(520_000_001, 4, EACH), &[]).unwrap();
     assert_eq!(left(&vault, "few"), Spend::of_coupons(13, 5));
     // Without a tally it is one release, which no coupon pays for.
     let one = Cost::from_amounts(Some((NANO, 0)), (0, 0));
-    let refused = vault.set_spent("adult", one, &[]).unwrap_err();
+    let refused = vault.set_spent("adult", None, one, &[]).unwrap_err();
     assert!(matches!(refused, VaultError::Catalog(CatalogError::UncarriedCoupons { .. })));
     let dearer = elsewhere(NANO, 3, EACH + 1);
-    assert!(vault.set_spent("adult", dearer, &[]).is_err());
-    assert!(vault.set_spent("adult", elsewhere(NANO, i64::MAX, EACH), &[]).is_err());
+    assert!(vault.set_spent("adult", None, dearer, &[]).is_err());
+    assert!(vault.set_spent("adult", None, elsewhere(NANO, i64::MAX, EACH), &[]).is_err());
     assert_eq!(left(&vault, "few"), Spend::of_coupons(13, 5));
     vault.verify().unwrap();
 }
@@ -235,14 +235,14 @@ fn nothing_falls_behind_what_was_raised() {
         let cost = Cost::from_amounts(Some((nano, 0)), (0, 0));
         let elsewhere = Elsewhere { cost, tally: Some(Tally { releases, dearest }) };
         let before = vault.entries().unwrap();
-        vault.set_spent("adult", elsewhere, &[]).unwrap();
+        vault.set_spent("adult", None, elsewhere, &[]).unwrap();
         let entries: Vec<i64> =
             vault.entries().unwrap().iter().map(|entry| epsilon(&entry.cost).nano).collect();
         assert!(entries.iter().sum::<i64>() >= nano);
         assert!(i64::try_from(entries.len()).unwrap() >= releases);
         assert!(*entries.iter().max().unwrap() >= dearest);
         assert!(entries[before.len()..].iter().all(|added| *added <= dearest));
-        vault.set_spent("adult", elsewhere, &[]).unwrap();
+        vault.set_spent("adult", None, elsewhere, &[]).unwrap();
         assert_eq!(vault.entries().unwrap().len(), entries.len());
     }
 }

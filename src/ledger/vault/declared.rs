@@ -13,13 +13,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 
-use crate::catalog::store::{self, Account};
-use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Table, alter};
+use crate::catalog::store;
+use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Slice, Table, alter};
 use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
-use crate::ledger::vault::{BudgetState, Vault, state};
+use crate::ledger::records::checkpoint::Sum;
+use crate::ledger::vault::budgets::{account, covered, state};
+use crate::ledger::vault::{BudgetState, Vault};
 use crate::privacy::{Cost, Spend};
 
 /// All declarations of one state of a vault, with what was spent.
@@ -27,10 +29,19 @@ use crate::privacy::{Cost, Spend};
 pub(crate) struct Inventory {
     /// The declarations.
     pub(crate) catalog: Catalog,
-    /// The budgets by name, each with everything spent on the people of its table, in every notion.
-    pub(crate) budgets: Vec<(BudgetState, Elsewhere)>,
+    /// The budgets by name, each with everything spent on the people of its table.
+    pub(crate) budgets: Vec<(BudgetState, Spending)>,
     /// The names whose charges count for the same people, with what was spent on them; each has a charge or several names.
-    pub(crate) people: Vec<(BTreeSet<String>, Elsewhere)>,
+    pub(crate) people: Vec<(BTreeSet<String>, Spending)>,
+}
+
+/// What was spent on the same people, in every notion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spending {
+    /// By everyone.
+    pub(crate) all: Elsewhere,
+    /// By each analyst who has a slice of a budget of these people, and spent something.
+    pub(crate) by: Vec<(String, Elsewhere)>,
 }
 
 impl Vault {
@@ -43,23 +54,27 @@ impl Vault {
     /// [`VaultError::Catalog`] if the name is taken, the table is missing or not private, an amount is out of range, or the
     /// budget counts in ε or coupons but releases without an ε, or of more than a coupon, were charged.
     pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
-        self.put_budget(budget, None, false)
+        self.put_budget(budget, None, &[], false)
     }
 
-    /// As [`Vault::create_budget`], with at least `spent` on the people of its table, or in the place of a budget of this
-    /// name for the same table.
+    /// As [`Vault::create_budget`], with at least `spent` on the people of its table, with these slices, each with what its
+    /// analyst spent at least, or in the place of a budget of this name for the same table and its slices.
     ///
     /// # Guarantee
     /// What is spent of no budget falls.
     ///
     /// # Errors
-    /// As [`Vault::create_budget`]; [`CatalogError::OtherTable`] if the budget of this name is for another table.
+    /// As [`Vault::create_budget`]; [`CatalogError::OtherTable`] if the budget of this name is for another table; for slices,
+    /// as [`Vault::change_slice`](Self::change_slice), but where amounts are declared as spent, they need not leave everyone else
+    /// what they spent.
     pub(crate) fn put_budget(
         &self,
         budget: &Budget,
         spent: Option<Elsewhere>,
+        slices: &[(Slice, Option<Elsewhere>)],
         replace: bool,
     ) -> Result<BudgetState, VaultError> {
+        slices.iter().try_for_each(|(slice, _)| analyst::admit(&slice.analyst))?;
         self.declare(|connection, witness| {
             let catalog = store::load(connection)?;
             let table = store::table(&catalog, &budget.table)?;
@@ -68,7 +83,7 @@ impl Vault {
             witness.advance(connection)?;
             match catalog.budget(&budget.name) {
                 Some(old) if replace && old.table == budget.table => {
-                    store::delete_budget(connection, &budget.name)?;
+                    alter::delete_budget(connection, &budget.name)?;
                 }
                 Some(old) if replace => {
                     let (budget, table) = (budget.name.clone(), old.table.clone());
@@ -76,9 +91,15 @@ impl Vault {
                 }
                 Some(_) | None => {}
             }
+            for (slice, spent) in slices {
+                if let Some(least) = spent {
+                    let by = Some(slice.analyst.as_str());
+                    carried::raise(connection, witness, (&table.name, by), &[], *least)?;
+                }
+            }
             match spent {
                 Some(least) => {
-                    carried::raise(connection, witness, &table.name, &[], least)?;
+                    carried::raise(connection, witness, (&table.name, None), &[], least)?;
                 }
                 None => budget.check()?,
             }
@@ -89,10 +110,16 @@ impl Vault {
                 },
                 None => CatalogError::Uncountable { budget: budget.name.clone() },
             };
-            let spent = witness.counted(budget, &catalog.people(unit_domain))?;
-            let spent = spent.ok_or_else(uncountable)?;
-            store::insert_budget(connection, budget, spent)?;
-            Ok(state(budget.clone(), spent))
+            let all = witness.counted(budget, &catalog.people(unit_domain))?;
+            store::insert_budget(connection, budget, all.ok_or_else(uncountable)?)?;
+            for (slice, _) in slices {
+                alter::insert_slice(connection, &budget.name, slice)?;
+            }
+            // A rebuilt budget is as it was.
+            if spent.is_none() && slices.iter().all(|(_, spent)| spent.is_none()) {
+                covered(connection, witness, &budget.name)?;
+            }
+            state(&account(connection, &budget.name)?, witness, &store::load(connection)?)
         })
     }
 
@@ -108,17 +135,19 @@ impl Vault {
         self.declare(|connection, _| Ok(alter::set_per_query(connection, budget, per_query)?))
     }
 
-    /// Raises what counts as spent on the people of a table to at least this cost, and joins these names with the table's for
-    /// good. The tables need not exist any more.
+    /// Raises what counts as spent on the people of a table, by everyone or by one analyst, to at least this cost, and joins these
+    /// names with the table's for good. The tables need not exist any more.
     ///
     /// # Guarantee
     /// What is spent of no budget falls, and no charge counts for fewer people than before.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if a name is unusable, or a budget in ε could not count an amount without an ε.
+    /// [`VaultError::Catalog`] if a name is unusable, or a budget in ε could not count an amount without an ε;
+    /// [`VaultError::AnalystName`] for a name that no analyst can have.
     pub(crate) fn set_spent(
         &self,
         table: &str,
+        by: Option<&str>,
         least: impl Into<Elsewhere>,
         together: &[String],
     ) -> Result<Cost, VaultError> {
@@ -127,10 +156,12 @@ impl Vault {
             [] => String::new(),
             _ => format!(", together with {}", together.join(", ")),
         };
-        let words = format!("spent on {table}: at least {}{names}", least.cost);
+        by.iter().try_for_each(|by| analyst::admit(by))?;
+        let of = by.map_or_else(String::new, |by| format!(" by {by}"));
+        let words = format!("spent on {table}{of}: at least {}{names}", least.cost);
         self.declare_as(vec![words], |connection, witness| {
             witness.advance(connection)?;
-            carried::raise(connection, witness, table, together, least)
+            carried::raise(connection, witness, (table, by), together, least)
         })
     }
 
@@ -195,14 +226,28 @@ impl Vault {
                 let mut budgets = names.iter().flat_map(|name| catalog.budgets_of(name));
                 budgets.any(|budget| budget.coupon.is_some())
             };
-            let spent_on = |names: &BTreeSet<String>| -> Result<Elsewhere, Fault> {
-                let tally = counts(names).then(|| witness.tally(names)).transpose()?;
-                Ok(Elsewhere { cost: witness.spent(names)?, tally })
+            let spent_on = |names: &BTreeSet<String>| -> Result<Spending, Fault> {
+                let has_tally = counts(names);
+                let spent = |is_meant: &dyn Fn(&str) -> bool| -> Result<Elsewhere, Fault> {
+                    let Sum { cost, tally } = witness.sum_by(names, is_meant)?;
+                    Ok(Elsewhere { cost, tally: has_tally.then_some(tally) })
+                };
+                let budgets = names.iter().flat_map(|name| catalog.budgets_of(name));
+                let slices = budgets.flat_map(|budget| catalog.slices(&budget.name));
+                let with_slices: BTreeSet<&String> = slices.map(|slice| &slice.analyst).collect();
+                let mut by = Vec::new();
+                for analyst in witness.analysts_on(names) {
+                    if with_slices.contains(&analyst) {
+                        let spent = spent(&|other| other == analyst)?;
+                        by.push((analyst, spent));
+                    }
+                }
+                Ok(Spending { all: spent(&|_| true)?, by })
             };
             let mut budgets = Vec::new();
-            for Account { budget, spent, .. } in charge::accounts(connection, witness, &catalog)? {
-                let elsewhere = spent_on(&catalog.people(catalog.unit_domain_of(&budget)))?;
-                budgets.push((state(budget, spent), elsewhere));
+            for account in charge::accounts(connection, witness, &catalog)? {
+                let people = catalog.people(catalog.unit_domain_of(&account.budget));
+                budgets.push((state(&account, witness, &catalog)?, spent_on(&people)?));
             }
             let joined = store::joined_rows(connection)?;
             let joined = joined.into_iter().flat_map(|(one, other)| [one, other]);
@@ -211,8 +256,8 @@ impl Vault {
                 names.iter().map(|name| catalog.people(name)).collect();
             let mut spent = Vec::new();
             for names in people {
-                let elsewhere = spent_on(&names)?;
-                spent.push((names, elsewhere));
+                let spending = spent_on(&names)?;
+                spent.push((names, spending));
             }
             Ok(Inventory { catalog, budgets, people: spent })
         })

@@ -14,9 +14,11 @@
 //! # Ok::<(), hushql::ledger::VaultError>(())
 //! ```
 
+pub(crate) mod budgets;
 pub(crate) mod declared;
 mod open;
 pub(crate) mod pages;
+pub(crate) mod spending;
 mod upgrade;
 pub(crate) mod verify;
 
@@ -24,11 +26,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rusqlite::{Connection, ErrorCode};
 
-use crate::catalog::store::{self, Account, Kind};
-use crate::catalog::{Budget, Catalog, CatalogError, Table, View, alter, describe};
+use crate::catalog::store::{self, Kind};
+use crate::catalog::{Budget, Catalog, Table, View, describe};
 use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::queue::{Group, Queue};
+use crate::ledger::charging::slices::SliceState;
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::handle::{Handle, in_snapshot};
 use crate::ledger::file::home;
@@ -75,6 +78,9 @@ pub struct BudgetState {
     pub spent: Spend,
     /// The remaining amount; nothing if the limit was lowered below the spent amount.
     pub left: Spend,
+    /// Its slices, by analyst, and the share of everyone else behind them; none if the budget has no slices. An analyst sees
+    /// the own share alone, and `spent` and `left` are those of it.
+    pub slices: Vec<SliceState>,
 }
 
 impl Vault {
@@ -166,52 +172,6 @@ impl Vault {
     /// [`VaultError::Catalog`] if the view does not exist.
     pub fn drop_view(&self, name: &str) -> Result<(), VaultError> {
         self.declare(|connection, _| Ok(store::delete_view(connection, name)?))
-    }
-
-    /// Sets the limit of a budget, and the (ε, δ) from which it was derived (`ACCOUNTANT ZCDP`). A limit below the spent
-    /// amount leaves nothing, and gives nothing back.
-    ///
-    /// # Errors
-    /// [`VaultError::Catalog`] if the budget does not exist, or the limit is out of range or counts in another notion.
-    pub fn set_budget_limit(
-        &self,
-        budget: &str,
-        limit: Spend,
-        promise: Option<Spend>,
-    ) -> Result<(), VaultError> {
-        self.declare(|connection, _| Ok(alter::set_limit(connection, budget, limit, promise)?))
-    }
-
-    /// Removes a budget. Its charges remain: a later budget of the same tables starts with them.
-    ///
-    /// # Errors
-    /// [`VaultError::Catalog`] if the budget does not exist.
-    pub fn drop_budget(&self, budget: &str) -> Result<(), VaultError> {
-        self.declare(|connection, _| Ok(store::delete_budget(connection, budget)?))
-    }
-
-    /// All budgets with their state, by name.
-    ///
-    /// # Errors
-    /// [`VaultError::Corrupt`] if a budget disagrees with the ledger, or the file cannot be read.
-    pub fn budgets(&self) -> Result<Vec<BudgetState>, VaultError> {
-        self.read(|connection, witness| {
-            let accounts = charge::accounts(connection, witness, &store::load(connection)?)?;
-            Ok(accounts
-                .into_iter()
-                .map(|Account { budget, spent, .. }| state(budget, spent))
-                .collect())
-        })
-    }
-
-    /// A budget with its state.
-    ///
-    /// # Errors
-    /// [`VaultError::Catalog`] if the budget does not exist, otherwise as [`Vault::budgets`].
-    pub fn budget(&self, name: &str) -> Result<BudgetState, VaultError> {
-        self.budgets()?.into_iter().find(|state| state.budget.name == name).ok_or_else(|| {
-            VaultError::Catalog(CatalogError::UnknownBudget { budget: name.to_owned() })
-        })
     }
 
     /// The names of all analysts ever admitted, in order.
@@ -463,9 +423,4 @@ impl Vault {
     pub(super) fn raw<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
         work(&self.handle.lock().expect("no test panics with the lock").connection)
     }
-}
-
-fn state(budget: Budget, spent: Spend) -> BudgetState {
-    let left = budget.limit.minus(spent);
-    BudgetState { budget, spent, left }
 }

@@ -8,11 +8,12 @@
 //! ```
 
 use super::Declaration;
+use super::amount::amount;
+use super::slice::BudgetSlice;
 use crate::dialect::{
-    Accountant, Allowance, Declaration as Parsed, LimitClause, PerQueryClause, Taken, decimal,
+    Accountant, Allowance, Declaration as Parsed, LimitClause, PerQueryClause, Taken,
 };
 use crate::error::Error;
-use crate::privacy::ParameterError;
 
 /// How much may ever be learnt about the people of a table: `CREATE PRIVACY BUDGET`.
 ///
@@ -46,6 +47,7 @@ pub struct PrivacyBudget {
     max: Option<f64>,
     max_rho: Option<f64>,
     max_delta: Option<f64>,
+    slices: Vec<BudgetSlice>,
 }
 
 impl PrivacyBudget {
@@ -67,6 +69,7 @@ impl PrivacyBudget {
             max: None,
             max_rho: None,
             max_delta: None,
+            slices: Vec::new(),
         }
     }
 
@@ -313,6 +316,26 @@ impl PrivacyBudget {
         Self { max_delta: Some(delta), ..self }
     }
 
+    /// A slice for one analyst: `SLICE analyst LIMIT (…)`. See [`BudgetSlice`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::{BudgetSlice, Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0);
+    /// let owner = Engine::demo()?.owner();
+    /// owner.declare(budget.slice(BudgetSlice::epsilon("study", "lab", 0.5))).await?;
+    /// let states = owner.budgets()?;
+    /// let study = states.iter().find(|state| state.budget.name == "study").expect("it was declared");
+    /// assert_eq!(study.slices[0].limit.to_string(), "ε = 0.5");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn slice(mut self, slice: BudgetSlice) -> Self {
+        self.slices.push(slice);
+        self
+    }
+
     fn parsed(self) -> Result<Parsed, Error> {
         let allowance = match (amount(self.epsilon)?, amount(self.rho)?) {
             (Some(epsilon), _) => Allowance::Epsilon(epsilon),
@@ -356,8 +379,9 @@ impl PrivacyBudget {
             max_delta: amount(self.max_delta)?,
         });
         let (name, table) = (self.name, self.table);
-        let (spent, taken) = (None, Taken::Fail);
-        Ok(Parsed::CreateBudget { name, table, limit, per_query, spent, taken })
+        let (spent, slices, taken) = (None, self.slices, Taken::Fail);
+        let slices = slices.into_iter().map(BudgetSlice::clause).collect::<Result<_, _>>()?;
+        Ok(Parsed::CreateBudget { name, table, limit, per_query, spent, slices, taken })
     }
 }
 
@@ -365,13 +389,4 @@ impl From<PrivacyBudget> for Declaration {
     fn from(budget: PrivacyBudget) -> Self {
         Self { parsed: budget.parsed() }
     }
-}
-
-/// An exact amount of ε, ρ or δ.
-fn amount<T: std::str::FromStr<Err = ParameterError>>(
-    value: Option<f64>,
-) -> Result<Option<T>, Error> {
-    let Some(value) = value else { return Ok(None) };
-    let text = decimal(value).unwrap_or_else(|| value.to_string());
-    Ok(Some(text.parse()?))
 }

@@ -26,6 +26,10 @@ CREATE PRIVACY BUDGET t FOR copy LIMIT (epsilon=8, delta=1e-6) ACCOUNTANT ZCDP (
 CREATE PRIVACY BUDGET r FOR copy LIMIT (rho=2, delta=1e-6) PER QUERY (default_rho=0.5, max_rho=1);
 ALTER PRIVACY BUDGET r SET LIMIT (rho=0.25, delta=1e-6);
 CREATE PRIVACY BUDGET c FOR people LIMIT (epsilon=60, delta=1e-6) ACCOUNTANT COUPONS (epsilon=2) PER QUERY (default=0.1);
+ALTER PRIVACY BUDGET \"all; of 'it\" ADD SLICE lab LIMIT (epsilon=4, delta=1e-7);
+ALTER PRIVACY BUDGET \"all; of 'it\" ADD SLICE \"Eve-2\" LIMIT (epsilon=0.5);
+ALTER PRIVACY BUDGET z ADD SLICE lab LIMIT (rho=3, delta=1e-8);
+ALTER PRIVACY BUDGET c ADD SLICE lab LIMIT (coupons=5);
 CREATE VIEW a_reads_b AS SELECT age FROM b_is_read;
 CREATE VIEW x AS SELECT 1 AS one;
 CREATE VIEW b_is_read (\"Id\", age) AS SELECT id, age FROM people -- adults
@@ -97,7 +101,80 @@ fn a_dump_rebuilds_the_declarations_and_what_is_spent() {
     assert!(script.contains(", releases=2, dearest=2)"), "{script}");
     let ask =
         ["other.db", "--analyst", "lab", "-c", "SELECT LAPLACE(eps=0.1) COUNT(*) FROM people"];
-    study.run(&ask).says(0, &["ε = 5.9"]);
+    // Of the slice of four, three were spent here.
+    study.run(&ask).says(0, &["ε = 0.9"]);
+    let ask = |eps: &str| format!("SELECT LAPLACE(eps={eps}) COUNT(*) FROM people");
+    let run = |analyst: &str, sql: &str| study.run(&["other.db", "--analyst", analyst, "-c", sql]);
+    run("lab", &ask("1")).says(4, &["the slice `lab`", "only ε = 0.9, δ = 1e-7 is left"]);
+    run("Eve-2", &ask("0.6")).says(4, &["the slice `Eve-2`"]);
+    run("Eve-2", &ask("0.5")).says(0, &["ε = 0"]);
+    run("ann", &ask("2")).says(0, &["ε = 2.5"]);
+    run("bob", &ask("2")).says(0, &["ε = 0.5"]);
+    run("ann", &ask("2")).says(4, &["leave to everyone else", "only ε = 0.5"]);
+}
+
+/// With slices, what one analyst is shown is the same to the letter whatever another asks, but for the ledger, which everyone reads.
+#[test]
+fn transcripts_of_one_analyst_do_not_depend_on_another() {
+    let worlds = [Study::with_people(), Study::with_people()];
+    for world in &worlds {
+        world
+            .owner(
+                "ALTER PRIVACY BUDGET b SET LIMIT (epsilon=10, delta=1e-5);
+                 ALTER PRIVACY BUDGET b ADD SLICE lab LIMIT (epsilon=2, delta=1e-6);
+                 CREATE PRIVACY BUDGET curve FOR people LIMIT (rho=8) SLICE lab LIMIT (rho=1.5)",
+            )
+            .says(0, &[]);
+    }
+    // Whatever the noise, it is the same text.
+    let count = |eps: &str| {
+        format!(
+            "SELECT n > -1000000 AS answered FROM (SELECT LAPLACE(eps={eps}) COUNT(*) AS n FROM people) AS c"
+        )
+    };
+    let statements = [
+        "SHOW PRIVACY BUDGET".to_owned(),
+        "EXPLAIN PRIVACY SELECT LAPLACE(eps=1) COUNT(*) FROM people".to_owned(),
+        count("1"),
+        "SHOW PRIVACY BUDGET b BY ANALYST".to_owned(),
+        count("1.5"),
+        count("0.5"),
+        "SHOW PRIVACY; SHOW PRIVACY BUDGET BY MONTH".to_owned(),
+        count("0.5"),
+        count("0.25"),
+        "EXPLAIN PRIVACY FORMAT JSON SELECT LAPLACE(eps=1) COUNT(*) FROM people".to_owned(),
+        "SHOW PRIVACY BUDGET BY DAY".to_owned(),
+    ];
+    let mut refused = 0;
+    for (at, statement) in statements.iter().enumerate() {
+        // Another analyst asks in one world, and at last spends all that there is for everyone else.
+        let asked = worlds[0].run(&[
+            "study.db",
+            "--analyst",
+            "eve",
+            "--keep-going",
+            "-c",
+            &format!("{}; {}", count("1"), count(if at > 4 { "5" } else { "0.1" })),
+        ]);
+        assert!(matches!(asked.status, 0 | 4), "{asked:?}");
+        for format in ["table", "json"] {
+            if format == "table" && statement.starts_with("SELECT") {
+                continue;
+            }
+            let [one, other] = worlds.each_ref().map(|world| {
+                world.run(&["study.db", "--analyst", "lab", "--format", format, "-c", statement])
+            });
+            assert_eq!((&one.out, &one.err), (&other.out, &other.err), "{statement}");
+            assert_eq!(one.status, other.status, "{statement}");
+            refused += usize::from(one.status == 4);
+        }
+    }
+    assert_eq!(refused, 2);
+    let ledgers = worlds.each_ref().map(|world| world.spent().0);
+    assert!(ledgers[0] > ledgers[1], "{ledgers:?}");
+    let owner = worlds[0].owner("SHOW PRIVACY BUDGET b BY ANALYST");
+    owner.says(0, &[]);
+    assert!(owner.out.contains("everyone else") && owner.out.contains("eve"), "{owner:?}");
 }
 
 /// In its own vault a dump gives nothing back, and adds nothing that is spent already.

@@ -300,7 +300,7 @@ fn long_answers_show_both_ends_or_are_paged() {
     terminal.press("SELECT AVG(age), SUM(age), COUNT(*) FROM adult;\r");
     terminal.until("cost ε = 0.1 · left adult ε = 9.9");
     terminal.press("SHOW PRIVACY BUDGET adult;\r");
-    let shown = terminal.until("default 0.1");
+    let shown = terminal.until("693 days");
     assert!(shown.contains("ε = 0.1 ") && shown.contains("ε = 9.9, δ"), "{shown}");
     terminal.press("\\pset pager off\r");
     terminal.until("long answers are not paged");

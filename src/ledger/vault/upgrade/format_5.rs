@@ -11,6 +11,7 @@ use crate::catalog::store;
 use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::chain::Witness;
+use crate::ledger::records::checkpoint::Older;
 use crate::ledger::records::{history, statements};
 
 /// The number of this format.
@@ -33,7 +34,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
         "promised_epsilon, promised_delta, limit_loss, limit_delta, floor_loss, floor_delta,
              default_epsilon, default_rho, default_delta, max_loss, max_delta",
     )?;
-    Witness::check_with_older_checkpoints(connection)
+    Witness::check_with_older_checkpoints(connection, Older::WithoutNumbers)
 }
 
 /// Seals the budgets, which have no minimum per query or no coupons, verifies the ledger from its first entry on, and writes

@@ -10,6 +10,7 @@ use super::sealed::check_budgets;
 use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::chain::Witness;
+use crate::ledger::records::checkpoint::Older;
 
 /// The number of this format.
 pub(super) const FORMAT: i64 = 6;
@@ -31,5 +32,5 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
         "promised_epsilon, promised_delta, limit_loss, limit_delta, floor_loss, floor_delta,
              default_epsilon, default_rho, default_delta, min_loss, max_loss, max_delta",
     )?;
-    Witness::check_with_older_checkpoints(connection)
+    Witness::check_with_older_checkpoints(connection, Older::WithoutNumbers)
 }

@@ -1,4 +1,4 @@
-//! Format 7: its tables, and its seal of budgets.
+//! Format 7: its tables, the seal of budgets without slices, and checkpoints that do not tell analysts apart.
 //!
 //! In: a connection to a vault that may have this format. Out: nothing, if the tables are those of the format, the file
 //! is sound, and the budgets and checkpoints match their seals. Everything else is as in the present format:
@@ -10,6 +10,7 @@ use super::sealed::check_budgets;
 use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::chain::Witness;
+use crate::ledger::records::checkpoint::Older;
 
 /// The number of this format.
 pub(super) const FORMAT: i64 = 7;
@@ -31,5 +32,5 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
         "promised_epsilon, promised_delta, coupon_epsilon, limit_loss, limit_delta, floor_loss,
              floor_delta, default_epsilon, default_rho, default_delta, min_loss, max_loss, max_delta",
     )?;
-    Witness::check_whole(connection)
+    Witness::check_with_older_checkpoints(connection, Older::WithoutAnalysts)
 }

@@ -1,0 +1,266 @@
+//! The accounts of budgets: what is spent and left, by whom, when, and how long it lasts at the present pace.
+//!
+//! In: the state of the budgets as the reader sees it, and the ledger. Out: answers. Nothing here depends on private rows. Of a budget
+//! with slices, an analyst sees the own share alone.
+//!
+//! ```text
+//! SHOW PRIVACY BUDGET research               ε = 4 spent in all, ε = 6 left, 1 in the last 7 days: 42 days
+//! SHOW PRIVACY BUDGET research BY ANALYST    lab ε = 3, eve ε = 1
+//! SHOW PRIVACY BUDGET research BY MONTH      2026-02 ε = 3, 2026-03 ε = 1
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Date32Array, Int64Array, StringArray};
+use chrono::DateTime;
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use super::columns::{answer, table};
+use crate::answer::Answer;
+use crate::catalog::SliceOf;
+use crate::catalog::describe::{limit_text, per_query_text};
+use crate::dialect::SpendingBy;
+use crate::error::Error;
+use crate::ledger::{BudgetState, SliceState, Spent, Vault};
+use crate::mechanism::epsilon_of_rho;
+use crate::privacy::{Delta, Rational, Spend, decimal_text};
+
+/// The days whose pace is continued.
+const PACE: i64 = 7;
+/// Longer than this, nobody plans.
+const LONG: i64 = 3_650;
+
+/// The budgets, or one of them.
+pub(super) fn budgets(vault: &Vault, name: Option<&str>, reader: &str) -> Result<Answer, Error> {
+    let states = states(vault, name, reader)?;
+    let lately = vault.spent_lately(&states, reader, PACE)?;
+    let column = |of: &dyn Fn(&BudgetState) -> String| states.iter().map(of).collect::<Vec<_>>();
+    let forecasts = states.iter().zip(&lately).map(|(s, lately)| forecast(s.left, *lately, PACE));
+    table(&[
+        ("budget", column(&|s| s.budget.name.clone())),
+        ("table", column(&|s| s.budget.table.clone())),
+        ("limit", column(&limits_text)),
+        ("spent", column(&spent_text)),
+        ("left", column(&|s| s.left.to_string())),
+        ("per_query", column(&|s| per_query_text(&s.budget))),
+        ("forecast", forecasts.collect()),
+    ])
+}
+
+/// What was spent of the budgets, or of one of them, and by whom or when.
+pub(super) fn spending(
+    vault: &Vault,
+    name: Option<&str>,
+    by: SpendingBy,
+    reader: &str,
+) -> Result<Answer, Error> {
+    let states = states(vault, name, reader)?;
+    let spent = vault.spent_by_day(&states, reader)?;
+    match by {
+        SpendingBy::Analyst => by_analyst(&states, &spent),
+        SpendingBy::Day => by_time(
+            &spent,
+            |day| day,
+            |days| {
+                let days = days.iter().map(|day| day.and_then(|day| i32::try_from(day).ok()));
+                ("day", Arc::new(days.collect::<Date32Array>()) as ArrayRef)
+            },
+        ),
+        SpendingBy::Month => by_time(&spent, month, |months| {
+            let months = months.iter().map(|month| month.map(month_text));
+            ("month", Arc::new(months.collect::<StringArray>()) as ArrayRef)
+        }),
+    }
+}
+
+fn states(vault: &Vault, name: Option<&str>, reader: &str) -> Result<Vec<BudgetState>, Error> {
+    Ok(match name {
+        Some(name) => vec![vault.budget_for(name, reader)?],
+        None => vault.budgets_for(reader)?,
+    })
+}
+
+/// A sum of amounts, and how many charges it is of.
+type Sum = Option<(Spend, i64)>;
+
+fn plus(sum: Sum, one: &Spent) -> Result<Sum, Error> {
+    Ok(Some(match sum {
+        Some((spend, charges)) => (spend.plus(one.spend)?, charges.saturating_add(one.charges)),
+        None => (one.spend, one.charges),
+    }))
+}
+
+fn by_time(
+    spent: &[Spent],
+    period: fn(i64) -> i64,
+    column: impl FnOnce(&[Option<i64>]) -> (&'static str, ArrayRef),
+) -> Result<Answer, Error> {
+    let mut sums: BTreeMap<(&str, Option<i64>), Sum> = BTreeMap::new();
+    for one in spent {
+        let key = (one.budget.as_str(), one.day.map(period));
+        let sum = plus(sums.get(&key).copied().flatten(), one)?;
+        sums.insert(key, sum);
+    }
+    let periods: Vec<Option<i64>> = sums.keys().map(|(_, period)| *period).collect();
+    let sums_of = || sums.values().copied().flatten();
+    let budgets = StringArray::from_iter_values(sums.keys().map(|(budget, _)| budget));
+    let amounts = StringArray::from_iter_values(sums_of().map(|(spend, _)| spend.to_string()));
+    let charges = Int64Array::from_iter_values(sums_of().map(|(_, charges)| charges));
+    let columns: [(&str, ArrayRef); 4] = [
+        ("budget", Arc::new(budgets)),
+        column(&periods),
+        ("spent", Arc::new(amounts)),
+        ("queries", Arc::new(charges)),
+    ];
+    answer(columns.into_iter())
+}
+
+/// The months since January of year 0 in which a day is.
+fn month(day: i64) -> i64 {
+    use chrono::Datelike;
+    let date = DateTime::from_timestamp(day.saturating_mul(86_400), 0).unwrap_or_default();
+    i64::from(date.year()).saturating_mul(12).saturating_add(i64::from(date.month0()))
+}
+
+fn month_text(month: i64) -> String {
+    format!("{:04}-{:02}", month.div_euclid(12), month.rem_euclid(12).saturating_add(1))
+}
+
+/// Each slice, everyone else, and each analyst without a slice.
+fn by_analyst(states: &[BudgetState], spent: &[Spent]) -> Result<Answer, Error> {
+    let mut rows: Vec<[String; 6]> = Vec::new();
+    for state in states {
+        let budget = &state.budget.name;
+        let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+        for one in spent.iter().filter(|one| one.budget == *budget) {
+            let sum = plus(sums.get(one.analyst.as_str()).copied().flatten(), one)?;
+            sums.insert(&one.analyst, sum);
+        }
+        for SliceState { of, limit, spent, left, .. } in &state.slices {
+            let charges = match of {
+                SliceOf::Analyst(analyst) => {
+                    sums.remove(analyst.as_str()).flatten().map_or(0, |(_, charges)| charges)
+                }
+                SliceOf::EveryoneElse => sums.values().flatten().map(|(_, charges)| charges).sum(),
+            };
+            rows.push([
+                budget.clone(),
+                of.to_string(),
+                limit.to_string(),
+                spent.to_string(),
+                left.to_string(),
+                charges.to_string(),
+            ]);
+        }
+        for (analyst, sum) in sums {
+            let Some((spend, charges)) = sum else { continue };
+            rows.push([
+                budget.clone(),
+                analyst.to_owned(),
+                String::new(),
+                spend.to_string(),
+                String::new(),
+                charges.to_string(),
+            ]);
+        }
+    }
+    let column = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        cells.cloned().collect::<Vec<_>>()
+    };
+    table(&[
+        ("budget", column(0)),
+        ("analyst", column(1)),
+        ("slice", column(2)),
+        ("spent", column(3)),
+        ("left", column(4)),
+        ("queries", column(5)),
+    ])
+}
+
+/// How long the rest lasts at the pace at which this was spent in so many days.
+fn forecast(left: Spend, lately: Spend, days: i64) -> String {
+    if left.nano == 0 {
+        return "nothing is left".to_owned();
+    }
+    let lasts = |left: i64, lately: i64| {
+        let whole = BigInt::from(left) * BigInt::from(days);
+        (lately > 0).then(|| (whole / BigInt::from(lately)).to_i64().unwrap_or(i64::MAX))
+    };
+    let of_loss = lasts(left.nano, lately.nano);
+    let of_delta = lasts(left.atto_delta, lately.atto_delta);
+    let pace = format!("at the pace of the last {days} days");
+    match of_loss.into_iter().chain(of_delta).min() {
+        None => format!("nothing was spent in the last {days} days"),
+        Some(0) => format!("{pace}: less than a day"),
+        Some(1) => format!("{pace}: 1 day"),
+        Some(lasts) if lasts > LONG => format!("{pace}: more than 10 years"),
+        Some(lasts) => format!("{pace}: {lasts} days"),
+    }
+}
+
+/// The limit, and the slices that the reader sees: of an analyst, the own one.
+fn limits_text(state: &BudgetState) -> String {
+    let slices = state.slices.iter().map(|slice| format!("; {}: {}", slice.of, slice.limit));
+    slices.fold(limit_text(&state.budget), |text, slice| text + &slice)
+}
+
+/// A budget in one line.
+pub(super) fn budget_text(state: &BudgetState) -> String {
+    format!("for {}: limit {}, left {}", state.budget.table, limits_text(state), state.left)
+}
+
+/// The spent amount and, under ACCOUNTANT ZCDP, the ε that it amounts to, rounded up to three digits.
+fn spent_text(state: &BudgetState) -> String {
+    let by_zcdp = state.budget.promise.filter(|_| state.budget.coupon.is_none());
+    let epsilon = by_zcdp.and_then(|promise| {
+        // What is not left for thresholds turns ρ into ε.
+        let parts = if state.budget.limit.atto_delta > 0 { 2 } else { 1 };
+        let delta = Delta::new(Spend { atto_delta: promise.atto_delta / parts, ..promise }.delta());
+        epsilon_of_rho(&state.spent.loss(), &delta.ok()?).ok()
+    });
+    let thousand = Rational::from_integer(1000.into());
+    match epsilon {
+        Some(epsilon) => {
+            let up = (epsilon * &thousand).ceil() / thousand;
+            format!("{} (ε ≤ {})", state.spent, decimal_text(&up, 3))
+        }
+        None => state.spent.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forecast_continues_the_pace() {
+        let told = |left, lately| forecast(left, lately, PACE);
+        let epsilon = Spend::of_epsilon;
+        assert_eq!(told(epsilon(12, 0), epsilon(7, 0)), "at the pace of the last 7 days: 12 days");
+        assert_eq!(told(epsilon(13, 0), epsilon(14, 0)), "at the pace of the last 7 days: 6 days");
+        assert_eq!(told(epsilon(2, 0), epsilon(14, 0)), "at the pace of the last 7 days: 1 day");
+        assert_eq!(
+            told(epsilon(1, 0), epsilon(14, 0)),
+            "at the pace of the last 7 days: less than a day"
+        );
+        // δ ends sooner.
+        assert_eq!(told(epsilon(100, 3), epsilon(7, 7)), "at the pace of the last 7 days: 3 days");
+        assert_eq!(
+            told(epsilon(i64::MAX, 0), epsilon(1, 0)),
+            "at the pace of the last 7 days: more than 10 years"
+        );
+        assert_eq!(told(epsilon(5, 0), epsilon(0, 0)), "nothing was spent in the last 7 days");
+        assert_eq!(told(epsilon(0, 0), epsilon(5, 0)), "nothing is left");
+    }
+
+    #[test]
+    fn days_are_in_months() {
+        let text = |day| month_text(month(day));
+        assert_eq!([0, 30, 31, 365].map(text), ["1970-01", "1970-01", "1970-02", "1971-01"]);
+        assert_eq!(text(20_513), "2026-03");
+        assert_eq!(text(-1), "1969-12");
+    }
+}
