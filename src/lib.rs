@@ -118,6 +118,7 @@ pub use engine::forecast::Forecast;
 pub use engine::output::Output;
 pub use engine::prepared::PreparedQuery;
 pub use engine::session::Session;
+pub use engine::spending::DaySpending;
 pub use engine::split_statements;
 pub use engine::stream::AnswerStream;
 pub use error::{Error, LedgerError};

@@ -171,7 +171,7 @@ pub(super) const COMMANDS: [Command; 16] = [
     command(
         "\\plot",
         "[QUERY]",
-        "draw a query, or the last answer: bars or lines with error bars (\\plot bars …, \\plot lines …); … TO 'file.svg' writes a picture; \\plot accuracy QUERY draws its error by cost, without running it",
+        "draw a query, or the last answer: bars or lines with error bars (\\plot bars …, \\plot lines …); … TO 'file.svg' writes a picture; \\plot accuracy QUERY draws its error by cost, without running it; \\plot budget [NAME] draws what was spent, day by day",
         Action::Plot,
     ),
     command("\\timing", SWITCH, "show or hide the time that statements take", Action::Timing),

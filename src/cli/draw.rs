@@ -8,6 +8,7 @@
 //! \plot SELECT … GROUP BY …              runs the query
 //! \plot lines last TO 'visits.svg'       a picture, in a file as COPY would write it
 //! \plot accuracy SELECT …                its error by cost, without running it
+//! \plot budget research                  what was spent of it, day by day, and its limit
 //! ```
 
 use arrow::datatypes::Schema;
@@ -33,6 +34,8 @@ enum Drawn<'a> {
     Query(&'a str),
     /// The errors of a query by its cost.
     Accuracy(&'a str),
+    /// What was spent of the budgets, or of one of them.
+    Budget(&'a str),
     /// The errors of no query.
     Nothing,
 }
@@ -58,6 +61,13 @@ impl Shell {
             Drawn::Accuracy(query) => {
                 let forecasts = self.session.forecast(query)?;
                 let chart = Chart::of_accuracy(&forecasts).ok_or(Failure::NoErrors)?;
+                return self.show_chart(&chart, &[], file);
+            }
+            Drawn::Budget(name) => {
+                let states = self.session.budgets()?;
+                let days = self.session.spending()?.into_iter();
+                let days: Vec<_> = days.map(|day| (day.budget, day.day, day.spent)).collect();
+                let chart = Chart::of_budgets(&states, &days, name).ok_or(Failure::NoSpending)?;
                 return self.show_chart(&chart, &[], file);
             }
             Drawn::Nothing => {
@@ -188,6 +198,7 @@ fn request(argument: &str) -> Request<'_> {
     let drawn = match first.to_ascii_lowercase().as_str() {
         "accuracy" if !rest.is_empty() => Drawn::Accuracy(rest),
         "accuracy" => Drawn::Nothing,
+        "budget" if !rest.contains(char::is_whitespace) => Drawn::Budget(rest),
         "" => Drawn::Last,
         "last" if rest.is_empty() => Drawn::Last,
         _ => Drawn::Query(argument),
@@ -243,6 +254,8 @@ mod tests {
             ("accuracy SELECT a, 'x to y' FROM t", (Shape::Fitting, Drawn::Accuracy(query), None)),
             ("SELECT 'to' 'x'", (Shape::Fitting, Drawn::Query("SELECT 'to' 'x'"), None)),
             ("accuracy", (Shape::Fitting, Drawn::Nothing, None)),
+            ("budget", (Shape::Fitting, Drawn::Budget(""), None)),
+            ("Budget study TO 'a.svg'", (Shape::Fitting, Drawn::Budget("study"), Some("'a.svg'"))),
             ("last one", (Shape::Fitting, Drawn::Query("last one"), None)),
         ] {
             assert_eq!(read(text), expected, "{text}");

@@ -63,6 +63,11 @@ pub(super) enum Failure {
     /// `\plot` of the last answer where there is none.
     #[error("there is no answer yet: write \\plot QUERY, or run a query first")]
     NothingYet,
+    /// `\plot budget` before anything was charged.
+    #[error(
+        "there is nothing to plot: nothing was charged to a budget of this name; \\budget lists the budgets"
+    )]
+    NoSpending,
     /// `\plot accuracy` of a query whose errors are not known beforehand.
     #[error(
         "there is nothing to plot: no error of this query is known before it runs; EXPLAIN PRIVACY says why"
@@ -80,6 +85,7 @@ impl Failure {
             Self::NoBars
             | Self::NothingYet
             | Self::NoErrors
+            | Self::NoSpending
             | Self::NotTheOwner
             | Self::NoPublicTable(_)
             | Self::Usage(_)

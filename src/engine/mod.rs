@@ -44,6 +44,7 @@ pub(crate) mod range;
 pub(crate) mod session;
 pub(crate) mod show;
 mod sources;
+pub(crate) mod spending;
 
 pub(crate) use state::{Inner, Registered};
 

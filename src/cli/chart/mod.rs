@@ -21,7 +21,7 @@ mod scale;
 mod svg;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
-use hushql::{Accuracy, AccuracyKind, Forecast, visible};
+use hushql::{Accuracy, AccuracyKind, BudgetState, Forecast, Spend, visible};
 
 use self::model::{Bar, Drawing, Lines, Panel, Point, Series};
 pub(super) use self::model::{Chart, Room};
@@ -101,6 +101,18 @@ impl Chart {
         (!panels.is_empty()).then_some(Self { panels, remarks: Vec::new() })
     }
 
+    /// What was spent of each budget, or of the one of this name, day by day and in all, and its limit; `None` if nothing was. In:
+    /// a budget, a day and an amount for each.
+    pub(super) fn of_budgets(
+        states: &[BudgetState],
+        days: &[(String, String, Spend)],
+        name: &str,
+    ) -> Option<Self> {
+        let meant = states.iter().filter(|state| name.is_empty() || state.budget.name == name);
+        let panels: Vec<_> = meant.filter_map(|state| spending(state, days)).collect();
+        (!panels.is_empty()).then_some(Self { panels, remarks: Vec::new() })
+    }
+
     /// The chart in characters: no line is wider than the room, if that has forty columns.
     pub(super) fn text(&self, room: Room) -> String {
         let panel = |panel: &Panel| {
@@ -172,6 +184,48 @@ fn unit_of(kind: AccuracyKind) -> Option<&'static str> {
         AccuracyKind::Rank => Some("off by at most so many ranks"),
         _ => None,
     }
+}
+
+/// A line of what was spent of a budget up to each day, and one of its limit; bars, if all was spent on one day.
+fn spending(state: &BudgetState, days: &[(String, String, Spend)]) -> Option<Panel> {
+    // An analyst with a share of the budget has its limit.
+    let limit = match state.slices.as_slice() {
+        [share] => share.limit,
+        _ => state.budget.limit,
+    };
+    let number = |spend: Spend| spend.loss_text().parse::<f64>().ok();
+    let mut points = Vec::new();
+    let mut sum = 0.0;
+    for (_, day, spent) in days.iter().filter(|(budget, ..)| *budget == state.budget.name) {
+        sum += number(*spent)?;
+        points.push(Point { x: seconds(day)?, label: day.clone(), value: sum, margin: None });
+    }
+    let at_limit = |point: &Point| Some(Point { value: number(limit)?, ..point.clone() });
+    let limits = points.iter().map(at_limit).collect::<Option<Vec<_>>>()?;
+    let title = format!(
+        "{}, {} spent of {}",
+        visible::line(&state.budget.name),
+        limit.notion.symbol(),
+        limit.loss_text()
+    );
+    let drawing = match points.as_slice() {
+        [] => return None,
+        [one] => {
+            let bar = |label: &str, spend: Spend, value: f64| {
+                let text = spend.loss_text();
+                Bar { label: label.to_owned(), value, margin: None, text }
+            };
+            let left = state.left.neat_down();
+            let spent = bar(&one.label, state.spent.neat_up(), one.value);
+            Drawing::Bars(vec![spent, bar("left", left, number(left)?)])
+        }
+        _ => {
+            let series = |name: &str, points| Series { name: name.to_owned(), points };
+            let series = vec![series("spent", points), series("limit", limits)];
+            Drawing::Lines(Lines { across: "day".to_owned(), series })
+        }
+    };
+    Some(Panel { title, drawing })
 }
 
 /// A panel of bars for each column.

@@ -246,6 +246,38 @@ fn errors_are_drawn_by_cost() {
     assert_eq!(Chart::of_accuracy(&[]), None);
 }
 
+#[test]
+fn budgets_are_drawn_day_by_day_up_to_their_limit() {
+    let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();
+    let states = session.budgets().unwrap();
+    let day = |budget: &str, day: &str, nano| {
+        (budget.to_owned(), day.to_owned(), Spend::of_epsilon(nano, 0))
+    };
+    assert_eq!(Chart::of_budgets(&states, &[], ""), None);
+    let one = [day("adult", "2026-03-01", 500_000_000)];
+    let text = Chart::of_budgets(&states, &one, "adult").unwrap().text(ROOM);
+    assert!(text.starts_with("adult, ε spent of 10\n2026-03-01 "), "{text}");
+    assert!(text.contains("\nleft "), "{text}");
+    assert_eq!(Chart::of_budgets(&states, &one, "bids"), None);
+    let several = [
+        day("adult", "2026-03-01", 500_000_000),
+        day("adult", "2026-03-04", 1_500_000_000),
+        day("bids", "2026-03-02", 250_000_000),
+    ];
+    let chart = Chart::of_budgets(&states, &several, "").unwrap();
+    let text = chart.text(ROOM);
+    assert!(text.starts_with("adult, ε spent of 10\n"), "{text}");
+    assert!(text.contains("spent") && text.contains("limit"), "{text}");
+    assert!(text.contains("\n\nbids, ε spent of 10\n2026-03-02 "), "{text}");
+    let sums: Vec<String> = match &chart.panels[0].drawing {
+        Drawing::Lines(lines) => {
+            lines.series[0].points.iter().map(|point| point.value.to_string()).collect()
+        }
+        Drawing::Bars(bars) => panic!("{bars:?}"),
+    };
+    assert_eq!(sums, ["0.5", "2"]);
+}
+
 /// Whatever a label holds, the picture stays a document of its own elements.
 #[test]
 fn a_picture_holds_its_texts_and_nothing_of_theirs() {

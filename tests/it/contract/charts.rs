@@ -88,6 +88,7 @@ fn what_cannot_be_drawn_or_written_is_not_charged() {
         (format!("\\plot {choice} TO 'a.svg'\r"), "needs a numeric column"),
         (format!("\\plot lines {BY_CITY}\r"), "lines need an x-axis"),
         ("\\plot accuracy\r".to_owned(), "write \\plot accuracy QUERY"),
+        ("\\plot budget\r".to_owned(), "nothing was charged to a budget of this name"),
         (format!("\\plot {BY_CITY} TO 'there.svg'\r"), "`there.svg` exists already"),
         (format!("\\plot {BY_CITY} TO 'a.png'\r"), "a chart is written as SVG"),
         (format!("\\plot {BY_CITY} TO 'no/such/folder.svg'\r"), "cannot be created"),
